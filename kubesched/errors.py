@@ -1,0 +1,104 @@
+"""Our exceptions, one tree:
+
+    SchedulerError
+      ConfigError(path, detail)          a configuration file, flag or policy that cannot be used
+      MalformedObject(object, field, value)   an API object with a value that means nothing
+      ApiError(status, reason, message)  the API server said no
+        BadRequest  Unauthorized  Forbidden  NotFound  Conflict  AlreadyExists  Gone  Invalid  TooManyRequests
+        ServerFault (5xx)
+      Unreachable                        no answer from the API server at all
+      PluginError(plugin, point, pod)    a plugin failed, as opposed to refused
+
+A class exists when someone catches it. "Does not fit" is never an exception.
+"""
+
+from __future__ import annotations
+
+
+class SchedulerError(Exception):
+    """Everything that this package raises on purpose."""
+
+
+class ConfigError(SchedulerError):
+    """A configuration that cannot be used; `path` names the field, `detail` says why."""
+
+    def __init__(self, path: str, detail: str) -> None:
+        super().__init__(f"{path}: {detail}" if path else detail)
+        self.path = path
+        self.detail = detail
+
+
+class MalformedObject(SchedulerError):
+    """An API object holds a value that cannot be read."""
+
+    def __init__(self, what: str, field: str, value: object, detail: str = "") -> None:
+        text = f"{what}: {field}: invalid value {value!r}"
+        super().__init__(f"{text}: {detail}" if detail else text)
+        self.what = what
+        self.field = field
+        self.value = value
+
+
+class ApiError(SchedulerError):
+    """The API server answered, and the answer was no."""
+
+    def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message or f"{status} {reason}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+
+
+class BadRequest(ApiError):
+    """400"""
+
+
+class Unauthorized(ApiError):
+    """401"""
+
+
+class Forbidden(ApiError):
+    """403"""
+
+
+class NotFound(ApiError):
+    """404"""
+
+
+class Conflict(ApiError):
+    """409, the object changed meanwhile or the operation does not fit its state"""
+
+
+class AlreadyExists(Conflict):
+    """409, on create"""
+
+
+class Gone(ApiError):
+    """410, the resource version is too old"""
+
+
+class Invalid(ApiError):
+    """422"""
+
+
+class TooManyRequests(ApiError):
+    """429"""
+
+
+class ServerFault(ApiError):
+    """5xx"""
+
+
+class Unreachable(SchedulerError):
+    """The API server could not be reached, or the connection broke before an answer came."""
+
+
+class PluginError(SchedulerError):
+    """A plugin failed at an extension point; the attempt ends, the scheduler goes on."""
+
+    def __init__(self, plugin: str, point: str, message: str, pod: str = "") -> None:
+        super().__init__(message)
+        self.plugin = plugin
+        self.point = point
+        self.pod = pod
