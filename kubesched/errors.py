@@ -14,6 +14,9 @@ A class exists when someone catches it. "Does not fit" is never an exception.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class SchedulerError(Exception):
     """Everything that this package raises on purpose."""
@@ -42,12 +45,20 @@ class MalformedObject(SchedulerError):
 class ApiError(SchedulerError):
     """The API server answered, and the answer was no."""
 
-    def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        message: str,
+        retry_after: float | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(message or f"{status} {reason}")
         self.status = status
         self.reason = reason
         self.message = message
         self.retry_after = retry_after
+        self.details = dict(details or {})  # the `details` of the API's Status: kind, name, causes
 
 
 class BadRequest(ApiError):
