@@ -1,0 +1,39 @@
+"""The contract for plugins, and the one runner for all extension points."""
+
+from kubesched.cluster import PodView, Snapshot
+from kubesched.framework import wakeups
+from kubesched.framework.lifting import NodeView
+from kubesched.framework.plugin import (
+    POINTS,
+    NodeNames,
+    Plugin,
+    PostFiltered,
+    PreFilterAnswer,
+    Preemption,
+    Scope,
+)
+from kubesched.framework.profile import Profile, Scores
+from kubesched.framework.registry import Registry
+from kubesched.framework.state import State
+from kubesched.framework.verdicts import (
+    SKIP,
+    SUCCESS,
+    Code,
+    Decision,
+    Diagnosis,
+    Failed,
+    Placed,
+    Reason,
+    Rejections,
+    Status,
+    Unschedulable,
+    failed,
+    unresolvable,
+    unschedulable,
+)
+
+__all__ = [
+    "POINTS", "SKIP", "SUCCESS", "Code", "Decision", "Diagnosis", "Failed", "NodeNames", "NodeView", "Placed", "Plugin",
+    "PodView", "PostFiltered", "PreFilterAnswer", "Preemption", "Profile", "Reason", "Registry", "Rejections", "Scope",
+    "Scores", "Snapshot", "State", "Status", "Unschedulable", "failed", "unresolvable", "unschedulable", "wakeups",
+]

@@ -1,0 +1,88 @@
+"""Growable arrays that share one row count: a table kept as columns.
+
+In: rows appended, removed, written by index. Out: read-only views of the live part of each column.
+Rows are dense: removing one moves the last row into the hole, and the table says which row moved. Columns only
+ever grow by doubling, so appending a row is cheap and a view stays valid until the table grows or shrinks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
+
+
+class Column:
+    """One array with spare room; `data` is the whole of it, `live` the part that holds rows."""
+
+    __slots__ = ("_live", "data", "fill", "table")
+
+    def __init__(self, table: Table, dtype: npt.DTypeLike, fill: int | bool) -> None:
+        self.table = table
+        self.fill = fill
+        self.data: Array = np.full(table.capacity, fill, dtype=dtype)
+        self._live: Array | None = None
+
+    @property
+    def live(self) -> Array:
+        """Return a read-only view of the rows; it sees later writes, and is stale once the table changes its size."""
+        view = self._live
+        if view is None or len(view) != self.table.n:
+            view = self.data[: self.table.n]
+            view.flags.writeable = False
+            self._live = view
+        return view
+
+    def _grow(self, capacity: int) -> None:
+        grown = np.full(capacity, self.fill, dtype=self.data.dtype)
+        grown[: len(self.data)] = self.data
+        self.data = grown
+        self._live = None
+
+
+class Table:
+    """Columns of equal length."""
+
+    __slots__ = ("capacity", "columns", "n")
+
+    def __init__(self, capacity: int = 64) -> None:
+        self.capacity = capacity
+        self.n = 0
+        self.columns: list[Column] = []
+
+    def column(self, dtype: npt.DTypeLike, fill: int | bool = 0) -> Column:
+        """Add a column; rows that exist already hold `fill`."""
+        column = Column(self, dtype, fill)
+        self.columns.append(column)
+        return column
+
+    def reserve(self, rows: int) -> None:
+        """Make room for `rows` rows in all."""
+        if rows <= self.capacity:
+            return
+        while self.capacity < rows:
+            self.capacity *= 2
+        for column in self.columns:
+            column._grow(self.capacity)
+
+    def append(self) -> int:
+        """Add a row of fill values and return its index."""
+        self.reserve(self.n + 1)
+        row = self.n
+        self.n += 1
+        return row
+
+    def remove(self, row: int) -> int:
+        """Remove a row by moving the last one into its place; return the index that the moved row had (or `row`)."""
+        last = self.n - 1
+        for column in self.columns:
+            column.data[row] = column.data[last]
+            column.data[last] = column.fill
+        self.n = last
+        return last

@@ -1,0 +1,69 @@
+"""Everything in the cluster that is neither a node nor a pod: namespaces, services, claims, classes, budgets.
+
+In: API objects. Out: lookups by kind, name and namespace. Each kind carries a version that moves with every change,
+so a remembered answer can tell whether what it read is still so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_EMPTY: Mapping[str, Any] = {}
+
+
+class Objects:
+    """API objects by kind, namespace and name."""
+
+    __slots__ = ("_kinds", "_versions")
+
+    def __init__(self, objects: Iterable[Any] = ()) -> None:
+        self._kinds: dict[type, dict[str, dict[str, Any]]] = {}
+        self._versions: dict[type, int] = {}
+        for obj in objects:
+            self.put(obj)
+
+    def put(self, obj: Any) -> Any | None:
+        """Add or replace an object; return the one it replaces."""
+        names = self._kinds.setdefault(type(obj), {}).setdefault(obj.metadata.namespace or "", {})
+        old = names.get(obj.metadata.name)
+        names[obj.metadata.name] = obj
+        self._versions[type(obj)] = self._versions.get(type(obj), 0) + 1
+        return old
+
+    def drop(self, kind: type[T], name: str, namespace: str = "") -> T | None:
+        """Remove an object; return it, or None if it was not here."""
+        namespaces = self._kinds.get(kind)
+        names = namespaces.get(namespace) if namespaces else None
+        if not names or name not in names:
+            return None
+        self._versions[kind] = self._versions.get(kind, 0) + 1
+        gone: T = names.pop(name)
+        return gone
+
+    def get(self, kind: type[T], name: str, namespace: str = "") -> T | None:
+        """Return the object of that name, or None."""
+        namespaces = self._kinds.get(kind)
+        if not namespaces:
+            return None
+        found: T | None = namespaces.get(namespace, _EMPTY).get(name)
+        return found
+
+    def named(self, kind: type[T], namespace: str = "") -> Mapping[str, T]:
+        """Return the objects of one namespace (or the unnamespaced ones) by name."""
+        found: Mapping[str, T] = self._kinds.get(kind, {}).get(namespace, _EMPTY)
+        return found
+
+    def all(self, kind: type[T]) -> Iterator[T]:
+        """Yield every object of a kind, in the order in which they came."""
+        for names in self._kinds.get(kind, {}).values():
+            yield from names.values()
+
+    def count(self, kind: type) -> int:
+        """Return how many objects of a kind there are."""
+        return sum(len(names) for names in self._kinds.get(kind, {}).values())
+
+    def version(self, kind: type) -> int:
+        """Return a number that moves with every change to objects of this kind."""
+        return self._versions.get(kind, 0)

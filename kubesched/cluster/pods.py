@@ -1,0 +1,326 @@
+"""Pods boiled down to numbers, once per template.
+
+In: API pods. Out: `PodView`, a thin handle on one pod, and the `PodTemplate` it shares with every pod that looks the
+same to the scheduler: replicas of one Deployment differ in name and uid, which no plugin reads. What is expensive
+(summing requests, parsing affinity) is done when a template is first seen.
+
+A template's signature leaves out three things on purpose: the node, which is the answer and not the question; claims
+for volumes and devices, which differ between the replicas of a StatefulSet and are read only by plugins whose answers
+are never remembered; and the status, except for the parts that in-place resizing makes count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from kubesched.api import matching, requests
+from kubesched.api.meta import OwnerReference
+from kubesched.api.node import Taint
+from kubesched.api.pod import Affinity, Pod, Toleration
+from kubesched.cluster.intern import Interner
+
+CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
+NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+
+Amounts = tuple[tuple[int, int], ...]
+"""(resource id, amount) pairs: cpu in thousandths, everything else in whole units."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class LabelClass:
+    """Pods of equal namespace and labels; a selector is evaluated once for all of them."""
+
+    namespace: str
+    labels: Mapping[str, str]
+    terminating: bool
+
+
+NOBODY = LabelClass("", {}, True)
+"""Class 0: slots of the pod table that hold no pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityGroup:
+    """Pods of equal namespace and equal inter-pod affinity, with the terms parsed."""
+
+    required_affinity: tuple[matching.AffinityTerm, ...] = ()
+    required_anti_affinity: tuple[matching.AffinityTerm, ...] = ()
+    preferred_affinity: tuple[tuple[int, matching.AffinityTerm], ...] = ()
+    preferred_anti_affinity: tuple[tuple[int, matching.AffinityTerm], ...] = ()
+    errors: tuple[str, ...] = ()
+
+
+NO_AFFINITY = AffinityGroup()
+"""Group 0: pods without podAffinity and podAntiAffinity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """The feature gates that change how pods and nodes are read; everything else asks the configuration."""
+
+    pod_level_resources: bool = True
+    in_place_pod_level_resize: bool = True
+    node_allocatable_claims: bool = False
+    toleration_comparison: bool = False
+
+
+class PodTemplate:
+    """What all pods of one signature have in common."""
+
+    def __init__(self, pod: Pod, signature: bytes, books: Templates) -> None:
+        self.signature = signature
+        self.books = books
+        self.namespace = pod.metadata.namespace
+        self.labels: Mapping[str, str] = pod.metadata.labels or {}
+        self.sample = pod
+        self.priority = pod.spec.priority or 0
+        self.class_id = books.label_classes.id(
+            self.namespace, self.labels, pod.metadata.deletion_timestamp is not None
+        )
+        self.affinity_id = books.affinity_group(pod)
+        self.ports = requests.host_ports(pod)
+        usage = requests.amounts(self._requests(use_status=True))
+        self.usage: Amounts = books.amounts(usage)
+        self.non_zero_cpu, self.non_zero_memory = requests.non_zero_requests(
+            pod,
+            pod_level_resources=books.gates.pod_level_resources,
+            in_place_pod_level_resize=books.gates.in_place_pod_level_resize,
+            node_allocatable_claims=books.gates.node_allocatable_claims,
+        )
+        self.remembered: dict[Any, Any] = {}
+
+    def _requests(self, *, use_status: bool, non_missing: Mapping[str, int] | None = None,
+                  pod_level: bool | None = None) -> dict[str, int]:
+        gates = self.books.gates
+        return requests.pod_requests(
+            self.sample,
+            use_status=use_status,
+            pod_level=gates.pod_level_resources if pod_level is None else pod_level,
+            non_missing=non_missing,
+            in_place_pod_level_resize=gates.in_place_pod_level_resize,
+            node_allocatable_claims=use_status and gates.node_allocatable_claims,
+        )
+
+    @cached_property
+    def requested(self) -> Amounts:
+        """Return what the pod asks for when it is placed: the spec alone counts."""
+        return self.books.amounts(requests.amounts(self._requests(use_status=False)))
+
+    @cached_property
+    def scored(self) -> dict[str, int]:
+        """Return what NodeResourcesFit scores with: a container without a request counts as 100m and 200Mi, and
+        pod-level requests are not looked at (a quirk of the reference)."""
+        defaults = {"cpu": requests.DEFAULT_CPU_NANO, "memory": requests.DEFAULT_MEMORY_NANO}
+        return requests.amounts(self._requests(use_status=False, non_missing=defaults, pod_level=False))
+
+    @cached_property
+    def balanced(self) -> dict[str, int]:
+        """Return what NodeResourcesBalancedAllocation scores with: plain requests, resized ones included."""
+        return requests.amounts(self._requests(use_status=True))
+
+    @property
+    def affinity(self) -> AffinityGroup:
+        """Return the parsed inter-pod affinity."""
+        return self.books.affinity_groups[self.affinity_id]
+
+    @property
+    def label_class(self) -> LabelClass:
+        """Return the class of equal namespace and labels."""
+        return self.books.label_classes[self.class_id]
+
+    def remember(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return what `make` returned the first time for this key: a plugin's reading of the pod's spec."""
+        try:
+            return self.remembered[key]
+        except KeyError:
+            value = self.remembered[key] = make()
+            return value
+
+
+class PodView:
+    """One pod as the scheduler sees it. Shared by the queue, the cycle and the store."""
+
+    __slots__ = ("key", "node_name", "pod", "slot", "template", "uid")
+
+    def __init__(self, pod: Pod, template: PodTemplate) -> None:
+        self.pod = pod
+        self.template = template
+        self.uid = pod.metadata.uid
+        self.key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        self.node_name = pod.spec.node_name or ""
+        self.slot = -1
+
+    def __repr__(self) -> str:
+        return f"PodView({self.key}{' on ' + self.node_name if self.node_name else ''})"
+
+    @property
+    def name(self) -> str:
+        """Return the pod's name without its namespace."""
+        return self.pod.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """Return the pod's namespace."""
+        return self.template.namespace
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Return the pod's labels, never None."""
+        return self.template.labels
+
+    @property
+    def priority(self) -> int:
+        """Return the pod's priority; none means zero."""
+        return self.template.priority
+
+    @property
+    def requests(self) -> Amounts:
+        """Return what the pod asks for, as (resource id, amount)."""
+        return self.template.requested
+
+    @property
+    def tolerations(self) -> tuple[Toleration, ...]:
+        """Return the pod's tolerations."""
+        return self.pod.spec.tolerations
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Return whether any toleration of the pod covers the taint."""
+        compare = self.template.books.gates.toleration_comparison
+        return any(matching.tolerates(t, taint, comparison_operators=compare) for t in self.pod.spec.tolerations)
+
+    def on(self, node_name: str) -> PodView:
+        """Return the same pod as it will be on a node; what was computed for it comes along."""
+        view = PodView.__new__(PodView)
+        view.pod = msgspec.structs.replace(self.pod, spec=msgspec.structs.replace(self.pod.spec, node_name=node_name))
+        view.template = self.template
+        view.uid = self.uid
+        view.key = self.key
+        view.node_name = node_name
+        view.slot = -1
+        return view
+
+
+class LabelClasses:
+    """Label classes by number, and the numbers by namespace."""
+
+    __slots__ = ("_classes", "_ids", "by_namespace")
+
+    def __init__(self) -> None:
+        self._classes: list[LabelClass] = [NOBODY]
+        self._ids: dict[tuple[str, frozenset[tuple[str, str]], bool], int] = {}
+        self.by_namespace: dict[str, list[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def __getitem__(self, class_id: int) -> LabelClass:
+        return self._classes[class_id]
+
+    def id(self, namespace: str, labels: Mapping[str, str], terminating: bool) -> int:
+        """Return the number of the class of pods with this namespace and these labels."""
+        key = (namespace, frozenset(labels.items()), terminating)
+        found = self._ids.get(key)
+        if found is None:
+            found = self._ids[key] = len(self._classes)
+            self._classes.append(LabelClass(namespace, dict(labels), terminating))
+            self.by_namespace.setdefault(namespace, []).append(found)
+        return found
+
+
+class Templates:
+    """The books: templates by signature, label classes, affinity groups and resources by number."""
+
+    def __init__(self, gates: Gates | None = None) -> None:
+        self.gates = gates or Gates()
+        self.resources: Interner[str] = Interner(*NATIVE_RESOURCES)
+        self.label_classes = LabelClasses()
+        self.affinity_groups: list[AffinityGroup] = [NO_AFFINITY]
+        self._affinity_ids: dict[bytes, int] = {}
+        self._templates: dict[bytes, PodTemplate] = {}
+
+    def view(self, pod: Pod) -> PodView:
+        """Return the pod as the scheduler sees it."""
+        signature = sign(pod)
+        template = self._templates.get(signature)
+        if template is None:
+            if len(self._templates) > 100_000:
+                self._templates.clear()
+            template = self._templates[signature] = PodTemplate(pod, signature, self)
+        return PodView(pod, template)
+
+    def amounts(self, by_name: Mapping[str, int]) -> Amounts:
+        """Return amounts by resource number; entries of zero stay, as a scalar asked for with zero counts as asked."""
+        return tuple((self.resources.id(name), amount) for name, amount in by_name.items())
+
+    def affinity_group(self, pod: Pod) -> int:
+        """Return the number of the group of pods with this namespace and inter-pod affinity; 0 for none at all."""
+        affinity = pod.spec.affinity
+        if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+            return 0
+        key = _encode((pod.metadata.namespace, affinity.pod_affinity, affinity.pod_anti_affinity))
+        found = self._affinity_ids.get(key)
+        if found is None:
+            found = self._affinity_ids[key] = len(self.affinity_groups)
+            self.affinity_groups.append(_parse_affinity(affinity, pod.metadata.namespace))
+        return found
+
+
+def _parse_affinity(affinity: Affinity, namespace: str) -> AffinityGroup:
+    terms = matching.compile_pod_affinity(affinity, namespace)
+    return AffinityGroup(
+        required_affinity=terms.required_affinity,
+        required_anti_affinity=terms.required_anti_affinity,
+        preferred_affinity=tuple((w, t) for w, t in terms.preferred_affinity),
+        preferred_anti_affinity=tuple((w, t) for w, t in terms.preferred_anti_affinity),
+        errors=tuple(terms.errors),
+    )
+
+
+def sign(pod: Pod) -> bytes:
+    """Return a pod's signature: everything about it that a remembered answer may depend on."""
+    meta, spec, status = pod.metadata, pod.spec, pod.status
+    images = [v.image.reference for v in spec.volumes if v.image is not None] if spec.volumes else None
+    signed: list[Any] = [
+        meta.namespace,
+        meta.labels,
+        meta.deletion_timestamp is not None,
+        spec.containers,
+        spec.init_containers,
+        spec.overhead,
+        spec.resources,
+        spec.affinity,
+        spec.tolerations,
+        spec.node_selector,
+        spec.topology_spread_constraints,
+        spec.priority,
+        spec.preemption_policy,
+        spec.scheduler_name,
+        spec.host_network,
+        spec.host_users,
+        images,
+        controller_of(pod) if meta.owner_references else None,
+    ]
+    if status is not None:
+        resized = [c for c in status.conditions if c.type == "PodResizePending"]
+        containers = [(c.name, c.resources, c.allocated_resources) for c in
+                      (*status.container_statuses, *status.init_container_statuses)
+                      if c.resources is not None or c.allocated_resources]
+        if resized or containers or status.resources is not None or status.node_allocatable_resource_claim_statuses:
+            signed += [resized, containers, status.resources, status.allocated_resources,
+                       status.node_allocatable_resource_claim_statuses]
+    return _encode(signed)
+
+
+def controller_of(pod: Pod) -> OwnerReference | None:
+    """Return the owner that manages the pod, if one does."""
+    for owner in pod.metadata.owner_references or ():
+        if owner.controller:
+            return owner
+    return None

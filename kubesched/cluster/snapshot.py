@@ -1,0 +1,209 @@
+"""The read-only columnar view that a cycle works on.
+
+In: the store's columns. Out: arrays over all nodes, or over some of them: `take(rows)` gives the same view with fewer
+rows, so a plugin that answers for all nodes also answers for the three that changed, with the same code.
+A snapshot is lent, not copied: it is valid until the store changes. Its arrays refuse to be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kubesched.api.node import Node, Taint
+from kubesched.api.requests import HostPort
+from kubesched.cluster.columns import Array, Bools, Codes, Column, Ints
+from kubesched.cluster.nodes import ABSENT, ImageState, LabelColumn, NodeColumns
+from kubesched.cluster.pods import CPU, MEMORY, PodView, Templates
+
+if TYPE_CHECKING:
+    from kubesched.cluster.journal import Journal
+    from kubesched.cluster.objects import Objects
+    from kubesched.cluster.slots import PodSlots
+    from kubesched.cluster.topology import VisitOrder
+
+
+class Snapshot:
+    """The cluster as arrays; `n` rows of `total` nodes."""
+
+    __slots__ = ("_nodes", "_on_node", "journal", "n", "objects", "order", "rows", "slots", "structure", "templates",
+                 "total")
+
+    def __init__(self, nodes: NodeColumns, slots: PodSlots, objects: Objects, templates: Templates, journal: Journal,
+                 order: VisitOrder, on_node: Mapping[str, Mapping[str, PodView]], structure: int) -> None:
+        self._nodes = nodes
+        self._on_node = on_node
+        self.slots = slots
+        self.objects = objects
+        self.templates = templates
+        self.journal = journal
+        self.order = order
+        self.structure = structure
+        self.rows: Ints | None = None
+        self.n = self.total = len(nodes)
+
+    def take(self, rows: Ints | Sequence[int]) -> Snapshot:
+        """Return the same view of some rows, in the order given; row i of it is row `rows[i]` of this one."""
+        view = object.__new__(type(self))
+        self._share_with(view)
+        view.rows = np.asarray(rows, dtype=np.int64) if self.rows is None else self.rows[np.asarray(rows)]
+        view.n = len(view.rows)
+        return view
+
+    def _share_with(self, view: Snapshot) -> None:
+        for name in Snapshot.__slots__:
+            setattr(view, name, getattr(self, name))
+
+    def _column(self, column: Column) -> Array:
+        return column.live if self.rows is None else column.data[self.rows]
+
+    # Nodes
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Return the node names, row by row."""
+        names = self._nodes.names
+        return names if self.rows is None else [names[row] for row in self.rows.tolist()]
+
+    def name(self, row: int) -> str:
+        """Return the name of the node in a row."""
+        return self._nodes.names[row if self.rows is None else int(self.rows[row])]
+
+    def row(self, name: str) -> int:
+        """Return the row of a node, or -1 if it is not here."""
+        row = self._nodes.rows.get(name, -1)
+        if self.rows is None or row < 0:
+            return row
+        found = np.flatnonzero(self.rows == row)
+        return int(found[0]) if len(found) else -1
+
+    def rows_of(self, names: Iterable[str]) -> Ints:
+        """Return the rows of those of the named nodes that exist."""
+        found = [row for row in map(self.row, names) if row >= 0]
+        return np.array(sorted(found), dtype=np.int64)
+
+    def node(self, row: int) -> Node:
+        """Return the API object in a row."""
+        return self._nodes.objects[row if self.rows is None else int(self.rows[row])]
+
+    def pods_on(self, row: int) -> Iterable[PodView]:
+        """Return the pods of the node in a row."""
+        return self._on_node.get(self.name(row), {}).values()
+
+    # Resources
+
+    def resource(self, name: str) -> int:
+        """Return the number of a resource, or -1 if neither a node nor a pod has named it."""
+        return self.templates.resources.find(name)
+
+    def allocatable(self, resource: int) -> Ints:
+        """Return what the nodes offer of a resource: cpu in thousandths, the rest in whole units."""
+        return self._column(self._nodes.allocatable[resource]) if resource >= 0 else np.zeros(self.n, dtype=np.int64)
+
+    def requested(self, resource: int) -> Ints:
+        """Return what the pods on the nodes asked for."""
+        return self._column(self._nodes.requested[resource]) if resource >= 0 else np.zeros(self.n, dtype=np.int64)
+
+    def free(self, resource: int) -> Ints:
+        """Return what is left of a resource; below zero where a node is overbooked."""
+        left: Ints = self.allocatable(resource) - self.requested(resource)
+        return left
+
+    def non_zero_requested(self, resource: int) -> Ints:
+        """Return what the pods asked for, where a container that asks for no cpu or memory counts as 100m and 200Mi;
+        the same as `requested` for every other resource."""
+        if resource == CPU:
+            return self._column(self._nodes.non_zero_cpu)
+        if resource == MEMORY:
+            return self._column(self._nodes.non_zero_memory)
+        return self.requested(resource)
+
+    @property
+    def pod_count(self) -> Ints:
+        """Return how many pods each node has."""
+        return self._column(self._nodes.pod_count)
+
+    @property
+    def allowed_pods(self) -> Ints:
+        """Return how many pods each node takes."""
+        return self._column(self._nodes.allowed_pods)
+
+    # Facts of the node object
+
+    @property
+    def is_unschedulable(self) -> Bools:
+        """Return which nodes are cordoned."""
+        return self._column(self._nodes.unschedulable)
+
+    @property
+    def taint_set(self) -> Codes:
+        """Return the number of each node's list of taints, an index into `taint_sets`."""
+        return self._column(self._nodes.taint_set)
+
+    @property
+    def taint_sets(self) -> Sequence[tuple[Taint, ...]]:
+        """Return the distinct lists of taints."""
+        return self._nodes.taint_sets.values
+
+    @property
+    def feature_set(self) -> Codes:
+        """Return the number of each node's set of declared features, an index into `feature_sets`."""
+        return self._column(self._nodes.feature_set)
+
+    @property
+    def feature_sets(self) -> Sequence[frozenset[str]]:
+        """Return the distinct sets of declared features."""
+        return self._nodes.feature_sets.values
+
+    def label(self, key: str) -> LabelColumn | None:
+        """Return what is known of a label key (its values by number), or None if no node ever had it."""
+        return self._nodes.labels.get(key)
+
+    def codes(self, key: str) -> Codes:
+        """Return the number of each node's value for a label key, ABSENT where the node lacks it."""
+        column = self._nodes.labels.get(key)
+        if column is None:
+            return np.full(self.n, ABSENT, dtype=np.int32)
+        return self._column(column.codes)
+
+    def image(self, name: str) -> ImageState | None:
+        """Return the size of an image and who holds it (rows of the whole cluster), or None."""
+        return self._nodes.images.get(name)
+
+    def mask(self, rows: Iterable[int]) -> Bools:
+        """Return a column that is true on the given rows of the whole cluster, as far as this view has them."""
+        held = np.zeros(self.total, dtype=np.bool_)
+        held[np.fromiter(rows, dtype=np.int64)] = True
+        return held if self.rows is None else held[self.rows]
+
+    # Placed pods
+
+    def port_conflicts(self, ports: Iterable[HostPort]) -> Bools:
+        """Return on which nodes one of these host ports is taken."""
+        row = self.slots.row.data
+        holders: set[int] = set().union(*(self.slots.holders(port) for port in ports))
+        return self.mask(row[np.fromiter(holders, dtype=np.int64)])
+
+    def pod_rows(self) -> Codes:
+        """Return for every slot of the pod table the row of its node in the whole cluster."""
+        return self.slots.row.live
+
+    def pod_classes(self) -> Codes:
+        """Return for every slot of the pod table the pod's label class; 0 where there is no pod."""
+        return self.slots.class_id.live
+
+    def pod_affinities(self) -> Codes:
+        """Return for every slot of the pod table the pod's affinity group; 0 where there is none."""
+        return self.slots.affinity_id.live
+
+    def everything(self) -> Snapshot:
+        """Return the view of all nodes that this one is part of."""
+        if self.rows is None:
+            return self
+        whole = object.__new__(type(self))
+        self._share_with(whole)
+        whole.rows = None
+        whole.n = whole.total
+        return whole

@@ -1,0 +1,203 @@
+"""The contract: every extension point as one method, documented.
+
+A plugin is a class with the points it cares about; what it leaves out is not called. Points that look at nodes answer
+for all nodes in one expression: `filter` returns a column of rejections, `score` a column of integers. An author who
+prefers to look at one node writes `filter_node` and `score_node` instead, and the framework lifts them over the rows.
+
+`scope` declarations tell the framework when an answer remembered for a pod's class may still be used (framework/memo).
+Saying nothing is always right and costs a recomputation for every pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.framework.ports import Handle
+from kubesched.framework.state import State
+from kubesched.framework.verdicts import SUCCESS, Diagnosis, Nomination, Rejections, Status
+from kubesched.framework.wakeups import Wakeup
+
+if TYPE_CHECKING:
+    from kubesched.framework.lifting import NodeView
+    from kubesched.framework.profile import Profile
+
+
+class Scope(IntEnum):
+    """What a plugin's column depends on besides the pod's class: how much must be computed again after a change."""
+
+    ROW_NODE = 1
+    """A row's answer depends on that node's own object alone."""
+    ROW = 2
+    """A row's answer depends on that node's object and on the pods placed on it."""
+    DOMAINS = 3
+    """Counters kept in the state, brought up to date by add_pod and remove_pod; columns are derived from them anew."""
+    CLUSTER = 4
+    """Anything: never remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNames:
+    """PreFilter's way to say: only these nodes come into question."""
+
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """PostFilter's proposal: evict these pods of this node, most important first, and nominate the pod to it."""
+
+    node_name: str
+    victims: tuple[PodView, ...]
+    violations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PostFiltered:
+    """PostFilter's answer. `nomination` None leaves the nominated node as it is; `preemption` and `errand` are carried
+    out by the engine, never by the plugin."""
+
+    status: Status
+    nomination: Nomination | None = None
+    preemption: Preemption | None = None
+    errand: Callable[[], Awaitable[None]] | None = None
+
+
+PreFilterAnswer = Status | NodeNames | None
+
+
+class Plugin:
+    """Base of all plugins. `args` is the configured `Args` value, `handle` the way to the outside."""
+
+    name: ClassVar[str] = ""
+    Args: ClassVar[type[Any] | None] = None
+    wakes_on: ClassVar[tuple[Wakeup, ...] | None] = None
+    filter_scope: ClassVar[Scope] = Scope.CLUSTER
+    score_scope: ClassVar[Scope] = Scope.CLUSTER
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__:
+            cls.name = cls.__name__
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        self.args = args
+        self.handle = handle
+
+    @classmethod
+    def implements(cls, method: str) -> bool:
+        """Return whether the plugin has its own version of a point's method."""
+        return getattr(cls, method) is not getattr(Plugin, method)
+
+    def wakeups(self) -> tuple[Wakeup, ...] | None:
+        """Return the events that may change the plugin's mind; None means that nothing was declared."""
+        return self.wakes_on
+
+    # Before the queue
+
+    def pre_enqueue(self, pod: PodView) -> Status | None:
+        """Say whether a pod may enter the active queue. Called often: no I/O."""
+        return None
+
+    def sort_key(self, pod: PodView, queued_at: float) -> Any:
+        """Return what pods are ordered by in the active queue, smallest first."""
+        return queued_at
+
+    # Which nodes
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+        """Boil the pod down, once. Return SKIP if `filter` would pass every node, a rejection if no node can do, or the
+        only nodes that come into question."""
+        return None
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        """Return a verdict for every node of the view."""
+        return Rejections.none(nodes)
+
+    def filter_node(self, pod: PodView, node: NodeView, state: State) -> str | Status | None:
+        """Return why one node is refused, or None; for authors who do not want columns."""
+        return None
+
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+        """Bring the state up to date: `other` came to the node in `row` (a row of the whole cluster)."""
+
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+        """Bring the state up to date: `other` left the node in `row` (a row of the whole cluster)."""
+
+    def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis,
+                    profile: Profile) -> PostFiltered:
+        """Find a way out when no node passed: propose an eviction, or nothing."""
+        return PostFiltered(SUCCESS)
+
+    # Which of them
+
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+        """Prepare scoring. Return SKIP if all scores would say nothing."""
+        return None
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        """Return a score for every node of the view; those of nodes that did not pass are not read."""
+        return np.zeros(nodes.n, dtype=np.int64)
+
+    def score_node(self, pod: PodView, node: NodeView, state: State) -> int:
+        """Return one node's score; for authors who do not want columns."""
+        return 0
+
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        """Bring the scores of the feasible nodes into 0 to 100."""
+        return scores
+
+    # Booked, waiting, bound
+
+    def reserve(self, pod: PodView, node_name: str, state: State) -> Status | None:
+        """Promise what the pod needs on the node."""
+        return None
+
+    def unreserve(self, pod: PodView, node_name: str, state: State) -> None:
+        """Take every promise back; called also if nothing was promised."""
+
+    def permit(self, pod: PodView, node_name: str, state: State) -> tuple[Status, float]:
+        """Allow, refuse, or ask to wait at most so many seconds."""
+        return SUCCESS, 0.0
+
+    def pre_bind_pre_flight(self, pod: PodView, node_name: str, state: State) -> Status | None:
+        """Say whether `pre_bind` has anything to do: SKIP if not. Does no work itself."""
+        return None
+
+    async def pre_bind(self, pod: PodView, node_name: str, state: State) -> Status | None:
+        """Do what must be done before the binding is written."""
+        return None
+
+    async def bind(self, pod: PodView, node_name: str, state: State) -> Status | None:
+        """Bind the pod, or return SKIP to leave it to the next plugin."""
+        return None
+
+    def post_bind(self, pod: PodView, node_name: str, state: State) -> None:
+        """Take notice that the pod is bound."""
+
+    def sign(self, pod: PodView) -> bytes | None:
+        """Return what this plugin reads of the pod beyond its class signature, or None if its answers for this pod must
+        not be reused for others."""
+        return b""
+
+
+POINTS: dict[str, tuple[str, ...]] = {
+    "preEnqueue": ("pre_enqueue",),
+    "queueSort": ("sort_key",),
+    "preFilter": ("pre_filter",),
+    "filter": ("filter", "filter_node"),
+    "postFilter": ("post_filter",),
+    "preScore": ("pre_score",),
+    "score": ("score", "score_node"),
+    "reserve": ("reserve",),
+    "permit": ("permit",),
+    "preBind": ("pre_bind",),
+    "bind": ("bind",),
+    "postBind": ("post_bind",),
+}
+"""Extension points by their name in a configuration, with the methods of which a plugin must have one to be there."""

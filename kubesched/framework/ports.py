@@ -1,0 +1,132 @@
+"""Protocols for what is outside: time, chance, the API server's write side, the recorder of events.
+
+The framework and the plugins see the world only through these. The engine, the simulator and the tests hand in what
+fits them: a real clock or a virtual one, a writer that speaks HTTP or one that keeps a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+from kubesched.cluster import Objects, PodView
+
+
+@runtime_checkable
+class Clock(Protocol):
+    """Time."""
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+        ...
+
+    def monotonic(self) -> float:
+        """Return seconds that never go backwards."""
+        ...
+
+    def sleep(self, seconds: float) -> Awaitable[None]:
+        """Wait."""
+        ...
+
+
+class Writer(Protocol):
+    """The API server's write side. Every call raises an `ApiError` or `Unreachable` when it fails."""
+
+    async def bind(self, pod: PodView, node_name: str) -> None:
+        """Create the pod's binding."""
+        ...
+
+    async def patch_pod_status(self, pod: PodView, status: Mapping[str, Any]) -> None:
+        """Patch a pod's status with a strategic merge patch of the status object."""
+        ...
+
+    async def delete_pod(self, pod: PodView) -> None:
+        """Delete a pod with its own grace period."""
+        ...
+
+    async def update(self, changed: Any, subresource: str = "") -> Any:
+        """Replace an object (a claim, a volume); raise `Conflict` if it changed meanwhile. Return the new version."""
+        ...
+
+    async def create(self, obj: Any) -> Any:
+        """Create an object and return it as stored."""
+        ...
+
+    async def delete(self, obj: Any) -> None:
+        """Delete an object."""
+        ...
+
+
+class Recorder(Protocol):
+    """Events for people."""
+
+    def event(self, regarding: PodView, kind: str, reason: str, action: str, note: str) -> None:
+        """Record that something happened to a pod; `kind` is Normal or Warning. Never blocks and never fails."""
+        ...
+
+
+class Random(Protocol):
+    """Chance, seeded."""
+
+    def randrange(self, stop: int) -> int:
+        """Return a number from 0 to stop - 1."""
+        ...
+
+
+class Nominations(Protocol):
+    """Who waits for which node's pods to go away."""
+
+    def on_node(self, node_name: str) -> Iterable[PodView]:
+        """Return the pods nominated to a node, in the order of their nomination."""
+        ...
+
+    def nodes(self) -> Iterable[str]:
+        """Return the nodes that pods are nominated to."""
+        ...
+
+
+class FeatureGates(Protocol):
+    """Which features are on."""
+
+    def is_enabled(self, gate: str) -> bool:
+        """Return whether a gate is on."""
+        ...
+
+
+class Handle(Protocol):
+    """What a plugin is given of the outside when it is built."""
+
+    @property
+    def gates(self) -> FeatureGates:
+        """Return the feature gates."""
+        ...
+
+    @property
+    def objects(self) -> Objects:
+        """Return the cluster's objects other than nodes and pods, as they are now."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """Return the time."""
+        ...
+
+    @property
+    def writer(self) -> Writer:
+        """Return the write side of the API."""
+        ...
+
+    @property
+    def recorder(self) -> Recorder:
+        """Return the recorder of events."""
+        ...
+
+    @property
+    def random(self) -> Random:
+        """Return the source of chance."""
+        ...
+
+    @property
+    def nominations(self) -> Nominations:
+        """Return who is nominated where."""
+        ...

@@ -1,0 +1,274 @@
+"""A configured set of plugins, and the one runner for all extension points.
+
+In: a pod, a snapshot, a state. Out: verdicts, scores, statuses, merged as the reference merges them. Every call of a
+plugin goes through here, so timing, naming the plugin that broke, and checking what came back stand in one place.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.errors import PluginError
+from kubesched.framework import lifting
+from kubesched.framework.plugin import NodeNames, Plugin, PostFiltered
+from kubesched.framework.state import State
+from kubesched.framework.verdicts import (
+    SKIP,
+    SUCCESS,
+    Code,
+    Diagnosis,
+    Nomination,
+    Rejections,
+    Status,
+    Verdicts,
+    failed,
+    unresolvable,
+    unschedulable,
+)
+
+MAX_SCORE = 100
+
+Observer = Callable[[str, str, str, float], None]
+"""(extension point, plugin or "" for the whole point, status code's text, seconds)"""
+
+
+@dataclass(frozen=True, slots=True)
+class PreFiltered:
+    """What all PreFilters say together: a refusal for every node, or which nodes are left to look at."""
+
+    status: Status | None = None
+    considered: Bools | None = None
+    narrowed_by: frozenset[str] = frozenset()
+
+    @property
+    def absent(self) -> Status:
+        """Return the status of the nodes that narrowing left out."""
+        return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(self.narrowed_by))}]")
+
+
+@dataclass(slots=True)
+class Scores:
+    """Weighted, normalised scores: one column a plugin, and their sum."""
+
+    total: Ints
+    by_plugin: dict[str, Ints] = field(default_factory=dict)
+
+
+class Profile:
+    """One scheduler name's plugins."""
+
+    def __init__(self, name: str, points: Mapping[str, Sequence[tuple[Plugin, int]]],
+                 percentage_of_nodes: int | None = None) -> None:
+        self.name = name
+        self.points = {point: tuple(entries) for point, entries in points.items()}
+        self.percentage_of_nodes = percentage_of_nodes
+        self.running: tuple[str, str] | None = None
+        self.observe: Observer | None = None
+        self.pre_enqueues = self._at("preEnqueue")
+        self.sorter = next(iter(self._at("queueSort")), None)
+        self.pre_filters = self._at("preFilter")
+        self.filters = self._at("filter")
+        self.post_filters = self._at("postFilter")
+        self.pre_scores = self._at("preScore")
+        self.scorers = tuple((plugin, weight or 1) for plugin, weight in self.points.get("score", ()))
+        self.reserves = self._at("reserve")
+        self.permits = self._at("permit")
+        self.pre_binds = self._at("preBind")
+        self.binds = self._at("bind")
+        self.post_binds = self._at("postBind")
+        self.adjusting = tuple(p for p in self.pre_filters if p.implements("add_pod"))
+
+    def _at(self, point: str) -> tuple[Plugin, ...]:
+        return tuple(plugin for plugin, _ in self.points.get(point, ()))
+
+    @property
+    def plugins(self) -> tuple[Plugin, ...]:
+        """Return every plugin once, in the order of its first appearance."""
+        return tuple(dict.fromkeys(plugin for entries in self.points.values() for plugin, _ in entries))
+
+    # Filtering
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State,
+                   plugins: Iterable[Plugin] | None = None) -> PreFiltered:
+        """Run the PreFilters and merge what they say."""
+        names: frozenset[str] | None = None
+        narrowed: set[str] = set()
+        refused: Status | None = None
+        for plugin in self.pre_filters if plugins is None else plugins:
+            answer = self._call("PreFilter", plugin, plugin.pre_filter, pod, nodes, state)
+            if isinstance(answer, NodeNames):
+                narrowed.add(plugin.name)
+                names = answer.names if names is None else names & answer.names
+                if not names:
+                    text = (f"node(s) didn't satisfy plugin {plugin.name}" if len(narrowed) == 1 else
+                            f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed))}] simultaneously")
+                    return PreFiltered(unresolvable(text), narrowed_by=frozenset(narrowed))
+            elif answer is None or answer.is_success:
+                continue
+            elif answer.code is Code.SKIP:
+                state.skip_filter.add(plugin.name)
+            elif answer.code is Code.UNRESOLVABLE:
+                return PreFiltered(answer.by(plugin.name), narrowed_by=frozenset(narrowed))
+            elif answer.code is Code.UNSCHEDULABLE:
+                refused = answer.by(plugin.name)
+            else:
+                raise PluginError(plugin.name, "PreFilter",
+                                  f'running PreFilter plugin "{plugin.name}": {answer.message}', pod.key)
+        if refused is not None:
+            return PreFiltered(refused, narrowed_by=frozenset(narrowed))
+        if names is None:
+            return PreFiltered()
+        considered = np.zeros(nodes.n, dtype=np.bool_)
+        considered[nodes.rows_of(names)] = True
+        return PreFiltered(None, considered, frozenset(narrowed))
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State, considered: Bools | None = None) -> Verdicts:
+        """Run the filters over all rows of the view; the first to refuse a row owns it."""
+        verdicts = Verdicts(nodes, considered)
+        started = time.perf_counter() if self.observe is not None else 0.0
+        for plugin in self.filters:
+            if plugin.name not in state.skip_filter:
+                verdicts.add(plugin.name, self.filter_one(plugin, pod, nodes, state))
+        if self.observe is not None:
+            self.observe("Filter", "", SUCCESS.code.text, time.perf_counter() - started)
+        return verdicts
+
+    def filter_one(self, plugin: Plugin, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        """Run one filter over all rows of the view."""
+        if plugin.implements("filter"):
+            rejections = self._call("Filter", plugin, plugin.filter, pod, nodes, state)
+        else:
+            rejections = self._call("Filter", plugin, lifting.filter_rows, plugin, pod, nodes, state)
+        if not isinstance(rejections, Rejections) or (rejections.bits is not None and len(rejections.bits) != nodes.n):
+            raise PluginError(plugin.name, "Filter", f'running "{plugin.name}" filter plugin: expected one verdict for '
+                              f"each of {nodes.n} nodes, got {rejections!r}", pod.key)
+        return rejections
+
+    def adjust(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: State) -> None:
+        """Tell the plugins that keep counters that a pod came to a node or left it."""
+        for plugin in self.adjusting:
+            if plugin.name not in state.skip_filter:
+                if sign > 0:
+                    self._call("PreFilterExtensionAddPod", plugin, plugin.add_pod, pod, other, row, nodes, state)
+                else:
+                    self._call("PreFilterExtensionRemovePod", plugin, plugin.remove_pod, pod, other, row, nodes, state)
+
+    def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis) -> PostFiltered:
+        """Run the PostFilters until one finds a way out; merge what the others say."""
+        reasons: list[str] = []
+        nomination: Nomination | None = None
+        rejector = ""
+        for plugin in self.post_filters:
+            answer: PostFiltered = self._call("PostFilter", plugin, plugin.post_filter, pod, nodes, state, diagnosis, self)
+            status = answer.status
+            if status.is_success or status.code is Code.UNRESOLVABLE:
+                return PostFiltered(status.by(plugin.name), answer.nomination, answer.preemption, answer.errand)
+            if not status.is_rejected:
+                return PostFiltered(failed(*status.reasons).by(plugin.name), answer.nomination)
+            reasons.extend(status.reasons)
+            rejector = rejector or plugin.name
+            if answer.nomination is not None:
+                nomination = answer.nomination
+        return PostFiltered(unschedulable(*reasons).by(rejector), nomination)
+
+    # Scoring
+
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> None:
+        """Run the PreScores; a plugin that has nothing to say is left out of scoring."""
+        for plugin in self.pre_scores:
+            answer = self._call("PreScore", plugin, plugin.pre_score, pod, nodes, feasible, state)
+            if answer is None or answer.is_success:
+                state.skip_score.discard(plugin.name)
+            elif answer.code is Code.SKIP:
+                state.skip_score.add(plugin.name)
+            else:
+                raise PluginError(plugin.name, "PreScore",
+                                  f'running PreScore plugin "{plugin.name}": {answer.message}', pod.key)
+
+    def score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Scores:
+        """Run the scorers; in the total, nodes that are not feasible have -1."""
+        scores = Scores(np.zeros(nodes.n, dtype=np.int64))
+        for plugin, weight in self.scorers:
+            if plugin.name not in state.skip_score:
+                raw = self.raw_score(plugin, pod, nodes, feasible, state)
+                column = self.normalized(plugin, raw, pod, nodes, feasible, state) * weight
+                scores.by_plugin[plugin.name] = column
+                scores.total += column
+        scores.total[~feasible] = -1
+        return scores
+
+    def raw_score(self, plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:
+        """Run one scorer over all rows of the view."""
+        if plugin.implements("score"):
+            column = self._call("Score", plugin, plugin.score, pod, nodes, state)
+        else:
+            column = self._call("Score", plugin, lifting.score_rows, plugin, pod, nodes, feasible, state)
+        if not isinstance(column, np.ndarray) or column.shape != (nodes.n,) or column.dtype.kind != "i":
+            raise PluginError(plugin.name, "Score", f'running Score plugins: plugin "{plugin.name}" failed with: expected '
+                              f"one integer for each of {nodes.n} nodes", pod.key)
+        return column
+
+    def normalized(self, plugin: Plugin, raw: Ints, pod: PodView, nodes: Snapshot, feasible: Bools,
+                   state: State) -> Ints:
+        """Normalise one scorer's column and check its range on the feasible nodes."""
+        column: Ints = raw
+        if plugin.implements("normalize"):
+            column = self._call("ScoreExtensionNormalize", plugin, plugin.normalize, raw, feasible, pod, nodes, state)
+        outside = feasible & ((column < 0) | (column > MAX_SCORE))
+        if outside.any():
+            value = int(column[np.flatnonzero(outside)[0]])
+            raise PluginError(plugin.name, "Score", f'plugin "{plugin.name}" returns an invalid score {value}, it should '
+                              f"in the range of [0, {MAX_SCORE}] after normalizing", pod.key)
+        return column
+
+    # Booked
+
+    def reserve(self, pod: PodView, node_name: str, state: State) -> Status:
+        """Run the Reserves; the first that does not succeed ends it."""
+        for plugin in self.reserves:
+            answer = self._call("Reserve", plugin, plugin.reserve, pod, node_name, state)
+            if answer is not None and not answer.is_success:
+                if answer.is_rejected:
+                    return _named(answer, plugin)
+                return failed(f'running Reserve plugin "{plugin.name}": {answer.message}').by(plugin.name)
+        return SUCCESS
+
+    def unreserve(self, pod: PodView, node_name: str, state: State) -> None:
+        """Take back all promises, in reverse order."""
+        for plugin in reversed(self.reserves):
+            self._call("Unreserve", plugin, plugin.unreserve, pod, node_name, state)
+
+    def pre_enqueue(self, pod: PodView, first: str = "") -> Status:
+        """Ask the gates, the one that gated the pod before first; return the first refusal."""
+        gates = self.pre_enqueues
+        if first:
+            gates = tuple(sorted(gates, key=lambda plugin: plugin.name != first))
+        for plugin in gates:
+            answer = self._call("PreEnqueue", plugin, plugin.pre_enqueue, pod)
+            if answer is not None and not answer.is_success:
+                return _named(answer, plugin)
+        return SUCCESS
+
+    def _call(self, point: str, plugin: Plugin, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a plugin, remembering its name for whoever catches what it raises."""
+        self.running = (plugin.name, point)
+        if self.observe is None:
+            return function(*args)
+        started = time.perf_counter()
+        answer = function(*args)
+        code = answer.code if isinstance(answer, Status) else Code.SUCCESS
+        self.observe(point, plugin.name, code.text, time.perf_counter() - started)
+        return answer
+
+
+def _named(status: Status, plugin: Plugin) -> Status:
+    return status if status.plugin else status.by(plugin.name)
+
+
+__all__ = ["MAX_SCORE", "SKIP", "PreFiltered", "Profile", "Scores"]

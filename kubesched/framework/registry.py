@@ -1,0 +1,76 @@
+"""Names to plugin classes, verified on registration.
+
+In: plugin classes, ours and other people's. Out: the class of a name. A class whose methods are not the points with the
+arguments of the contract is refused here, with the method's name, instead of failing in the middle of an attempt.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+from kubesched.errors import ConfigError
+from kubesched.framework.plugin import POINTS, Plugin
+
+_CONTRACT = {name for name, value in vars(Plugin).items() if inspect.isfunction(value) and not name.startswith("_")}
+
+
+class Registry:
+    """Plugin classes by name."""
+
+    def __init__(self, *classes: type[Plugin]) -> None:
+        self._classes: dict[str, type[Plugin]] = {}
+        for cls in classes:
+            self.register(cls)
+
+    def register(self, cls: type[Plugin]) -> None:
+        """Add a plugin class; raise if its name is taken or it does not keep the contract."""
+        if cls.name in self._classes:
+            raise ConfigError("", f"a plugin named {cls.name} already exists")
+        verify(cls)
+        self._classes[cls.name] = cls
+
+    def find(self, name: str) -> type[Plugin] | None:
+        """Return the class of that name, or None."""
+        return self._classes.get(name)
+
+    def __iter__(self) -> Iterator[type[Plugin]]:
+        return iter(self._classes.values())
+
+    def copy(self) -> Registry:
+        """Return a registry that can be added to without changing this one."""
+        return Registry(*self)
+
+
+def points_of(cls: type[Plugin]) -> tuple[str, ...]:
+    """Return the extension points that a plugin class implements, in the contract's order."""
+    return tuple(point for point, methods in POINTS.items() if any(cls.implements(method) for method in methods))
+
+
+def verify(cls: type[Plugin]) -> None:
+    """Raise a one-line error if a class is not a plugin that the framework can call."""
+    if not (isinstance(cls, type) and issubclass(cls, Plugin)):
+        raise ConfigError("", f"{cls!r} is not a subclass of kubesched.Plugin")
+    for name in sorted(_CONTRACT):
+        own, contract = getattr(cls, name), getattr(Plugin, name)
+        if own is contract:
+            continue
+        if not callable(own):
+            raise ConfigError("", f"plugin {cls.name}: {name} is not a method")
+        if inspect.iscoroutinefunction(own) != inspect.iscoroutinefunction(contract):
+            wanted = "async def" if inspect.iscoroutinefunction(contract) else "def"
+            raise ConfigError("", f"plugin {cls.name}: {name} must be written with {wanted}")
+        wanted_args, found_args = _positional(contract), _positional(own)
+        if len(wanted_args) != len(found_args):
+            raise ConfigError("", f"plugin {cls.name}: {name}({', '.join(found_args)}) does not take the arguments "
+                                  f"of the contract, {name}({', '.join(wanted_args)})")
+    for wakeup in cls.wakes_on or ():
+        if wakeup.hint is not None and not callable(getattr(cls, wakeup.hint, None)):
+            raise ConfigError("", f"plugin {cls.name}: wakes_on names the hint {wakeup.hint}, which is not a method")
+    if not points_of(cls):
+        raise ConfigError("", f"plugin {cls.name} implements no extension point")
+
+
+def _positional(function: object) -> list[str]:
+    parameters = list(inspect.signature(function).parameters.values())  # type: ignore[arg-type]
+    return [p.name for p in parameters if p.name != "self" and p.default is inspect.Parameter.empty]

@@ -1,0 +1,67 @@
+"""What one attempt remembers between its extension points.
+
+A plugin writes under its own name in PreFilter or PreScore and reads in the later points of the same attempt. States
+stack: an attempt's state stands on what is remembered for the pod's whole class, reads fall through, writes stay on
+top, so that answers remembered for a class are never changed by one pod's attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kubesched.errors import SchedulerError
+
+
+class StateMissing(SchedulerError):
+    """A point was run without the point before it that writes what it reads."""
+
+
+class State:
+    """Values by key, and which plugins asked to be left out of this attempt."""
+
+    __slots__ = ("_base", "_values", "skip_filter", "skip_pre_bind", "skip_score")
+
+    def __init__(self, base: State | None = None) -> None:
+        self._base = base
+        self._values: dict[str, Any] = {}
+        self.skip_filter: set[str] = set()
+        self.skip_score: set[str] = set()
+        self.skip_pre_bind: set[str] = set()
+
+    def write(self, key: str, value: Any) -> None:
+        """Keep a value; one that is changed in place later must have a `clone` method."""
+        self._values[key] = value
+
+    def find(self, key: str) -> Any | None:
+        """Return a value, or None if nobody wrote it."""
+        if key in self._values:
+            return self._values[key]
+        return self._base.find(key) if self._base is not None else None
+
+    def read(self, key: str) -> Any:
+        """Return a value that must be there."""
+        value = self.find(key)
+        if value is None:
+            raise StateMissing(f'error reading "{key}" from cycleState: not found')
+        return value
+
+    def get(self, key: str, make: Callable[[], Any]) -> Any:
+        """Return a value, making and keeping it if nobody has."""
+        value = self.find(key)
+        if value is None:
+            value = self._values[key] = make()
+        return value
+
+    def drop(self, key: str) -> None:
+        """Forget a value."""
+        self._values.pop(key, None)
+
+    def clone(self) -> State:
+        """Return a copy for a what-if: changing it leaves this one as it is."""
+        copy = State(self._base.clone() if self._base is not None else None)
+        copy._values = {key: value.clone() if hasattr(value, "clone") else value for key, value in self._values.items()}
+        copy.skip_filter = set(self.skip_filter)
+        copy.skip_score = set(self.skip_score)
+        copy.skip_pre_bind = set(self.skip_pre_bind)
+        return copy

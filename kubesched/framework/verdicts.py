@@ -1,0 +1,382 @@
+"""What plugins answer and what a cycle concludes.
+
+`Status` is one answer for a pod as a whole (PreFilter, Reserve, Permit ...). `Rejections` is one answer for every node
+at once: a column of bits, each bit a `Reason`, zero where the node passes. Reasons stay bits until somebody reads them.
+`Diagnosis` is why no node was found, `Decision` what a cycle returns. "Does not fit" is always a value, never raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from kubesched.cluster import Bools, PodView, Snapshot
+
+Bits = npt.NDArray[np.uint64]
+MAX_REASONS = 64
+
+
+class Code(IntEnum):
+    """The reference's status codes, in its order."""
+
+    SUCCESS = 0
+    ERROR = 1
+    UNSCHEDULABLE = 2
+    UNRESOLVABLE = 3
+    WAIT = 4
+    SKIP = 5
+    PENDING = 6
+
+    @property
+    def text(self) -> str:
+        """Return the name that users see."""
+        return _CODE_TEXTS[self]
+
+    @property
+    def is_rejected(self) -> bool:
+        """Return whether the code says "not here" or "not now", as opposed to "something broke"."""
+        return self in _REJECTED
+
+
+_CODE_TEXTS = {
+    Code.SUCCESS: "Success", Code.ERROR: "Error", Code.UNSCHEDULABLE: "Unschedulable",
+    Code.UNRESOLVABLE: "UnschedulableAndUnresolvable", Code.WAIT: "Wait", Code.SKIP: "Skip", Code.PENDING: "Pending",
+}
+_REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING})
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a node is refused; `resolvable` says whether removing pods from it could help."""
+
+    text: str
+    resolvable: bool = True
+    pending: bool = False
+
+    @property
+    def code(self) -> Code:
+        """Return the status code that this reason alone gives a node."""
+        if self.pending:
+            return Code.PENDING
+        return Code.UNSCHEDULABLE if self.resolvable else Code.UNRESOLVABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One answer: a code, the reasons for it, and the plugin that gave it."""
+
+    code: Code
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+
+    @property
+    def message(self) -> str:
+        """Return the reasons as one text."""
+        return ", ".join(self.reasons)
+
+    @property
+    def is_success(self) -> bool:
+        """Return whether the answer is a plain yes."""
+        return self.code is Code.SUCCESS
+
+    @property
+    def is_rejected(self) -> bool:
+        """Return whether the answer is a no, as opposed to an error."""
+        return self.code.is_rejected
+
+    def by(self, plugin: str) -> Status:
+        """Return the same answer with the plugin's name on it."""
+        return Status(self.code, self.reasons, plugin)
+
+
+SUCCESS = Status(Code.SUCCESS)
+SKIP = Status(Code.SKIP)
+
+
+def unschedulable(*reasons: str) -> Status:
+    """Return "no, but removing pods could help"."""
+    return Status(Code.UNSCHEDULABLE, reasons)
+
+
+def unresolvable(*reasons: str) -> Status:
+    """Return "no, and removing pods would not help"."""
+    return Status(Code.UNRESOLVABLE, reasons)
+
+
+def failed(*reasons: str) -> Status:
+    """Return "something broke"."""
+    return Status(Code.ERROR, reasons)
+
+
+class Rejections:
+    """One plugin's verdict on every node: a node passes where its bits are zero."""
+
+    __slots__ = ("bits", "reasons")
+
+    def __init__(self, bits: Bits | None, reasons: tuple[Reason, ...]) -> None:
+        self.bits = bits
+        self.reasons = reasons
+
+    @staticmethod
+    def none(nodes: Snapshot) -> Rejections:
+        """Refuse no node."""
+        return _NONE
+
+    @staticmethod
+    def where(refused: Bools, reason: Reason) -> Rejections:
+        """Refuse the nodes where the column is true, all for one reason."""
+        return Rejections(refused.astype(np.uint64), (reason,))
+
+    @staticmethod
+    def first(*cases: tuple[Bools, Reason]) -> Rejections:
+        """Refuse each node for the first of the reasons whose column is true on it."""
+        bits = np.zeros(len(cases[0][0]), dtype=np.uint64)
+        for i, (refused, _) in enumerate(cases):
+            bits[refused & (bits == 0)] = 1 << i
+        return Rejections(bits, tuple(reason for _, reason in cases))
+
+    @staticmethod
+    def every(*cases: tuple[Bools, Reason]) -> Rejections:
+        """Refuse each node for all of the reasons whose columns are true on it; at most 64 reasons."""
+        if len(cases) > MAX_REASONS:
+            raise ValueError(f"{len(cases)} reasons, at most {MAX_REASONS} fit one verdict")
+        bits = np.zeros(len(cases[0][0]), dtype=np.uint64)
+        for i, (refused, _) in enumerate(cases):
+            bits |= refused.astype(np.uint64) << np.uint64(i)
+        return Rejections(bits, tuple(reason for _, reason in cases))
+
+    @staticmethod
+    def choose(which: npt.NDArray[np.integer[npt.NBitBase]], reasons: Sequence[Reason]) -> Rejections:
+        """Refuse each node for the reason of that number; 0 lets it pass, 1 is the first reason."""
+        bits = np.where(which > 0, np.uint64(1) << (which.astype(np.uint64) - np.uint64(1)), np.uint64(0))
+        return Rejections(bits, tuple(reasons))
+
+    @property
+    def passes(self) -> Bools | None:
+        """Return which nodes pass; None means all of them."""
+        return self.bits == 0 if self.bits is not None else None
+
+    def status(self, row: int) -> Status:
+        """Return one node's verdict in words."""
+        bits = int(self.bits[row]) if self.bits is not None else 0
+        if not bits:
+            return SUCCESS
+        given = [reason for i, reason in enumerate(self.reasons) if bits >> i & 1]
+        return Status(worst_code(given), tuple(reason.text for reason in given))
+
+
+_NONE = Rejections(None, ())
+
+
+def worst_code(reasons: Sequence[Reason]) -> Code:
+    """Return the code of a node that is refused for all of these reasons."""
+    codes = {reason.code for reason in reasons}
+    return next(code for code in (Code.UNRESOLVABLE, Code.UNSCHEDULABLE, Code.PENDING) if code in codes)
+
+
+ABSENT_BY_DEFAULT = Status(Code.UNRESOLVABLE)
+"""What a node that nobody looked at is given; it has no reasons, so it adds nothing to the message."""
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """Why no node was found. Rows that are in `statuses` were looked at; all others have the `absent` status."""
+
+    n_nodes: int
+    verdicts: Verdicts | None = None
+    extra: dict[str, Status] = field(default_factory=dict)
+    absent: Status = ABSENT_BY_DEFAULT
+    pre_filter_message: str = ""
+    post_filter_message: str = ""
+    unschedulable_plugins: set[str] = field(default_factory=set)
+    pending_plugins: set[str] = field(default_factory=set)
+
+    def status(self, node_name: str) -> Status:
+        """Return one node's status."""
+        if node_name in self.extra:
+            return self.extra[node_name]
+        if self.verdicts is not None:
+            row = self.verdicts.nodes.row(node_name)
+            if row >= 0 and self.verdicts.owner[row] >= 0:
+                return self.verdicts.status(row)
+        return self.absent
+
+    def statuses(self) -> dict[str, Status]:
+        """Return the status of every node that was looked at and refused, by name."""
+        found: dict[str, Status] = {}
+        if self.verdicts is not None:
+            found.update(self.verdicts.statuses())
+        found.update(self.extra)
+        return found
+
+    def message(self) -> str:
+        """Return the text that users see."""
+        text = f"0/{self.n_nodes} nodes are available:"
+        if self.pre_filter_message:
+            text += f" {self.pre_filter_message}."
+        else:
+            lines = sorted(f"{count} {reason}" for reason, count in self.histogram().items())
+            if lines:
+                text += f" {', '.join(lines)}."
+        return f"{text} {self.post_filter_message}" if self.post_filter_message else text
+
+    def histogram(self) -> dict[str, int]:
+        """Return how many nodes gave each reason."""
+        counts: dict[str, int] = {}
+        explicit = 0
+        if self.verdicts is not None:
+            explicit = self.verdicts.count_reasons(counts, leaving_out=self.extra)
+        for status in self.extra.values():
+            explicit += 1
+            for reason in status.reasons:
+                counts[reason] = counts.get(reason, 0) + 1
+        if explicit < self.n_nodes:
+            for reason in self.absent.reasons:
+                counts[reason] = counts.get(reason, 0) + self.n_nodes - explicit
+        return counts
+
+
+class Verdicts:
+    """All filters over all nodes: for each row the filter that refused it first, and what it said."""
+
+    __slots__ = ("columns", "considered", "nodes", "owner")
+
+    def __init__(self, nodes: Snapshot, considered: Bools | None = None) -> None:
+        self.nodes = nodes
+        self.considered = considered
+        self.owner = np.full(nodes.n, -1, dtype=np.int16)
+        self.columns: list[tuple[str, Rejections]] = []
+
+    def add(self, plugin: str, rejections: Rejections) -> None:
+        """Take in the verdict of the next filter; it owns the nodes that no earlier one refused."""
+        self.columns.append((plugin, rejections))
+        if rejections.bits is not None:
+            self.owner[(rejections.bits != 0) & (self.owner < 0)] = len(self.columns) - 1
+
+    @property
+    def feasible(self) -> Bools:
+        """Return which nodes pass every filter."""
+        passing: Bools = self.owner < 0
+        return passing if self.considered is None else passing & self.considered
+
+    def _refused(self) -> npt.NDArray[np.int64]:
+        refused = self.owner >= 0
+        return np.flatnonzero(refused if self.considered is None else refused & self.considered)
+
+    def status(self, row: int) -> Status:
+        """Return a row's status in words."""
+        owner = int(self.owner[row])
+        if owner < 0:
+            return SUCCESS
+        plugin, rejections = self.columns[owner]
+        return rejections.status(row).by(plugin)
+
+    def statuses(self) -> dict[str, Status]:
+        """Return the status of every refused node by name."""
+        return {self.nodes.name(row): self.status(row) for row in self._refused().tolist()}
+
+    def plugins(self) -> tuple[set[str], set[str]]:
+        """Return the plugins that refused some node, and those of them that said "pending"."""
+        owners = np.unique(self.owner[self._refused()]).tolist()
+        refusing = {self.columns[i][0] for i in owners}
+        pending = set()
+        for i in owners:
+            plugin, rejections = self.columns[i]
+            if any(reason.pending for reason in rejections.reasons):
+                rows = np.flatnonzero(self.owner == i).tolist()
+                if any(rejections.status(row).code is Code.PENDING for row in rows):
+                    pending.add(plugin)
+        return refusing, pending
+
+    def count_reasons(self, counts: dict[str, int], leaving_out: Mapping[str, Status]) -> int:
+        """Add up reasons over the refused nodes; return how many nodes that were."""
+        refused = self._refused()
+        if leaving_out:
+            left_out = {self.nodes.row(name) for name in leaving_out}
+            refused = np.array([row for row in refused.tolist() if row not in left_out], dtype=np.int64)
+        owners = self.owner[refused]
+        for i in np.unique(owners).tolist():
+            _, rejections = self.columns[i]
+            assert rejections.bits is not None
+            bits = rejections.bits[refused[owners == i]]
+            for bit, reason in enumerate(rejections.reasons):
+                hits = int(np.count_nonzero(bits >> np.uint64(bit) & np.uint64(1)))
+                if hits:
+                    counts[reason.text] = counts.get(reason.text, 0) + hits
+        return len(refused)
+
+    def has_code(self, code: Code) -> Bools:
+        """Return which considered nodes were refused with exactly this code."""
+        found = np.zeros(self.nodes.n, dtype=np.bool_)
+        for i, (_, rejections) in enumerate(self.columns):
+            mine = self.owner == i
+            if rejections.bits is None or not mine.any():
+                continue
+            found |= mine & code_column(rejections, code)
+        return found if self.considered is None else found & self.considered
+
+
+def code_column(rejections: Rejections, code: Code) -> Bools:
+    """Return on which nodes one filter's reasons add up to a code."""
+    assert rejections.bits is not None
+    masks = {c: np.uint64(sum(1 << i for i, r in enumerate(rejections.reasons) if r.code is c))
+             for c in (Code.UNRESOLVABLE, Code.UNSCHEDULABLE, Code.PENDING)}
+    bits = rejections.bits
+    unresolvable_ = bits & masks[Code.UNRESOLVABLE] != 0
+    if code is Code.UNRESOLVABLE:
+        return unresolvable_
+    plain = (bits & masks[Code.UNSCHEDULABLE] != 0) & ~unresolvable_
+    if code is Code.UNSCHEDULABLE:
+        return plain
+    return (bits != 0) & ~unresolvable_ & ~plain
+
+
+@dataclass(frozen=True, slots=True)
+class Nomination:
+    """What PostFilter asks to be written into status.nominatedNodeName; an empty name clears it."""
+
+    node_name: str
+
+
+CLEAR = Nomination("")
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A node was found."""
+
+    pod: PodView
+    node_name: str
+    evaluated: int = 0
+    feasible: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unschedulable:
+    """No node was found; `nomination` is None where the pod's nominated node stays as it is."""
+
+    pod: PodView
+    diagnosis: Diagnosis
+    nomination: Nomination | None = None
+    message_override: str = ""
+
+    @property
+    def message(self) -> str:
+        """Return the text that users see."""
+        return self.message_override or self.diagnosis.message()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The attempt broke; it says nothing about whether the pod fits."""
+
+    pod: PodView
+    message: str
+    nomination: Nomination | None = CLEAR
+
+
+Decision = Placed | Unschedulable | Failed

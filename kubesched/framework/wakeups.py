@@ -1,0 +1,126 @@
+"""Cluster events, and the hints that say whether one of them may help a waiting pod.
+
+A plugin declares what could make it change its mind: `wakes_on = (on(NODE, ADD | NODE_TAINTS, "node_may_help"), ...)`.
+The third word names a method of the plugin, `node_may_help(pod, old, new) -> bool`, which sees the object before and
+after (None for "was not there"). Without a method the event always wakes. The queue knows events and hints, not plugins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import Any, NamedTuple
+
+from kubesched.cluster import PodView
+
+
+class Action(IntFlag):
+    """What happened to an object. The numbers are the reference's, as their order is part of how events match."""
+
+    ADD = 1
+    DELETE = 2
+    NODE_ALLOCATABLE = 4
+    NODE_LABELS = 8
+    NODE_TAINTS = 16
+    NODE_CONDITIONS = 32
+    NODE_ANNOTATIONS = 64
+    NODE_FEATURES = 128
+    POD_LABELS = 256
+    POD_SCALE_DOWN = 512
+    POD_TOLERATIONS = 1024
+    POD_GATES_GONE = 2048
+    POD_CLAIMS = 4096
+    UPDATE = 8188
+    ALL = 8191
+
+
+ADD, DELETE, UPDATE, ALL = Action.ADD, Action.DELETE, Action.UPDATE, Action.ALL
+
+_ACTION_TEXTS = {
+    Action.ADD: "Add", Action.DELETE: "Delete", Action.NODE_ALLOCATABLE: "UpdateNodeAllocatable",
+    Action.NODE_LABELS: "UpdateNodeLabel", Action.NODE_TAINTS: "UpdateNodeTaint",
+    Action.NODE_CONDITIONS: "UpdateNodeCondition", Action.NODE_ANNOTATIONS: "UpdateNodeAnnotation",
+    Action.NODE_FEATURES: "UpdateNodeDeclaredFeature", Action.POD_LABELS: "UpdatePodLabel",
+    Action.POD_SCALE_DOWN: "UpdatePodScaleDown", Action.POD_TOLERATIONS: "UpdatePodToleration",
+    Action.POD_GATES_GONE: "UpdatePodSchedulingGatesEliminated",
+    Action.POD_CLAIMS: "UpdatePodGeneratedResourceClaim", Action.UPDATE: "Update", Action.ALL: "All",
+}
+
+POD = "Pod"
+ASSIGNED_POD = "AssignedPod"
+UNSCHEDULABLE_POD = "UnschedulablePod"
+NODE = "Node"
+PV = "PersistentVolume"
+PVC = "PersistentVolumeClaim"
+CSI_NODE = "storage.k8s.io/CSINode"
+CSI_DRIVER = "storage.k8s.io/CSIDriver"
+CSI_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+STORAGE_CLASS = "storage.k8s.io/StorageClass"
+VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
+RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
+DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+POD_GROUP = "scheduling.k8s.io/PodGroup"
+ANY = "*"
+
+
+class ClusterEvent(NamedTuple):
+    """Something that happened, or the kind of thing that a plugin waits for."""
+
+    resource: str
+    action: int
+    custom_label: str = ""
+
+    @property
+    def label(self) -> str:
+        """Return the name under which metrics and logs know the event."""
+        return self.custom_label or self.resource + _ACTION_TEXTS.get(Action(self.action), str(int(self.action)))
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Return whether the event stands for everything."""
+        return self.resource == ANY and self.action == Action.ALL
+
+
+UNSCHEDULABLE_TIMEOUT = ClusterEvent(ANY, Action.ALL, "UnschedulableTimeout")
+FORCE_ACTIVATE = ClusterEvent(ANY, Action.ALL, "ForceActivate")
+
+
+def matches(registered: ClusterEvent, happened: ClusterEvent) -> bool:
+    """Return whether what happened is what was waited for.
+
+    The comparison of the action numbers is the reference's: a general update does not match somebody who waits for one
+    particular kind of update only.
+    """
+    if registered.is_wildcard:
+        return True
+    same = (registered.resource in (ANY, happened.resource)
+            or (registered.resource == POD and happened.resource in (ASSIGNED_POD, UNSCHEDULABLE_POD)))
+    return same and registered.action & happened.action != 0 and happened.action <= registered.action
+
+
+Hint = Callable[[PodView, Any, Any], bool]
+"""(waiting pod, object before, object after) -> whether the pod is worth another try."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wakeup:
+    """An event that a plugin waits for, and the name of its method that looks closer."""
+
+    event: ClusterEvent
+    hint: str | None = None
+
+
+def on(resource: str, action: int, hint: str | None = None) -> Wakeup:
+    """Declare an event that wakes pods which the plugin refused."""
+    return Wakeup(ClusterEvent(resource, int(action)), hint)
+
+
+INTERESTED_IN_ALL = tuple(on(resource, Action.ALL) for resource in (
+    POD, NODE, PV, PVC, CSI_NODE, CSI_DRIVER, CSI_CAPACITY, STORAGE_CLASS, RESOURCE_CLAIM, DEVICE_CLASS))
+"""What a plugin that declares nothing is woken by: everything of these kinds, always."""
+
+NODE_ADDED = on(NODE, Action.ADD)
+NODE_TAINTS = on(NODE, Action.NODE_TAINTS)
+POD_TOLERATIONS = on(POD, Action.POD_TOLERATIONS)
