@@ -1,0 +1,109 @@
+"""Durations as the reference reads and writes them: "15s", "1h2m3.5s", "-5ms".
+
+A `Duration` is a count of nanoseconds that fits 64 bits, prints like Go's and compares like a number.
+"""
+
+from __future__ import annotations
+
+import re
+
+from kubesched.errors import ConfigError
+
+_UNITS = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,
+    "μs": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+_LIMIT = 1 << 63
+_NUMBER = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?")
+_UNIT = re.compile(r"[^.0-9]*")
+
+
+class Duration(int):
+    """Nanoseconds."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, *, seconds: float = 0, minutes: float = 0) -> Duration:
+        return cls(round((seconds + 60 * minutes) * 1_000_000_000))
+
+    @classmethod
+    def parse(cls, text: str) -> Duration:
+        """Read a Go duration, or raise ConfigError with the text that Go's parser gives."""
+        body = text[1:] if text[:1] in ("-", "+") else text
+        if body == "0":
+            return cls(0)
+        if not body:
+            raise _refused(text)
+        total, rest = 0, body
+        while rest:
+            number = _NUMBER.match(rest)
+            whole, point, fraction = number.groups() if number else ("", None, None)
+            if not whole and not fraction:
+                raise _refused(text)
+            rest = rest[number.end() :] if number else rest
+            unit = _UNIT.match(rest)
+            name = unit.group() if unit else ""
+            if not name:
+                raise ConfigError("", f"time: missing unit in duration {_quote(text)}")
+            if name not in _UNITS:
+                raise ConfigError("", f"time: unknown unit {_quote(name)} in duration {_quote(text)}")
+            rest = rest[len(name) :]
+            scale = _UNITS[name]
+            total += int(whole or "0") * scale
+            if point and fraction:
+                total += int(fraction) * scale // 10 ** len(fraction)
+            if total > _LIMIT or (total == _LIMIT and text[0] != "-"):
+                raise _refused(text)
+        return cls(-total if text[0] == "-" else total)
+
+    @property
+    def seconds(self) -> float:
+        return int(self) / 1_000_000_000
+
+    def __str__(self) -> str:
+        nanoseconds = abs(int(self))
+        sign = "-" if int(self) < 0 else ""
+        if nanoseconds == 0:
+            return "0s"
+        for unit, scale in (("ns", 1), ("µs", 1_000), ("ms", 1_000_000)):
+            if nanoseconds < 1_000_000_000 and nanoseconds < scale * 1_000:
+                return f"{sign}{_decimal(nanoseconds, scale)}{unit}"
+        minutes, rest = divmod(nanoseconds, 60_000_000_000)
+        hours, minutes = divmod(minutes, 60)
+        seconds = f"{_decimal(rest, 1_000_000_000)}s"
+        if hours:
+            return f"{sign}{hours}h{minutes}m{seconds}"
+        return f"{sign}{minutes}m{seconds}" if minutes else f"{sign}{seconds}"
+
+    __repr__ = __str__
+
+
+def _decimal(amount: int, scale: int) -> str:
+    whole, rest = divmod(amount, scale)
+    if not rest:
+        return str(whole)
+    digits = len(str(scale)) - 1
+    return f"{whole}.{rest:0{digits}d}".rstrip("0")
+
+
+def _refused(text: str) -> ConfigError:
+    return ConfigError("", f"time: invalid duration {_quote(text)}")
+
+
+def _quote(text: str) -> str:
+    # Go's time package quotes bytes, not characters: everything outside ASCII comes out as hex.
+    parts = []
+    for byte in text.encode():
+        char = chr(byte)
+        if byte >= 0x80 or byte < 0x20:
+            parts.append(f"\\x{byte:02x}")
+        else:
+            parts.append(f"\\{char}" if char in '"\\' else char)
+    return f'"{"".join(parts)}"'

@@ -1,0 +1,287 @@
+"""Feature gates: which behaviours of the scheduler are on.
+
+In: `--feature-gates` text and the version to emulate. Out: a frozen `Gates` that answers `is_enabled("X")`.
+A gate that nobody knows, one that is locked, one whose prerequisites are off and one whose wanted side we have not
+built are errors here, so that no setting is read and then ignored.
+
+The table holds every gate with its history since 1.33, the oldest release that can be emulated. A gate absent at the
+emulated version is off and cannot be set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from kubesched.config.fielderrors import aggregate, go_quote
+from kubesched.errors import ConfigError
+
+Version = tuple[int, int]
+
+BINARY_VERSION: Version = (1, 36)
+OLDEST_EMULATED: Version = (1, 33)
+
+
+class Stage(Enum):
+    ALPHA = "ALPHA"
+    BETA = "BETA"
+    GA = ""
+    PRE_ALPHA = "PRE_ALPHA"
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What a gate is from one release on."""
+
+    since: Version
+    default: bool
+    stage: Stage
+    locked: bool = False
+
+
+def _alpha(minor: int) -> Spec:
+    return Spec((1, minor), False, Stage.ALPHA)
+
+
+def _beta(minor: int, default: bool = True) -> Spec:
+    return Spec((1, minor), default, Stage.BETA)
+
+
+def _ga(minor: int, locked: bool = True) -> Spec:
+    return Spec((1, minor), True, Stage.GA, locked)
+
+
+_ABSENT = Spec((0, 0), False, Stage.PRE_ALPHA)
+
+GATES: Mapping[str, tuple[Spec, ...]] = {
+    "AllAlpha": (_alpha(0),),
+    "AllBeta": (_beta(0, False),),
+    "ClearingNominatedNodeNameAfterBinding": (_alpha(34), _beta(35)),
+    "ComponentFlagz": (_alpha(32), _beta(36)),
+    "ComponentStatusz": (_alpha(32), _beta(36)),
+    "ContextualLogging": (_beta(30),),
+    "CoordinatedLeaderElection": (_beta(33, False),),
+    "DRAAdminAccess": (_alpha(32), _beta(34), _ga(36)),
+    "DRAConsumableCapacity": (_alpha(34), _beta(36)),
+    "DRADeviceBindingConditions": (_alpha(34), _beta(36)),
+    "DRADeviceTaintRules": (_alpha(35), _beta(36, False)),
+    "DRADeviceTaints": (_alpha(33), _beta(36)),
+    "DRAExtendedResource": (_alpha(34), _beta(36)),
+    "DRAListTypeAttributes": (_alpha(36),),
+    "DRANodeAllocatableResources": (_alpha(36),),
+    "DRAPartitionableDevices": (_alpha(33), _beta(36)),
+    "DRAPrioritizedList": (_alpha(33), _beta(34), _ga(36, locked=False)),
+    "DRAResourceClaimDeviceStatus": (_beta(33),),
+    "DRAResourceClaimGranularStatusAuthorization": (_beta(36),),
+    "DRASchedulerFilterTimeout": (_beta(34),),
+    "DRAWorkloadResourceClaims": (_alpha(36),),
+    "DynamicResourceAllocation": (_beta(32, False), _ga(34, locked=False), _ga(35)),
+    "GangScheduling": (_alpha(35),),
+    "GenericWorkload": (_alpha(35),),
+    "InPlacePodLevelResourcesVerticalScaling": (_alpha(35), _beta(36)),
+    "InPlacePodVerticalScaling": (_beta(33), _ga(35)),
+    "LoggingAlphaOptions": (_alpha(24),),
+    "LoggingBetaOptions": (_beta(24),),
+    "MatchLabelKeysInPodAffinity": (_ga(33),),
+    "MatchLabelKeysInPodTopologySpread": (_beta(27),),
+    "MatchLabelKeysInPodTopologySpreadSelectorMerge": (_beta(34),),
+    "NativeHistograms": (_alpha(36),),
+    "NodeDeclaredFeatures": (_alpha(35), _beta(36)),
+    "NodeInclusionPolicyInPodTopologySpread": (_ga(33),),
+    "NominatedNodeNameForExpectation": (_alpha(34), _beta(35)),
+    "OpportunisticBatching": (_beta(35),),
+    "PodLevelResources": (_alpha(32), _beta(34)),
+    "PodSchedulingReadiness": (_ga(30),),
+    "SELinuxMountReadWriteOncePod": (_beta(28), _ga(36)),
+    "SchedulerAsyncAPICalls": (_beta(34, False),),
+    "SchedulerAsyncPreemption": (_beta(33),),
+    "SchedulerPopFromBackoffQ": (_beta(33),),
+    "SchedulerQueueingHints": (_beta(32), _ga(34)),
+    "SidecarContainers": (_ga(33),),
+    "StorageCapacityScoring": (_alpha(33),),
+    "TaintTolerationComparisonOperators": (_alpha(35),),
+    "TopologyAwareWorkloadScheduling": (_alpha(36),),
+    "VolumeAttributesClass": (_beta(31, False), _ga(34, locked=False), _ga(36)),
+    "VolumeLimitScaling": (_alpha(35),),
+    "WatchListClient": (_beta(30, False), _beta(35)),
+    "WorkloadAwarePreemption": (_alpha(36),),
+}
+
+# A gate that is on while one of these is off is refused.
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "DRAAdminAccess": ("DynamicResourceAllocation",),
+    "DRAConsumableCapacity": ("DynamicResourceAllocation",),
+    "DRADeviceBindingConditions": ("DynamicResourceAllocation", "DRAResourceClaimDeviceStatus"),
+    "DRADeviceTaintRules": ("DRADeviceTaints",),
+    "DRADeviceTaints": ("DynamicResourceAllocation",),
+    "DRAExtendedResource": ("DynamicResourceAllocation",),
+    "DRAListTypeAttributes": ("DynamicResourceAllocation",),
+    "DRANodeAllocatableResources": ("DynamicResourceAllocation",),
+    "DRAPartitionableDevices": ("DynamicResourceAllocation",),
+    "DRAPrioritizedList": ("DynamicResourceAllocation",),
+    "DRAResourceClaimGranularStatusAuthorization": ("DynamicResourceAllocation", "DRAResourceClaimDeviceStatus"),
+    "DRASchedulerFilterTimeout": ("DynamicResourceAllocation",),
+    "DRAWorkloadResourceClaims": ("DynamicResourceAllocation", "GenericWorkload"),
+    "GangScheduling": ("GenericWorkload",),
+    "InPlacePodLevelResourcesVerticalScaling": (
+        "InPlacePodVerticalScaling",
+        "PodLevelResources",
+        "NodeDeclaredFeatures",
+    ),
+    "MatchLabelKeysInPodTopologySpreadSelectorMerge": ("MatchLabelKeysInPodTopologySpread",),
+    "TopologyAwareWorkloadScheduling": ("GenericWorkload",),
+    "WorkloadAwarePreemption": ("GangScheduling",),
+}
+
+# The side of a gate for which there is no code: asking for it is an error, not a silence.
+NOT_BUILT: frozenset[tuple[str, bool]] = frozenset(
+    {
+        ("DRADeviceTaintRules", True),
+        ("DRAListTypeAttributes", True),
+        ("DRANodeAllocatableResources", True),
+        ("DRAWorkloadResourceClaims", True),
+        ("NativeHistograms", True),
+        ("SchedulerAsyncAPICalls", True),
+        ("CoordinatedLeaderElection", True),
+    }
+)
+
+_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """Every gate's final state."""
+
+    states: Mapping[str, bool]
+    emulated: Version = BINARY_VERSION
+    asked: frozenset[str] = frozenset()  # set by the user, as opposed to defaulted
+
+    def is_enabled(self, name: str) -> bool:
+        """Tell whether a gate is on; a name that is no gate is a bug of the caller."""
+        return self.states[name]
+
+    @classmethod
+    def defaults(cls, emulated: Version = BINARY_VERSION) -> Gates:
+        return cls({name: spec_of(name, emulated).default for name in GATES}, emulated)
+
+    @classmethod
+    def parse(
+        cls,
+        text: str | Iterable[str],
+        *,
+        emulated: Version = BINARY_VERSION,
+        min_compatibility: Version | None = None,
+        not_built: frozenset[tuple[str, bool]] = NOT_BUILT,
+    ) -> Gates:
+        """Read `A=true,B=false`, `kube:A=true` or several of them; raise ConfigError in the reference's words."""
+        asked = _pairs([text] if isinstance(text, str) else text)
+        return cls.of(asked, emulated=emulated, min_compatibility=min_compatibility, not_built=not_built)
+
+    @classmethod
+    def of(
+        cls,
+        asked: Mapping[str, bool],
+        *,
+        emulated: Version = BINARY_VERSION,
+        min_compatibility: Version | None = None,
+        not_built: frozenset[tuple[str, bool]] = NOT_BUILT,
+    ) -> Gates:
+        """Return the gates with these set and all others at their default, or raise ConfigError."""
+        unknown = next((name for name in asked if name not in GATES), None)
+        if unknown is not None:
+            raise ConfigError("", f"unrecognized feature gate: {unknown}")
+        errors = [text for name, value in asked.items() if (text := _refusal(name, value, emulated, min_compatibility))]
+        if errors:
+            raise ConfigError("", aggregate(errors))
+        states = {name: spec_of(name, emulated).default for name in GATES}
+        for group, stage in (("AllAlpha", Stage.ALPHA), ("AllBeta", Stage.BETA)):
+            if group in asked:
+                states |= {name: asked[group] for name in GATES if spec_of(name, emulated).stage is stage}
+        states |= asked
+        errors = [text for name, needs in NEEDS.items() if (text := _unmet(name, needs, states))]
+        if errors:
+            raise ConfigError("", aggregate(errors))
+        for name, value in states.items():
+            if (name, value) in not_built and value != spec_of(name, BINARY_VERSION).default:
+                raise ConfigError("", f"cannot set feature gate {name} to {_go(value)}, {_MISSING[value]}")
+        return cls(states, emulated, frozenset(asked))
+
+
+_MISSING = {
+    True: "the feature is not built in this scheduler",
+    False: "this scheduler cannot run without the feature",
+}
+
+
+def spec_of(name: str, emulated: Version) -> Spec:
+    """Return what a gate is at a version."""
+    return next((spec for spec in reversed(GATES[name]) if spec.since <= emulated), _ABSENT)
+
+
+def known_gates(emulated: Version = BINARY_VERSION) -> list[str]:
+    """Return the lines that the usage text lists: the gates that can be switched, with stage and default."""
+    lines = []
+    for name in GATES:
+        spec = spec_of(name, emulated)
+        if spec.stage in (Stage.ALPHA, Stage.BETA):
+            lines.append(f"kube:{name}=true|false ({spec.stage.value} - default={_go(spec.default)})")
+    return sorted(lines)
+
+
+def _pairs(texts: Iterable[str]) -> dict[str, bool]:
+    by_component: dict[str, list[str]] = {}
+    for text in texts:
+        for pair in text.split(","):
+            if not pair:
+                continue
+            component, colon, setting = pair.partition(":")
+            if not colon:
+                component, setting = "", pair
+            by_component.setdefault(component.strip(), []).append(setting.strip())
+    if "" in by_component and "kube" in by_component:
+        detail = "set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use"
+        raise ConfigError("", detail)
+    asked = {}
+    for component, settings in by_component.items():
+        if component not in ("", "kube"):
+            raise ConfigError("", f"component not registered: {component}")
+        for setting in settings:
+            name, equals, value = (part.strip() for part in setting.partition("="))
+            if not setting:
+                continue
+            if not equals:
+                raise ConfigError("", f"missing bool value for {name}")
+            asked[name] = _boolean(name, value)
+    return asked
+
+
+def _boolean(name: str, value: str) -> bool:
+    if value in _TRUE or value in _FALSE:
+        return value in _TRUE
+    cause = f"strconv.ParseBool: parsing {go_quote(value)}: invalid syntax"
+    raise ConfigError("", f"invalid value of {name}={value}, err: {cause}")
+
+
+def _refusal(name: str, value: bool, emulated: Version, min_compatibility: Version | None) -> str:
+    spec = spec_of(name, emulated)
+    if spec.locked and spec.default != value:
+        return f"cannot set feature gate {name} to {_go(value)}, feature is locked to {_go(spec.default)}"
+    if spec.stage is Stage.PRE_ALPHA:
+        oldest = min_compatibility or (emulated[0], emulated[1] - 1)
+        return (
+            f"cannot set feature gate {name} to {_go(value)}, feature is PreAlpha at emulated version "
+            f"{emulated[0]}.{emulated[1]}, min compatibility version {oldest[0]}.{oldest[1]}"
+        )
+    return ""
+
+
+def _unmet(name: str, needs: tuple[str, ...], states: Mapping[str, bool]) -> str:
+    missing = [need for need in needs if states[name] and not states[need]]
+    return f"{name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]" if missing else ""
+
+
+def _go(value: bool) -> str:
+    return "true" if value else "false"

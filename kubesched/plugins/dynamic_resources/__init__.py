@@ -1,0 +1,1 @@
+"""DynamicResources: find, reserve and allocate the devices that a pod claims."""

@@ -1,0 +1,1 @@
+"""VolumeBinding: find, reserve and bind the volumes that a pod claims."""
