@@ -1,0 +1,123 @@
+"""Quantities: "500m", "2Gi", "1e3" to exact integers and back.
+
+In: the text (or JSON number) that an object carries. Out: an integer count of 10^-9 units, called *nano* everywhere,
+so that sums and comparisons are exact; rounding to whole units or thousandths happens once, at the end.
+Anything finer than 10^-9 is rounded away from zero while parsing. A value with a binary suffix stops at 2^63-1 units,
+one without does not. Never: floating point.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from kubesched.errors import SchedulerError
+
+NANO = 10**9
+INT64_MAX = 2**63 - 1
+
+DECIMAL_SI = "DecimalSI"
+DECIMAL_EXPONENT = "DecimalExponent"
+BINARY_SI = "BinarySI"
+
+_SYNTAX = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?", re.ASCII)
+_DECIMAL_EXPONENT = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY_SHIFT = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL_EXPONENT.items()}
+_BINARY_SUFFIX = ["", *_BINARY_SHIFT]
+# A larger power of ten, or more digits, is no amount of anything, and computing it could take the machine down.
+_LARGEST_EXPONENT = 1000
+
+
+class QuantityError(SchedulerError, ValueError):
+    """Not a quantity; `text` is what was found."""
+
+    def __init__(self, text: object) -> None:
+        super().__init__(f"invalid quantity {text!r}: expected a number with an optional suffix such as m, k, Mi or e3")
+        self.text = text
+
+
+@lru_cache(maxsize=65536)
+def parse(text: str | int | float) -> int:
+    """Return the value of a quantity in nano units. Raise `QuantityError` for anything else.
+
+    A number is read from its shortest decimal text, as the JSON literal it came from.
+    """
+    if isinstance(text, bool) or not isinstance(text, (str, int, float)):
+        raise QuantityError(text)
+    literal = str(text).strip()
+    found = _SYNTAX.fullmatch(literal)
+    if found is None or len(literal) > _LARGEST_EXPONENT:
+        raise QuantityError(text)
+    sign, whole, fraction, suffix = found[1], found[2], found[3] or "", found[4] or ""
+    digits = int(whole + fraction or "0")
+    if suffix in _BINARY_SHIFT:
+        nano = min(_scale(digits << _BINARY_SHIFT[suffix], 9 - len(fraction)), INT64_MAX * NANO)
+    else:
+        exponent = _DECIMAL_EXPONENT[suffix] if suffix in _DECIMAL_EXPONENT else int(suffix[1:])
+        if abs(exponent) > _LARGEST_EXPONENT:
+            raise QuantityError(text)
+        nano = _scale(digits, exponent + 9 - len(fraction))
+    return -nano if sign == "-" else nano
+
+
+def value(nano: int) -> int:
+    """Return whole units, rounded away from zero and kept within 64 bits."""
+    return _rounded(nano, NANO)
+
+
+def milli_value(nano: int) -> int:
+    """Return thousandths, rounded away from zero and kept within 64 bits."""
+    return _rounded(nano, NANO // 1000)
+
+
+def style_of(text: str | int | float) -> str:
+    """Return which family of suffixes a quantity is written in."""
+    parse(text)
+    suffix = str(text).strip().lstrip("+-0123456789.")
+    if suffix in _BINARY_SHIFT:
+        return BINARY_SI
+    return DECIMAL_SI if suffix in _DECIMAL_EXPONENT else DECIMAL_EXPONENT
+
+
+def canonical(text: str | int | float) -> str:
+    """Return the text that the API server would store for this quantity."""
+    return format_quantity(parse(text), style_of(text))
+
+
+def format_quantity(nano: int, style: str = DECIMAL_SI) -> str:
+    """Return the shortest exact text without a fraction, in the given style.
+
+    Binary style falls back to decimal for less than 1024 units and for fractions, which it could not show exactly.
+    """
+    if nano == 0:
+        return "0"
+    units, rest = divmod(abs(nano), NANO)
+    sign = "-" if nano < 0 else ""
+    if style == BINARY_SI and rest == 0 and units >= 1024:
+        step = 0
+        while units % 1024 == 0 and step < len(_BINARY_SHIFT):
+            units //= 1024
+            step += 1
+        return f"{sign}{units}{_BINARY_SUFFIX[step]}"
+    digits, exponent = abs(nano), -9
+    while digits % 1000 == 0 and (exponent < 18 or style == DECIMAL_EXPONENT):
+        digits //= 1000
+        exponent += 3
+    if style == DECIMAL_EXPONENT:
+        return f"{sign}{digits}e{exponent}" if exponent else f"{sign}{digits}"
+    return f"{sign}{digits}{_DECIMAL_SUFFIX[exponent]}"
+
+
+def _scale(digits: int, exponent: int) -> int:
+    """Return digits times a power of ten, rounded up."""
+    power: int = 10 ** abs(exponent)
+    return digits * power if exponent >= 0 else -(-digits // power)
+
+
+def _rounded(nano: int, unit: int) -> int:
+    # The reference's conversions overflow in ways that depend on how a quantity was spelled. Nobody relies on that;
+    # staying at the limit keeps an absurd request absurd instead of turning it into a small one.
+    if nano >= 0:
+        return min(-(-nano // unit), INT64_MAX)
+    return -min(-(nano // unit), INT64_MAX)
