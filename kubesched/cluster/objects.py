@@ -1,26 +1,36 @@
 """Everything in the cluster that is neither a node nor a pod: namespaces, services, claims, classes, budgets.
 
 In: API objects. Out: lookups by kind, name and namespace. Each kind carries a version that moves with every change,
-so a remembered answer can tell whether what it read is still so.
+so a remembered answer can tell whether what it read is still so, and a bounded log of its last changes, so that an
+index over many objects is repaired instead of built again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 _EMPTY: Mapping[str, Any] = {}
+_LONGEST_LOG = 1 << 13
+
+
+class ObjectChange(NamedTuple):
+    """One object as it was and as it is; None stands for "not there"."""
+
+    old: Any | None
+    new: Any | None
 
 
 class Objects:
     """API objects by kind, namespace and name."""
 
-    __slots__ = ("_kinds", "_versions")
+    __slots__ = ("_kinds", "_logs", "_versions")
 
     def __init__(self, objects: Iterable[Any] = ()) -> None:
         self._kinds: dict[type, dict[str, dict[str, Any]]] = {}
         self._versions: dict[type, int] = {}
+        self._logs: dict[type, list[ObjectChange]] = {}
         for obj in objects:
             self.put(obj)
 
@@ -29,7 +39,7 @@ class Objects:
         names = self._kinds.setdefault(type(obj), {}).setdefault(obj.metadata.namespace or "", {})
         old = names.get(obj.metadata.name)
         names[obj.metadata.name] = obj
-        self._versions[type(obj)] = self._versions.get(type(obj), 0) + 1
+        self._write_down(type(obj), ObjectChange(old, obj))
         return old
 
     def drop(self, kind: type[T], name: str, namespace: str = "") -> T | None:
@@ -38,8 +48,8 @@ class Objects:
         names = namespaces.get(namespace) if namespaces else None
         if not names or name not in names:
             return None
-        self._versions[kind] = self._versions.get(kind, 0) + 1
         gone: T = names.pop(name)
+        self._write_down(kind, ObjectChange(gone, None))
         return gone
 
     def get(self, kind: type[T], name: str, namespace: str = "") -> T | None:
@@ -67,3 +77,19 @@ class Objects:
     def version(self, kind: type) -> int:
         """Return a number that moves with every change to objects of this kind."""
         return self._versions.get(kind, 0)
+
+    def changes(self, kind: type, since: int) -> list[ObjectChange] | None:
+        """Return what happened to objects of a kind since it had that version, oldest first; None if the log does not
+        go back that far."""
+        log = self._logs.get(kind, [])
+        count = self._versions.get(kind, 0) - since
+        if count > len(log):
+            return None
+        return log[len(log) - count :]
+
+    def _write_down(self, kind: type, change: ObjectChange) -> None:
+        self._versions[kind] = self._versions.get(kind, 0) + 1
+        log = self._logs.setdefault(kind, [])
+        log.append(change)
+        if len(log) > _LONGEST_LOG:
+            del log[: _LONGEST_LOG // 2]
