@@ -7,7 +7,7 @@ index over many objects is repaired instead of built again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -25,12 +25,13 @@ class ObjectChange(NamedTuple):
 class Objects:
     """API objects by kind, namespace and name."""
 
-    __slots__ = ("_kinds", "_logs", "_versions")
+    __slots__ = ("_companions", "_kinds", "_logs", "_versions")
 
     def __init__(self, objects: Iterable[Any] = ()) -> None:
         self._kinds: dict[type, dict[str, dict[str, Any]]] = {}
         self._versions: dict[type, int] = {}
         self._logs: dict[type, list[ObjectChange]] = {}
+        self._companions: dict[Any, Any] = {}
         for obj in objects:
             self.put(obj)
 
@@ -93,3 +94,13 @@ class Objects:
         log.append(change)
         if len(log) > _LONGEST_LOG:
             del log[: _LONGEST_LOG // 2]
+
+    def companion(self, make: Callable[[Objects], T]) -> T:
+        """Return the one value that `make` makes of these objects, made on first use.
+
+        For books kept about objects that all profiles of a scheduler must share: promises, indexes.
+        """
+        found: T | None = self._companions.get(make)
+        if found is None:
+            found = self._companions[make] = make(self)
+        return found

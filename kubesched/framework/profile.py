@@ -135,6 +135,9 @@ class Profile:
         for plugin in self.filters:
             if plugin.name not in state.skip_filter:
                 verdicts.add(plugin.name, self.filter_one(plugin, pod, nodes, state))
+                if verdicts.error is not None:
+                    name, text = verdicts.error
+                    raise PluginError(name, "Filter", f'running "{name}" filter plugin: {text}', pod.key)
         if self.observe is not None:
             self.observe("Filter", "", SUCCESS.code.text, time.perf_counter() - started)
         return verdicts

@@ -113,13 +113,19 @@ def failed(*reasons: str) -> Status:
 
 
 class Rejections:
-    """One plugin's verdict on every node: a node passes where its bits are zero."""
+    """One plugin's verdict on every node: a node passes where its bits are zero.
 
-    __slots__ = ("bits", "reasons")
+    `errors` names the rows on which the plugin could not come to a verdict. Such a row ends the attempt, but only if
+    it is still in question: the reference never asks a plugin about a node that an earlier one refused.
+    """
 
-    def __init__(self, bits: Bits | None, reasons: tuple[Reason, ...]) -> None:
+    __slots__ = ("bits", "errors", "reasons")
+
+    def __init__(self, bits: Bits | None, reasons: tuple[Reason, ...],
+                 errors: Mapping[int, str] | None = None) -> None:
         self.bits = bits
         self.reasons = reasons
+        self.errors = errors
 
     @staticmethod
     def none(nodes: Snapshot) -> Rejections:
@@ -243,17 +249,23 @@ class Diagnosis:
 class Verdicts:
     """All filters over all nodes: for each row the filter that refused it first, and what it said."""
 
-    __slots__ = ("columns", "considered", "nodes", "owner")
+    __slots__ = ("columns", "considered", "error", "nodes", "owner")
 
     def __init__(self, nodes: Snapshot, considered: Bools | None = None) -> None:
         self.nodes = nodes
         self.considered = considered
+        self.error: tuple[str, str] | None = None
         self.owner = np.full(nodes.n, -1, dtype=np.int16)
         self.columns: list[tuple[str, Rejections]] = []
 
     def add(self, plugin: str, rejections: Rejections) -> None:
         """Take in the verdict of the next filter; it owns the nodes that no earlier one refused."""
         self.columns.append((plugin, rejections))
+        if rejections.errors and self.error is None:
+            for row, text in rejections.errors.items():
+                if self.owner[row] < 0 and (self.considered is None or self.considered[row]):
+                    self.error = plugin, text
+                    break
         if rejections.bits is not None:
             self.owner[(rejections.bits != 0) & (self.owner < 0)] = len(self.columns) - 1
 
