@@ -46,6 +46,10 @@ class TypedString(str):
     """A string of a named type: the reference prints these as JSON, not as a quoted Go string."""
 
 
+class Verbatim(str):
+    """A value that is already in the form in which it is to be shown."""
+
+
 @dataclass(frozen=True, slots=True)
 class FieldError:
     """One complaint about one field; `str()` is the line a user reads."""
@@ -90,6 +94,8 @@ def render(value: object) -> str:
     """Return a bad value as the reference prints it inside an error."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Verbatim):
+        return str(value)
     if isinstance(value, Duration | TypedString | Path):
         return go_json(value)
     if isinstance(value, int | float):

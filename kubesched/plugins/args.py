@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubesched.config.args import Args
+from kubesched.config.catalogue import in_tree
 from kubesched.plugins.default_preemption import DefaultPreemptionArgs
 from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
 from kubesched.plugins.inter_pod_affinity import InterPodAffinityArgs
@@ -22,3 +23,6 @@ IN_TREE_ARGS: dict[str, type[Args]] = {
     "PodTopologySpread": PodTopologySpreadArgs,
     "VolumeBinding": VolumeBindingArgs,
 }
+
+# What the loader needs to know about the plugins in the tree.
+IN_TREE_CATALOGUE = in_tree(IN_TREE_ARGS)
