@@ -30,27 +30,11 @@ KNOWN_FEATURES = frozenset({
 class LabelColumn:
     """One label key over all nodes: `codes` holds the number of each node's value, ABSENT where there is none."""
 
-    __slots__ = ("_numbers", "codes", "values")
+    __slots__ = ("codes", "values")
 
     def __init__(self, table: Table) -> None:
         self.codes: Column = table.column(np.int32, ABSENT)
         self.values: Interner[str] = Interner()
-        self._numbers: dict[int, int | None] = {}
-
-    def number(self, code: int) -> int | None:
-        """Return a value read as a base-10 integer, or None if it is not one."""
-        if code not in self._numbers:
-            self._numbers[code] = parse_int(self.values.values[code])
-        return self._numbers[code]
-
-
-def parse_int(text: str) -> int | None:
-    """Return `text` as a 64-bit integer the way the reference parses it, or None."""
-    digits = text[1:] if text[:1] in "+-" else text
-    if not digits or not digits.isascii() or not digits.isdigit():
-        return None
-    value = int(text)
-    return value if -(1 << 63) <= value < 1 << 63 else None
 
 
 @dataclass(slots=True)
@@ -102,7 +86,7 @@ class NodeColumns:
         self.rows[name] = row
         self.objects.append(node)
         self._write_allocatable(row, requests.node_allocatable(node))
-        for key, value in (node.metadata.labels or {}).items():
+        for key, value in node.metadata.labels.items():
             self._label(key).codes.data[row] = self._label(key).values.id(value)
         self._write_rest(row, node)
         self._hold_images(row, node)
@@ -119,7 +103,7 @@ class NodeColumns:
                     self.allocatable[rid].data[row] = 0
             self._write_allocatable(row, requests.node_allocatable(node))
             what |= ALLOCATABLE
-        before, after = old.metadata.labels or {}, node.metadata.labels or {}
+        before, after = old.metadata.labels, node.metadata.labels
         if before != after:
             for key in before.keys() - after.keys():
                 self.labels[key].codes.data[row] = ABSENT
@@ -183,9 +167,8 @@ class NodeColumns:
                 self.allocatable[rid].data[row] = amount
 
     def _write_rest(self, row: int, node: Node) -> None:
-        spec = node.spec
-        self.unschedulable.data[row] = bool(spec.unschedulable) if spec is not None else False
-        self.taint_set.data[row] = self.taint_sets.id(tuple(spec.taints) if spec is not None else ())
+        self.unschedulable.data[row] = node.spec.unschedulable
+        self.taint_set.data[row] = self.taint_sets.id(node.spec.taints)
         self.feature_set.data[row] = self.feature_sets.id(_features(node))
 
     def _hold_images(self, row: int, node: Node) -> None:
@@ -205,16 +188,14 @@ class NodeColumns:
 
 
 def _offer(node: Node) -> Mapping[str, object]:
-    return node.status.allocatable or {} if node.status is not None else {}
+    return node.status.allocatable
 
 
 def _features(node: Node) -> frozenset[str]:
-    return frozenset(node.status.declared_features) & KNOWN_FEATURES if node.status is not None else frozenset()
+    return frozenset(node.status.declared_features) & KNOWN_FEATURES
 
 
 def _images(node: Node) -> dict[str, int]:
-    if node.status is None or not node.status.images:
-        return {}
     held: dict[str, int] = {}
     for image in node.status.images:
         for name in image.names:

@@ -19,9 +19,8 @@ from typing import Any
 import msgspec
 
 from kubesched.api import matching, requests
-from kubesched.api.meta import OwnerReference
 from kubesched.api.node import Taint
-from kubesched.api.pod import Affinity, Pod, Toleration
+from kubesched.api.pod import Pod, Toleration
 from kubesched.cluster.intern import Interner
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
@@ -44,21 +43,6 @@ class LabelClass:
 
 NOBODY = LabelClass("", {}, True)
 """Class 0: slots of the pod table that hold no pod."""
-
-
-@dataclass(frozen=True, slots=True)
-class AffinityGroup:
-    """Pods of equal namespace and equal inter-pod affinity, with the terms parsed."""
-
-    required_affinity: tuple[matching.AffinityTerm, ...] = ()
-    required_anti_affinity: tuple[matching.AffinityTerm, ...] = ()
-    preferred_affinity: tuple[tuple[int, matching.AffinityTerm], ...] = ()
-    preferred_anti_affinity: tuple[tuple[int, matching.AffinityTerm], ...] = ()
-    errors: tuple[str, ...] = ()
-
-
-NO_AFFINITY = AffinityGroup()
-"""Group 0: pods without podAffinity and podAntiAffinity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +74,9 @@ class PodTemplate:
         self.usage: Amounts = books.amounts(usage)
         self.non_zero_cpu, self.non_zero_memory = requests.non_zero_requests(
             pod,
-            pod_level_resources=books.gates.pod_level_resources,
-            in_place_pod_level_resize=books.gates.in_place_pod_level_resize,
-            node_allocatable_claims=books.gates.node_allocatable_claims,
+            pod_level=books.gates.pod_level_resources,
+            in_place_pod_level=books.gates.in_place_pod_level_resize,
+            claim_resources=books.gates.node_allocatable_claims,
         )
         self.remembered: dict[Any, Any] = {}
 
@@ -104,8 +88,8 @@ class PodTemplate:
             use_status=use_status,
             pod_level=gates.pod_level_resources if pod_level is None else pod_level,
             non_missing=non_missing,
-            in_place_pod_level_resize=gates.in_place_pod_level_resize,
-            node_allocatable_claims=use_status and gates.node_allocatable_claims,
+            in_place_pod_level=gates.in_place_pod_level_resize,
+            claim_resources=use_status and gates.node_allocatable_claims,
         )
 
     @cached_property
@@ -117,8 +101,9 @@ class PodTemplate:
     def scored(self) -> dict[str, int]:
         """Return what NodeResourcesFit scores with: a container without a request counts as 100m and 200Mi, and
         pod-level requests are not looked at (a quirk of the reference)."""
-        defaults = {"cpu": requests.DEFAULT_CPU_NANO, "memory": requests.DEFAULT_MEMORY_NANO}
-        return requests.amounts(self._requests(use_status=False, non_missing=defaults, pod_level=False))
+        return requests.amounts(
+            self._requests(use_status=False, non_missing=requests.NON_ZERO_DEFAULTS, pod_level=False)
+        )
 
     @cached_property
     def balanced(self) -> dict[str, int]:
@@ -126,7 +111,7 @@ class PodTemplate:
         return requests.amounts(self._requests(use_status=True))
 
     @property
-    def affinity(self) -> AffinityGroup:
+    def affinity(self) -> matching.PodAffinityTerms:
         """Return the parsed inter-pod affinity."""
         return self.books.affinity_groups[self.affinity_id]
 
@@ -241,7 +226,7 @@ class Templates:
         self.gates = gates or Gates()
         self.resources: Interner[str] = Interner(*NATIVE_RESOURCES)
         self.label_classes = LabelClasses()
-        self.affinity_groups: list[AffinityGroup] = [NO_AFFINITY]
+        self.affinity_groups: list[matching.PodAffinityTerms] = [matching.PodAffinityTerms()]
         self._affinity_ids: dict[bytes, int] = {}
         self._templates: dict[bytes, PodTemplate] = {}
 
@@ -268,19 +253,8 @@ class Templates:
         found = self._affinity_ids.get(key)
         if found is None:
             found = self._affinity_ids[key] = len(self.affinity_groups)
-            self.affinity_groups.append(_parse_affinity(affinity, pod.metadata.namespace))
+            self.affinity_groups.append(matching.compile_pod_affinity(pod))
         return found
-
-
-def _parse_affinity(affinity: Affinity, namespace: str) -> AffinityGroup:
-    terms = matching.compile_pod_affinity(affinity, namespace)
-    return AffinityGroup(
-        required_affinity=terms.required_affinity,
-        required_anti_affinity=terms.required_anti_affinity,
-        preferred_affinity=tuple((w, t) for w, t in terms.preferred_affinity),
-        preferred_anti_affinity=tuple((w, t) for w, t in terms.preferred_anti_affinity),
-        errors=tuple(terms.errors),
-    )
 
 
 def sign(pod: Pod) -> bytes:
@@ -305,22 +279,17 @@ def sign(pod: Pod) -> bytes:
         spec.host_network,
         spec.host_users,
         images,
-        controller_of(pod) if meta.owner_references else None,
+        meta.controller() if meta.owner_references else None,
     ]
-    if status is not None:
-        resized = [c for c in status.conditions if c.type == "PodResizePending"]
-        containers = [(c.name, c.resources, c.allocated_resources) for c in
-                      (*status.container_statuses, *status.init_container_statuses)
-                      if c.resources is not None or c.allocated_resources]
-        if resized or containers or status.resources is not None or status.node_allocatable_resource_claim_statuses:
-            signed += [resized, containers, status.resources, status.allocated_resources,
-                       status.node_allocatable_resource_claim_statuses]
+    resized = [c for c in status.conditions if c.type == "PodResizePending"] if status.conditions else None
+    if resized or status.container_statuses or status.init_container_statuses or status.resources is not None:
+        signed += [
+            resized,
+            [(c.name, c.resources, c.allocated_resources) for c in status.container_statuses],
+            [(c.name, c.resources, c.allocated_resources) for c in status.init_container_statuses],
+            status.resources,
+            status.allocated_resources,
+        ]
+    if status.node_allocatable_resource_claim_statuses:
+        signed.append(status.node_allocatable_resource_claim_statuses)
     return _encode(signed)
-
-
-def controller_of(pod: Pod) -> OwnerReference | None:
-    """Return the owner that manages the pod, if one does."""
-    for owner in pod.metadata.owner_references or ():
-        if owner.controller:
-            return owner
-    return None

@@ -49,7 +49,7 @@ def match_selector(selector: Selector, nodes: Snapshot) -> Bools:
 
 def match_term(term: NodeTerm, nodes: Snapshot) -> Bools:
     """Return which nodes meet all expressions and fields of one term."""
-    if term.is_broken:
+    if term.error is not None:
         return np.zeros(nodes.n, dtype=np.bool_)
     matched = np.ones(nodes.n, dtype=np.bool_)
     for requirement in term.expressions:
@@ -69,9 +69,11 @@ def match_node_selector(selector: NodeSelectorMatcher, nodes: Snapshot) -> Bools
 
 def match_required(affinity: RequiredNodeAffinity, nodes: Snapshot) -> Bools:
     """Return which nodes meet a pod's nodeSelector and required node affinity."""
-    matched = match_selector(affinity.selector, nodes)
+    matched = np.ones(nodes.n, dtype=np.bool_)
     if affinity.node_selector is not None:
-        matched &= match_node_selector(affinity.node_selector, nodes)
+        matched &= match_selector(affinity.node_selector, nodes)
+    if affinity.affinity is not None:
+        matched &= match_node_selector(affinity.affinity, nodes)
     return matched
 
 

@@ -168,6 +168,11 @@ class Snapshot:
             return np.full(self.n, ABSENT, dtype=np.int32)
         return self._column(column.codes)
 
+    def code_at(self, key: str, row: int) -> int:
+        """Return the number of a label's value on one node, given by its row in the whole cluster."""
+        column = self._nodes.labels.get(key)
+        return int(column.codes.data[row]) if column is not None else ABSENT
+
     def image(self, name: str) -> ImageState | None:
         """Return the size of an image and who holds it (rows of the whole cluster), or None."""
         return self._nodes.images.get(name)

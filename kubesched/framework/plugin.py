@@ -35,9 +35,11 @@ class Scope(IntEnum):
     """A row's answer depends on that node's own object alone."""
     ROW = 2
     """A row's answer depends on that node's object and on the pods placed on it."""
-    DOMAINS = 3
-    """Counters kept in the state, brought up to date by add_pod and remove_pod; columns are derived from them anew."""
-    CLUSTER = 4
+    NODES = 3
+    """A row's answer depends on the objects of all nodes, but not on pods."""
+    DOMAINS = 4
+    """Counters kept in the state, brought up to date by `repair`; columns are derived from them anew."""
+    CLUSTER = 5
     """Anything: never remembered."""
 
 
@@ -79,6 +81,8 @@ class Plugin:
     wakes_on: ClassVar[tuple[Wakeup, ...] | None] = None
     filter_scope: ClassVar[Scope] = Scope.CLUSTER
     score_scope: ClassVar[Scope] = Scope.CLUSTER
+    reads: ClassVar[tuple[type[Any], ...]] = ()
+    """Kinds of objects, other than nodes and pods, that counters of scope DOMAINS are built from."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -128,6 +132,16 @@ class Plugin:
 
     def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
         """Bring the state up to date: `other` left the node in `row` (a row of the whole cluster)."""
+
+    def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: State) -> None:
+        """Bring counters that are remembered for the pod's class up to date: `other` came (+1) or left (-1) for good.
+
+        The same as add_pod and remove_pod unless a what-if counts differently from the real thing.
+        """
+        if sign > 0:
+            self.add_pod(pod, other, row, nodes, state)
+        else:
+            self.remove_pod(pod, other, row, nodes, state)
 
     def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis,
                     profile: Profile) -> PostFiltered:
@@ -187,17 +201,17 @@ class Plugin:
 
 
 POINTS: dict[str, tuple[str, ...]] = {
-    "preEnqueue": ("pre_enqueue",),
-    "queueSort": ("sort_key",),
-    "preFilter": ("pre_filter",),
+    "pre_enqueue": ("pre_enqueue",),
+    "queue_sort": ("sort_key",),
+    "pre_filter": ("pre_filter",),
     "filter": ("filter", "filter_node"),
-    "postFilter": ("post_filter",),
-    "preScore": ("pre_score",),
+    "post_filter": ("post_filter",),
+    "pre_score": ("pre_score",),
     "score": ("score", "score_node"),
     "reserve": ("reserve",),
     "permit": ("permit",),
-    "preBind": ("pre_bind",),
+    "pre_bind": ("pre_bind",),
     "bind": ("bind",),
-    "postBind": ("post_bind",),
+    "post_bind": ("post_bind",),
 }
-"""Extension points by their name in a configuration, with the methods of which a plugin must have one to be there."""
+"""Extension points by name, with the methods of which a plugin must have one to be there."""

@@ -70,18 +70,18 @@ class Profile:
         self.percentage_of_nodes = percentage_of_nodes
         self.running: tuple[str, str] | None = None
         self.observe: Observer | None = None
-        self.pre_enqueues = self._at("preEnqueue")
-        self.sorter = next(iter(self._at("queueSort")), None)
-        self.pre_filters = self._at("preFilter")
+        self.pre_enqueues = self._at("pre_enqueue")
+        self.sorter = next(iter(self._at("queue_sort")), None)
+        self.pre_filters = self._at("pre_filter")
         self.filters = self._at("filter")
-        self.post_filters = self._at("postFilter")
-        self.pre_scores = self._at("preScore")
+        self.post_filters = self._at("post_filter")
+        self.pre_scores = self._at("pre_score")
         self.scorers = tuple((plugin, weight or 1) for plugin, weight in self.points.get("score", ()))
         self.reserves = self._at("reserve")
         self.permits = self._at("permit")
-        self.pre_binds = self._at("preBind")
+        self.pre_binds = self._at("pre_bind")
         self.binds = self._at("bind")
-        self.post_binds = self._at("postBind")
+        self.post_binds = self._at("post_bind")
         self.adjusting = tuple(p for p in self.pre_filters if p.implements("add_pod"))
 
     def _at(self, point: str) -> tuple[Plugin, ...]:

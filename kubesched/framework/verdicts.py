@@ -269,6 +269,17 @@ class Verdicts:
         if rejections.bits is not None:
             self.owner[(rejections.bits != 0) & (self.owner < 0)] = len(self.columns) - 1
 
+    def overrule(self, rows: npt.NDArray[np.int64], by: Verdicts) -> None:
+        """Refuse those of the rows that other verdicts, one for each of the rows, refuse; the others stay as they are."""
+        for i, (plugin, rejections) in enumerate(by.columns):
+            mine = by.owner == i
+            if rejections.bits is None or not mine.any():
+                continue
+            bits = np.zeros(self.nodes.n, dtype=np.uint64)
+            bits[rows[mine]] = rejections.bits[mine]
+            self.columns.append((plugin, Rejections(bits, rejections.reasons)))
+            self.owner[rows[mine]] = len(self.columns) - 1
+
     @property
     def feasible(self) -> Bools:
         """Return which nodes pass every filter."""
@@ -338,13 +349,14 @@ def code_column(rejections: Rejections, code: Code) -> Bools:
     masks = {c: np.uint64(sum(1 << i for i, r in enumerate(rejections.reasons) if r.code is c))
              for c in (Code.UNRESOLVABLE, Code.UNSCHEDULABLE, Code.PENDING)}
     bits = rejections.bits
-    unresolvable_ = bits & masks[Code.UNRESOLVABLE] != 0
+    hopeless: Bools = bits & masks[Code.UNRESOLVABLE] != 0
     if code is Code.UNRESOLVABLE:
-        return unresolvable_
-    plain = (bits & masks[Code.UNSCHEDULABLE] != 0) & ~unresolvable_
+        return hopeless
+    plain: Bools = (bits & masks[Code.UNSCHEDULABLE] != 0) & ~hopeless
     if code is Code.UNSCHEDULABLE:
         return plain
-    return (bits != 0) & ~unresolvable_ & ~plain
+    pending: Bools = (bits != 0) & ~hopeless & ~plain
+    return pending
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,44 @@
-"""InterPodAffinity: place pods next to, or away from, other pods."""
+"""InterPodAffinity: place pods next to, or away from, other pods.
+
+Everything is counted per topology domain: which domains hold pods that the incoming pod wants near or wants away from,
+which hold pods that do not want it, and what the preferences of both sides add up to. The counters are built once from
+the table of placed pods, judging each distinct label set and each distinct affinity once, and after that only adjusted
+by the pods that come and go. Filter and score then look a node's domain up.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubesched.api import matching
+from kubesched.api.core import Namespace
+from kubesched.api.matching import AffinityTerm, PodAffinityTerms
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.cluster import ABSENT, Bools, Ints
 from kubesched.config.args import Args
 from kubesched.config.fielderrors import FieldError, Path, invalid
 from kubesched.config.gates import Gates
 from kubesched.config.wire import Int32
+from kubesched.framework import (
+    SKIP,
+    Plugin,
+    PodView,
+    PreFilterAnswer,
+    Reason,
+    Rejections,
+    Scope,
+    Snapshot,
+    State,
+    Status,
+    failed,
+    unresolvable,
+)
+from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
+from kubesched.plugins._domains import DomainCounts
 
 
 class InterPodAffinityArgs(Args, frozen=True, rename="camel"):
@@ -17,3 +50,329 @@ class InterPodAffinityArgs(Args, frozen=True, rename="camel"):
         if 0 <= weight <= 100:
             return []
         return [invalid(path.child("hardPodAffinityWeight"), weight, "not in valid range [0, 100]")]
+
+
+NO_AFFINITY_MATCH = Reason("node(s) didn't match pod affinity rules", resolvable=False)
+ANTI_AFFINITY = Reason("node(s) didn't match pod anti-affinity rules")
+EXISTING_ANTI_AFFINITY = Reason("node(s) didn't satisfy existing pods anti-affinity rules")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What the incoming pod says about others, with its namespace selectors expanded, and what it is to others."""
+
+    terms: PodAffinityTerms
+    namespace: str
+    labels: Mapping[str, str]
+    namespace_labels: Mapping[str, str]
+
+    def is_meant_by(self, term: AffinityTerm) -> bool:
+        """Return whether a term of an existing pod is about the incoming pod."""
+        return term.matches(self.namespace, self.labels, self.namespace_labels)
+
+    def matches_itself(self) -> bool:
+        """Return whether the pod meets all its own required affinity terms."""
+        return all(_is_about(term, self.namespace, self.labels) for term in self.terms.required)
+
+
+class _Counters:
+    """Pods per domain, as far as they matter to one class of incoming pods."""
+
+    __slots__ = ("_by_affinity", "_by_class", "affinity", "anti_affinity", "existing_anti", "hard_weight",
+                 "preferences", "wanted")
+
+    def __init__(self, wanted: _Wanted, hard_weight: int) -> None:
+        self.wanted = wanted
+        self.hard_weight = hard_weight
+        self.existing_anti = DomainCounts()
+        self.affinity = DomainCounts()
+        self.anti_affinity = DomainCounts()
+        self.preferences = DomainCounts()
+        self._by_class: dict[int, _Effect] = {}
+        self._by_affinity: dict[int, _Effect] = {}
+
+    def clone(self) -> _Counters:
+        copy = _Counters(self.wanted, self.hard_weight)
+        copy.existing_anti = self.existing_anti.clone()
+        copy.affinity = self.affinity.clone()
+        copy.anti_affinity = self.anti_affinity.clone()
+        copy.preferences = self.preferences.clone()
+        copy._by_class = self._by_class
+        copy._by_affinity = self._by_affinity
+        return copy
+
+    def build(self, nodes: Snapshot) -> None:
+        """Count all placed pods."""
+        whole = nodes.everything()
+        terms = self.wanted.terms
+        if terms.required or terms.required_anti or terms.preferred or terms.preferred_anti:
+            live = whole.slots.classes
+            effects = {c: self._class_effect(c, whole) for c in _candidates(terms, whole) if c in live}
+            self._count(effects, len(whole.templates.label_classes), whole.pod_classes(), whole)
+        groups = {a: self._affinity_effect(a, whole) for a in whole.slots.affinities}
+        self._count(groups, len(whole.templates.affinity_groups), whole.pod_affinities(), whole)
+
+    def _count(self, effects: Mapping[int, _Effect], n_numbers: int, numbers: Ints, whole: Snapshot) -> None:
+        effects = {number: effect for number, effect in effects.items() if effect.is_felt}
+        if not effects:
+            return
+        felt = np.zeros(n_numbers, dtype=np.bool_)
+        felt[list(effects)] = True
+        slots = np.flatnonzero(felt[numbers])
+        numbers, rows = numbers[slots], whole.pod_rows()[slots]
+        for name in ("existing_anti", "affinity", "anti_affinity", "preferences"):
+            counts: DomainCounts = getattr(self, name)
+            keys = {key for effect in effects.values() for key, _ in getattr(effect, name)}
+            for key in keys:
+                amounts = np.zeros(n_numbers, dtype=np.int64)
+                times = np.zeros(n_numbers, dtype=np.int64)
+                for number, effect in effects.items():
+                    for k, amount in getattr(effect, name):
+                        if k == key:
+                            amounts[number] += amount
+                            times[number] += 1
+                counts.count(key, whole, rows, amounts[numbers], times[numbers])
+
+    def adjust(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
+        """Take in one pod that came or went."""
+        template = other.template
+        if self.wanted.terms is not _NO_TERMS:
+            self._apply(self._class_effect(template.class_id, nodes), row, sign, nodes)
+        if template.affinity_id:
+            self._apply(self._affinity_effect(template.affinity_id, nodes), row, sign, nodes)
+
+    def _apply(self, effect: _Effect, row: int, sign: int, nodes: Snapshot) -> None:
+        if not effect.is_felt:
+            return
+        for counts, changes in ((self.existing_anti, effect.existing_anti), (self.affinity, effect.affinity),
+                                (self.anti_affinity, effect.anti_affinity), (self.preferences, effect.preferences)):
+            for key, amount in changes:
+                counts.add(key, nodes, row, sign * amount, sign)
+
+    def _class_effect(self, class_id: int, nodes: Snapshot) -> _Effect:
+        """Return what a pod of a label class means to the incoming pod, by the incoming pod's terms."""
+        effect = self._by_class.get(class_id)
+        if effect is None:
+            terms, other = self.wanted.terms, nodes.templates.label_classes[class_id]
+            wants_all = bool(terms.required) and all(
+                _is_about(term, other.namespace, other.labels) for term in terms.required)
+            effect = self._by_class[class_id] = _Effect(
+                affinity=tuple((term.topology_key, 1) for term in terms.required) if wants_all else (),
+                anti_affinity=tuple((term.topology_key, 1) for term in terms.required_anti
+                                    if _is_about(term, other.namespace, other.labels)),
+                preferences=tuple(
+                    (wish.term.topology_key, sign * wish.weight)
+                    for sign, wishes in ((1, terms.preferred), (-1, terms.preferred_anti)) for wish in wishes
+                    if _is_about(wish.term, other.namespace, other.labels)
+                ),
+            )
+        return effect
+
+    def _affinity_effect(self, affinity_id: int, nodes: Snapshot) -> _Effect:
+        """Return what a pod of an affinity group means to the incoming pod, by the placed pod's own terms."""
+        effect = self._by_affinity.get(affinity_id)
+        if effect is None:
+            wanted, terms = self.wanted, nodes.templates.affinity_groups[affinity_id]
+            preferences = [(wish.term.topology_key, sign * wish.weight)
+                           for sign, wishes in ((1, terms.preferred), (-1, terms.preferred_anti)) for wish in wishes
+                           if wanted.is_meant_by(wish.term)]
+            if self.hard_weight > 0:
+                preferences += [(term.topology_key, self.hard_weight) for term in terms.required
+                                if wanted.is_meant_by(term)]
+            effect = self._by_affinity[affinity_id] = _Effect(
+                existing_anti=tuple((term.topology_key, 1) for term in terms.required_anti if wanted.is_meant_by(term)),
+                preferences=tuple(preferences),
+            )
+        return effect
+
+
+_Changes = tuple[tuple[str, int], ...]
+_NO_TERMS = PodAffinityTerms()
+
+
+@dataclass(frozen=True, slots=True)
+class _Effect:
+    """What one placed pod adds to the counters: (topology key, amount) pairs."""
+
+    existing_anti: _Changes = ()
+    affinity: _Changes = ()
+    anti_affinity: _Changes = ()
+    preferences: _Changes = ()
+
+    @property
+    def is_felt(self) -> bool:
+        return bool(self.existing_anti or self.affinity or self.anti_affinity or self.preferences)
+
+
+class InterPodAffinity(Plugin):
+    Args = InterPodAffinityArgs
+    wakes_on = (
+        on(POD, ADD | Action.POD_LABELS | DELETE, "pod_may_help"),
+        on(NODE, ADD | Action.NODE_LABELS, "node_may_help"),
+    )
+    filter_scope = Scope.DOMAINS
+    score_scope = Scope.DOMAINS
+    reads = (Namespace,)
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+        if pod.template.affinity.error is not None:
+            return unresolvable(f"parsing pod: {pod.template.affinity.error}")
+        counters = self._counters(pod, nodes, state)
+        terms = counters.wanted.terms
+        if not terms.required and not terms.required_anti and counters.existing_anti.is_empty:
+            return SKIP
+        return None
+
+    def _counters(self, pod: PodView, nodes: Snapshot, state: State) -> _Counters:
+        counters: _Counters | None = state.find(self.name)
+        if counters is None:
+            counters = _Counters(self._wanted(pod), self.args.hard_pod_affinity_weight)
+            counters.build(nodes)
+            state.write(self.name, counters)
+        return counters
+
+    def _wanted(self, pod: PodView) -> _Wanted:
+        own = self.handle.objects.get(Namespace, pod.namespace)
+        terms = pod.template.affinity
+        if pod.template.affinity_id == 0:
+            terms = _NO_TERMS
+        else:
+            namespaces = list(self.handle.objects.all(Namespace))
+            terms = _expanded(terms, namespaces)
+        return _Wanted(terms, pod.namespace, pod.labels, own.metadata.labels if own is not None else {})
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        counters: _Counters = state.read(self.name)
+        terms = counters.wanted.terms
+        cases: list[tuple[Bools, Reason]] = []
+        if terms.required:
+            has_keys = np.ones(nodes.n, dtype=np.bool_)
+            near = np.ones(nodes.n, dtype=np.bool_)
+            for term in terms.required:
+                has_keys &= nodes.codes(term.topology_key) != ABSENT
+                near &= counters.affinity.on(term.topology_key, nodes) > 0
+            is_first = counters.affinity.is_empty and counters.wanted.matches_itself()
+            cases.append((~(has_keys if is_first else has_keys & near), NO_AFFINITY_MATCH))
+        if terms.required_anti:
+            cases.append((_any_positive(counters.anti_affinity, nodes), ANTI_AFFINITY))
+        if not counters.existing_anti.is_empty:
+            cases.append((_any_positive(counters.existing_anti, nodes), EXISTING_ANTI_AFFINITY))
+        return Rejections.first(*cases) if cases else Rejections.none(nodes)
+
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+        counters: _Counters = state.read(self.name)
+        counters.adjust(other, row, 1, nodes)
+
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+        counters: _Counters = state.read(self.name)
+        counters.adjust(other, row, -1, nodes)
+
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+        if pod.template.affinity.error is not None:
+            return failed(f"failed to parse pod: {pod.template.affinity.error}")
+        counters = self._counters(pod, nodes, state)
+        terms = counters.wanted.terms
+        prefers = terms.preferred or terms.preferred_anti
+        if self.args.ignore_preferred_terms_of_existing_pods and not prefers:
+            return SKIP
+        return SKIP if counters.preferences.is_empty else None
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        counters: _Counters = state.read(self.name)
+        scores = np.zeros(nodes.n, dtype=np.int64)
+        for key in counters.preferences.keys():
+            scores += counters.preferences.on(key, nodes)
+        return scores
+
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        counted = scores[feasible]
+        low, high = int(counted.min()), int(counted.max())
+        if high == low:
+            return np.zeros(len(scores), dtype=np.int64)
+        # Divide first, then multiply: the reference's order, which decides the last digit.
+        scaled: Ints = (100.0 * ((scores - low) / float(high - low))).astype(np.int64)
+        return scaled
+
+    # What may help. Terms are taken as written: namespace selectors are not expanded here, and other pods' namespaces
+    # have no labels, as in the reference.
+
+    def pod_may_help(self, pod: PodView, old: Pod | None, new: Pod | None) -> bool:
+        """Return whether a pod that came, went or changed its labels makes the difference for the waiting pod."""
+        if old is not None and new is not None and new.metadata.uid == pod.uid:
+            return True
+        if any(p is not None and not p.spec.node_name and not p.status.nominated_node_name for p in (old, new)):
+            return False
+        terms = pod.template.affinity
+        if old is not None and new is not None:
+            return ((not _matches_all(terms.required, old) and _matches_all(terms.required, new))
+                    or (_matches_all(terms.required_anti, old) and not _matches_all(terms.required_anti, new)))
+        if new is not None:
+            return _matches_all(terms.required, new)
+        assert old is not None
+        return (_matches_all(terms.required_anti, old)
+                or _matches_all(matching.compile_pod_affinity(old).required_anti, pod.pod))
+
+    def node_may_help(self, pod: PodView, old: Node | None, new: Node) -> bool:
+        """Return whether a node came into, or left, a topology that the waiting pod's terms speak of."""
+        terms, after = pod.template.affinity, new.metadata.labels
+        before = old.metadata.labels if old is not None else None
+        for term in terms.required:
+            key = term.topology_key
+            if before is None:
+                if key in after:
+                    return True
+            elif key in after and before.get(key) != after[key]:
+                return True
+        for term in terms.required_anti:
+            key = term.topology_key
+            if before is None or (key in before and before[key] != after.get(key)):
+                return True
+        return False
+
+
+def _is_about(term: AffinityTerm, namespace: str, labels: Mapping[str, str]) -> bool:
+    """Return whether an expanded term of the incoming pod is about another pod.
+
+    The selector for namespaces is asked about empty labels, whatever the namespace: those that really match were added
+    by name. So a selector of negations alone matches every namespace: the reference's quirk, kept.
+    """
+    return term.matches(namespace, labels, {})
+
+
+def _matches_all(terms: Iterable[AffinityTerm], pod: Pod) -> bool:
+    given = tuple(terms)
+    return bool(given) and all(_is_about(term, pod.metadata.namespace, pod.metadata.labels) for term in given)
+
+
+def _expanded(terms: PodAffinityTerms, namespaces: list[Namespace]) -> PodAffinityTerms:
+    """Add to every term the names of the namespaces that its selector matches now."""
+
+    def expand(term: AffinityTerm) -> AffinityTerm:
+        if term.ns_selector.is_everything or term.ns_selector.is_nothing:
+            return term
+        found = {ns.metadata.name for ns in namespaces if term.ns_selector.matches(ns.metadata.labels)}
+        return AffinityTerm(term.namespaces | found, term.ns_selector, term.selector, term.topology_key)
+
+    def expand_wish(wish: matching.WeightedAffinityTerm) -> matching.WeightedAffinityTerm:
+        return matching.WeightedAffinityTerm(wish.weight, expand(wish.term))
+
+    return PodAffinityTerms(tuple(map(expand, terms.required)), tuple(map(expand, terms.required_anti)),
+                            tuple(map(expand_wish, terms.preferred)), tuple(map(expand_wish, terms.preferred_anti)))
+
+
+def _candidates(terms: PodAffinityTerms, nodes: Snapshot) -> Iterable[int]:
+    """Return the label classes that some term could be about, by namespace."""
+    classes = nodes.templates.label_classes
+    all_terms = [*terms.required, *terms.required_anti, *(w.term for w in terms.preferred),
+                 *(w.term for w in terms.preferred_anti)]
+    if any(term.ns_selector.matches({}) for term in all_terms):
+        return nodes.slots.classes
+    names = set().union(*(term.namespaces for term in all_terms))
+    return [class_id for name in names for class_id in classes.by_namespace.get(name, ())]
+
+
+def _any_positive(counts: DomainCounts, nodes: Snapshot) -> Bools:
+    found = np.zeros(nodes.n, dtype=np.bool_)
+    for key in counts.keys():
+        found |= counts.on(key, nodes) > 0
+    return found

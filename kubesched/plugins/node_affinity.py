@@ -5,14 +5,146 @@ The arguments can add an affinity that every pod of the profile has to respect a
 
 from __future__ import annotations
 
+import msgspec
+import numpy as np
+
+from kubesched.api import matching
+from kubesched.api.node import Node
+from kubesched.api.node import NodeSelector as ApiNodeSelector
+from kubesched.api.pod import NodeAffinity as ApiNodeAffinity
+from kubesched.cluster import Bools, Ints
+from kubesched.cluster.selection import match_node_selector, match_required, match_term
 from kubesched.config.args import Args
 from kubesched.config.fielderrors import FieldError, Path
 from kubesched.config.gates import Gates
-from kubesched.config.selectors import NodeAffinity
+from kubesched.config.selectors import NodeAffinity as AddedAffinity
+from kubesched.framework import (
+    SKIP,
+    NodeNames,
+    Plugin,
+    PodView,
+    PreFilterAnswer,
+    Reason,
+    Rejections,
+    Scope,
+    Snapshot,
+    State,
+    Status,
+    failed,
+    unresolvable,
+)
+from kubesched.framework.ports import Handle
+from kubesched.framework.wakeups import NODE, Action, on
+from kubesched.plugins._normalizing import scale_to_best
+
+ENFORCED = Reason("node(s) didn't match scheduler-enforced node affinity", resolvable=False)
+UNWANTED = Reason("node(s) didn't match Pod's node affinity/selector", resolvable=False)
+CONFLICT = "pod affinity terms conflict"
 
 
 class NodeAffinityArgs(Args, frozen=True, rename="camel"):
-    added_affinity: NodeAffinity | None = None
+    added_affinity: AddedAffinity | None = None
 
     def validate(self, path: Path, gates: Gates) -> list[FieldError]:
         return self.added_affinity.validate(path.child("addedAffinity")) if self.added_affinity else []
+
+
+class NodeAffinity(Plugin):
+    Args = NodeAffinityArgs
+    wakes_on = (on(NODE, Action.ADD | Action.NODE_LABELS, "matches_now"),)
+    filter_scope = Scope.ROW_NODE
+    score_scope = Scope.ROW_NODE
+
+    def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._added_required: matching.NodeSelectorMatcher | None = None
+        self._added_preferred: tuple[matching.PreferredNodeTerm, ...] = ()
+        if args.added_affinity is not None:
+            added = msgspec.convert(msgspec.to_builtins(args.added_affinity), ApiNodeAffinity)
+            if added.required is not None:
+                self._added_required = matching.compile_node_selector(added.required)
+            self._added_preferred = matching.compile_preferred_terms(added.preferred or ())
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+        spec = pod.pod.spec
+        wanted = _node_affinity(pod)
+        if wanted is None or wanted.required is None:
+            return SKIP if spec.node_selector is None and self._added_required is None else None
+        return _named_nodes(wanted.required)
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        unwanted = ~match_required(_required(pod), nodes)
+        if self._added_required is None:
+            return Rejections.where(unwanted, UNWANTED)
+        return Rejections.first((~match_node_selector(self._added_required, nodes), ENFORCED), (unwanted, UNWANTED))
+
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+        wanted = _node_affinity(pod)
+        if not self._added_preferred and (wanted is None or wanted.preferred is None):
+            return SKIP
+        try:
+            _preferred(pod)
+        except matching.SelectorError as error:
+            return failed(str(error))
+        return None
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        scores = np.zeros(nodes.n, dtype=np.int64)
+        for wish in (*self._added_preferred, *_preferred(pod)):
+            scores += wish.weight * match_term(wish.term, nodes)
+        return scores
+
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        return scale_to_best(scores, feasible)
+
+    def matches_now(self, pod: PodView, old: Node | None, new: Node) -> bool:
+        """Return whether a node matches that was not there, or did not match, before.
+
+        A change that only newly satisfies the added affinity does not count, as in the reference.
+        """
+        added = self._added_required
+        if added is not None and not added.matches(new.metadata.name, new.metadata.labels):
+            return False
+        required = _required(pod)
+        if not required.matches(new.metadata.name, new.metadata.labels):
+            return False
+        return old is None or not required.matches(old.metadata.name, old.metadata.labels)
+
+
+def _node_affinity(pod: PodView) -> ApiNodeAffinity | None:
+    affinity = pod.pod.spec.affinity
+    return affinity.node_affinity if affinity is not None else None
+
+
+def _required(pod: PodView) -> matching.RequiredNodeAffinity:
+    required: matching.RequiredNodeAffinity = pod.template.remember(
+        "NodeAffinity.required", lambda: matching.compile_required_node_affinity(pod.pod)
+    )
+    return required
+
+
+def _preferred(pod: PodView) -> tuple[matching.PreferredNodeTerm, ...]:
+    wanted = _node_affinity(pod)
+    if wanted is None or not wanted.preferred:
+        return ()
+    terms = wanted.preferred
+    compiled: tuple[matching.PreferredNodeTerm, ...] = pod.template.remember(
+        "NodeAffinity.preferred", lambda: matching.compile_preferred_terms(terms)
+    )
+    return compiled
+
+
+def _named_nodes(required: ApiNodeSelector) -> PreFilterAnswer:
+    """Return the only nodes that come into question when every term names nodes; None when some term does not."""
+    union: set[str] = set()
+    if not required.node_selector_terms:
+        return None
+    for term in required.node_selector_terms:
+        named: set[str] | None = None
+        for wanted in term.match_fields:
+            if wanted.key == matching.NODE_NAME_FIELD and wanted.operator == matching.IN:
+                named = set(wanted.values) if named is None else named & set(wanted.values)
+        if named is None:
+            return None
+        union |= named
+    return NodeNames(frozenset(union)) if union else unresolvable(CONFLICT)

@@ -1,4 +1,8 @@
-"""NodeResourcesFit: refuse nodes that cannot hold a pod's requests, and score the others by how full they would be."""
+"""NodeResourcesFit: refuse nodes that cannot hold a pod's requests, and score the others by how full they would be.
+
+Filtering looks at plain requests. Scoring takes a container that asks for nothing as 100m and 200Mi, on the node and in
+the pod, and does not look at pod-level requests: the reference's quirk, kept.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,21 @@ from typing import Annotated
 
 import msgspec
 
+from kubesched.api import requests
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.api.resource import DeviceClass
+from kubesched.cluster import EPHEMERAL_STORAGE, Bools, Ints
+
 from kubesched.config.args import CPU_AND_MEMORY, Args, ResourceSpec, UtilizationShapePoint, validate_shape
 from kubesched.config.fielderrors import FieldError, Path, TypedString, forbidden, invalid, not_supported, required
 from kubesched.config.gates import Gates
 from kubesched.config.names import validate_label_key
 from kubesched.config.wire import Go, Wire
+from kubesched.framework import Plugin, PodView, PreFilterAnswer, Reason, Rejections, Scope, Snapshot, State, Status
+from kubesched.framework.ports import Handle
+from kubesched.framework.wakeups import ADD, DELETE, DEVICE_CLASS, NODE, POD, UPDATE, Action, Wakeup, on
+from kubesched.plugins._allocation import Strategy, strategy_of
 
 LEAST_ALLOCATED = "LeastAllocated"
 MOST_ALLOCATED = "MostAllocated"
@@ -74,3 +88,131 @@ class NodeResourcesFitArgs(Args, frozen=True, rename="camel"):
         else:
             errors += self.scoring_strategy.validate(where)
         return errors
+
+
+TOO_MANY_PODS = Reason("Too many pods")
+_DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
+
+
+class NodeResourcesFit(Plugin):
+    Args = NodeResourcesFitArgs
+    filter_scope = Scope.ROW
+    score_scope = Scope.ROW
+
+    def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._ignored = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        assert args.scoring_strategy is not None
+        self._strategy: Strategy = strategy_of(args.scoring_strategy)
+        self._delegates = handle.gates.is_enabled("DRAExtendedResource")
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        declared = [on(POD, DELETE, "pod_went"), on(POD, Action.POD_SCALE_DOWN, "pod_shrank"),
+                    on(NODE, ADD | Action.NODE_ALLOCATABLE, "node_grew")]
+        if self._delegates:
+            declared.append(on(DEVICE_CLASS, ADD | UPDATE, "class_serves"))
+        return tuple(declared)
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+        return None
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        cases: list[tuple[Bools, Reason]] = []
+        full = nodes.pod_count >= nodes.allowed_pods
+        if full.any():
+            cases.append((full, TOO_MANY_PODS))
+        for resource, amount in self._asked(pod):
+            allocatable = nodes.allocatable(resource)
+            short = amount > allocatable - nodes.requested(resource)
+            if not short.any():
+                continue
+            name = nodes.templates.resources.values[resource]
+            if self._delegates and resource > EPHEMERAL_STORAGE and self._is_delegated(name):
+                short &= allocatable != 0
+            never = amount > allocatable
+            cases.append((short & ~never, Reason(f"Insufficient {name}")))
+            cases.append((short & never, Reason(f"Insufficient {name}", resolvable=False)))
+        return Rejections.every(*cases) if cases else Rejections.none(nodes)
+
+    def _asked(self, pod: PodView) -> tuple[tuple[int, int], ...]:
+        """Return the requests that count: native ones first, ignored and zero ones left out."""
+        asked: tuple[tuple[int, int], ...] = pod.template.remember((self, "asked"), lambda: tuple(sorted(
+            (resource, amount) for resource, amount in pod.requests
+            if amount and not self._is_ignored(pod.template.books.resources.values[resource])
+        )))
+        return asked
+
+    def _is_ignored(self, name: str) -> bool:
+        if not (self._ignored or self._ignored_groups) or not requests.is_extended_name(name):
+            return False
+        return name in self._ignored or name.split("/", 1)[0] in self._ignored_groups
+
+    def _is_delegated(self, name: str) -> bool:
+        """Return whether devices may serve a resource that the node itself does not offer."""
+        return any(_serves(device_class, name) for device_class in self.handle.objects.all(DeviceClass))
+
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+        return None
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        return self._strategy(pod.template.scored, nodes)
+
+    # What may help
+
+    def pod_went(self, pod: PodView, old: Pod, new: Pod | None) -> bool:
+        """Return whether the pod that went held, or was to hold, a place on a node."""
+        return bool(old.spec.node_name or old.status.nominated_node_name)
+
+    def pod_shrank(self, pod: PodView, old: Pod, new: Pod) -> bool:
+        """Return whether a pod on a node now asks for less of something that the waiting pod wants."""
+        if new.metadata.uid == pod.uid:
+            return True
+        if not new.spec.node_name:
+            return False
+        names = pod.template.books.resources.values
+        before = requests.amounts(requests.pod_requests(old, use_status=True))
+        after = requests.amounts(requests.pod_requests(new, use_status=True))
+        return any(amount > 0 and after.get(names[r], 0) < before.get(names[r], 0) for r, amount in pod.requests)
+
+    def node_grew(self, pod: PodView, old: Node | None, new: Node) -> bool:
+        """Return whether the pod would fit the node if it were empty, and the node offers more than before of something
+        that matters to the pod."""
+        names = pod.template.books.resources.values
+        wanted = {names[resource]: amount for resource, amount in pod.requests}
+        offer = requests.node_allocatable(new)
+        if offer.get("pods", 0) < 1:
+            return False
+        for name, amount in wanted.items():
+            if amount > offer.get(name, 0) and not (
+                self._delegates and requests.is_scalar_name(name) and not offer.get(name, 0)
+                and self._is_delegated(name)
+            ):
+                return False
+        if old is None:
+            return True
+        before = requests.node_allocatable(old)
+        if offer.get("pods", 0) > before.get("pods", 0):
+            return True
+        return any(
+            offer.get(name, 0) > before.get(name, 0) or (
+                self._delegates and requests.is_scalar_name(name) and not offer.get(name, 0)
+                and self._is_delegated(name)
+            )
+            for name, amount in wanted.items() if amount > 0
+        )
+
+    def class_serves(self, pod: PodView, old: DeviceClass | None, new: DeviceClass) -> bool:
+        """Return whether a device class newly serves a resource that the pod asks for."""
+        names = pod.template.books.resources.values
+        wanted = {names[resource] for resource, _ in pod.requests}
+        if old is not None and old.spec.extended_resource_name == new.spec.extended_resource_name:
+            return False
+        if old is None and _DEVICE_CLASS_PREFIX + new.metadata.name in wanted:
+            return True
+        return bool(new.spec.extended_resource_name) and new.spec.extended_resource_name in wanted
+
+
+def _serves(device_class: DeviceClass, resource_name: str) -> bool:
+    return (device_class.spec.extended_resource_name == resource_name
+            or _DEVICE_CLASS_PREFIX + device_class.metadata.name == resource_name)

@@ -1,11 +1,24 @@
-"""PodTopologySpread: keep matching pods evenly spread over zones, hosts or any other topology."""
+"""PodTopologySpread: keep matching pods evenly spread over zones, hosts or any other topology.
+
+A hard constraint refuses a node whose domain would then hold too many more matching pods than the emptiest domain; a
+soft one scores nodes of emptier domains higher. Matching pods are counted per domain once, from the table of placed
+pods, and after that only adjusted by the pods that come and go. `_spread` holds the counting.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 import msgspec
+import numpy as np
 
+from kubesched.api import matching
+from kubesched.api.apps import ReplicaSet, StatefulSet
+from kubesched.api.core import ReplicationController, Service
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.api.pod import TopologySpreadConstraint as ApiConstraint
+from kubesched.cluster import ABSENT, Bools, Ints
 from kubesched.config.args import Args
 from kubesched.config.fielderrors import (
     FieldError,
@@ -21,6 +34,24 @@ from kubesched.config.gates import Gates
 from kubesched.config.names import validate_label_key
 from kubesched.config.selectors import TopologySpreadConstraint
 from kubesched.config.wire import Go
+from kubesched.framework import (
+    SKIP,
+    Plugin,
+    PodView,
+    PreFilterAnswer,
+    Reason,
+    Rejections,
+    Scope,
+    Snapshot,
+    State,
+    Status,
+    failed,
+)
+from kubesched.framework.ports import Handle
+from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
+from kubesched.plugins._allocation import round_half_up
+from kubesched.plugins._owners import default_selector
+from kubesched.plugins._spread import HOSTNAME, Constraint, HardCounts, SoftCounts, natural_log
 
 SYSTEM_DEFAULTING = "System"
 LIST_DEFAULTING = "List"
@@ -71,3 +102,195 @@ def _validate_constraint(constraint: TopologySpreadConstraint, path: Path) -> li
         detail = "constraint must not define a selector, as they deduced for each pod"
         errors.append(forbidden(path.child("labelSelector"), detail))
     return errors
+
+
+MISSING_LABEL = Reason("node(s) didn't match pod topology spread constraints (missing required label)",
+                       resolvable=False)
+TOO_SKEWED = Reason("node(s) didn't match pod topology spread constraints")
+HARD, SOFT = ACTIONS
+
+SYSTEM_CONSTRAINTS = (
+    ApiConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
+    ApiConstraint(max_skew=5, topology_key="topology.kubernetes.io/zone", when_unsatisfiable=SOFT),
+)
+
+
+class PodTopologySpread(Plugin):
+    Args = PodTopologySpreadArgs
+    wakes_on = (
+        on(POD, ADD | Action.POD_LABELS | Action.POD_TOLERATIONS | DELETE, "pod_may_help"),
+        on(NODE, ADD | DELETE | Action.NODE_LABELS | Action.NODE_TAINTS, "node_may_help"),
+    )
+    filter_scope = Scope.DOMAINS
+    score_scope = Scope.DOMAINS
+    reads = (Service, ReplicationController, ReplicaSet, StatefulSet)
+
+    def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        if args.defaulting_type == SYSTEM_DEFAULTING:
+            self._defaults: tuple[ApiConstraint, ...] = SYSTEM_CONSTRAINTS
+        else:
+            given = msgspec.to_builtins(args.default_constraints)
+            self._defaults = msgspec.convert(given, tuple[ApiConstraint, ...])
+        self._merges_keys = handle.gates.is_enabled("MatchLabelKeysInPodTopologySpread")
+        self._compares = handle.gates.is_enabled("TaintTolerationComparisonOperators")
+
+    def _constraints(self, pod: PodView, action: str) -> tuple[Constraint, ...]:
+        """Return the pod's own constraints of one action, or the defaults; raise SelectorError for a broken one."""
+        own = pod.pod.spec.topology_spread_constraints
+        if own:
+            return tuple(self._compile(c, matching.compile_selector(c.label_selector), pod)
+                         for c in own if c.when_unsatisfiable == action)
+        wanted = [c for c in self._defaults if c.when_unsatisfiable == action]
+        if not wanted:
+            return ()
+        selector = default_selector(pod, self.handle.objects)
+        if selector.is_everything:
+            return ()
+        return tuple(self._compile(c, selector, pod) for c in wanted)
+
+    def _compile(self, constraint: ApiConstraint, selector: matching.Selector, pod: PodView) -> Constraint:
+        if self._merges_keys:
+            for key in constraint.match_label_keys:
+                if key in pod.labels:
+                    selector = selector.with_equal(key, pod.labels[key])
+        return Constraint(
+            max_skew=constraint.max_skew,
+            key=constraint.topology_key,
+            selector=selector,
+            min_domains=constraint.min_domains if constraint.min_domains is not None else 1,
+            honors_affinity=constraint.node_affinity_policy != "Ignore",
+            honors_taints=constraint.node_taints_policy == "Honor",
+            matches_self=selector.matches(pod.labels),
+        )
+
+    # Hard constraints
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+        counts: HardCounts | None = state.find(self.name)
+        if counts is None:
+            try:
+                constraints = self._constraints(pod, HARD)
+            except matching.SelectorError as error:
+                return failed(str(error))
+            counts = HardCounts(constraints, pod, nodes, self._compares)
+            state.write(self.name, counts)
+        return None if counts.constraints else SKIP
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        counts: HardCounts = state.read(self.name)
+        cases: list[tuple[Bools, Reason]] = []
+        for i, constraint in enumerate(counts.constraints):
+            codes = nodes.codes(constraint.key)
+            cases.append((codes == ABSENT, MISSING_LABEL))
+            allowed = constraint.max_skew + counts.least(i) - constraint.matches_self
+            cases.append((counts.matching(i, nodes)[codes] > allowed, TOO_SKEWED))
+        return Rejections.first(*cases)
+
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+        counts: HardCounts = state.read(self.name)
+        counts.imagine(other, row, 1, nodes)
+
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+        counts: HardCounts = state.read(self.name)
+        counts.imagine(other, row, -1, nodes)
+
+    def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: State) -> None:
+        hard: HardCounts | None = state.find(self.name)
+        if hard is not None and hard.constraints:
+            hard.adjust(other, row, sign, nodes)
+        soft: SoftCounts | None = state.find(self._soft_key)
+        if soft is not None and soft.constraints:
+            soft.adjust(other, row, sign, nodes)
+
+    # Soft constraints
+
+    _soft_key = "PodTopologySpread.soft"
+    _weights_key = "PodTopologySpread.weights"
+
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+        counts: SoftCounts | None = state.find(self._soft_key)
+        if counts is None:
+            try:
+                constraints = self._constraints(pod, SOFT)
+            except matching.SelectorError as error:
+                return failed(str(error))
+            needs_all_keys = bool(pod.pod.spec.topology_spread_constraints) or self.args.defaulting_type == LIST_DEFAULTING
+            counts = SoftCounts(constraints, needs_all_keys, pod, nodes, self._compares)
+            state.write(self._soft_key, counts)
+        if not counts.constraints or not nodes.n:
+            return SKIP
+        scored = feasible & ~counts.ignored(nodes)
+        state.write(self._weights_key, [natural_log(counts.size(i, scored, nodes) + 2)
+                                        for i in range(len(counts.constraints))])
+        return None
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        counts: SoftCounts = state.read(self._soft_key)
+        weights: list[float] = state.read(self._weights_key)
+        total = np.zeros(nodes.n)
+        for i, (constraint, weight) in enumerate(zip(counts.constraints, weights, strict=True)):
+            here = nodes.codes(constraint.key) != ABSENT
+            worth = counts.matching(i, nodes) * weight + float(constraint.max_skew - 1)
+            total += worth if here.all() else np.where(here, worth, 0.0)
+        scores = round_half_up(total)
+        if counts.needs_all_keys:
+            scores[counts.ignored(nodes)] = 0
+        return scores
+
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        counts: SoftCounts = state.read(self._soft_key)
+        ignored = counts.ignored(nodes)
+        counted = scores[feasible & ~ignored]
+        low = int(counted.min()) if len(counted) else 0
+        high = int(counted.max(initial=0))
+        if high == 0:
+            scaled = np.full(len(scores), 100, dtype=np.int64)
+        else:
+            scaled = 100 * (high + low - scores) // high
+        if counts.needs_all_keys:
+            scaled[ignored] = 0
+        return scaled
+
+    # What may help
+
+    def pod_may_help(self, pod: PodView, old: Pod | None, new: Pod | None) -> bool:
+        """Return whether a pod that came, went or changed is counted, or no longer counted, by a hard constraint."""
+        for version in (old, new):
+            if version is not None and not _is_involved(version, pod):
+                return False
+        constraints = self._constraints(pod, HARD)
+        if old is not None and new is not None:
+            if (new.metadata.uid == pod.uid and old.spec.tolerations != new.spec.tolerations
+                    and any(c.honors_taints for c in constraints)):
+                return True
+            if old.metadata.labels == new.metadata.labels:
+                return False
+            return any(c.selector.matches(old.metadata.labels) != c.selector.matches(new.metadata.labels)
+                       for c in constraints)
+        changed = new if new is not None else old
+        assert changed is not None
+        return any(c.selector.matches(changed.metadata.labels) for c in constraints)
+
+    def node_may_help(self, pod: PodView, old: Node | None, new: Node | None) -> bool:
+        """Return whether a node came to, left or changed a domain that the hard constraints speak of."""
+        keys = [c.key for c in self._constraints(pod, HARD)]
+
+        def is_in_all(node: Node) -> bool:
+            return all(key in node.metadata.labels for key in keys)
+
+        if old is not None and new is not None:
+            if is_in_all(old) != is_in_all(new):
+                return True
+            moved = any(old.metadata.labels.get(key) != new.metadata.labels.get(key) for key in keys)
+            return is_in_all(new) and (moved or old.spec.taints != new.spec.taints)
+        node = new if new is not None else old
+        assert node is not None
+        return is_in_all(node)
+
+
+def _is_involved(changed: Pod, waiting: PodView) -> bool:
+    if changed.metadata.uid == waiting.uid:
+        return True
+    has_place = bool(changed.spec.node_name or changed.status.nominated_node_name)
+    return has_place and changed.metadata.namespace == waiting.namespace

@@ -1,0 +1,176 @@
+"""Volumes and volume claims with what is promised but not yet written: the assume caches.
+
+In: the cluster's objects, and copies of them that differ by a promise (a volume given to a claim, a claim given to a
+node). Out: each object as it will be. A promise stands for as long as the object underneath is the version it was made
+on: the moment the API says anything new about the object, the API is right and the promise is gone.
+The volumes of a storage class are found without looking at all volumes, and who wants to follow along asks for the
+names that changed since last time. This module never writes to the API and never reads a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from kubesched.api.meta import TopLevel
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.cluster.objects import Objects
+from kubesched.errors import SchedulerError
+
+CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+_LONGEST_LOG = 1 << 13
+
+T = TypeVar("T", bound=TopLevel)
+
+
+class PromiseError(SchedulerError):
+    """A promise about an object that is gone or has moved on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Promise(Generic[T]):
+    made_on: T
+    promised: T
+
+
+class AssumeCache(Generic[T]):
+    """Objects of one kind, each as it was promised to be or else as it is."""
+
+    def __init__(self, objects: Objects, kind: type[T], plural: str) -> None:
+        self._objects = objects
+        self._kind = kind
+        self._plural = plural
+        self._promises: dict[tuple[str, str], _Promise[T]] = {}
+        self._log: list[str] = []
+        self._log_start = 0
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        """Return an object with the promise made about it, or None if it does not exist."""
+        stored = self._objects.get(self._kind, name, namespace)
+        if stored is None or not self._promises:
+            return stored
+        return self._as_promised(stored)
+
+    def stored(self, name: str, namespace: str = "") -> T | None:
+        """Return an object as the API last told it."""
+        return self._objects.get(self._kind, name, namespace)
+
+    def not_found(self, name: str, namespace: str = "") -> str:
+        """Return the text that the reference's cache has for an object that does not exist."""
+        return f'{self._plural} "{namespace}/{name}" not found' if namespace else f'{self._plural} "{name}" not found'
+
+    def assume(self, promised: T) -> None:
+        """Promise; raise if the object is gone or is no longer the version that the promise was made on."""
+        meta = promised.metadata
+        stored = self._objects.get(self._kind, meta.name, meta.namespace)
+        if stored is None:
+            raise PromiseError(self.not_found(meta.name, meta.namespace))
+        found, assumed = stored.metadata.resource_version, meta.resource_version
+        if found != assumed:
+            raise PromiseError(f'"{promised.key}" is out of sync (stored: {found}, assume: {assumed})')
+        self._promises[(meta.namespace, meta.name)] = _Promise(stored, promised)
+        self._touch(meta.name)
+
+    def restore(self, obj: T) -> None:
+        """Take the promise about an object back, unless the object has been written since (then the API will tell)."""
+        meta = obj.metadata
+        promise = self._promises.get((meta.namespace, meta.name))
+        if promise is not None and promise.promised.metadata.resource_version == meta.resource_version:
+            del self._promises[(meta.namespace, meta.name)]
+            self._touch(meta.name)
+
+    def promised(self) -> Iterator[T]:
+        """Yield the objects about which a promise stands."""
+        for promise in list(self._promises.values()):
+            meta = promise.promised.metadata
+            found = self.get(meta.name, meta.namespace)
+            if found is promise.promised:
+                yield found
+
+    @property
+    def position(self) -> int:
+        """Return the position after the last promise made or taken back."""
+        return self._log_start + len(self._log)
+
+    def touched_since(self, position: int) -> list[str] | None:
+        """Return the names about which promises were made or taken back since then; None if that is too long ago."""
+        if position < self._log_start:
+            return None
+        return self._log[position - self._log_start :]
+
+    def _as_promised(self, stored: T) -> T:
+        key = (stored.metadata.namespace, stored.metadata.name)
+        promise = self._promises.get(key)
+        if promise is None:
+            return stored
+        version = promise.promised.metadata.resource_version
+        if stored is promise.made_on or (version and stored.metadata.resource_version == version):
+            return promise.promised
+        del self._promises[key]
+        return stored
+
+    def _touch(self, name: str) -> None:
+        self._log.append(name)
+        if len(self._log) > _LONGEST_LOG:
+            del self._log[: _LONGEST_LOG // 2]
+            self._log_start += _LONGEST_LOG // 2
+
+
+class VolumeCache(AssumeCache[PersistentVolume]):
+    """Persistent volumes with their promises, found by class."""
+
+    def __init__(self, objects: Objects) -> None:
+        super().__init__(objects, PersistentVolume, "persistentvolumes")
+        self._by_class: dict[str, dict[str, None]] = {}
+        self._version = -1
+
+    def names_of_class(self, class_name: str) -> list[str]:
+        """Return the names of the volumes of a class, in the order in which they came."""
+        self._refresh()
+        return list(self._by_class.get(class_name, ()))
+
+    def of_class(self, class_name: str) -> list[PersistentVolume]:
+        """Return the volumes of a class, each with its promise."""
+        found = (self.get(name) for name in self.names_of_class(class_name))
+        return [volume for volume in found if volume is not None]
+
+    def _refresh(self) -> None:
+        version = self._objects.version(PersistentVolume)
+        if version == self._version:
+            return
+        changes = self._objects.changes(PersistentVolume, self._version) if self._version >= 0 else None
+        self._version = version
+        if changes is None:
+            self._by_class = {}
+            for volume in self._objects.all(PersistentVolume):
+                self._by_class.setdefault(class_of_volume(volume), {})[volume.metadata.name] = None
+            return
+        for old, new in changes:
+            if old is not None and (new is None or class_of_volume(new) != class_of_volume(old)):
+                self._by_class[class_of_volume(old)].pop(old.metadata.name, None)
+            if new is not None:
+                self._by_class.setdefault(class_of_volume(new), {})[new.metadata.name] = None
+
+
+class ClaimCache(AssumeCache[PersistentVolumeClaim]):
+    """Volume claims with their promises."""
+
+    def __init__(self, objects: Objects) -> None:
+        super().__init__(objects, PersistentVolumeClaim, "persistentvolumeclaims")
+
+
+def class_of_claim(claim: PersistentVolumeClaim) -> str:
+    """Return the name of the storage class that a claim wants; the old annotation wins, even when empty."""
+    annotations = claim.metadata.annotations
+    if annotations and CLASS_ANNOTATION in annotations:
+        return annotations[CLASS_ANNOTATION]
+    return claim.spec.storage_class_name or ""
+
+
+def class_of_volume(volume: PersistentVolume) -> str:
+    """Return the name of the storage class that a volume belongs to."""
+    annotations = volume.metadata.annotations
+    if annotations and CLASS_ANNOTATION in annotations:
+        return annotations[CLASS_ANNOTATION]
+    return volume.spec.storage_class_name

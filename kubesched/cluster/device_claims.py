@@ -1,0 +1,239 @@
+"""Device claims with what is promised but not yet written, and who holds which device.
+
+In: the cluster's ResourceClaims, versions of them that the API accepted but has not told us yet (assumed), and
+allocations that a pod was promised but that are not written yet (in flight). Out: each claim as it will be, and the
+devices that are taken, kept up to date claim by claim and never by looking at all claims again.
+Whoever remembers an answer about devices asks which pools were touched since. This module never writes to the API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, TypeVar
+
+from kubesched.api import quantity
+from kubesched.api.resource import EXTENDED_RESOURCE_CLAIM_ANNOTATION, AllocationResult, ResourceClaim
+from kubesched.cluster.objects import Objects
+from kubesched.errors import SchedulerError
+
+PoolId = tuple[str, str]
+"""(driver, pool)"""
+
+_LONGEST_LOG = 1 << 14
+
+K = TypeVar("K")
+
+
+class DeviceId(NamedTuple):
+    """A device, by the names under which claims hold it."""
+
+    driver: str
+    pool: str
+    device: str
+
+    def __str__(self) -> str:
+        return f"{self.driver}/{self.pool}/{self.device}"
+
+
+class ClaimError(SchedulerError):
+    """A version of a claim that does not fit what is known of it."""
+
+
+class DeviceClaims:
+    """The books of device claims; one for each `Objects`, shared by all profiles (see `Objects.companion`)."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._version = -1
+        self._assumed: dict[tuple[str, str], ResourceClaim] = {}
+        self._in_flight: dict[str, ResourceClaim] = {}
+        self._held: dict[str, AllocationResult] = {}
+        self._for_pod: dict[str, ResourceClaim] = {}
+        self._log: list[PoolId] = []
+        self._log_start = 0
+        self.exclusive: dict[DeviceId, int] = {}
+        """Devices that one claim has for itself, with how many claims say so."""
+        self.shares: dict[DeviceId, int] = {}
+        """Devices that are shared, with the number of shares."""
+        self.consumed: dict[DeviceId, dict[str, int]] = {}
+        """What the shares of a device take of its capacities, in nano units."""
+        self.refresh()
+
+    # Claims
+
+    def get(self, name: str, namespace: str) -> ResourceClaim | None:
+        """Return the newest version of a claim: the API's, or an assumed one that the API has not caught up with."""
+        stored = self._objects.get(ResourceClaim, name, namespace)
+        if stored is None or not self._assumed:
+            return stored
+        assumed = self._assumed.get((namespace, name))
+        return assumed if assumed is not None and not _is_newer(stored, assumed) else stored
+
+    def made_for_pod(self, pod_uid: str) -> ResourceClaim | None:
+        """Return the claim that stands in for a pod's extended resources, if one was written for it."""
+        self.refresh()
+        found = self._for_pod.get(pod_uid)
+        return self.get(found.metadata.name, found.metadata.namespace) if found is not None else None
+
+    def assume(self, claim: ResourceClaim) -> None:
+        """Take in a version that the API accepted, ahead of the watch; raise if the claim is gone or has moved on."""
+        meta = claim.metadata
+        latest = self.get(meta.name, meta.namespace)
+        if latest is None:
+            raise ClaimError(f'could not find ResourceClaim "{claim.key}"')
+        if _number(claim) < _number(latest):
+            raise ClaimError(f'ResourceClaim "{claim.key}" is out of sync '
+                             f"(stored: {_number(latest)}, assume: {_number(claim)})")
+        self._assumed[meta.namespace, meta.name] = claim
+        self._settle(claim)
+
+    def restore(self, name: str, namespace: str) -> None:
+        """Forget an assumed version: what the API told last counts again."""
+        gone = self._assumed.pop((namespace, name), None)
+        if gone is not None:
+            self._settle(self._objects.get(ResourceClaim, name, namespace) or gone)
+
+    # Promises
+
+    def promise(self, claim: ResourceClaim) -> None:
+        """Book a claim's allocation before it is written."""
+        self._in_flight[claim.metadata.uid] = claim
+        self._hold(claim.metadata.uid, claim.status.allocation)
+
+    def release(self, uid: str) -> bool:
+        """Drop a booking; return whether there was one. The devices stay taken if the claim has them by now."""
+        claim = self._in_flight.pop(uid, None)
+        if claim is None:
+            return False
+        latest = self.get(claim.metadata.name, claim.metadata.namespace)
+        same = latest is not None and latest.metadata.uid == uid
+        self._hold(uid, latest.status.allocation if latest is not None and same else None)
+        return True
+
+    def promised(self, uid: str) -> ResourceClaim | None:
+        """Return a claim with the allocation that is booked for it, if one is."""
+        return self._in_flight.get(uid)
+
+    def in_flight(self) -> Iterator[ResourceClaim]:
+        """Yield the claims whose allocations are booked and not yet written."""
+        yield from self._in_flight.values()
+
+    # Following along
+
+    @property
+    def position(self) -> int:
+        """Return the position after the last change to who holds what."""
+        return self._log_start + len(self._log)
+
+    def touched_since(self, position: int) -> list[PoolId] | None:
+        """Return the pools of which devices were taken or given back since then; None if that is too long ago."""
+        if position < self._log_start:
+            return None
+        return self._log[position - self._log_start :]
+
+    def refresh(self) -> None:
+        """Take in what the API told since last time."""
+        version = self._objects.version(ResourceClaim)
+        if version == self._version:
+            return
+        changes = self._objects.changes(ResourceClaim, self._version) if self._version >= 0 else None
+        self._version = version
+        if changes is None:
+            self._recount()
+            return
+        for old, new in changes:
+            if old is not None:
+                self._forget(old, new)
+            if new is not None:
+                self._learn(new)
+
+    def _recount(self) -> None:
+        stored = {claim.metadata.uid: claim for claim in self._objects.all(ResourceClaim)}
+        self._for_pod.clear()
+        for uid in [uid for uid in self._held if uid not in stored and uid not in self._in_flight]:
+            self._hold(uid, None)
+        for key in [key for key in self._assumed if self._objects.get(ResourceClaim, key[1], key[0]) is None]:
+            del self._assumed[key]
+        for claim in stored.values():
+            self._learn(claim)
+
+    def _learn(self, claim: ResourceClaim) -> None:
+        meta = claim.metadata
+        assumed = self._assumed.get((meta.namespace, meta.name))
+        if assumed is not None and _is_newer(claim, assumed):
+            del self._assumed[meta.namespace, meta.name]
+        owner = meta.controller() if meta.annotations else None
+        if owner is not None and meta.annotations.get(EXTENDED_RESOURCE_CLAIM_ANNOTATION) == "true":
+            self._for_pod[owner.uid] = claim
+        self._settle(claim)
+
+    def _forget(self, claim: ResourceClaim, successor: ResourceClaim | None) -> None:
+        if successor is not None and successor.metadata.uid == claim.metadata.uid:
+            return
+        meta = claim.metadata
+        if self._objects.get(ResourceClaim, meta.name, meta.namespace) is None:
+            self._assumed.pop((meta.namespace, meta.name), None)
+        owner = meta.controller()
+        if owner is not None and self._for_pod.get(owner.uid) is not None \
+                and self._for_pod[owner.uid].metadata.uid == meta.uid:
+            del self._for_pod[owner.uid]
+        if meta.uid not in self._in_flight:
+            self._hold(meta.uid, None)
+
+    def _settle(self, claim: ResourceClaim) -> None:
+        """Write down what a claim holds, unless a booking says it already."""
+        uid = claim.metadata.uid
+        if uid not in self._in_flight:
+            latest = self.get(claim.metadata.name, claim.metadata.namespace)
+            same = latest is not None and latest.metadata.uid == uid
+            self._hold(uid, latest.status.allocation if latest is not None and same else None)
+
+    def _hold(self, uid: str, allocation: AllocationResult | None) -> None:
+        before = self._held.get(uid)
+        if before is allocation or before == allocation:
+            return
+        if before is not None:
+            self._count(before, -1)
+            del self._held[uid]
+        if allocation is not None:
+            self._count(allocation, 1)
+            self._held[uid] = allocation
+
+    def _count(self, allocation: AllocationResult, sign: int) -> None:
+        for result in allocation.devices.results:
+            if result.admin_access:
+                continue
+            device = DeviceId(result.driver, result.pool, result.device)
+            if result.share_id is None:
+                _add(self.exclusive, device, sign)
+            else:
+                _add(self.shares, device, sign)
+                consumed = self.consumed.setdefault(device, {})
+                for name, amount in result.consumed_capacity.items():
+                    _add(consumed, name, sign * quantity.parse(amount))
+                if device not in self.shares:
+                    del self.consumed[device]
+            self._touch((result.driver, result.pool))
+
+    def _touch(self, pool: PoolId) -> None:
+        self._log.append(pool)
+        if len(self._log) > _LONGEST_LOG:
+            del self._log[: _LONGEST_LOG // 2]
+            self._log_start += _LONGEST_LOG // 2
+
+
+def _add(counts: dict[K, int], key: K, amount: int) -> None:
+    total = counts.get(key, 0) + amount
+    if total:
+        counts[key] = total
+    else:
+        counts.pop(key, None)
+
+
+def _number(claim: ResourceClaim) -> int:
+    version = claim.metadata.resource_version
+    return int(version) if version.isdecimal() else 0
+
+
+def _is_newer(stored: ResourceClaim, assumed: ResourceClaim) -> bool:
+    return _number(stored) > _number(assumed)

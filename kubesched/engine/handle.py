@@ -1,0 +1,91 @@
+"""What plugins are given of the outside, filled in by whoever builds the engine; defaults for those who only decide."""
+
+from __future__ import annotations
+
+import asyncio
+import random as chance
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubesched.cluster import Objects, PodView
+from kubesched.config import Gates
+from kubesched.errors import SchedulerError
+from kubesched.framework.ports import Clock, FeatureGates, Nominations, Random, Recorder, Writer
+
+
+class SystemClock:
+    """The machine's own time."""
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """Return seconds that never go backwards."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+class NoWriter:
+    """For runs that only decide: every write is refused."""
+
+    async def bind(self, pod: PodView, node_name: str) -> None:
+        """Refuse."""
+        raise SchedulerError("nothing is written in this run")
+
+    async def patch_pod_status(self, pod: PodView, status: Mapping[str, Any]) -> None:
+        """Refuse."""
+        raise SchedulerError("nothing is written in this run")
+
+    async def delete_pod(self, pod: PodView) -> None:
+        """Refuse."""
+        raise SchedulerError("nothing is written in this run")
+
+    async def update(self, changed: Any, subresource: str = "") -> Any:
+        """Refuse."""
+        raise SchedulerError("nothing is written in this run")
+
+    async def create(self, obj: Any) -> Any:
+        """Refuse."""
+        raise SchedulerError("nothing is written in this run")
+
+    async def delete(self, obj: Any) -> None:
+        """Refuse."""
+        raise SchedulerError("nothing is written in this run")
+
+
+class NoRecorder:
+    """For runs that nobody watches."""
+
+    def event(self, regarding: PodView, kind: str, reason: str, action: str, note: str) -> None:
+        """Drop the event."""
+
+
+class NoNominations:
+    """Nobody is nominated anywhere."""
+
+    def on_node(self, node_name: str) -> Iterable[PodView]:
+        """Return nobody."""
+        return ()
+
+    def nodes(self) -> Iterable[str]:
+        """Return no node."""
+        return ()
+
+
+@dataclass(slots=True)
+class EngineHandle:
+    """The outside, as plugins see it."""
+
+    objects: Objects
+    gates: FeatureGates = field(default_factory=Gates.defaults)
+    clock: Clock = field(default_factory=SystemClock)
+    writer: Writer = field(default_factory=NoWriter)
+    recorder: Recorder = field(default_factory=NoRecorder)
+    random: Random = field(default_factory=lambda: chance.Random(0))
+    nominations: Nominations = field(default_factory=NoNominations)

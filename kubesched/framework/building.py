@@ -1,0 +1,32 @@
+"""From a configured profile to a running one: plugin classes by name, each built once, put at its points.
+
+In: a profile of the configuration, the registry, a handle. Out: a `Profile`. A plugin that stands at several points is one
+object. Points of pod groups are not run by a profile; `engine.group` asks for them by name.
+"""
+
+from __future__ import annotations
+
+from kubesched import config
+from kubesched.errors import ConfigError
+from kubesched.framework.plugin import Plugin
+from kubesched.framework.ports import Handle
+from kubesched.framework.profile import Profile
+from kubesched.framework.registry import Registry, points_of
+
+
+def build_profile(configured: config.Profile, registry: Registry, handle: Handle) -> Profile:
+    """Build every plugin of a profile; raise ConfigError for a name that nobody registered."""
+    built: dict[str, Plugin] = {}
+    for name in configured.plugin_names:
+        cls = registry.find(name)
+        if cls is None:
+            raise ConfigError("", f"plugin {name!r} does not exist")
+        built[name] = cls(configured.args.get(name), handle)
+    points = {point: [(built[entry.name], entry.weight) for entry in entries]
+              for point, entries in configured.points.items()}
+    return Profile(configured.scheduler_name, points, configured.percentage_of_nodes_to_score)
+
+
+def catalogue(registry: Registry) -> dict[str, config.Known]:
+    """Return what the configuration may know about the registered plugins."""
+    return {cls.name: config.Known(frozenset(points_of(cls)), cls.Args) for cls in registry}

@@ -1,0 +1,109 @@
+"""CSINodes as columns: which drivers each node has, how many volumes of each it takes, what it has migrated.
+
+In: the cluster's CSINode objects, named as their nodes. Out: one column a driver or in-tree plugin over all nodes. A
+changed object rewrites its own row; only when nodes come or go is everything read again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.api.storage import CSINode
+from kubesched.cluster import Bools, Ints, Objects, Snapshot
+from kubesched.cluster.journal import Journal
+
+MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
+NO_LIMIT = -1
+
+
+def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
+    """Return the in-tree plugins whose volumes a node leaves to their CSI drivers."""
+    if csi_node is None:
+        return frozenset()
+    listed = csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "")
+    return frozenset(listed.split(",")) if listed else frozenset()
+
+
+def driver_limits(csi_node: CSINode) -> dict[str, int]:
+    """Return how many volumes of each driver a node takes; drivers that set no limit are left out."""
+    return {driver.name: driver.allocatable.count for driver in csi_node.spec.drivers
+            if driver.allocatable is not None and driver.allocatable.count is not None}
+
+
+class CsiNodes:
+    """The CSINode of every node, in the rows of the whole cluster."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._version = -1
+        self._structure = -1
+        self._journal: Journal | None = None
+        self._size = 0
+        self._limits: dict[str, Ints] = {}
+        self._installed: dict[str, Bools] = {}
+        self._migrated: dict[str, Bools] = {}
+        self.exists: Bools = np.zeros(0, dtype=np.bool_)
+        self.has_limits: Bools = np.zeros(0, dtype=np.bool_)
+
+    def follow(self, nodes: Snapshot) -> None:
+        """Bring the columns up to date with the cluster that a view is of."""
+        version = self._objects.version(CSINode)
+        if nodes.journal is self._journal and nodes.structure == self._structure:
+            if version == self._version:
+                return
+            changes = self._objects.changes(CSINode, self._version)
+            if changes is not None:
+                self._version = version
+                whole = nodes.everything()
+                for old, new in changes:
+                    found = new if new is not None else old
+                    row = whole.row(found.metadata.name) if found is not None else -1
+                    if row >= 0:
+                        self._write(row, new)
+                return
+        self._journal, self._structure, self._version = nodes.journal, nodes.structure, version
+        self._size = nodes.total
+        self._limits, self._installed, self._migrated = {}, {}, {}
+        self.exists = np.zeros(self._size, dtype=np.bool_)
+        self.has_limits = np.zeros(self._size, dtype=np.bool_)
+        whole = nodes.everything()
+        for csi_node in self._objects.all(CSINode):
+            row = whole.row(csi_node.metadata.name)
+            if row >= 0:
+                self._write(row, csi_node)
+
+    def limits(self, driver: str) -> Ints | None:
+        """Return how many volumes of a driver each node takes, NO_LIMIT where none is set; None if none is anywhere."""
+        return self._limits.get(driver)
+
+    def installed(self, driver: str) -> Bools:
+        """Return which nodes have a driver."""
+        column = self._installed.get(driver)
+        return column if column is not None else np.zeros(self._size, dtype=np.bool_)
+
+    def migrated(self, plugin: str) -> Bools:
+        """Return which nodes leave an in-tree plugin's volumes to its CSI driver."""
+        column = self._migrated.get(plugin)
+        return column if column is not None else np.zeros(self._size, dtype=np.bool_)
+
+    def _write(self, row: int, csi_node: CSINode | None) -> None:
+        for limit_column in self._limits.values():
+            limit_column[row] = NO_LIMIT
+        for column in (*self._installed.values(), *self._migrated.values()):
+            column[row] = False
+        self.exists[row] = csi_node is not None
+        limits = driver_limits(csi_node) if csi_node is not None else {}
+        self.has_limits[row] = bool(limits)
+        for driver, limit in limits.items():
+            if driver not in self._limits:
+                self._limits[driver] = np.full(self._size, NO_LIMIT, dtype=np.int64)
+            self._limits[driver][row] = limit
+        for entry in csi_node.spec.drivers if csi_node is not None else ():
+            self._mark(self._installed, entry.name, row)
+        for plugin in migrated_plugins(csi_node):
+            self._mark(self._migrated, plugin, row)
+
+    def _mark(self, columns: dict[str, Bools], name: str, row: int) -> None:
+        if name not in columns:
+            columns[name] = np.zeros(self._size, dtype=np.bool_)
+        columns[name][row] = True

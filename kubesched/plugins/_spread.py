@@ -1,0 +1,264 @@
+"""Counting for topology spread: matching pods per domain, and how many domains there are.
+
+In: constraints, nodes, placed pods. Out: arrays indexed by the number of a domain's label value, with one more element
+at the end for nodes without the label. A pod matches if it is in the incoming pod's namespace, is not on its way out,
+and has the labels; each distinct label set is judged once. A selector for everything counts nobody, as in the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import frexp, sqrt
+
+import numpy as np
+
+from kubesched.api import matching
+from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
+from kubesched.cluster.selection import match_required
+
+HOSTNAME = "kubernetes.io/hostname"
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One constraint, ready to count with."""
+
+    max_skew: int
+    key: str
+    selector: matching.Selector
+    min_domains: int
+    honors_affinity: bool
+    honors_taints: bool
+    matches_self: bool
+
+
+def _included(constraint: Constraint, pod: PodView, nodes: Snapshot, compare: bool) -> Bools:
+    """Return which nodes a constraint takes into account at all."""
+    included = np.ones(nodes.n, dtype=np.bool_)
+    if constraint.honors_affinity and (pod.pod.spec.node_selector or pod.pod.spec.affinity is not None):
+        included &= match_required(matching.compile_required_node_affinity(pod.pod), nodes)
+    if constraint.honors_taints:
+        tolerated = np.array([
+            matching.find_untolerated(taints, pod.tolerations, comparison_operators=compare) is None
+            for taints in nodes.taint_sets
+        ])
+        included &= tolerated[nodes.taint_set]
+    return included
+
+
+def _with_all_keys(constraints: Sequence[Constraint], nodes: Snapshot) -> Bools:
+    held = np.ones(nodes.n, dtype=np.bool_)
+    for constraint in constraints:
+        held &= nodes.codes(constraint.key) != ABSENT
+    return held
+
+
+class _Matching:
+    """Which label classes a selector counts, each judged once."""
+
+    __slots__ = ("_known", "namespace", "selector")
+
+    def __init__(self, selector: matching.Selector, namespace: str) -> None:
+        self.selector = selector
+        self.namespace = namespace
+        self._known: dict[int, bool] = {}
+
+    def counts(self, class_id: int, nodes: Snapshot) -> bool:
+        """Return whether pods of a class are counted."""
+        known = self._known.get(class_id)
+        if known is None:
+            other = nodes.templates.label_classes[class_id]
+            known = self._known[class_id] = (
+                other.namespace == self.namespace and not other.terminating and not self.selector.is_everything
+                and self.selector.matches(other.labels)
+            )
+        return known
+
+    def rows(self, nodes: Snapshot) -> Ints:
+        """Return the rows of all counted pods, a row as often as it has such pods."""
+        classes = nodes.templates.label_classes
+        live = nodes.slots.classes
+        lut = np.zeros(len(classes), dtype=np.bool_)
+        for class_id in classes.by_namespace.get(self.namespace, ()):
+            lut[class_id] = class_id in live and self.counts(class_id, nodes)
+        rows: Ints = nodes.pod_rows()[lut[nodes.pod_classes()]]
+        return rows
+
+
+def _n_domains(key: str, nodes: Snapshot) -> int:
+    label = nodes.label(key)
+    return len(label.values) if label is not None else 0
+
+
+class HardCounts:
+    """Matching pods per domain for the constraints that must hold."""
+
+    __slots__ = ("_least", "_matching", "constraints", "counts", "eligible", "namespace", "present")
+
+    def __init__(self, constraints: tuple[Constraint, ...], pod: PodView, nodes: Snapshot, compare: bool) -> None:
+        self.constraints = constraints
+        self.namespace = pod.namespace
+        self.eligible: list[Bools] = []
+        self.counts: list[Ints] = []
+        self.present: list[Bools] = []
+        self._matching: list[_Matching] = []
+        self._least: list[int | None] = [None] * len(constraints)
+        whole = nodes.everything()
+        held = _with_all_keys(constraints, whole) if constraints else np.zeros(0, dtype=np.bool_)
+        for constraint in constraints:
+            eligible = held & _included(constraint, pod, whole, compare)
+            codes = whole.codes(constraint.key)
+            size = _n_domains(constraint.key, whole) + 1
+            judge = _Matching(constraint.selector, pod.namespace)
+            rows = judge.rows(whole)
+            self.eligible.append(eligible)
+            self.present.append(np.bincount(codes[eligible], minlength=size) > 0)
+            self.counts.append(np.bincount(codes[rows[eligible[rows]]], minlength=size))
+            self._matching.append(judge)
+
+    def clone(self) -> HardCounts:
+        """Return a copy for a what-if."""
+        copy = object.__new__(HardCounts)
+        copy.constraints, copy.namespace = self.constraints, self.namespace
+        copy.eligible, copy.present, copy._matching = self.eligible, self.present, self._matching
+        copy.counts = [counts.copy() for counts in self.counts]
+        copy._least = list(self._least)
+        return copy
+
+    def matching(self, i: int, nodes: Snapshot) -> Ints:
+        """Return the matching pods of each domain of a constraint."""
+        return self.counts[i]
+
+    def least(self, i: int) -> int:
+        """Return the matching pods of the emptiest domain; zero while there are fewer domains than asked for."""
+        least = self._least[i]
+        if least is None:
+            there = self.counts[i][self.present[i]]
+            least = int(there.min()) if len(there) and len(there) >= self.constraints[i].min_domains else 0
+            self._least[i] = least
+        return least
+
+    def adjust(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
+        """Take in one pod that came or went."""
+        for i, constraint in enumerate(self.constraints):
+            if self.eligible[i][row] and self._matching[i].counts(other.template.class_id, nodes):
+                self.counts[i][nodes.code_at(constraint.key, row)] += sign
+                self._least[i] = None
+
+    def imagine(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
+        """Take in one pod for a what-if: as the reference does it, a selector for everything does match here, and a pod
+        on its way out is counted."""
+        if other.namespace != self.namespace:
+            return
+        for i, constraint in enumerate(self.constraints):
+            if self.eligible[i][row] and constraint.selector.matches(other.labels):
+                self.counts[i][nodes.code_at(constraint.key, row)] += sign
+                self._least[i] = None
+
+
+class SoftCounts:
+    """Matching pods per domain for the constraints that are wishes. A host is its own domain and counted by row."""
+
+    __slots__ = ("_counted", "_held", "_matching", "constraints", "counts", "needs_all_keys")
+
+    def __init__(self, constraints: tuple[Constraint, ...], needs_all_keys: bool, pod: PodView, nodes: Snapshot,
+                 compare: bool) -> None:
+        self.constraints = constraints
+        self.needs_all_keys = needs_all_keys
+        self.counts: list[Ints] = []
+        self._counted: list[Bools | None] = []
+        self._matching: list[_Matching] = []
+        whole = nodes.everything()
+        self._held = _with_all_keys(constraints, whole)
+        for constraint in constraints:
+            judge = _Matching(constraint.selector, pod.namespace)
+            rows = judge.rows(whole)
+            self._matching.append(judge)
+            if constraint.key == HOSTNAME:
+                self._counted.append(None)
+                self.counts.append(np.bincount(rows, minlength=whole.n))
+                continue
+            counted = _included(constraint, pod, whole, compare)
+            if needs_all_keys:
+                counted &= self._held
+            self._counted.append(counted)
+            codes = self._domain_codes(constraint.key, whole)
+            self.counts.append(np.bincount(codes[rows[counted[rows]]], minlength=_n_domains(constraint.key, whole) + 1))
+
+    def clone(self) -> SoftCounts:
+        """Return a copy that can be adjusted on its own."""
+        copy = object.__new__(SoftCounts)
+        for name in SoftCounts.__slots__:
+            setattr(copy, name, getattr(self, name))
+        copy.counts = [counts.copy() for counts in self.counts]
+        return copy
+
+    @staticmethod
+    def _domain_codes(key: str, nodes: Snapshot) -> Ints:
+        """Return each node's domain; a node without the label is in the domain of the empty value."""
+        codes = nodes.codes(key)
+        label = nodes.label(key)
+        empty = label.values.find("") if label is not None else ABSENT
+        missing = empty if empty >= 0 else _n_domains(key, nodes)
+        domains: Ints = np.where(codes == ABSENT, missing, codes)
+        return domains
+
+    def ignored(self, nodes: Snapshot) -> Bools:
+        """Return which nodes are left out because they lack a key of some constraint."""
+        if not self.needs_all_keys:
+            return np.zeros(nodes.n, dtype=np.bool_)
+        held = self._held if nodes.rows is None else self._held[nodes.rows]
+        return ~held
+
+    def size(self, i: int, scored: Bools, nodes: Snapshot) -> int:
+        """Return over how many domains the scored nodes are spread."""
+        key = self.constraints[i].key
+        if key == HOSTNAME:
+            return int(np.count_nonzero(scored))
+        codes = self._domain_codes(key, nodes)[scored]
+        return int(np.count_nonzero(np.bincount(codes)))
+
+    def matching(self, i: int, nodes: Snapshot) -> Ints:
+        """Return for each node the matching pods in its domain."""
+        counts = self.counts[i]
+        if self.constraints[i].key == HOSTNAME:
+            return counts if nodes.rows is None else counts[nodes.rows]
+        column: Ints = counts[nodes.codes(self.constraints[i].key)]
+        return column
+
+    def adjust(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
+        """Take in one pod that came or went."""
+        for i, constraint in enumerate(self.constraints):
+            if not self._matching[i].counts(other.template.class_id, nodes):
+                continue
+            counted = self._counted[i]
+            if counted is None:
+                self.counts[i][row] += sign
+            elif counted[row]:
+                code = nodes.code_at(constraint.key, row)
+                label = nodes.label(constraint.key)
+                if code == ABSENT and label is not None and label.values.find("") >= 0:
+                    code = label.values.find("")
+                self.counts[i][code] += sign
+
+
+_HIGH, _LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_L1, _L2, _L3, _L4 = 6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01, 2.222219843214978396e-01
+_L5, _L6, _L7 = 1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01
+
+
+def natural_log(x: float) -> float:
+    """Return ln x to the last bit as the reference's run time computes it; libm differs for one integer in a hundred."""
+    fraction, exponent = frexp(x)
+    if fraction < sqrt(2) / 2:
+        fraction *= 2
+        exponent -= 1
+    f = fraction - 1
+    s = f / (2 + f)
+    s2 = s * s
+    s4 = s2 * s2
+    t1 = s2 * (_L1 + s4 * (_L3 + s4 * (_L5 + s4 * _L7)))
+    t2 = s4 * (_L2 + s4 * (_L4 + s4 * _L6))
+    half = 0.5 * f * f
+    return exponent * _HIGH - ((half - (s * (half + (t1 + t2)) + exponent * _LOW)) - f)

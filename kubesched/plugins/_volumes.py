@@ -1,0 +1,130 @@
+"""What the volume plugins share: reading a pod's volumes and claims, and the texts that users see about them.
+
+A pod names claims in two ways: directly, and through generic ephemeral volumes, whose claim has a name made from the
+pod's and the volume's and must be owned by the pod. Nothing here keeps anything between calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from kubesched.api import quantity
+from kubesched.api.meta import Quantity
+from kubesched.api.pod import Pod
+from kubesched.api.storage import PersistentVolumeClaim
+from kubesched.api.volumes import Volume
+from kubesched.cluster import Objects, Snapshot
+from kubesched.errors import MalformedObject, SchedulerError
+
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
+READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+STORAGE = "storage"
+
+
+class VolumeError(SchedulerError):
+    """Something about a pod's volumes is broken, as opposed to not fitting."""
+
+
+class ClaimUse(NamedTuple):
+    """One volume of a pod that is a claim: under which name, and whether the claim is the pod's own."""
+
+    claim_name: str
+    ephemeral: bool
+
+
+def claim_uses(pod: Pod) -> Iterator[ClaimUse]:
+    """Yield the claims behind a pod's volumes, in the order of the volumes."""
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            yield ClaimUse(volume.persistent_volume_claim.claim_name, False)
+        elif volume.ephemeral is not None:
+            yield ClaimUse(ephemeral_claim_name(pod, volume), True)
+
+
+def direct_claim_names(pod: Pod) -> list[str]:
+    """Return the names of the claims that a pod's volumes name directly, in their order."""
+    return [volume.persistent_volume_claim.claim_name for volume in pod.spec.volumes
+            if volume.persistent_volume_claim is not None]
+
+
+def ephemeral_claim_name(pod: Pod, volume: Volume) -> str:
+    """Return the name of the claim made for an ephemeral volume of a pod."""
+    return f"{pod.metadata.name}-{volume.name}"
+
+
+def names_claim(pod: Pod, claim: PersistentVolumeClaim, ephemeral: bool = True) -> bool:
+    """Return whether a claim is one that the pod's volumes name, ephemeral ones included if asked for."""
+    return claim.metadata.namespace == pod.metadata.namespace and any(
+        use.claim_name == claim.metadata.name for use in claim_uses(pod) if ephemeral or not use.ephemeral)
+
+
+def ownership_error(pod: Pod, claim: PersistentVolumeClaim) -> str:
+    """Return what is wrong with an ephemeral volume's claim that was made for somebody else; empty if it is the pod's."""
+    owner = claim.metadata.controller()
+    if claim.metadata.namespace == pod.metadata.namespace and owner is not None and owner.uid == pod.metadata.uid:
+        return ""
+    return (f"PVC {claim.metadata.namespace}/{claim.metadata.name} was not created for pod "
+            f"{pod.metadata.namespace}/{pod.metadata.name} (pod is not owner)")
+
+
+def find_claim(objects: Objects, namespace: str, name: str) -> PersistentVolumeClaim | None:
+    """Return a claim as the API last told it, or None."""
+    return objects.get(PersistentVolumeClaim, name, namespace)
+
+
+def claim_not_found(name: str) -> str:
+    """Return the text for a claim that does not exist."""
+    return f'persistentvolumeclaim "{name}" not found'
+
+
+def volume_not_found(name: str) -> str:
+    """Return the text for a persistent volume that does not exist."""
+    return f'persistentvolume "{name}" not found'
+
+
+def class_not_found(name: str) -> str:
+    """Return the text for a storage class that does not exist."""
+    return f'storageclass.storage.k8s.io "{name}" not found'
+
+
+def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
+    """Return whether claim and volume have found each other for good."""
+    return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
+
+
+def storage_nano(amounts: Mapping[str, Quantity], what: str, field: str) -> int:
+    """Return the storage of a list of amounts in nano bytes, 0 if it has none; `what` and `field` name it in errors."""
+    if STORAGE not in amounts:
+        return 0
+    return parse_amount(amounts[STORAGE], what, field)
+
+
+def parse_amount(amount: Quantity, what: str, field: str) -> int:
+    """Return a quantity in nano units."""
+    try:
+        return quantity.parse(amount)
+    except quantity.QuantityError as error:
+        raise MalformedObject(what, field, amount, "not a quantity") from error
+
+
+def requested_nano(claim: PersistentVolumeClaim) -> int:
+    """Return how much storage a claim wants, in nano bytes."""
+    return storage_nano(claim.spec.resources.requests, f"persistentvolumeclaim {claim.key}",
+                        "spec.resources.requests.storage")
+
+
+def rows_in_view(nodes: Snapshot, rows: set[int]) -> list[int]:
+    """Return where rows of the whole cluster stand in a view, as far as the view has them."""
+    if not rows:
+        return []
+    if nodes.rows is None:
+        return sorted(rows)
+    found: list[int] = np.flatnonzero(np.isin(nodes.rows, np.fromiter(rows, dtype=np.int64))).tolist()
+    return found

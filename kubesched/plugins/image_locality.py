@@ -1,0 +1,38 @@
+"""ImageLocality: prefer nodes that already hold the pod's images, the more so the larger and the more common they are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.cluster import Ints
+from kubesched.framework import Plugin, PodView, Scope, Snapshot, State
+
+MEBI = 1024 * 1024
+LEAST = 23 * MEBI
+"""Below this an image is fetched so fast that having it is worth nothing."""
+MOST_PER_CONTAINER = 1000 * MEBI
+
+
+class ImageLocality(Plugin):
+    # How common an image is depends on all nodes.
+    score_scope = Scope.NODES
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        spec = pod.pod.spec
+        images = [c.image for c in (*spec.init_containers, *spec.containers)]
+        images += [volume.image.reference for volume in spec.volumes if volume.image is not None]
+        here = np.zeros(nodes.n, dtype=np.int64)
+        for image in images:
+            known = nodes.image(with_tag(image))
+            if known is not None:
+                worth = int(float(known.size) * (float(len(known.rows)) / float(nodes.total)))
+                here[nodes.mask(known.rows)] += worth
+        most = MOST_PER_CONTAINER * (len(spec.init_containers) + len(spec.containers))
+        clamped = np.where(here < LEAST, LEAST, np.minimum(here, most))
+        scores: Ints = 100 * (clamped - LEAST) // (most - LEAST)
+        return scores
+
+
+def with_tag(image: str) -> str:
+    """Return an image's name with the tag that it has when it names none."""
+    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"

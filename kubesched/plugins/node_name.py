@@ -1,0 +1,26 @@
+"""NodeName: a pod that names its node fits that node only."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.framework import Plugin, PodView, Reason, Rejections, Scope, Snapshot, State, wakeups
+
+OTHER_NODE = Reason("node(s) didn't match the requested node name", resolvable=False)
+
+
+class NodeName(Plugin):
+    wakes_on = (wakeups.NODE_ADDED,)
+
+    # A signature leaves the node's name out, so an answer for one pod says nothing about another.
+    filter_scope = Scope.CLUSTER
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        wanted = pod.pod.spec.node_name
+        if not wanted:
+            return Rejections.none(nodes)
+        other = np.ones(nodes.n, dtype=np.bool_)
+        row = nodes.row(wanted)
+        if row >= 0:
+            other[row] = False
+        return Rejections.where(other, OTHER_NODE)

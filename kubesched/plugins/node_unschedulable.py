@@ -1,0 +1,36 @@
+"""NodeUnschedulable: keep pods off cordoned nodes, unless they tolerate the cordon."""
+
+from __future__ import annotations
+
+from kubesched.api import matching
+from kubesched.api.matching import UNSCHEDULABLE_TAINT
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.framework import Plugin, PodView, Reason, Rejections, Scope, Snapshot, State
+from kubesched.framework.wakeups import NODE, POD, Action, on
+
+CORDONED = Reason("node(s) were unschedulable", resolvable=False)
+
+
+class NodeUnschedulable(Plugin):
+    wakes_on = (
+        on(NODE, Action.ADD | Action.NODE_TAINTS, "is_open_now"),
+        on(POD, Action.POD_TOLERATIONS, "tolerates_now"),
+    )
+    filter_scope = Scope.ROW_NODE
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        cordoned = nodes.is_unschedulable
+        if not cordoned.any() or pod.tolerates(UNSCHEDULABLE_TAINT):
+            return Rejections.none(nodes)
+        return Rejections.where(cordoned, CORDONED)
+
+    def is_open_now(self, pod: PodView, old: Node | None, new: Node) -> bool:
+        """Return whether a node came that is open, or one was opened."""
+        was_closed = old is None or old.spec.unschedulable
+        return was_closed and not new.spec.unschedulable
+
+    def tolerates_now(self, pod: PodView, old: Pod | None, new: Pod) -> bool:
+        """Return whether the waiting pod itself now tolerates the cordon."""
+        compare = self.handle.gates.is_enabled("TaintTolerationComparisonOperators")
+        return new.metadata.uid == pod.uid and matching.is_tolerated(UNSCHEDULABLE_TAINT, new.spec.tolerations, compare)

@@ -1,0 +1,117 @@
+"""VolumeRestrictions: no disk in two pods that cannot share it, no ReadWriteOncePod claim in two pods at all.
+
+Two things are refused: a node whose pods use an inline disk of this pod in a way that excludes it, and every node while
+a claim with the access mode ReadWriteOncePod is in use by another pod anywhere. The second is only found out node by
+node, although it concerns them all, so that preemption may remove the other pod.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.api.storage import PersistentVolumeClaim
+from kubesched.cluster import PodView, Snapshot
+from kubesched.framework.plugin import Plugin, PreFilterAnswer
+from kubesched.framework.ports import Handle
+from kubesched.framework.state import State, StateMissing
+from kubesched.framework.verdicts import SKIP, Reason, Rejections, unresolvable
+from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, PVC, on
+from kubesched.plugins._disks import DisksInUse, has_disks, pods_conflict
+from kubesched.plugins._volumes import (
+    READ_WRITE_ONCE_POD,
+    claim_not_found,
+    direct_claim_names,
+    find_claim,
+    names_claim,
+)
+
+DISK_CONFLICT = Reason("node(s) had no available disk")
+CLAIM_IN_USE = Reason("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already "
+                      "in-use by another pod")
+
+STATE_KEY = "PreFilterVolumeRestrictions"
+
+
+class _Wanted:
+    """The pod's ReadWriteOncePod claims, how many of them are in use, and the rows that a what-if has changed."""
+
+    __slots__ = ("claims", "conflicts", "has_disks", "touched")
+
+    def __init__(self, claims: frozenset[str], conflicts: int, has_disks: bool, touched: frozenset[int]) -> None:
+        self.claims = claims
+        self.conflicts = conflicts
+        self.has_disks = has_disks
+        self.touched = touched
+
+    def clone(self) -> _Wanted:
+        return _Wanted(self.claims, self.conflicts, self.has_disks, self.touched)
+
+    def count(self, other: Pod, row: int, sign: int) -> None:
+        # The namespaces of the two pods are not compared; the reference does not either.
+        self.conflicts += sign * sum(name in self.claims for name in direct_claim_names(other))
+        self.touched |= {row}
+
+
+class VolumeRestrictions(Plugin):
+    """Keep pods apart that cannot share a disk or a claim."""
+
+    wakes_on = (
+        on(POD, DELETE, "pod_gone_may_help"),
+        on(NODE, ADD),
+        on(PVC, ADD, "claim_may_help"),
+    )
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self.disks = DisksInUse()
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+        """Find the claims that only one pod may use."""
+        spec = pod.pod
+        if not spec.spec.volumes:
+            return SKIP
+        exclusive = set()
+        for name in direct_claim_names(spec):
+            claim = find_claim(self.handle.objects, pod.namespace, name)
+            if claim is None:
+                return unresolvable(claim_not_found(name))
+            if READ_WRITE_ONCE_POD in claim.spec.access_modes:
+                exclusive.add(name)
+        conflicts = sum(f"{pod.namespace}/{name}" in nodes.slots.claims for name in exclusive)
+        with_disks = has_disks(spec)
+        if not with_disks and not conflicts:
+            return SKIP
+        state.write(STATE_KEY, _Wanted(frozenset(exclusive), conflicts, with_disks, frozenset()))
+        return None
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        """Refuse nodes with a disk in use, and all nodes while a claim is."""
+        wanted = state.find(STATE_KEY)
+        if wanted is None:
+            raise StateMissing(f'cannot read "{STATE_KEY}" from cycleState')
+        in_use = np.full(nodes.n, wanted.conflicts > 0, dtype=np.bool_)
+        if not wanted.has_disks:
+            return Rejections.where(in_use, CLAIM_IN_USE)
+        return Rejections.first((self.disks.conflicts(pod, nodes, wanted.touched), DISK_CONFLICT),
+                                (in_use, CLAIM_IN_USE))
+
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+        """Count a pod that came."""
+        state.read(STATE_KEY).count(other.pod, row, 1)
+
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+        """Count a pod that left."""
+        state.read(STATE_KEY).count(other.pod, row, -1)
+
+    def pod_gone_may_help(self, pod: PodView, old: Pod, new: Pod | None) -> bool:
+        """Wake if the pod that went away held a disk or a claim of this one."""
+        if old.metadata.namespace != pod.namespace:
+            return False
+        return pods_conflict(pod.pod, old) or not set(direct_claim_names(pod.pod)).isdisjoint(direct_claim_names(old))
+
+    def claim_may_help(self, pod: PodView, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
+        """Wake if the new claim is one that the pod names."""
+        return names_claim(pod.pod, new, ephemeral=False)

@@ -1,0 +1,205 @@
+"""Golden cases: the same cluster, the same pod, the same answer as the reference gave.
+
+In: cases as JSON (one a line, plain or gzipped). Out: for every case the differences from what was recorded, none if we
+decide alike. Which family a case belongs to is read off its shape, so anybody's cases of these kinds can be run.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kubesched import config
+from kubesched.api import codec
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.cluster import Gates as ClusterGates
+from kubesched.cluster import Ints, PodView, Snapshot, Store
+from kubesched.engine.cycle import Attempt, Rules, attempt
+from kubesched.engine.handle import EngineHandle
+from kubesched.errors import SchedulerError
+from kubesched.framework.building import build_profile
+from kubesched.framework.profile import Profile
+from kubesched.framework.registry import Registry
+from kubesched.framework.verdicts import Failed, Placed, Status, Unschedulable
+from kubesched.plugins import IN_TREE
+from kubesched.plugins.args import IN_TREE_ARGS
+
+Case = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that came out otherwise than recorded."""
+
+    case: str
+    what: str
+    expected: Any
+    found: Any
+
+    def __str__(self) -> str:
+        return f"{self.case}: {self.what}: expected {_short(self.expected)}, found {_short(self.found)}"
+
+
+def _short(value: Any) -> str:
+    text = msgspec.json.encode(value).decode() if not isinstance(value, str) else repr(value)
+    return text if len(text) <= 400 else text[:397] + "..."
+
+
+def read_cases(paths: Iterable[Path]) -> Iterator[tuple[str, Case]]:
+    """Yield (family, case) from files and folders of `.jsonl` and `.jsonl.gz`; the family is the file's name."""
+    for path in paths:
+        files = sorted(p for p in path.iterdir() if p.name.endswith((".jsonl", ".jsonl.gz"))) if path.is_dir() else [path]
+        for file in files:
+            data = gzip.decompress(file.read_bytes()) if file.name.endswith(".gz") else file.read_bytes()
+            family = file.name.split(".")[0]
+            for line in data.splitlines():
+                if line.strip():
+                    yield family, msgspec.json.decode(line)
+
+
+def first_by_name(rows: Ints, nodes: Snapshot) -> int:
+    """Break ties as golden cases do: the node whose name sorts first."""
+    return min(rows.tolist(), key=nodes.name)
+
+
+class Cluster:
+    """The cluster of a case and the profiles to decide with."""
+
+    def __init__(self, objects: Iterable[Mapping[str, Any]], document: Mapping[str, Any] | None = None) -> None:
+        self.gates = config.Gates.defaults()
+        self.store = Store(ClusterGates())
+        for raw in objects:
+            self.put(codec.decode(dict(raw)))
+        self.handle = EngineHandle(self.store.objects, self.gates)
+        catalogue = config.in_tree(IN_TREE_ARGS)
+        if document is None:
+            self.config = config.defaults(gates=self.gates, registry=catalogue)
+        else:
+            text = msgspec.json.encode(document).decode()
+            self.config = config.load(text, gates=self.gates, registry=catalogue)
+        registry = Registry(*IN_TREE)
+        self.profiles = {p.scheduler_name: build_profile(p, registry, self.handle) for p in self.config.profiles}
+
+    def put(self, obj: Any) -> None:
+        """Take in an object."""
+        if isinstance(obj, Node):
+            self.store.put_node(obj)
+        elif isinstance(obj, Pod):
+            if obj.spec.node_name and obj.status.phase not in ("Succeeded", "Failed"):
+                self.store.put_pod(obj)
+        else:
+            self.store.objects.put(obj)
+
+    def profile(self, pod: PodView) -> Profile:
+        """Return the profile that a pod asks for; the only one if there is only one."""
+        found = self.profiles.get(pod.pod.spec.scheduler_name)
+        return found or next(iter(self.profiles.values()))
+
+
+def run_decision_case(case: Case) -> list[Difference]:
+    """Decide the pods of a case one after another and compare everything that was recorded."""
+    name, expected = case["name"], case["expected"]
+    try:
+        cluster = Cluster(case["objects"], case.get("config"))
+    except SchedulerError as error:
+        if expected.get("error") == str(error):
+            return []
+        return [Difference(name, "error", expected.get("error"), str(error))]
+    if "error" in expected:
+        return [Difference(name, "error", expected["error"], None)]
+    differences: list[Difference] = []
+    for raw, wanted in zip(case["pods"], expected["results"], strict=True):
+        pod = cluster.store.view(codec.convert(raw, Pod))
+        profile = cluster.profile(pod)
+        found, made = decide(cluster, profile, pod, preempts=bool(case.get("preempt")))
+        differences += compare(f"{name} {pod.key}", wanted, found)
+        if made is not None and isinstance(made.decision, Placed):
+            booked = cluster.store.assume(pod, made.decision.node_name)
+            profile.reserve(booked, made.decision.node_name, made.state)
+    return differences
+
+
+def decide(cluster: Cluster, profile: Profile, pod: PodView, *, preempts: bool) -> tuple[dict[str, Any], Attempt | None]:
+    """Return what an attempt says, in the words of a golden case."""
+    found: dict[str, Any] = {"pod": pod.key}
+    gate = profile.pre_enqueue(pod)
+    if not gate.is_success:
+        found["preEnqueue"] = _status(gate)
+        return found, None
+    made = attempt(pod, cluster.store.snapshot(), profile, Rules(first_by_name, preempts=preempts, scores_single=True))
+    decision = made.decision
+    if isinstance(decision, Failed):
+        found["error"] = decision.message
+        return found, made
+    before = made.pre_filtered
+    if before is not None and before.status is not None:
+        found["preFilter"] = _status(before.status)
+    names = made.nodes.names
+    found["feasible"] = sorted(names[row] for row in made.feasible.nonzero()[0]) if made.feasible is not None else []
+    if made.verdicts is not None:
+        rejected = {node: _status(status) for node, status in made.verdicts.statuses().items()}
+        if rejected:
+            found["rejected"] = rejected
+    if before is not None and before.status is None and before.considered is not None:
+        found["otherNodes"] = _status(before.absent)
+    if made.scores is not None:
+        found["scores"] = {node: {plugin: int(column[made.nodes.row(node)])
+                                  for plugin, column in made.scores.by_plugin.items()} for node in found["feasible"]}
+    if isinstance(decision, Placed):
+        found["decision"] = decision.node_name
+    elif isinstance(decision, Unschedulable):
+        found["fitError"] = decision.message
+        if made.post_filtered is not None:
+            found["postFilter"] = _status(made.post_filtered.status)
+            preemption, nomination = made.post_filtered.preemption, made.post_filtered.nomination
+            found["preemption"] = {
+                "node": nomination.node_name if nomination is not None else "",
+                "victims": sorted(victim.key for victim in preemption.victims) if preemption is not None else [],
+            }
+    return found, made
+
+
+def _status(status: Status) -> dict[str, Any]:
+    shown: dict[str, Any] = {"code": status.code.text}
+    if status.plugin:
+        shown["plugin"] = status.plugin
+    if status.reasons:
+        shown["reasons"] = list(status.reasons)
+    return shown
+
+
+def compare(name: str, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[Difference]:
+    """Compare one pod's outcome with what was recorded."""
+    if "error" in wanted or "error" in found:
+        return [] if ("error" in wanted) == ("error" in found) else [
+            Difference(name, "error", wanted.get("error"), found.get("error"))]
+    differences: list[Difference] = []
+    for what in ("preEnqueue", "preFilter", "feasible", "otherNodes", "scores", "decision", "fitError", "postFilter"):
+        expected, got = _comparable(wanted.get(what)), _comparable(found.get(what))
+        if what == "feasible":
+            expected, got = expected or [], got or []
+        if expected != got:
+            differences.append(Difference(name, what, wanted.get(what), found.get(what)))
+    expected, got = wanted.get("rejected") or {}, found.get("rejected") or {}
+    for node in sorted(expected.keys() | got.keys()):
+        if _comparable(expected.get(node)) != _comparable(got.get(node)):
+            differences.append(Difference(name, f"rejected {node}", expected.get(node), got.get(node)))
+    if "preemption" in wanted:
+        accepted = [(answer["node"], sorted(answer.get("victims") or [])) for answer in wanted["preemption"]]
+        answer = found.get("preemption") or {"node": "", "victims": []}
+        if (answer["node"], answer["victims"]) not in accepted:
+            differences.append(Difference(name, "preemption", wanted["preemption"], answer))
+    return differences
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, dict) and "code" in value:
+        return value["code"], value.get("plugin", ""), Counter(value.get("reasons", ()))
+    return value
