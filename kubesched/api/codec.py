@@ -26,6 +26,7 @@ __all__ = [
     "KIND_TABLE",
     "KindInfo",
     "ObjectList",
+    "WatchEvent",
     "convert",
     "decode",
     "decode_as",
@@ -56,6 +57,13 @@ class ObjectList(Wire, kw_only=True):
 
     metadata: ListMeta = ListMeta()
     items: tuple[Any, ...] = ()
+
+
+class WatchEvent(Wire, kw_only=True):
+    """One line of a watch: what happened (ADDED, MODIFIED, DELETED, BOOKMARK, ERROR), and to what, still as bytes."""
+
+    type: str = ""
+    object: msgspec.Raw = msgspec.Raw()
 
 
 class _RawList(Wire, kw_only=True):
@@ -120,7 +128,7 @@ def encode(value: Any) -> bytes:
 
 def to_dict(value: Wire) -> Raw:
     """Return plain dicts and lists, as `encode` would write them."""
-    return cast(Raw, msgspec.to_builtins(value))
+    return cast(Raw, _plain(value))
 
 
 def overlay(raw: Raw | bytes | str, changed: Wire) -> Raw:
@@ -131,8 +139,8 @@ def overlay(raw: Raw | bytes | str, changed: Wire) -> Raw:
     original = raw if isinstance(raw, dict) else decode_json(raw)
     result = _merged(original, convert(original, type(changed)), changed)
     if isinstance(changed, TopLevel):
-        for name, text in (("apiVersion", changed.api_version), ("kind", changed.kind)):  # type: ignore[attr-defined]
-            result.setdefault(name, text)
+        result.setdefault("apiVersion", changed.api_version)
+        result.setdefault("kind", changed.kind)
     return result
 
 
@@ -159,7 +167,7 @@ def _merged_value(raw: Any, old: Any, new: Any) -> Any:
         return _merged_list(raw, old, new)
     if isinstance(new, dict) and isinstance(old, dict) and isinstance(raw, dict):
         return {key: _merged_value(raw.get(key), old.get(key), value) for key, value in new.items()}
-    return msgspec.to_builtins(new)
+    return _plain(new)
 
 
 def _merged_list(raw: list[Any], old: tuple[Any, ...], new: tuple[Any, ...]) -> list[Any]:
@@ -172,9 +180,14 @@ def _merged_list(raw: list[Any], old: tuple[Any, ...], new: tuple[Any, ...]) -> 
                 if origins[place] is not None:
                     free.remove(cast(int, origins[place]))
     return [
-        msgspec.to_builtins(value) if origin is None else _merged_value(raw[origin], old[origin], value)
+        _plain(value) if origin is None else _merged_value(raw[origin], old[origin], value)
         for value, origin in zip(new, origins, strict=True)
     ]
+
+
+def _plain(value: Any) -> Any:
+    # Not `msgspec.to_builtins`: that leaves tuples as they are, where JSON has lists.
+    return msgspec.json.decode(_encoder.encode(value))
 
 
 def _is_equal(old: Any, new: Any) -> bool:

@@ -92,15 +92,20 @@ _TAINT_NUMBER = re.compile(r"-?[1-9][0-9]*|0", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class NodeTerm:
-    """One term of a node selector: labels and fields that must all be as required, or an error and no match ever."""
+    """One term of a node selector: labels and fields that must all be as required, or errors and no match ever."""
 
     expressions: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()
-    error: str | None = None
+    errors: tuple[str, ...] = ()
+
+    @property
+    def error(self) -> str | None:
+        """Return what is wrong with a broken term, None for a sound one."""
+        return aggregate(self.errors) if self.errors else None
 
     def matches(self, node_name: str, labels: Mapping[str, str]) -> bool:
         """Return whether the node fits. Without a name its fields are not looked at, which matters to volumes."""
-        if self.error is not None:
+        if self.errors:
             return False
         for expression in self.expressions:
             if not expression.matches(labels):
@@ -126,7 +131,7 @@ class NodeSelectorMatcher:
     @property
     def error(self) -> str | None:
         """Return what is wrong with the broken terms, None when all are sound."""
-        errors = [term.error for term in self.terms if term.error is not None]
+        errors = [error for term in self.terms for error in term.errors]
         return aggregate(errors) if errors else None
 
 
@@ -182,7 +187,7 @@ def compile_preferred_terms(terms: Iterable[PreferredSchedulingTerm], path: str 
     for index, wish in enumerate(terms):
         if wish.weight and not _is_empty(wish.preference):
             compiled.append(PreferredNodeTerm(wish.weight, _compile_node_term(wish.preference, f"{path}[{index}]")))
-    errors = [wish.term.error for wish in compiled if wish.term.error is not None]
+    errors = [error for wish in compiled for error in wish.term.errors]
     if errors:
         raise SelectorError(aggregate(errors))
     return tuple(compiled)
@@ -199,7 +204,7 @@ def _compile_node_term(term: NodeSelectorTerm, path: str) -> NodeTerm:
     for index, expression in enumerate(term.match_fields):
         errors += _field_errors(expression, f"{path}.matchFields[{index}]")
     if errors:
-        return NodeTerm(error=aggregate(errors))
+        return NodeTerm(errors=tuple(errors))
     return NodeTerm(
         tuple(Requirement(wanted.key, wanted.operator, wanted.values) for wanted in term.match_expressions),
         tuple(Requirement(wanted.key, wanted.operator, wanted.values) for wanted in term.match_fields),

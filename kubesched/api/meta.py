@@ -64,9 +64,20 @@ class ObjectMeta(Wire, kw_only=True):
         return None
 
 
+def always(text: str) -> str:
+    """Return a field that defaults to `text` and is written even then.
+
+    msgspec leaves out plain defaults and empty containers, but not the product of any other factory.
+    """
+    made: str = field(default_factory=text.__str__)
+    return made
+
+
 class TopLevel(Wire, kw_only=True):
     """The base of objects that have a name of their own. Subclasses give `api_version` and `kind` their values."""
 
+    api_version: str = always("")
+    kind: str = always("")
     metadata: ObjectMeta = ObjectMeta()
 
     @property
@@ -86,15 +97,6 @@ class TopLevel(Wire, kw_only=True):
         """Return `namespace/name`, or the bare name of a cluster-wide object."""
         meta = self.metadata
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-
-
-def always(text: str) -> str:
-    """Return a field that defaults to `text` and is written even then.
-
-    msgspec leaves out plain defaults and empty containers, but not the product of any other factory.
-    """
-    made: str = field(default_factory=text.__str__)
-    return made
 
 
 class ObjectReference(Wire, kw_only=True):

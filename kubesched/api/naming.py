@@ -36,14 +36,14 @@ _LONGEST_SUBDOMAIN = 253
 
 
 def _too_long(limit: int) -> str:
-    return f"must be no more than {limit} characters"
+    return f"must be no more than {limit} bytes"
 
 
 @lru_cache(maxsize=16384)
 def subdomain_complaints(text: str) -> tuple[str, ...]:
     """Return what is wrong with a DNS subdomain."""
     complaints = []
-    if len(text) > _LONGEST_SUBDOMAIN:
+    if len(text.encode()) > _LONGEST_SUBDOMAIN:
         complaints.append(_too_long(_LONGEST_SUBDOMAIN))
     if not _SUBDOMAIN_SYNTAX.fullmatch(text):
         complaints.append(_SUBDOMAIN_COMPLAINT)
@@ -56,7 +56,7 @@ def qualified_name_complaints(text: str) -> tuple[str, ...]:
     complaints = []
     prefix, slash, name = text.rpartition("/")
     if "/" in prefix:
-        return (f"a qualified name {_NAME_COMPLAINT} with an optional DNS subdomain prefix and '/' "
+        return (f"a valid label key {_NAME_COMPLAINT} with an optional DNS subdomain prefix and '/' "
                 "(e.g. 'example.com/MyName')",)  # fmt: skip
     if slash:
         if not prefix:
@@ -65,7 +65,7 @@ def qualified_name_complaints(text: str) -> tuple[str, ...]:
             complaints.extend(f"prefix part {complaint}" for complaint in subdomain_complaints(prefix))
     if not name:
         complaints.append("name part must be non-empty")
-    elif len(name) > _LONGEST_NAME:
+    elif len(name.encode()) > _LONGEST_NAME:
         complaints.append(f"name part {_too_long(_LONGEST_NAME)}")
     if not _NAME_SYNTAX.fullmatch(name):
         complaints.append(f"name part {_NAME_COMPLAINT}")
@@ -76,7 +76,7 @@ def qualified_name_complaints(text: str) -> tuple[str, ...]:
 def label_value_complaints(text: str) -> tuple[str, ...]:
     """Return what is wrong with a label's value."""
     complaints = []
-    if len(text) > _LONGEST_NAME:
+    if len(text.encode()) > _LONGEST_NAME:
         complaints.append(_too_long(_LONGEST_NAME))
     if not _VALUE_SYNTAX.fullmatch(text):
         complaints.append(_VALUE_COMPLAINT)

@@ -121,3 +121,20 @@ def _rounded(nano: int, unit: int) -> int:
     if nano >= 0:
         return min(-(-nano // unit), INT64_MAX)
     return -min(-(nano // unit), INT64_MAX)
+
+
+_BINARY_DIGITS = {"Ki": 3, "Mi": 6, "Gi": 9, "Ti": 12, "Pi": 15, "Ei": 18}
+
+
+def is_wide(text: Quantity) -> bool:
+    """Return whether the reference keeps a quantity as an arbitrary-precision number rather than a 64-bit integer.
+
+    That is so for binary suffixes with a fraction or with many digits, and for decimals of more than 18 digits. It is
+    visible: see `cluster.pods.PodTemplate`.
+    """
+    number = str(text).strip().lstrip("+-")
+    suffix = number[len(number.rstrip("KMGTPEikmunu")):]
+    whole, _, fraction = number.removesuffix(suffix).partition(".")
+    if suffix in _BINARY_DIGITS:
+        return bool(fraction) or 15 - len(whole.lstrip("0")) - _BINARY_DIGITS[suffix] - 1 < 0
+    return len(whole.lstrip("0")) + len(fraction) > 18

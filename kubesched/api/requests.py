@@ -65,7 +65,8 @@ def _kinds_of(name: str) -> tuple[bool, bool]:
     return known
 
 
-def _is_pod_level_name(name: str) -> bool:
+def is_pod_level_name(name: str) -> bool:
+    """Return whether a resource may be asked for by the pod as a whole."""
     return name in (CPU, MEMORY) or name.startswith(HUGE_PAGES_PREFIX)
 
 
@@ -130,7 +131,7 @@ def non_zero_requests(
 def has_pod_level_requests(pod: Pod) -> bool:
     """Return whether the pod as a whole asks for something that may be asked for at that level. Limits do not count."""
     whole = pod.spec.resources
-    return whole is not None and any(_is_pod_level_name(name) for name in whole.requests)
+    return whole is not None and any(is_pod_level_name(name) for name in whole.requests)
 
 
 def amounts(nano: Mapping[str, int], *, pods: bool = False) -> Amounts:
@@ -156,9 +157,8 @@ def _pod_requests(
     statuses: dict[str, ContainerStatus] = {}
     infeasible = False
     if use_status:
-        for reported in (*status.init_container_statuses, *status.container_statuses):
-            if reported.resources is not None:
-                statuses[reported.name] = reported
+        for reported in (*status.container_statuses, *status.init_container_statuses):
+            statuses[reported.name] = reported
         infeasible = _is_resize_infeasible(pod)
     total: Amounts = {}
     for container in spec.containers:
@@ -208,7 +208,7 @@ def _pod_level_requests(pod: Pod, use_status: bool, infeasible: bool) -> Amounts
     if use_status and status.resources is not None:
         in_force, allocated = _parsed(status.resources.requests), _parsed(status.allocated_resources)
         effective = _resized(asked, in_force, allocated, infeasible)
-    return {name: effective.get(name, 0) for name in asked if _is_pod_level_name(name)}
+    return {name: effective.get(name, 0) for name in asked if is_pod_level_name(name)}
 
 
 def _resized(asked: Amounts, in_force: Amounts, allocated: Amounts, infeasible: bool) -> Amounts:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubesched.api.meta import LabelSelector
@@ -155,7 +155,7 @@ def unsupported(path: str, value: object, choices: tuple[str, ...]) -> str:
     return f"{path}: Unsupported value: {quoted(value)}: supported values: {', '.join(quoted(c) for c in choices)}"
 
 
-def aggregate(errors: list[str]) -> str:
+def aggregate(errors: Sequence[str]) -> str:
     """Return several errors as one text, the way the reference joins them: each once, in brackets if many."""
     distinct = list(dict.fromkeys(errors))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
