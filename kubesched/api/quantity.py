@@ -126,7 +126,7 @@ def _rounded(nano: int, unit: int) -> int:
 _BINARY_DIGITS = {"Ki": 3, "Mi": 6, "Gi": 9, "Ti": 12, "Pi": 15, "Ei": 18}
 
 
-def is_wide(text: Quantity) -> bool:
+def is_wide(text: str | int | float) -> bool:
     """Return whether the reference keeps a quantity as an arbitrary-precision number rather than a 64-bit integer.
 
     That is so for binary suffixes with a fraction or with many digits, and for decimals of more than 18 digits. It is

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.api import matching, requests
+from kubesched.api import matching, quantity, requests
 from kubesched.api.node import Taint
 from kubesched.api.pod import Pod, Toleration
 from kubesched.cluster.intern import Interner
@@ -95,7 +95,7 @@ class PodTemplate:
     @cached_property
     def requested(self) -> Amounts:
         """Return what the pod asks for when it is placed: the spec alone counts."""
-        return self.books.amounts(requests.amounts(self._requests(use_status=False)))
+        return self.books.amounts(requests.amounts(self._read_again(self._requests(use_status=False), 1)))
 
     @cached_property
     def scored(self) -> dict[str, int]:
@@ -105,10 +105,31 @@ class PodTemplate:
             self._requests(use_status=False, non_missing=requests.NON_ZERO_DEFAULTS, pod_level=False)
         )
 
-    @cached_property
-    def balanced(self) -> dict[str, int]:
+    def balanced(self, names: tuple[str, ...]) -> dict[str, int]:
         """Return what NodeResourcesBalancedAllocation scores with: plain requests, resized ones included."""
-        return requests.amounts(self._requests(use_status=True))
+        plain = self._requests(use_status=True)
+        return {name: requests.amounts(self._read_again(plain, 2 + nth)).get(name, 0)
+                for nth, name in enumerate(names)}
+
+    def _read_again(self, asked: dict[str, int], times: int) -> dict[str, int]:
+        """Return requests as the reference finds them after it has read them so many times before.
+
+        Reading adds the overhead to a pod-level quantity; where that is kept as an arbitrary-precision number, the
+        reference adds it in place, so that each reading is larger by one overhead than the one before. A pod is read
+        when it enters the queue, then by NodeResourcesFit, then once for each resource of the balance. (An API server
+        writes such quantities back in a form that is not affected.)
+        """
+        if not self._drift:
+            return asked
+        return {name: amount + times * self._drift.get(name, 0) for name, amount in asked.items()}
+
+    @cached_property
+    def _drift(self) -> dict[str, int]:
+        spec = self.sample.spec
+        if not spec.overhead or spec.resources is None or not self.books.gates.pod_level_resources:
+            return {}
+        return {name: quantity.parse(spec.overhead[name]) for name, text in spec.resources.requests.items()
+                if name in spec.overhead and quantity.is_wide(text) and requests.is_pod_level_name(name)}
 
     @property
     def affinity(self) -> matching.PodAffinityTerms:

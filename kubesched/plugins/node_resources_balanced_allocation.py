@@ -50,16 +50,18 @@ class NodeResourcesBalancedAllocation(Plugin):
         return None if self._asks(pod) else SKIP
 
     def _asks(self, pod: PodView) -> bool:
-        asked = pod.template.balanced
-        return any(asked.get(name) for name in self._names)
+        return any(self._asked(pod).values())
+
+    def _asked(self, pod: PodView) -> dict[str, int]:
+        asked: dict[str, int] = pod.template.remember(self, lambda: pod.template.balanced(self._names))
+        return asked
 
     def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
         if not self._asks(pod):  # reached only where PreScore is switched off
             return np.zeros(nodes.n, dtype=np.int64)
         before: list[tuple[Ints, Ints]] = []
         after: list[tuple[Ints, Ints]] = []
-        for name in self._names:
-            amount = pod.template.balanced.get(name, 0)
+        for name, amount in self._asked(pod).items():
             resource = nodes.resource(name)
             if resource < 0 or (amount == 0 and is_scalar_name(name)):
                 continue
