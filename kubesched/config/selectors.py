@@ -1,22 +1,21 @@
 """Node selectors and spread constraints inside a configuration file: strictly read, checked term by term.
 
 The same shapes exist in `kubesched.api` for pods. There an unknown field is ignored and a bad term simply never
-matches; in a configuration file both are errors with a path, so the file has its own, stricter, copies.
-`NodeAffinity.as_api` hands the checked result over.
+matches; in a configuration file both are errors with a path that show what the file says, `null` or `[]`, so the file
+has its own, stricter, copies. Absent fields are not encoded: `msgspec.to_builtins` gives what the API's types read.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, ClassVar
 
+from kubesched.api.naming import label_value_complaints, qualified_name_complaints
+from kubesched.api.selectors import parse_int64
 from kubesched.config.fielderrors import FieldError, Path, TypedString, invalid, not_supported
-from kubesched.config.names import label_key_problems, label_value_problems
 from kubesched.config.wire import Go, Int32, Wire
 
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 FIELD_OPERATORS = ("In", "NotIn")
-_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 class NodeSelectorRequirement(Wire, frozen=True, rename="camel"):
@@ -94,9 +93,9 @@ def _validate_expression(expression: NodeSelectorRequirement, path: Path) -> lis
     if expression.operator not in LABEL_OPERATORS:
         return [not_supported(path.child("operator"), TypedString(expression.operator), LABEL_OPERATORS)]
     errors = []
-    problems = label_key_problems(expression.key)
-    if problems:
-        errors.append(invalid(path.child("key"), expression.key, "; ".join(problems)))
+    complaints = qualified_name_complaints(expression.key)
+    if complaints:
+        errors.append(invalid(path.child("key"), expression.key, "; ".join(complaints)))
     where, values = path.child("values"), expression.values or ()
     match expression.operator:
         case "In" | "NotIn":
@@ -110,9 +109,9 @@ def _validate_expression(expression: NodeSelectorRequirement, path: Path) -> lis
         case _:
             errors += _validate_comparison(expression, where)
     for at, value in enumerate(values):
-        problems = label_value_problems(value)
-        if problems:
-            errors.append(invalid(where.index(at).key(expression.key), value, "; ".join(problems)))
+        complaints = label_value_complaints(value)
+        if complaints:
+            errors.append(invalid(where.index(at).key(expression.key), value, "; ".join(complaints)))
     return errors
 
 
@@ -122,7 +121,7 @@ def _validate_comparison(expression: NodeSelectorRequirement, path: Path) -> lis
     if len(values) != 1:
         errors.append(invalid(path, expression.values, "for 'Gt', 'Lt' operators, exactly one value is required"))
     for at, value in enumerate(values):
-        if not _is_int64(value):
+        if parse_int64(value) is None:
             errors.append(invalid(path.index(at), value, "for 'Gt', 'Lt' operators, the value must be an integer"))
     return errors
 
@@ -133,7 +132,3 @@ def _validate_field(field: NodeSelectorRequirement, path: Path) -> list[FieldErr
     if len(field.values or ()) != 1:
         return [invalid(path.child("values"), field.values, "must have one element")]
     return []
-
-
-def _is_int64(text: str) -> bool:
-    return bool(_INTEGER.fullmatch(text)) and -(1 << 63) <= int(text) < 1 << 63

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kubesched.config.args import Args
 from kubesched.config.fielderrors import FieldError, Path, Verbatim, duplicate, invalid, required
 from kubesched.config.gates import Gates
-from kubesched.config.names import is_extended_resource, label_key_problems
+from kubesched.config.names import validate_extended_resource
 from kubesched.config.types import (
     API_VERSION,
     ClientConnection,
@@ -204,10 +204,7 @@ def _extenders(extenders: Sequence[Extender], path: Path) -> list[FieldError]:
             errors.append(invalid(where, extender.weight, "must have a positive weight applied to it"))
         for number, resource in enumerate(extender.managed_resources):
             where = path.index(at).child("managedResources").index(number).child("name")
-            problems = label_key_problems(resource.name)
-            if not problems and not is_extended_resource(resource.name):
-                problems = ["is an invalid extended resource name"]
-            errors += [invalid(where, resource.name, problem) for problem in problems]
+            errors += validate_extended_resource(resource.name, where)
             if resource.name in managed:
                 errors.append(invalid(where, resource.name, "duplicate extender managed resource name"))
             managed.add(resource.name)

@@ -57,7 +57,7 @@ class Raw(msgspec.Struct, frozen=True):
         return compact(self.value)
 
 
-class Wire(msgspec.Struct, frozen=True, rename="camel"):
+class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Base of everything that is read from or printed to a configuration file."""
 
 
@@ -184,7 +184,7 @@ class _Walk:
             return None
         if found is None:
             return Duration.parse("")
-        if not isinstance(found, str):
+        if not isinstance(found, str) or isinstance(found, Number):
             raise ConfigError("", self._mismatch_text(_kind_of(found), "string"))
         return Duration.parse(found)
 
