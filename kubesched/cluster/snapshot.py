@@ -207,7 +207,7 @@ class Snapshot:
         """Return the view of all nodes that this one is part of."""
         if self.rows is None:
             return self
-        whole = object.__new__(type(self))
+        whole = object.__new__(Snapshot)  # a what-if is about some rows only: the whole is the real thing
         self._share_with(whole)
         whole.rows = None
         whole.n = whole.total

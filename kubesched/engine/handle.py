@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import random as chance
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kubesched.api.node import Node
 from kubesched.cluster import Objects, PodView
 from kubesched.config import Gates
 from kubesched.errors import SchedulerError
@@ -89,3 +90,13 @@ class EngineHandle:
     recorder: Recorder = field(default_factory=NoRecorder)
     random: Random = field(default_factory=lambda: chance.Random(0))
     nominations: Nominations = field(default_factory=NoNominations)
+    find_node: Callable[[str], Node | None] = lambda name: None
+    knows_pod: Callable[[str], bool] = lambda uid: True
+
+    def node(self, name: str) -> Node | None:
+        """Return a node as it is now, or None if it is gone."""
+        return self.find_node(name)
+
+    def has_pod(self, uid: str) -> bool:
+        """Return whether a pod still exists as far as the API has told."""
+        return self.knows_pod(uid)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
+from kubesched.api.node import Node
 from kubesched.cluster import Objects, PodView
 
 
@@ -129,4 +130,12 @@ class Handle(Protocol):
     @property
     def nominations(self) -> Nominations:
         """Return who is nominated where."""
+        ...
+
+    def node(self, name: str) -> Node | None:
+        """Return a node as it is now, or None if it is gone."""
+        ...
+
+    def has_pod(self, uid: str) -> bool:
+        """Return whether a pod, placed or not, still exists as far as the API has told."""
         ...

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from kubesched.cluster.claims import class_of_claim
 from kubesched.plugins import _csi_translation as csi
 from kubesched.plugins._placed import PlacedPods
 from kubesched.plugins._volumes import VolumeError, claim_not_found, ephemeral_claim_name, ownership_error
+
+K = TypeVar("K")
 
 
 class Attached(NamedTuple):
@@ -95,7 +97,7 @@ def _attached(driver: str, handle: str, migrated: bool = False) -> Attached | No
 
 
 def volumes_of(pod: Pod, resolver: Resolver, *, is_new: bool,
-               on_inline_error: Callable[[VolumeError], None] | None = None) -> dict[str, Attached]:
+               on_inline_error: Callable[[str], None] | None = None) -> dict[str, Attached]:
     """Return the volumes that a pod attaches, by name.
 
     A claim that does not exist is an error for a pod that is to be placed, and nothing for one that is there already.
@@ -109,7 +111,7 @@ def volumes_of(pod: Pod, resolver: Resolver, *, is_new: bool,
             except VolumeError as error:
                 if on_inline_error is None:
                     raise
-                on_inline_error(error)
+                on_inline_error(str(error))
                 continue
         else:
             attached = _claimed(pod, volume, resolver, is_new)
@@ -173,6 +175,7 @@ class Attachments(PlacedPods):
         self._by_pods: dict[str, dict[int, int]] = {}
         self._by_attachments: dict[str, dict[int, int]] = {}
         self._attachment_held: dict[str, tuple[Attached, int]] = {}
+        self._attachments_on: dict[int, set[str]] = {}
         self._claims: dict[tuple[str, str], _Claim] = {}
         self._claims_of_volume: dict[str, set[tuple[str, str]]] = {}
         self._claims_of_class: dict[str, set[tuple[str, str]]] = {}
@@ -196,7 +199,7 @@ class Attachments(PlacedPods):
 
     def by_attachments(self, row: int) -> set[Attached]:
         """Return the volumes that VolumeAttachments put on a row of the whole cluster."""
-        return {held for held, at in self._attachment_held.values() if at == row}
+        return {self._attachment_held[name][0] for name in self._attachments_on.get(row, ())}
 
     # Pods
 
@@ -205,7 +208,7 @@ class Attachments(PlacedPods):
         self._size = nodes.total
         self._counts, self._by_pods, self._by_attachments, self._attachment_held = {}, {}, {}, {}
         self._claims, self._claims_of_volume, self._claims_of_class, self.errors = {}, {}, {}, {}
-        self._attachments_of_volume = {}
+        self._attachments_of_volume, self._attachments_on = {}, {}
         self._rows = nodes.everything().row
         self._versions = {kind: self._objects.version(kind) for kind in
                           (PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment)}
@@ -316,11 +319,13 @@ class Attachments(PlacedPods):
                         self._look_again_at_attachments(names)
                 continue
             for old, new in changes:
-                meta = (new or old).metadata  # type: ignore[union-attr]
+                found = new if new is not None else old
+                assert found is not None
+                meta = found.metadata
                 if kind is VolumeAttachment:
-                    self._drop_attachment(meta.name)
-                    if new is not None and self._objects.get(VolumeAttachment, meta.name) is new:
-                        self._take_attachment(new)
+                    if old is not None:
+                        _discard(self._attachments_of_volume, old.spec.source.persistent_volume_name or "", meta.name)
+                    self._look_again_at_attachments({meta.name})
                 elif kind is PersistentVolumeClaim:
                     claims.add((meta.namespace, meta.name))
                 elif kind is StorageClass:
@@ -350,11 +355,13 @@ class Attachments(PlacedPods):
         if volume is not None and volume.spec.csi is not None:
             held = Attached(f"{spec.attacher}/{volume.spec.csi.volume_handle}", spec.attacher)
             self._attachment_held[name] = (held, row)
+            self._attachments_on.setdefault(row, set()).add(name)
             self._hold(self._by_attachments, self._by_pods, held, row, 1)
 
     def _drop_attachment(self, name: str) -> None:
         found = self._attachment_held.pop(name, None)
         if found is not None:
+            self._attachments_on[found[1]].discard(name)
             self._hold(self._by_attachments, self._by_pods, found[0], found[1], -1)
 
     # Counting
@@ -380,7 +387,7 @@ class Attachments(PlacedPods):
             counts[row] += sign
 
 
-def _discard(index: dict[str, set[tuple[str, str]]], name: str, key: tuple[str, str]) -> None:
+def _discard(index: dict[str, set[K]], name: str, key: K) -> None:
     keys = index.get(name)
     if keys is not None:
         keys.discard(key)

@@ -54,6 +54,12 @@ def direct_claim_names(pod: Pod) -> list[str]:
             if volume.persistent_volume_claim is not None]
 
 
+def has_claims(pod: Pod, ephemeral: bool = True) -> bool:
+    """Return whether any of a pod's volumes is a claim, ephemeral ones included if asked for."""
+    return any(volume.persistent_volume_claim is not None or (ephemeral and volume.ephemeral is not None)
+               for volume in pod.spec.volumes)
+
+
 def ephemeral_claim_name(pod: Pod, volume: Volume) -> str:
     """Return the name of the claim made for an ephemeral volume of a pod."""
     return f"{pod.metadata.name}-{volume.name}"
@@ -66,7 +72,7 @@ def names_claim(pod: Pod, claim: PersistentVolumeClaim, ephemeral: bool = True) 
 
 
 def ownership_error(pod: Pod, claim: PersistentVolumeClaim) -> str:
-    """Return what is wrong with an ephemeral volume's claim that was made for somebody else; empty if it is the pod's."""
+    """Return what is wrong with an ephemeral volume's claim if it was made for somebody else; empty if it is fine."""
     owner = claim.metadata.controller()
     if claim.metadata.namespace == pod.metadata.namespace and owner is not None and owner.uid == pod.metadata.uid:
         return ""

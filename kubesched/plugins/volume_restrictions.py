@@ -14,7 +14,7 @@ import numpy as np
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.cluster import PodView, Snapshot
-from kubesched.framework.plugin import Plugin, PreFilterAnswer
+from kubesched.framework.plugin import Plugin, PreFilterAnswer, Scope
 from kubesched.framework.ports import Handle
 from kubesched.framework.state import State, StateMissing
 from kubesched.framework.verdicts import SKIP, Reason, Rejections, unresolvable
@@ -25,6 +25,7 @@ from kubesched.plugins._volumes import (
     claim_not_found,
     direct_claim_names,
     find_claim,
+    has_claims,
     names_claim,
 )
 
@@ -64,9 +65,15 @@ class VolumeRestrictions(Plugin):
         on(PVC, ADD, "claim_may_help"),
     )
 
+    filter_scope = Scope.ROW_NODE
+
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
         self.disks = DisksInUse()
+
+    def remembers(self, pod: PodView) -> bool:
+        """Answers for pods without disks and claims can be reused: every node will do."""
+        return not (has_claims(pod.pod, ephemeral=False) or has_disks(pod.pod))
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
         """Find the claims that only one pod may use."""

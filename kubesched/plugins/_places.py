@@ -1,0 +1,163 @@
+"""Which nodes a selector over their labels reaches, as row numbers, remembered while no node's labels change.
+
+Volumes and storage capacities come in thousands, each reaching one node or one zone. Asking every node for every one
+of them would be the product of the two; here the nodes are sorted by their value of a label once, and a selector that
+wants particular values takes the rows of those values. Selectors are judged on labels alone: volumes do not know node
+names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+
+from kubesched.api.matching import Requirement, compile_node_selector, compile_selector
+from kubesched.api.meta import LabelSelector
+from kubesched.api.node import NodeSelector
+from kubesched.api.selectors import IN, SelectorError
+from kubesched.api.storage import TopologySelectorTerm
+from kubesched.cluster import Bools, Ints, Snapshot
+from kubesched.cluster.journal import NODE, Journal
+from kubesched.cluster.selection import match_requirement
+
+_MANY = 1 << 15
+
+
+class Places:
+    """Rows of the whole cluster by selector. `follow` first, then ask."""
+
+    def __init__(self) -> None:
+        self._journal: Journal | None = None
+        self._structure = -1
+        self._position = 0
+        self._labels: list[Mapping[str, str]] = []
+        self._by_value: dict[str, tuple[Ints, Ints]] = {}
+        self._rows: dict[Hashable, Ints] = {}
+        self._nodes: Snapshot | None = None
+        self.epoch = 0
+
+    def follow(self, nodes: Snapshot) -> None:
+        """Notice whether labels changed; `epoch` moves if they did, and everything handed out before is outdated."""
+        journal = nodes.journal
+        if self._nodes is not None and journal is self._journal and nodes.structure == self._structure:
+            if journal.end == self._position:
+                return
+            changes = journal.since(self._position)
+            self._position = journal.end
+            if changes is not None and not self._relabelled({change.row for change in changes if change.what & NODE}):
+                return
+        self._nodes = whole = nodes.everything()
+        self._journal, self._structure, self._position = journal, nodes.structure, journal.end
+        self._labels = [whole.node(row).metadata.labels for row in range(whole.n)]
+        self._by_value.clear()
+        self._rows.clear()
+        self.epoch += 1
+
+    @property
+    def n(self) -> int:
+        """Return the number of nodes of the whole cluster."""
+        return len(self._labels)
+
+    def of_node_selector(self, selector: NodeSelector | None) -> Ints:
+        """Return the rows that a volume's node affinity reaches, all of them if it has none.
+
+        Terms are alternatives; their fields are not looked at, as a volume is compared with labels only.
+        """
+        found = self._rows.get(selector)
+        if found is None:
+            if selector is None:
+                found = np.arange(self.n, dtype=np.int64)
+            else:
+                terms = [term for term in compile_node_selector(selector).terms if term.error is None]
+                found = self._union([self._of_requirements(term.expressions) for term in terms])
+            self._keep(selector, found)
+        return found
+
+    def of_label_selector(self, selector: LabelSelector | None) -> Ints:
+        """Return the rows that a label selector reaches; an absent or broken one reaches none."""
+        key = ("labels", _frozen(selector))
+        found = self._rows.get(key)
+        if found is None:
+            try:
+                compiled = compile_selector(selector)
+            except SelectorError:
+                found = np.zeros(0, dtype=np.int64)
+            else:
+                found = np.zeros(0, dtype=np.int64) if compiled.is_nothing else \
+                    self._of_requirements(compiled.requirements)
+            self._keep(key, found)
+        return found
+
+    def of_topologies(self, terms: tuple[TopologySelectorTerm, ...]) -> Ints:
+        """Return the rows that any of a storage class's allowed topologies reaches, all of them if it has none."""
+        found = self._rows.get(terms)
+        if found is None:
+            usable = [term.match_label_expressions for term in terms if term.match_label_expressions
+                      and all(wanted.values for wanted in term.match_label_expressions)]
+            if terms:
+                found = self._union([self._of_requirements([Requirement(w.key, IN, w.values) for w in expressions])
+                                     for expressions in usable])
+            else:
+                found = np.arange(self.n, dtype=np.int64)
+            self._keep(terms, found)
+        return found
+
+    def column(self, rows: Ints) -> Bools:
+        """Return rows as a column over the whole cluster."""
+        held = np.zeros(self.n, dtype=np.bool_)
+        held[rows] = True
+        return held
+
+    def _relabelled(self, rows: set[int]) -> bool:
+        assert self._nodes is not None
+        return any(self._nodes.node(row).metadata.labels != self._labels[row] for row in rows)
+
+    def _keep(self, key: Hashable, rows: Ints) -> None:
+        if len(self._rows) >= _MANY:
+            self._rows.clear()
+        self._rows[key] = rows
+
+    def _union(self, parts: Sequence[Ints]) -> Ints:
+        if len(parts) == 1:
+            return parts[0]
+        return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
+
+    def _of_requirements(self, requirements: Sequence[Requirement]) -> Ints:
+        assert self._nodes is not None
+        listed = next((wanted for wanted in requirements if wanted.operator == IN), None)
+        if listed is None:
+            rows = np.arange(self.n, dtype=np.int64)
+        else:
+            rows = self._with_values(listed)
+        rest = [wanted for wanted in requirements if wanted is not listed]
+        if not rest or not len(rows):
+            return rows
+        view = self._nodes.take(rows)
+        matched = np.ones(view.n, dtype=np.bool_)
+        for wanted in rest:
+            matched &= match_requirement(wanted, view)
+        return rows[matched]
+
+    def _with_values(self, wanted: Requirement) -> Ints:
+        assert self._nodes is not None
+        column = self._nodes.label(wanted.key)
+        if column is None:
+            return np.zeros(0, dtype=np.int64)
+        sorted_by = self._by_value.get(wanted.key)
+        if sorted_by is None:
+            codes = self._nodes.codes(wanted.key)
+            order = np.argsort(codes, kind="stable").astype(np.int64)
+            starts = np.searchsorted(codes[order], np.arange(len(column.values) + 1)).astype(np.int64)
+            sorted_by = self._by_value[wanted.key] = (order, starts)
+        order, starts = sorted_by
+        codes_wanted = {column.values.find(value) for value in wanted.values}
+        # A value that no node had when the rows were sorted cannot be anybody's now: a new label is a new epoch.
+        parts = [order[starts[code] : starts[code + 1]] for code in codes_wanted if 0 <= code < len(starts) - 1]
+        return self._union(parts)
+
+
+def _frozen(selector: LabelSelector | None) -> Hashable:
+    if selector is None:
+        return None
+    return (tuple(sorted(selector.match_labels.items())), selector.match_expressions)

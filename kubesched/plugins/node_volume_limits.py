@@ -1,0 +1,209 @@
+"""NodeVolumeLimits: no more volumes of a CSI driver on a node than the driver can attach there.
+
+A node's CSINode says how many volumes of each driver it takes. Counted are the distinct volumes of the pods on the node
+and those that VolumeAttachments still hold there; a volume that the node has already costs nothing more. In-tree
+volumes count as those of the drivers that took them over. With the gate VolumeLimitScaling, a node that lacks a driver
+altogether is refused too, if the driver asks for that.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.api.storage import CSIDriver, CSINode, PersistentVolumeClaim, VolumeAttachment
+from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.framework.plugin import Plugin, PreFilterAnswer, Scope
+from kubesched.framework.ports import Handle
+from kubesched.framework.state import State
+from kubesched.framework.verdicts import SKIP, Reason, Rejections
+from kubesched.framework.wakeups import ADD, CSI_NODE, DELETE, POD, PVC, UPDATE, VOLUME_ATTACHMENT, on
+from kubesched.plugins import _csi_translation as csi
+from kubesched.plugins._attachments import Attached, Attachments, ClaimMissing, Resolver, is_attachable, volumes_of
+from kubesched.plugins._csi_nodes import CsiNodes, driver_limits
+from kubesched.plugins._volumes import VolumeError, names_claim, rows_in_view
+
+TOO_MANY = Reason("node(s) exceed max volume count")
+DRIVER_MISSING = "{driver} CSI driver is not installed on the node"
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """The volumes that the pod brings, by driver, and the rows that a what-if has changed."""
+
+    wanted: dict[str, tuple[Attached, ...]]
+    inline_error: str
+    touched: frozenset[int] = frozenset()
+
+
+class NodeVolumeLimits(Plugin):
+    """Keep nodes within what their CSI drivers can attach."""
+
+    wakes_on = (
+        on(CSI_NODE, ADD),
+        on(CSI_NODE, UPDATE, "csi_node_may_help"),
+        on(POD, DELETE, "pod_gone_may_help"),
+        on(PVC, ADD, "claim_may_help"),
+        on(VOLUME_ATTACHMENT, DELETE, "attachment_gone_may_help"),
+    )
+
+    filter_scope = Scope.ROW_NODE
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self.resolver = Resolver(handle.objects, uuid.uuid4().hex)
+        self.attachments = Attachments(self.resolver)
+        self.csi_nodes = CsiNodes(handle.objects)
+        self._needs_driver = handle.gates.is_enabled("VolumeLimitScaling")
+
+    def remembers(self, pod: PodView) -> bool:
+        """Answers for pods that attach nothing can be reused: every node will do."""
+        return not any(map(is_attachable, pod.pod.spec.volumes))
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+        """Skip pods that attach nothing."""
+        return None if any(map(is_attachable, pod.pod.spec.volumes)) else SKIP
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        """Refuse nodes that would have more volumes of a driver than they take."""
+        if not pod.pod.spec.volumes:
+            return Rejections.none(nodes)
+        try:
+            attempt: _Attempt = state.get(self.name, lambda: self._attempt(pod))
+        except ClaimMissing as error:
+            return Rejections.where(np.ones(nodes.n, dtype=np.bool_), Reason(str(error), resolvable=False))
+        self.csi_nodes.follow(nodes)
+        rows = slice(None) if nodes.rows is None else nodes.rows
+        errors: dict[int, str] = {}
+        cases: list[tuple[Bools, Reason]] = []
+        if attempt.inline_error:
+            errors = dict.fromkeys(np.flatnonzero(self.csi_nodes.exists[rows]).tolist(), attempt.inline_error)
+        if attempt.wanted:
+            if self._needs_driver:
+                cases += self._missing_drivers(attempt, rows)
+            if self.csi_nodes.has_limits[rows].any():
+                cases.append((self._exceeded(attempt, nodes, rows, errors), TOO_MANY))
+        refused = Rejections.first(*cases) if cases else Rejections.none(nodes)
+        return Rejections(refused.bits, refused.reasons, errors) if errors else refused
+
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+        """Remember that the row differs from the cluster."""
+        self._touch(pod, row, state)
+
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+        """Remember that the row differs from the cluster."""
+        self._touch(pod, row, state)
+
+    def _touch(self, pod: PodView, row: int, state: State) -> None:
+        try:
+            attempt: _Attempt = state.get(self.name, lambda: self._attempt(pod))
+        except VolumeError:
+            return  # the filter says so itself
+        state.write(self.name, _Attempt(attempt.wanted, attempt.inline_error, attempt.touched | {row}))
+
+    def _attempt(self, pod: PodView) -> _Attempt:
+        inline_errors: list[str] = []
+        found = volumes_of(pod.pod, self.resolver, is_new=True, on_inline_error=inline_errors.append)
+        wanted: dict[str, list[Attached]] = {}
+        for volume in found.values():
+            wanted.setdefault(volume.driver, []).append(volume)
+        return _Attempt({driver: tuple(volumes) for driver, volumes in wanted.items()},
+                        inline_errors[0] if inline_errors else "")
+
+    def _exceeded(self, attempt: _Attempt, nodes: Snapshot, rows: slice | Ints, errors: dict[int, str]) -> Bools:
+        """Return which nodes of the view the pod's volumes would overload; write down where nobody can tell."""
+        attachments = self.attachments
+        attachments.follow(nodes)
+        self._find_broken(attempt, nodes, errors)
+        too_many = np.zeros(nodes.total, dtype=np.bool_)
+        for driver, volumes in attempt.wanted.items():
+            limits = self.csi_nodes.limits(driver)
+            if limits is None:
+                continue
+            added = np.full(nodes.total, len(volumes), dtype=np.int64)
+            for volume in volumes:
+                for row in attachments.rows_with(volume.name):
+                    added[row] -= 1
+            counts = attachments.count(driver)
+            after = added if counts is None else counts + added
+            too_many |= (limits >= 0) & (added > 0) & (after > limits)
+        answer: Bools = too_many[rows]
+        for at in rows_in_view(nodes, set(attempt.touched)):
+            try:
+                answer[at] = self._exceeds_on(attempt, nodes, at)
+            except VolumeError as error:
+                errors.setdefault(at, str(error))
+        return answer
+
+    def _exceeds_on(self, attempt: _Attempt, nodes: Snapshot, at: int) -> bool:
+        """Return whether one node of a what-if would be overloaded, from its pods one by one."""
+        csi_node = self.handle.objects.get(CSINode, nodes.name(at))
+        limits = driver_limits(csi_node) if csi_node is not None else {}
+        if not limits:
+            return False
+        attached: dict[str, Attached] = {}
+        for other in nodes.pods_on(at):
+            if other.pod.spec.volumes:
+                attached.update(volumes_of(other.pod, self.resolver, is_new=False))
+        row = at if nodes.rows is None else int(nodes.rows[at])
+        counted = {**{volume.name: volume for volume in self.attachments.by_attachments(row)}, **attached}
+        for driver, volumes in attempt.wanted.items():
+            added = sum(volume.name not in attached for volume in volumes)
+            present = sum(volume.driver == driver for volume in counted.values())
+            if driver in limits and added and present + added > limits[driver]:
+                return True
+        return False
+
+    def _find_broken(self, attempt: _Attempt, nodes: Snapshot, errors: dict[int, str]) -> None:
+        """Write down the nodes with limits that have a pod whose volumes cannot be read: the reference stops there."""
+        for at in rows_in_view(nodes, self.attachments.errors.keys() - attempt.touched):
+            row = at if nodes.rows is None else int(nodes.rows[at])
+            if self.csi_nodes.has_limits[row]:
+                errors.setdefault(at, next(iter(self.attachments.errors[row].values())))
+
+    def _missing_drivers(self, attempt: _Attempt, rows: slice | Ints) -> Iterable[tuple[Bools, Reason]]:
+        """Yield the nodes that lack a driver which asks for pods to stay away from such nodes."""
+        for driver, volumes in attempt.wanted.items():
+            found = self.handle.objects.get(CSIDriver, driver)
+            if found is None or not found.spec.prevent_pod_scheduling_if_missing:
+                continue
+            missing = ~self.csi_nodes.installed(driver)
+            if all(volume.migrated for volume in volumes):
+                missing &= self.csi_nodes.exists
+            yield missing[rows], Reason(DRIVER_MISSING.format(driver=driver))
+
+    # Wake-ups
+
+    def csi_node_may_help(self, pod: PodView, old: CSINode, new: CSINode) -> bool:
+        """Wake if a driver takes more volumes than before."""
+        before = driver_limits(old)
+        return any(limit > before.get(driver, 0) for driver, limit in driver_limits(new).items())
+
+    def pod_gone_may_help(self, pod: PodView, old: Pod, new: Pod | None) -> bool:
+        """Wake if the pod that went away was placed, or about to be, and had volumes that count."""
+        nominated = old.status.nominated_node_name if old.status is not None else ""
+        if not old.spec.node_name and not nominated:
+            return False
+        return any(map(is_attachable, old.spec.volumes))
+
+    def claim_may_help(self, pod: PodView, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
+        """Wake if the new claim is one that the pod names."""
+        return names_claim(pod.pod, new)
+
+    def attachment_gone_may_help(self, pod: PodView, old: VolumeAttachment, new: VolumeAttachment | None) -> bool:
+        """Wake if the pod has claims, or an inline volume of the attachment's driver.
+
+        The reference does not look at ephemeral volumes here: such pods wait for another event.
+        """
+        for volume in pod.pod.spec.volumes:
+            if volume.persistent_volume_claim is not None:
+                return True
+            plugin = csi.in_tree_plugin(volume)
+            if plugin and csi.CSI_DRIVERS[plugin] == old.spec.attacher:
+                return True
+        return False

@@ -1,0 +1,123 @@
+"""How much storage CSI drivers have left, by class and by the nodes that it can be reached from.
+
+In: CSIStorageCapacity objects. Out: for a class and a size, the nodes near enough storage, and which object says so. An
+object whose amount changes, which happens with every volume made, rewrites one number; only new ones, or changed
+labels, make the class be read again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.api import quantity
+from kubesched.api.meta import Quantity
+from kubesched.api.storage import CSIStorageCapacity
+from kubesched.cluster import Ints, Objects
+from kubesched.plugins._places import Places
+from kubesched.plugins._volumes import parse_amount
+
+NONE = -1
+"""No capacity is enough; also the limit of an object that states none."""
+
+
+def limit_bytes(capacity: CSIStorageCapacity) -> int | None:
+    """Return the size of the largest volume that can be made, None if the object does not say."""
+    if capacity.maximum_volume_size is not None:
+        return _bytes(capacity.maximum_volume_size, capacity, "maximumVolumeSize")
+    return total_bytes(capacity)
+
+
+def total_bytes(capacity: CSIStorageCapacity) -> int | None:
+    """Return how much storage is left, None if the object does not say."""
+    return _bytes(capacity.capacity, capacity, "capacity") if capacity.capacity is not None else None
+
+
+def _bytes(amount: Quantity, capacity: CSIStorageCapacity, field: str) -> int:
+    return quantity.value(parse_amount(amount, f"csistoragecapacity {capacity.key}", field))
+
+
+class ClassCapacities:
+    """The capacities of one class."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, CSIStorageCapacity] = {}
+        self._at: dict[str, int] = {}
+        self._stale = True
+        self._epoch = -1
+        self._limits: Ints = np.zeros(0, dtype=np.int64)
+        self._pair_object: Ints = np.zeros(0, dtype=np.int64)
+        self._pair_row: Ints = np.zeros(0, dtype=np.int64)
+        self.objects: list[CSIStorageCapacity] = []
+
+    def put(self, capacity: CSIStorageCapacity) -> None:
+        """Add a capacity, or take in its new version."""
+        old = self._by_key.get(capacity.key)
+        self._by_key[capacity.key] = capacity
+        if self._stale or old is None or old.node_topology != capacity.node_topology:
+            self._stale = True
+            return
+        at = self._at[capacity.key]
+        self.objects = self.objects.copy()  # attempts under way keep the list that they have seen
+        self.objects[at] = capacity
+        self._limits[at] = _limit(capacity)
+
+    def drop(self, key: str) -> None:
+        """Remove a capacity."""
+        if self._by_key.pop(key, None) is not None:
+            self._stale = True
+
+    def enough(self, size_bytes: int, places: Places) -> Ints:
+        """Return for every row the index in `objects` of a capacity that is enough, or NONE."""
+        if self._stale:
+            self._stale = False
+            self._epoch = -1
+            self.objects = list(self._by_key.values())
+            self._at = {capacity.key: at for at, capacity in enumerate(self.objects)}
+            self._limits = np.array([_limit(capacity) for capacity in self.objects], dtype=np.int64)
+        if self._epoch != places.epoch:
+            self._epoch = places.epoch
+            rows = [places.of_label_selector(capacity.node_topology) for capacity in self.objects]
+            self._pair_object = np.repeat(np.arange(len(rows)), [len(part) for part in rows])
+            self._pair_row = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
+        found = np.full(places.n, NONE, dtype=np.int64)
+        limits = self._limits[self._pair_object]
+        fits = (limits >= size_bytes) & (limits != NONE)
+        # Any capacity that is enough is a right answer; ours is the first that came.
+        found[self._pair_row[fits][::-1]] = self._pair_object[fits][::-1]
+        return found
+
+
+def _limit(capacity: CSIStorageCapacity) -> int:
+    limit = limit_bytes(capacity)
+    return NONE if limit is None else limit
+
+
+class StorageCapacities:
+    """All classes, kept up to date with the cluster's capacities."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._version = -1
+        self._classes: dict[str, ClassCapacities] = {}
+
+    def of_class(self, class_name: str) -> ClassCapacities:
+        """Return the capacities of a class as they are now."""
+        self._follow()
+        return self._classes.setdefault(class_name, ClassCapacities())
+
+    def _follow(self) -> None:
+        version = self._objects.version(CSIStorageCapacity)
+        if version == self._version:
+            return
+        changes = self._objects.changes(CSIStorageCapacity, self._version) if self._version >= 0 else None
+        self._version = version
+        if changes is None:
+            self._classes = {}
+            for capacity in self._objects.all(CSIStorageCapacity):
+                self._classes.setdefault(capacity.storage_class_name, ClassCapacities()).put(capacity)
+            return
+        for old, new in changes:
+            if old is not None and (new is None or new.storage_class_name != old.storage_class_name):
+                self._classes.setdefault(old.storage_class_name, ClassCapacities()).drop(old.key)
+            if new is not None:
+                self._classes.setdefault(new.storage_class_name, ClassCapacities()).put(new)

@@ -1,0 +1,278 @@
+"""The volumes that a claim may still be given, by class and by the nodes that they reach.
+
+In: persistent volumes with their promises. Out: for a claim, the smallest volume that suits it on every node at once.
+A volume is open if nobody claims it and it is available. The open volumes of a class are sorted by size, so the first
+that suits is the smallest; volumes that reach the same nodes form one group, so that a thousand local volumes cost a
+thousand numbers and not a thousand columns. A volume that is promised away is only marked, not taken out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubesched.api import quantity
+from kubesched.api.matching import Selector, SelectorError, compile_selector
+from kubesched.api.node import NodeSelector
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.cluster import Bools, Ints, Objects
+from kubesched.cluster.claims import VolumeCache, class_of_volume
+from kubesched.plugins._places import Places
+from kubesched.plugins._volumes import VolumeError, requested_nano, storage_nano
+
+NONE = -1
+"""No volume suits."""
+_NOTHING_YET = np.iinfo(np.int64).max
+_FILESYSTEM = "Filesystem"
+
+Kind = tuple[str, str, frozenset[str]]
+"""What must agree apart from size: volume mode, attributes class, access modes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A claim boiled down to what is compared with volumes; storage in nano bytes."""
+
+    nano: int
+    mode: str
+    attributes_class: str
+    access_modes: frozenset[str]
+    selector: Selector | None
+
+    def takes(self, kind: Kind) -> bool:
+        """Return whether a volume of this kind would do."""
+        mode, attributes_class, access_modes = kind
+        return (mode == self.mode and attributes_class == self.attributes_class
+                and self.access_modes <= access_modes)
+
+    def takes_if_given(self, volume: PersistentVolume) -> bool:
+        """Return whether a volume that is already meant for the claim would do: fewer things are compared then."""
+        mode, attributes_class, _ = kind_of(volume)
+        return (capacity_nano(volume) >= self.nano and mode == self.mode
+                and attributes_class == self.attributes_class and volume.metadata.deletion_timestamp is None)
+
+
+def wish_of(claim: PersistentVolumeClaim) -> Wish:
+    """Return what a claim wants; raise if its selector means nothing."""
+    spec = claim.spec
+    selector = None
+    if spec.selector is not None:
+        try:
+            selector = compile_selector(spec.selector)
+        except SelectorError as error:
+            raise VolumeError(f"error creating internal label selector for claim: {claim.key}: {error}") from error
+    return Wish(requested_nano(claim), spec.volume_mode or _FILESYSTEM, spec.volume_attributes_class_name or "",
+                frozenset(spec.access_modes), selector)
+
+
+def kind_of(volume: PersistentVolume) -> Kind:
+    """Return what a volume is apart from its size."""
+    spec = volume.spec
+    return (spec.volume_mode or _FILESYSTEM, spec.volume_attributes_class_name or "", frozenset(spec.access_modes))
+
+
+def capacity_nano(volume: PersistentVolume) -> int:
+    """Return a volume's size in nano bytes."""
+    return storage_nano(volume.spec.capacity, f"persistentvolume {volume.metadata.name}", "spec.capacity.storage")
+
+
+def affinity_of(volume: PersistentVolume) -> NodeSelector | None:
+    """Return the selector of the nodes that a volume reaches, None for all of them."""
+    affinity = volume.spec.node_affinity
+    return affinity.required if affinity is not None else None
+
+
+def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Return whether a volume names a claim as its own; a name without a uid is enough."""
+    ref = volume.spec.claim_ref
+    if ref is None:
+        return False
+    meta = claim.metadata
+    return ref.name == meta.name and ref.namespace == meta.namespace and (not ref.uid or ref.uid == meta.uid)
+
+
+def _is_open(volume: PersistentVolume) -> bool:
+    return (volume.spec.claim_ref is None and volume.status.phase == "Available"
+            and volume.metadata.deletion_timestamp is None)
+
+
+class ClassVolumes:
+    """The open volumes of one class as arrays, smallest first."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, PersistentVolume] = {}
+        self._stale = True
+        self._epoch = -1
+        self._at: dict[str, int] = {}
+        self._nanos: list[int] = []
+        self._kinds: list[Kind] = []
+        self._selectors: list[NodeSelector | None] = []
+        self._alive: Bools = np.zeros(0, dtype=np.bool_)
+        self._kind: Ints = np.zeros(0, dtype=np.int64)
+        self._group: Ints = np.zeros(0, dtype=np.int64)
+        self._pair_group: Ints = np.zeros(0, dtype=np.int64)
+        self._pair_row: Ints = np.zeros(0, dtype=np.int64)
+        self._selected: dict[Selector, Bools] = {}
+        self.volumes: list[PersistentVolume] = []
+        self.sizes: Ints = np.zeros(0, dtype=np.int64)
+
+    def put(self, volume: PersistentVolume) -> None:
+        """Open a volume, or take in its new version."""
+        name = volume.metadata.name
+        self._open[name] = volume
+        at = self._at.get(name)
+        if self._stale or at is None or not _same_offer(self.volumes[at], volume):
+            self._stale = True
+            return
+        self.volumes = self.volumes.copy()  # attempts under way keep the list that they have seen
+        self.volumes[at] = volume
+        self._alive[at] = True
+
+    def drop(self, name: str) -> None:
+        """Close a volume."""
+        if self._open.pop(name, None) is not None and not self._stale:
+            self._alive[self._at[name]] = False
+            self._stale = len(self._at) > 64 + 2 * len(self._open)
+
+    def choose(self, wish: Wish, taken: list[Ints], places: Places) -> Ints:
+        """Return for every row the index in `volumes` of the smallest volume that suits, or NONE.
+
+        `taken` are earlier answers of this class for other claims of the same pod: a volume chosen there for a row is
+        not chosen again for that row.
+        """
+        self._build(places)
+        best = np.full(places.n, _NOTHING_YET, dtype=np.int64)
+        suiting = self._suiting(wish)
+        if len(suiting):
+            groups = self._group[suiting]
+            order = np.argsort(groups, kind="stable") if taken else None
+            for level in range(len(taken) + 1):
+                if order is None:
+                    of_group = np.full(len(self._selectors), _NOTHING_YET, dtype=np.int64)
+                    of_group[groups[::-1]] = suiting[::-1]  # the smallest of a group is written last
+                else:
+                    of_group = self._at_level(suiting, groups, order, level)
+                offered = of_group[self._pair_group]
+                for earlier in taken:
+                    offered = np.where(earlier[self._pair_row] == offered, _NOTHING_YET, offered)
+                np.minimum.at(best, self._pair_row, offered)
+        best[best == _NOTHING_YET] = NONE
+        return best
+
+    def _at_level(self, suiting: Ints, groups: Ints, order: Ints, level: int) -> Ints:
+        """Return for each group its suiting volume number `level`, counted from the smallest."""
+        numbers = np.arange(len(self._selectors))
+        sorted_groups = groups[order]
+        at = np.searchsorted(sorted_groups, numbers) + level
+        inside = at < np.searchsorted(sorted_groups, numbers, side="right")
+        of_group = np.full(len(numbers), _NOTHING_YET, dtype=np.int64)
+        of_group[inside] = suiting[order[at[inside]]]
+        return of_group
+
+    def _suiting(self, wish: Wish) -> Ints:
+        first = bisect_left(self._nanos, wish.nano)
+        kinds = np.fromiter((wish.takes(kind) for kind in self._kinds), dtype=np.bool_, count=len(self._kinds))
+        suits = self._alive[first:] & kinds[self._kind[first:]]
+        if wish.selector is not None:
+            suits &= self._match_labels(wish.selector)[first:]
+        found: Ints = np.flatnonzero(suits) + first
+        return found
+
+    def _match_labels(self, selector: Selector) -> Bools:
+        found = self._selected.get(selector)
+        if found is None:
+            found = np.fromiter((selector.matches(volume.metadata.labels) for volume in self.volumes),
+                                dtype=np.bool_, count=len(self.volumes))
+            self._selected[selector] = found
+        return found
+
+    def _build(self, places: Places) -> None:
+        if self._stale:
+            self._stale = False
+            self._epoch = -1
+            self._selected = {}
+            self.volumes = sorted(self._open.values(), key=capacity_nano)
+            self._at = {volume.metadata.name: at for at, volume in enumerate(self.volumes)}
+            self._nanos = [capacity_nano(volume) for volume in self.volumes]
+            self.sizes = np.array([quantity.value(nano) for nano in self._nanos], dtype=np.int64)
+            self._alive = np.ones(len(self.volumes), dtype=np.bool_)
+            kinds: dict[Kind, int] = {}
+            self._kind = np.array([kinds.setdefault(kind_of(v), len(kinds)) for v in self.volumes], dtype=np.int64)
+            self._kinds = list(kinds)
+            groups: dict[NodeSelector | None, int] = {}
+            self._group = np.array([groups.setdefault(affinity_of(v), len(groups)) for v in self.volumes],
+                                   dtype=np.int64)
+            self._selectors = list(groups)
+        if self._epoch != places.epoch:
+            self._epoch = places.epoch
+            rows = [places.of_node_selector(selector) for selector in self._selectors]
+            self._pair_group = np.repeat(np.arange(len(rows)), [len(part) for part in rows])
+            self._pair_row = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
+
+
+def _same_offer(old: PersistentVolume, new: PersistentVolume) -> bool:
+    """Return whether two versions of a volume offer the same to everybody."""
+    return (old.spec.capacity == new.spec.capacity and kind_of(old) == kind_of(new)
+            and affinity_of(old) == affinity_of(new) and old.metadata.labels == new.metadata.labels)
+
+
+class OpenVolumes:
+    """All classes, kept up to date with the volumes and the promises about them."""
+
+    def __init__(self, objects: Objects, cache: VolumeCache) -> None:
+        self._objects = objects
+        self._cache = cache
+        self._version = -1
+        self._position = -1
+        self._classes: dict[str, ClassVolumes] = {}
+        self._known: dict[str, tuple[str, tuple[str, str] | None]] = {}
+        self._claimed: dict[tuple[str, str], dict[str, PersistentVolume]] = {}
+
+    def follow(self) -> None:
+        """Take in what happened to volumes since the last call."""
+        changes = self._objects.changes(PersistentVolume, self._version) if self._version >= 0 else None
+        touched = self._cache.touched_since(self._position) if self._position >= 0 else None
+        self._version = self._objects.version(PersistentVolume)
+        self._position = self._cache.position
+        if changes is None or touched is None:
+            self._classes, self._known, self._claimed = {}, {}, {}
+            names = [volume.metadata.name for volume in self._objects.all(PersistentVolume)]
+        else:
+            found = (change.new if change.new is not None else change.old for change in changes)
+            names = [*touched, *(volume.metadata.name for volume in found if volume is not None)]
+        for name in dict.fromkeys(names):
+            self._look_at(name)
+
+    def of_class(self, class_name: str) -> ClassVolumes:
+        """Return the open volumes of a class."""
+        return self._classes.setdefault(class_name, ClassVolumes())
+
+    def meant_for(self, claim: PersistentVolumeClaim, class_name: str, wish: Wish) -> PersistentVolume | None:
+        """Return a volume of the class that names the claim as its own and would do, if there is one."""
+        for volume in self._claimed.get((claim.metadata.namespace, claim.metadata.name), {}).values():
+            if class_of_volume(volume) == class_name and is_meant_for(volume, claim) and wish.takes_if_given(volume):
+                return volume
+        return None
+
+    def _look_at(self, name: str) -> None:
+        known = self._known.pop(name, None)
+        volume = self._cache.get(name)
+        class_name = class_of_volume(volume) if volume is not None else ""
+        if known is not None:
+            if known[1] is not None:
+                self._claimed[known[1]].pop(name, None)
+                if not self._claimed[known[1]]:
+                    del self._claimed[known[1]]
+            if volume is None or known[0] != class_name or not _is_open(volume):
+                self.of_class(known[0]).drop(name)
+        if volume is None:
+            return
+        ref = volume.spec.claim_ref
+        claim_key = (ref.namespace, ref.name) if ref is not None else None
+        self._known[name] = (class_name, claim_key)
+        if claim_key is not None:
+            self._claimed.setdefault(claim_key, {})[name] = volume
+        elif _is_open(volume):
+            self.of_class(class_name).put(volume)

@@ -1,0 +1,240 @@
+"""What would become of a pod's claims on every node: the arithmetic of VolumeBinding's Filter.
+
+In: the pod's claims, bound and still to be bound. Out: for each node whether its volumes can be there, and if they are
+yet to be found or made, which volume each claim would be given and what would be provisioned. Nothing of this depends
+on the pods of a node, so one plan serves an attempt with all its what-ifs. A plan changes nothing; Reserve reads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kubesched.api import quantity
+from kubesched.api.storage import (
+    CSIDriver,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from kubesched.cluster import Bools, Ints, Objects, Snapshot
+from kubesched.cluster.claims import VolumeCache, class_of_claim
+from kubesched.plugins import _csi_translation as csi
+from kubesched.plugins._csi_nodes import CsiNodes
+from kubesched.plugins._places import Places
+from kubesched.plugins._volumes import (
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    STORAGE,
+    VolumeError,
+    requested_nano,
+)
+from kubesched.plugins.volume_binding.capacities import StorageCapacities
+from kubesched.plugins.volume_binding.open_volumes import NONE, OpenVolumes, affinity_of, wish_of
+
+GIVEN = -2
+"""A chosen volume that already names the claim as its own, as opposed to an index into the open ones."""
+
+
+@dataclass(slots=True)
+class DelayedClaim:
+    """One claim that is bound when its pod is placed, on all rows of the cluster."""
+
+    claim: PersistentVolumeClaim
+    class_name: str
+    chosen: Ints
+    provisioned: Bools
+    volumes: list[PersistentVolume] = field(default_factory=list)
+    sizes: Ints | None = None
+    given: PersistentVolume | None = None
+    capacity: Ints | None = None
+    capacities: list[CSIStorageCapacity] = field(default_factory=list)
+
+    def volume_on(self, row: int) -> PersistentVolume | None:
+        """Return the existing volume that the claim would be given on a row."""
+        at = int(self.chosen[row])
+        if at == GIVEN:
+            return self.given
+        return self.volumes[at] if at >= 0 else None
+
+
+@dataclass(slots=True)
+class Plan:
+    """The answer for every row of the whole cluster, and what would be done there."""
+
+    nodes: Snapshot
+    affinity_fits: Bools
+    can_bind: Bools
+    has_space: Bools
+    volumes_exist: Bools
+    delayed: list[DelayedClaim] = field(default_factory=list)
+    errors: list[tuple[Bools, str]] = field(default_factory=list)
+
+    def bindings_on(self, row: int) -> list[tuple[PersistentVolumeClaim, PersistentVolume]]:
+        """Return which existing volume each claim would be given on a row."""
+        pairs = ((delayed.claim, delayed.volume_on(row)) for delayed in self.delayed)
+        return [(claim, volume) for claim, volume in pairs if volume is not None]
+
+    def provisions_on(self, row: int) -> list[PersistentVolumeClaim]:
+        """Return the claims for which a volume would be made on a row."""
+        return [delayed.claim for delayed in self.delayed if delayed.provisioned[row]]
+
+    def errors_in(self, rows: Ints | None) -> dict[int, str]:
+        """Return what is broken on the given rows, by position among them; None stands for all rows."""
+        found: dict[int, str] = {}
+        for where, text in self.errors:
+            for at in np.flatnonzero(where if rows is None else where[rows]).tolist():
+                found.setdefault(at, text)
+        return found
+
+
+class Planner:
+    """Makes plans; keeps indexes of what claims can be given between attempts."""
+
+    def __init__(self, objects: Objects, cache: VolumeCache) -> None:
+        self._objects = objects
+        self._cache = cache
+        self._open = OpenVolumes(objects, cache)
+        self._capacities = StorageCapacities(objects)
+        self._csi_nodes = CsiNodes(objects)
+        self._places = Places()
+
+    def plan(self, bound: list[PersistentVolumeClaim], delayed: list[PersistentVolumeClaim], nodes: Snapshot) -> Plan:
+        """Work out what would become of a pod's claims on every node of the cluster that a view is of."""
+        self._places.follow(nodes)
+        plan = Plan(nodes.everything(), _all(nodes.total), _all(nodes.total), _all(nodes.total), _all(nodes.total))
+        self._check_bound(bound, plan)
+        if delayed:
+            self._open.follow()
+            self._check_delayed(delayed, plan)
+        return plan
+
+    # Bound claims
+
+    def _check_bound(self, claims: list[PersistentVolumeClaim], plan: Plan) -> None:
+        """Find the nodes from which all bound volumes can be reached; a node is left at its first misfit."""
+        left: Bools | None = None
+        for claim in claims:
+            volume = self._cache.get(claim.spec.volume_name)
+            if volume is None:
+                plan.volumes_exist = ~left if left is not None else np.zeros(plan.nodes.n, dtype=np.bool_)
+                break
+            reached = self._reached(volume, plan, left)
+            left = reached if left is None else left & reached
+        if left is not None:
+            plan.affinity_fits = left
+
+    def _reached(self, volume: PersistentVolume, plan: Plan, left: Bools | None) -> Bools:
+        places = self._places
+        here = places.column(places.of_node_selector(affinity_of(volume)))
+        plugin = csi.in_tree_plugin(volume.spec) if volume.spec.csi is None else ""
+        if plugin not in csi.MIGRATED:
+            return here
+        self._csi_nodes.follow(plan.nodes)
+        migrated = self._csi_nodes.migrated(plugin)
+        if not migrated.any():
+            return here
+        try:
+            selector = csi.translated_affinity(volume)
+        except csi.TranslationError as error:
+            where = migrated if left is None else migrated & left
+            plan.errors.append((where, f"could not translate pv: {error}"))
+            return here
+        return np.where(migrated, places.column(places.of_node_selector(selector)), here)
+
+    # Claims that are bound when their pod is placed
+
+    def _check_delayed(self, claims: list[PersistentVolumeClaim], plan: Plan) -> None:
+        n = plan.nodes.n
+        open_rows = np.ones(n, dtype=np.bool_)
+        pinned, free = [], []
+        for claim in claims:
+            if SELECTED_NODE not in claim.metadata.annotations:
+                free.append(claim)
+                continue
+            pinned.append(claim)
+            row = plan.nodes.row(claim.metadata.annotations[SELECTED_NODE])
+            selected = np.zeros(n, dtype=np.bool_)
+            if row >= 0:
+                selected[row] = open_rows[row]
+            open_rows = selected
+        plan.can_bind &= open_rows
+        plan.delayed = [DelayedClaim(claim, class_of_claim(claim), np.full(n, NONE, dtype=np.int64), open_rows)
+                        for claim in pinned]
+        for claim in sorted(free, key=requested_nano):
+            plan.delayed.append(self._match(claim, plan, open_rows))
+        self._check_provisioning(plan, open_rows)
+
+    def _match(self, claim: PersistentVolumeClaim, plan: Plan, open_rows: Bools) -> DelayedClaim:
+        """Find the existing volume that a claim would be given on each row; the other rows must provision."""
+        class_name = class_of_claim(claim)
+        found = DelayedClaim(claim, class_name, np.full(plan.nodes.n, NONE, dtype=np.int64), open_rows)
+        try:
+            wish = wish_of(claim)
+        except VolumeError as error:
+            plan.errors.append((open_rows, str(error)))
+            return found
+        undecided = np.ones(plan.nodes.n, dtype=np.bool_)
+        given = self._open.meant_for(claim, class_name, wish)
+        if given is not None:
+            # A volume that names the claim ends the search: it is reached from the node, or nothing is.
+            again = [earlier for earlier in plan.delayed if earlier.given is given]
+            undecided = np.zeros(plan.nodes.n, dtype=np.bool_)
+            for earlier in again:
+                undecided |= earlier.chosen == GIVEN
+            reached = self._places.column(self._places.of_node_selector(affinity_of(given)))
+            found.given = given
+            found.chosen[reached & ~undecided] = GIVEN
+        if undecided.any():
+            volumes = self._open.of_class(class_name)
+            taken = [earlier.chosen for earlier in plan.delayed
+                     if earlier.volumes and earlier.class_name == class_name]
+            chosen = volumes.choose(wish, taken, self._places)
+            found.volumes, found.sizes = volumes.volumes, volumes.sizes
+            found.chosen = np.where(undecided, chosen, found.chosen)
+        found.provisioned = open_rows & (found.chosen == NONE)
+        return found
+
+    def _check_provisioning(self, plan: Plan, open_rows: Bools) -> None:
+        """Find the rows on which volumes can be made for all claims that need it; a row is left at its first misfit."""
+        left = open_rows.copy()
+        for delayed in plan.delayed:
+            wanted = left & delayed.provisioned
+            if not wanted.any():
+                continue
+            storage_class = self._objects.get(StorageClass, delayed.class_name) if delayed.class_name else None
+            if storage_class is None:
+                text = (f'failed to find storage class "{delayed.class_name}"' if delayed.class_name
+                        else f'no class for claim "{delayed.claim.key}"')
+                plan.errors.append((wanted, text))
+                continue
+            if storage_class.provisioner in ("", NO_PROVISIONER):
+                fits = np.zeros(plan.nodes.n, dtype=np.bool_)
+            else:
+                fits = self._places.column(self._places.of_topologies(storage_class.allowed_topologies))
+            plan.can_bind &= fits | ~wanted
+            wanted &= fits
+            roomy = self._has_room(delayed, storage_class)
+            if roomy is not None:
+                plan.has_space &= roomy | ~wanted
+                fits = fits & roomy
+            left &= fits | ~delayed.provisioned
+
+    def _has_room(self, delayed: DelayedClaim, storage_class: StorageClass) -> Bools | None:
+        """Return the rows near enough storage for a claim; None if nobody keeps count."""
+        if STORAGE not in delayed.claim.spec.resources.requests:
+            return None
+        driver = self._objects.get(CSIDriver, storage_class.provisioner)
+        if driver is None or not driver.spec.storage_capacity:
+            return None
+        capacities = self._capacities.of_class(storage_class.metadata.name)
+        delayed.capacity = capacities.enough(quantity.value(requested_nano(delayed.claim)), self._places)
+        delayed.capacities = capacities.objects
+        roomy: Bools = delayed.capacity != NONE
+        return roomy
+
+
+def _all(n: int) -> Bools:
+    return np.ones(n, dtype=np.bool_)

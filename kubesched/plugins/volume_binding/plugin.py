@@ -1,0 +1,292 @@
+"""VolumeBinding: find, reserve and bind the volumes that a pod claims.
+
+Claims that are bound tie the pod to the nodes that their volumes reach. Claims of a class that waits for its first
+consumer are given the smallest volume that suits, or have one made, on whatever node is chosen: Filter works out what
+would happen on each, Reserve promises it, PreBind writes it and waits until it is done. Claims that should have been
+bound without the pod, and are not, keep it waiting.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kubesched.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.cluster.claims import ClaimCache, PromiseError, VolumeCache, class_of_claim
+from kubesched.errors import ApiError, Unreachable
+from kubesched.framework.plugin import Plugin, PreFilterAnswer, Scope
+from kubesched.framework.ports import Handle
+from kubesched.framework.state import State
+from kubesched.framework.verdicts import SKIP, Reason, Rejections, Status, failed, unresolvable
+from kubesched.framework.wakeups import (
+    ADD,
+    CSI_CAPACITY,
+    CSI_DRIVER,
+    CSI_NODE,
+    NODE,
+    PV,
+    PVC,
+    STORAGE_CLASS,
+    UPDATE,
+    Action,
+    on,
+)
+from kubesched.plugins._csi_nodes import migrated_plugins
+from kubesched.plugins._volumes import (
+    WAIT_FOR_FIRST_CONSUMER,
+    VolumeError,
+    claim_not_found,
+    claim_uses,
+    find_claim,
+    has_claims,
+    is_fully_bound,
+    names_claim,
+    ownership_error,
+)
+from kubesched.plugins.volume_binding.args import PREFER_ROOM, VolumeBindingArgs
+from kubesched.plugins.volume_binding.binding import Binder, Promises
+from kubesched.plugins.volume_binding.capacities import limit_bytes
+from kubesched.plugins.volume_binding.plan import Plan, Planner
+from kubesched.plugins.volume_binding.scoring import broken_line, storage_scores
+
+AFFINITY = Reason("node(s) didn't match PersistentVolume's node affinity", resolvable=False)
+NOTHING_TO_BIND = Reason("node(s) didn't find available persistent volumes to bind", resolvable=False)
+NO_SPACE = Reason("node(s) did not have enough free storage", resolvable=False)
+VOLUME_MISSING = Reason("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", resolvable=False)
+UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
+
+
+class Claims:
+    """A pod's claims in one attempt, what is planned for them, and what was promised.
+
+    A what-if shares it with the attempt: nothing here depends on the pods of a node, so it has no `clone`.
+    """
+
+    __slots__ = ("all_bound", "bound", "delayed", "plan", "promises")
+
+    def __init__(self, bound: list[PersistentVolumeClaim], delayed: list[PersistentVolumeClaim]) -> None:
+        self.bound = bound
+        self.delayed = delayed
+        self.plan: Plan | None = None
+        self.promises: dict[str, Promises] = {}
+        self.all_bound = False
+
+
+class VolumeBinding(Plugin):
+    """Find, reserve and bind volumes."""
+
+    Args = VolumeBindingArgs
+    wakes_on = (
+        on(STORAGE_CLASS, ADD | UPDATE, "class_may_help"),
+        on(PVC, ADD | UPDATE, "claim_may_help"),
+        on(PV, ADD | UPDATE),
+        on(NODE, ADD | Action.NODE_LABELS),
+        on(CSI_NODE, ADD | UPDATE, "csi_node_may_help"),
+        on(CSI_DRIVER, UPDATE, "driver_may_help"),
+        on(CSI_CAPACITY, ADD | UPDATE, "capacity_may_help"),
+    )
+    filter_scope = Scope.ROW_NODE
+    score_scope = Scope.ROW_NODE
+    reasons: tuple[Reason, Reason, Reason, Reason] = (AFFINITY, NOTHING_TO_BIND, NO_SPACE, VOLUME_MISSING)
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self.volumes = VolumeCache(handle.objects)
+        self.claims = ClaimCache(handle.objects)
+        self._planner = Planner(handle.objects, self.volumes)
+        timeout = args.bind_timeout_seconds if args is not None else VolumeBindingArgs().bind_timeout_seconds
+        self._binder = Binder(handle, self.volumes, self.claims, timeout)
+        self._line: Ints | None = None
+        if handle.gates.is_enabled("StorageCapacityScoring"):
+            self._line = broken_line((args.shape if args is not None else None) or PREFER_ROOM)
+
+    def remembers(self, pod: PodView) -> bool:
+        """Answers for pods without claims can be reused: every node will do."""
+        return not has_claims(pod.pod)
+
+    # Which nodes
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+        """Sort the pod's claims into bound ones, ones to bind now, and ones that nobody has bound in time."""
+        if not pod.pod.spec.volumes:
+            return SKIP
+        refused = self._refuse_broken(pod)
+        if refused is not None:
+            return refused
+        bound: list[PersistentVolumeClaim] = []
+        delayed: list[PersistentVolumeClaim] = []
+        immediate = False
+        for name, ephemeral in claim_uses(pod.pod):
+            claim = self.claims.get(name, pod.namespace)
+            if claim is None:
+                missing = self.claims.not_found(name, pod.namespace)
+                return failed(f'error getting PVC "{pod.namespace}/{name}": {missing}')
+            wrong = ownership_error(pod.pod, claim) if ephemeral else ""
+            if wrong:
+                return failed(wrong)
+            if is_fully_bound(claim):
+                bound.append(claim)
+                continue
+            is_delayed = self._is_delayed(claim)
+            if isinstance(is_delayed, Status):
+                return is_delayed
+            if is_delayed and not claim.spec.volume_name:
+                delayed.append(claim)
+            else:
+                immediate = True
+        if not bound and not delayed and not immediate:
+            return SKIP
+        if immediate:
+            return unresolvable(UNBOUND_IMMEDIATE)
+        state.write(self.name, Claims(bound, delayed))
+        return None
+
+    def _refuse_broken(self, pod: PodView) -> Status | None:
+        """Refuse a pod with a claim that cannot be used, as the API last told it."""
+        for name, ephemeral in claim_uses(pod.pod):
+            claim = find_claim(self.handle.objects, pod.namespace, name)
+            if claim is None:
+                if ephemeral:
+                    return unresolvable("waiting for ephemeral volume controller to create the persistentvolumeclaim "
+                                        f'"{name}"')
+                return unresolvable(claim_not_found(name))
+            if claim.status.phase == "Lost":
+                return unresolvable(f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume '
+                                    f'"{claim.spec.volume_name}"')
+            if claim.metadata.deletion_timestamp is not None:
+                return unresolvable(f'persistentvolumeclaim "{name}" is being deleted')
+            wrong = ownership_error(pod.pod, claim) if ephemeral else ""
+            if wrong:
+                return unresolvable(wrong)
+        return None
+
+    def _is_delayed(self, claim: PersistentVolumeClaim) -> bool | Status:
+        class_name = class_of_claim(claim)
+        storage_class = self.handle.objects.get(StorageClass, class_name) if class_name else None
+        if storage_class is None:
+            return False
+        if storage_class.volume_binding_mode is None:
+            return failed(f'VolumeBindingMode not set for StorageClass "{class_name}"')
+        return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        """Refuse nodes where the pod's volumes cannot be."""
+        claims: Claims = state.read(self.name)
+        if claims.plan is None:
+            claims.plan = self._planner.plan(claims.bound, claims.delayed, nodes)
+        plan, rows = claims.plan, nodes.rows
+        columns = [(column, reason) for column, reason in zip(
+            (plan.affinity_fits, plan.can_bind, plan.has_space, plan.volumes_exist), self.reasons, strict=True)
+            if not column.all()]
+        errors = plan.errors_in(rows) if plan.errors else None
+        if not columns:
+            return Rejections(None, (), errors)
+        refused = Rejections.every(
+            *((~(column if rows is None else column[rows]), reason) for column, reason in columns))
+        refused.errors = errors
+        return refused
+
+    # Which of them
+
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+        """Skip unless storage is to be scored."""
+        return SKIP if self._line is None else None
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        """Score how much of the storage of a node the pod would use."""
+        claims: Claims | None = state.find(self.name)
+        if self._line is None or claims is None or claims.plan is None or not claims.delayed:
+            return np.zeros(nodes.n, dtype=np.int64)
+        scores = storage_scores(claims.plan, self._line)
+        return scores if nodes.rows is None else scores[nodes.rows]
+
+    # Booked and bound
+
+    def reserve(self, pod: PodView, node_name: str, state: State) -> Status | None:
+        """Promise the volumes that the plan has for the node."""
+        claims: Claims | None = state.find(self.name)
+        if claims is None:
+            return None
+        row = claims.plan.nodes.row(node_name) if claims.plan is not None and claims.delayed else -1
+        if claims.plan is None or row < 0 or self._are_bound_by_now(pod):
+            claims.all_bound = True
+            return None
+        try:
+            claims.promises[node_name] = self._binder.promise(
+                claims.plan.bindings_on(row), claims.plan.provisions_on(row), node_name)
+        except PromiseError as error:
+            return failed(str(error))
+        claims.all_bound = False
+        return None
+
+    def unreserve(self, pod: PodView, node_name: str, state: State) -> None:
+        """Take the promises back that were not written."""
+        claims: Claims | None = state.find(self.name)
+        promises = claims.promises.pop(node_name, None) if claims is not None else None
+        if promises is not None:
+            self._binder.take_back(promises)
+
+    def pre_bind_pre_flight(self, pod: PodView, node_name: str, state: State) -> Status | None:
+        """Skip if nothing was promised."""
+        claims: Claims | None = state.find(self.name)
+        if claims is None or claims.all_bound:
+            return SKIP
+        if node_name not in claims.promises:
+            return failed(f'no pod volume found for node "{node_name}"')
+        return None
+
+    async def pre_bind(self, pod: PodView, node_name: str, state: State) -> Status | None:
+        """Write what was promised and wait until the volumes are bound."""
+        ready = self.pre_bind_pre_flight(pod, node_name, state)
+        if ready is not None:
+            return None if ready is SKIP else ready
+        promises: Promises = state.read(self.name).promises[node_name]
+        try:
+            await self._binder.write(promises)
+            await self._binder.wait(promises, pod, node_name)
+        except (VolumeError, ApiError, Unreachable) as error:
+            return failed(str(error))
+        return None
+
+    def _are_bound_by_now(self, pod: PodView) -> bool:
+        found = (self.claims.get(name, pod.namespace) for name, _ in claim_uses(pod.pod))
+        return all(claim is not None and is_fully_bound(claim) for claim in found)
+
+    # Wake-ups
+
+    def class_may_help(self, pod: PodView, old: StorageClass | None, new: StorageClass) -> bool:
+        """Wake if the class is new or allows other topologies than before."""
+        return old is None or old.allowed_topologies != new.allowed_topologies
+
+    def claim_may_help(self, pod: PodView, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
+        """Wake if the claim is one that the pod names."""
+        return names_claim(pod.pod, new)
+
+    def csi_node_may_help(self, pod: PodView, old: CSINode | None, new: CSINode) -> bool:
+        """Wake if the node is new to CSI or has migrated other plugins than before."""
+        return old is None or migrated_plugins(old) != migrated_plugins(new)
+
+    def driver_may_help(self, pod: PodView, old: CSIDriver, new: CSIDriver) -> bool:
+        """Wake if a driver stopped keeping count of its storage, and the pod has an inline volume of it.
+
+        The reference does not look at claims here.
+        """
+        if not old.spec.storage_capacity or new.spec.storage_capacity:
+            return False
+        return any(volume.csi is not None and volume.csi.driver == new.metadata.name
+                   for volume in pod.pod.spec.volumes)
+
+    def capacity_may_help(self, pod: PodView, old: CSIStorageCapacity | None, new: CSIStorageCapacity) -> bool:
+        """Wake if there is more room than before."""
+        if old is None:
+            return True
+        before, after = limit_bytes(old), limit_bytes(new)
+        return after is not None and (before is None or after > before)

@@ -1,0 +1,113 @@
+"""How well a node's storage suits a pod's claims: VolumeBinding's Score, behind the gate StorageCapacityScoring.
+
+In: a plan. Out: 0 to 100 for every node. For each storage class the share of the storage that the claims would use is
+put through a broken line; the default prefers nodes with much left. Where existing volumes are given, only they count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from kubesched.api import quantity
+from kubesched.cluster import Bools, Ints
+from kubesched.config.args import MAX_SHAPE_SCORE, UtilizationShapePoint
+from kubesched.framework.profile import MAX_SCORE
+from kubesched.plugins._volumes import requested_nano
+from kubesched.plugins.volume_binding.capacities import total_bytes
+from kubesched.plugins.volume_binding.open_volumes import capacity_nano
+from kubesched.plugins.volume_binding.plan import GIVEN, DelayedClaim, Plan
+
+_INT = np.int64
+
+
+def broken_line(shape: Sequence[UtilizationShapePoint]) -> Ints:
+    """Return the score for each utilization from 0 to 100, in whole numbers as the reference interpolates."""
+    scale = MAX_SCORE // MAX_SHAPE_SCORE
+    corners = [(point.utilization, point.score * scale) for point in shape]
+    return np.array([_interpolated(corners, percent) for percent in range(101)], dtype=_INT)
+
+
+def _interpolated(corners: Sequence[tuple[int, int]], percent: int) -> int:
+    for at, (utilization, score) in enumerate(corners):
+        if percent <= utilization:
+            if at == 0:
+                return score
+            before, from_score = corners[at - 1]
+            # Truncated toward zero, also where the line falls.
+            return from_score + int((score - from_score) * (percent - before) / (utilization - before))
+    return corners[-1][1]
+
+
+class _Share:
+    """What the claims of one class ask for and what there is, row by row."""
+
+    __slots__ = ("available", "counts", "requested")
+
+    def __init__(self, n: int) -> None:
+        self.requested = np.zeros(n, dtype=_INT)
+        self.available = np.zeros(n, dtype=_INT)
+        self.counts = np.zeros(n, dtype=np.bool_)
+
+
+def storage_scores(plan: Plan, line: Ints) -> Ints:
+    """Return the score of every row of the whole cluster."""
+    n = plan.nodes.n
+    given = np.zeros(n, dtype=np.bool_)
+    for delayed in plan.delayed:
+        given |= (delayed.chosen >= 0) | (delayed.chosen == GIVEN)
+    existing: dict[str, _Share] = {}
+    made: dict[str, _Share] = {}
+    for delayed in plan.delayed:
+        _add_existing(delayed, existing, n)
+        _add_made(delayed, made, n)
+    from_existing, from_made = _average(existing.values(), line, n), _average(made.values(), line, n)
+    return np.where(given, from_existing, from_made)
+
+
+def _add_existing(delayed: DelayedClaim, shares: dict[str, _Share], n: int) -> None:
+    requested = quantity.value(requested_nano(delayed.claim))
+    rows = delayed.chosen >= 0
+    if rows.any():
+        assert delayed.sizes is not None
+        # Volumes are found by class, and only an old annotation makes the class in their spec another one.
+        chosen = delayed.chosen[rows]
+        names = {int(at): delayed.volumes[at].spec.storage_class_name for at in np.unique(chosen)}
+        for name in dict.fromkeys(names.values()):
+            mine = rows & np.isin(delayed.chosen, [at for at, class_name in names.items() if class_name == name])
+            _add(shares, name, mine, requested, delayed.sizes[delayed.chosen[mine]], n)
+    if delayed.given is not None:
+        size = np.array(quantity.value(capacity_nano(delayed.given)), dtype=_INT)
+        _add(shares, delayed.given.spec.storage_class_name, delayed.chosen == GIVEN, requested, size, n)
+
+
+def _add(shares: dict[str, _Share], name: str, rows: Bools, requested: int, available: Ints, n: int) -> None:
+    share = shares.setdefault(name, _Share(n))
+    share.counts |= rows
+    share.requested[rows] += requested
+    share.available[rows] += available
+
+
+def _add_made(delayed: DelayedClaim, shares: dict[str, _Share], n: int) -> None:
+    if delayed.capacity is None:
+        return
+    rows = delayed.provisioned & (delayed.capacity >= 0)
+    if not rows.any():
+        return
+    share = shares.setdefault(delayed.class_name, _Share(n))
+    totals = np.array([total_bytes(capacity) or 0 for capacity in delayed.capacities], dtype=_INT)
+    share.counts |= rows
+    share.requested[rows] += quantity.value(requested_nano(delayed.claim))
+    share.available[rows] = totals[delayed.capacity[rows]]
+
+
+def _average(shares: Iterable[_Share], line: Ints, n: int) -> Ints:
+    total, classes = np.zeros(n, dtype=_INT), np.zeros(n, dtype=_INT)
+    for share in shares:
+        full = (share.available == 0) | (share.requested > share.available)
+        percent = np.where(full, 100, share.requested * 100 // np.where(full, 1, share.available))
+        total += np.where(share.counts, line[np.clip(percent, 0, 100)], 0)
+        classes += share.counts
+    # Rounded to the nearest, halves up; no class at all gives 0.
+    return np.where(classes > 0, (2 * total + classes) // np.maximum(2 * classes, 1), 0)
