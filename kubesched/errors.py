@@ -7,6 +7,7 @@
         BadRequest  Unauthorized  Forbidden  NotFound  Conflict  AlreadyExists  Gone  Invalid  TooManyRequests
         ServerFault (5xx)
       Unreachable                        no answer from the API server at all
+        AnswerLost                       the request went out and may have been carried out
       PluginError(plugin, point, pod)    a plugin failed, as opposed to refused
 
 A class exists when someone catches it. "Does not fit" is never an exception.
@@ -103,6 +104,10 @@ class ServerFault(ApiError):
 
 class Unreachable(SchedulerError):
     """The API server could not be reached, or the connection broke before an answer came."""
+
+
+class AnswerLost(Unreachable):
+    """The request went out, and the connection broke or time ran out before an answer: it may have been carried out."""
 
 
 class PluginError(SchedulerError):

@@ -1,0 +1,195 @@
+"""Leader election: of several replicas one leads, as long as it renews its word in time.
+
+In: a lock in the API, a clock, chance. Out: callbacks, and the end of `run` when leadership is lost. Only times seen on
+our own monotonic clock count, so clocks that differ or jump do no harm: a record that has not changed for its lease
+duration may be taken. A leader that cannot renew within the deadline, or finds another's name in the lock, stops at
+once; the reference goes on until the deadline in the second case, beside the new leader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from kubesched.client.locks import Lock, Record
+from kubesched.client.timing import SYSTEM_CHANCE, SYSTEM_CLOCK, Chance, Clock
+from kubesched.errors import ConfigError, NotFound, SchedulerError
+
+JITTER = 1.2
+RELEASED_SECONDS = 1
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long a word holds, how long a leader tries to renew it, and how often anyone tries; all in seconds."""
+
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not self.lease_duration > self.renew_deadline:
+            raise ConfigError("leaderElection.leaseDuration", "must be greater than renewDeadline")
+        if not self.renew_deadline > JITTER * self.retry_period:
+            raise ConfigError("leaderElection.renewDeadline", f"must be greater than {JITTER:g} times retryPeriod")
+        if not self.retry_period > 0:
+            raise ConfigError("leaderElection.retryPeriod", "must be greater than zero")
+
+    @property
+    def request_timeout(self) -> float:
+        """Return how long one request of the election may take."""
+        return max(1.0, self.renew_deadline / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Callbacks:
+    """Whom to tell. None of them may block."""
+
+    on_started: Callable[[], None] = lambda: None
+    on_stopped: Callable[[], None] = lambda: None
+    on_new_leader: Callable[[str], None] = lambda identity: None
+    on_slow_renewal: Callable[[], None] = lambda: None
+
+
+class Elector:
+    """One candidate."""
+
+    def __init__(
+        self,
+        lock: Lock,
+        callbacks: Callbacks,
+        timing: Timing | None = None,
+        *,
+        release_on_cancel: bool = True,
+        clock: Clock = SYSTEM_CLOCK,
+        chance: Chance = SYSTEM_CHANCE,
+    ) -> None:
+        self._lock = lock
+        self._callbacks = callbacks
+        self._timing = timing or Timing()
+        self._releases = release_on_cancel
+        self._clock, self._chance = clock, chance
+        self._observed = Record()
+        self._observed_at = float("-inf")
+        self._reported_leader = ""
+
+    @property
+    def leader(self) -> str:
+        """Return who leads, as far as we have seen."""
+        return self._observed.holder
+
+    @property
+    def is_leader(self) -> bool:
+        return self._observed.holder == self._lock.identity
+
+    async def run(self) -> None:
+        """Wait to lead, then lead; return when leadership is lost. Cancel it to step down and let the lock go."""
+        await self._acquire()
+        self._callbacks.on_started()
+        try:
+            await self._keep()
+        except asyncio.CancelledError:
+            self._callbacks.on_stopped()
+            if self._releases:
+                await self._release()
+            raise
+        self._callbacks.on_stopped()
+
+    async def _acquire(self) -> None:
+        log.info("attempting to acquire leader lease %s...", self._lock)
+        while not await self._try():
+            await self._clock.sleep(self._timing.retry_period * (1.0 + JITTER * self._chance.random()))
+        log.info("successfully acquired lease %s", self._lock)
+
+    async def _keep(self) -> None:
+        """Renew until a whole round of tries fails."""
+        while True:
+            await self._clock.sleep(self._timing.retry_period)
+            if not await self._renew_in_time():
+                log.info("failed to renew lease %s", self._lock)
+                return
+
+    async def _renew_in_time(self) -> bool:
+        """Try until it works, the deadline passes, or another leads."""
+        # Raced against the clock handed in, not wrapped in asyncio's timeout: a test moves that clock.
+        tries = asyncio.ensure_future(self._renew())
+        deadline = asyncio.ensure_future(self._until_deadline())
+        try:
+            await asyncio.wait((tries, deadline), return_when=asyncio.FIRST_COMPLETED)
+            return tries.done() and tries.result()
+        finally:
+            for task in (tries, deadline):
+                task.cancel()
+            await asyncio.gather(tries, deadline, return_exceptions=True)
+
+    async def _until_deadline(self) -> None:
+        await self._clock.sleep(self._timing.renew_deadline)
+
+    async def _renew(self) -> bool:
+        while not await self._try():
+            if not self.is_leader:
+                return False
+            await self._clock.sleep(self._timing.retry_period)
+        return True
+
+    async def _try(self) -> bool:
+        """Take the lock or renew it; return whether it is ours now."""
+        now = self._clock.now()
+        mine = Record(
+            holder=self._lock.identity,
+            lease_duration_seconds=int(self._timing.lease_duration),
+            acquire_time=now,
+            renew_time=now,
+        )
+        if self.is_leader and self._is_valid():
+            kept = replace(mine, acquire_time=self._observed.acquire_time, transitions=self._observed.transitions)
+            try:
+                self._observe(await self._lock.update(kept))
+                return True
+            except SchedulerError as error:
+                log.debug("renewing %s the short way failed: %s", self._lock, error)
+                self._callbacks.on_slow_renewal()
+        try:
+            try:
+                found = await self._lock.get()
+            except NotFound:
+                self._observe(await self._lock.create(mine))
+                return True
+            if found != self._observed:
+                self._observe(found)
+            if found.holder and not self.is_leader and self._is_valid():
+                log.debug("lease %s is held by %s and has not yet expired", self._lock, found.holder)
+                return False
+            if self.is_leader:
+                mine = replace(mine, acquire_time=found.acquire_time, transitions=found.transitions)
+            else:
+                mine = replace(mine, transitions=found.transitions + 1)
+            self._observe(await self._lock.update(mine))
+            return True
+        except SchedulerError as error:
+            log.warning("lease %s: %s", self._lock, error)
+            return False
+
+    async def _release(self) -> None:
+        try:
+            found = await self._lock.get()
+            if found.holder != self._lock.identity:
+                return
+            now = self._clock.now()
+            self._observe(await self._lock.update(Record("", RELEASED_SECONDS, now, now, found.transitions)))
+        except SchedulerError as error:
+            log.warning("lease %s could not be released, and runs out by itself: %s", self._lock, error)
+
+    def _observe(self, record: Record) -> None:
+        self._observed = record
+        self._observed_at = self._clock.monotonic()
+        if record.holder != self._reported_leader:
+            self._reported_leader = record.holder
+            self._callbacks.on_new_leader(record.holder)
+
+    def _is_valid(self) -> bool:
+        return self._observed_at + self._observed.lease_duration_seconds > self._clock.monotonic()

@@ -1,0 +1,308 @@
+"""A reflector keeps a copy of one resource, and tells a sink of every change to it, in order, without ever giving up.
+
+In: a connection. Out: `deliver(kind, old, new)` for each change (no old: added, no new: gone) and `synced(kind)` once,
+when everything that was there at the start has been delivered.
+
+    list -> watch -> (stream ends) watch -> (410) list -> ...
+
+A list is a stream of initial events where the server knows that, and pages otherwise; both are consistent reads, so a
+list never goes back behind what was already seen. What a later list no longer has is delivered first, as deletions with
+the last object we knew; then what changed and what is new. Objects of the same version are not delivered again: nothing
+happened to them. A name that comes back with another uid is a deletion and an addition, because it is another object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from kubesched.api.meta import ObjectMeta
+from kubesched.client.answers import advice, is_version_unknown, refusal_of
+from kubesched.client.connection import Connection
+from kubesched.client.decoding import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Decoder, Event, garbage_kept
+from kubesched.client.resources import Watched
+from kubesched.client.timing import SYSTEM_CHANCE, Backoff, Chance
+from kubesched.client.transport import Stream
+from kubesched.errors import ApiError, BadRequest, Forbidden, Gone, Invalid, SchedulerError, Unreachable
+
+PAGE_SIZE = 2000  # about 8 MB and 30 ms of decoding, so nothing else has to wait long
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+SHORTEST_WATCH_SECONDS = 300.0  # a watch asks for a life of one to two times this
+LONGEST_INITIAL_SILENCE_SECONDS = 10.0
+VERY_SHORT_WATCH_SECONDS = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class Sink(Protocol):
+    """Who is told."""
+
+    def deliver(self, kind: str, old: Any | None, new: Any | None) -> None:
+        """Take one change. Called in order, and never while another call is running."""
+        ...
+
+    def synced(self, kind: str) -> None:
+        """Know that the first list has been delivered whole."""
+        ...
+
+
+class Reflector:
+    """Follows one resource."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        watched: Watched,
+        sink: Sink,
+        *,
+        api_version: str = "",
+        streams: bool = True,
+        page_size: int = PAGE_SIZE,
+        chance: Chance = SYSTEM_CHANCE,
+    ) -> None:
+        self.kind = watched.kind
+        self.objects: dict[str, Any] = {}
+        self.trouble = ""  # what keeps us from following, in one line; empty while all is well
+        self._synced = asyncio.Event()
+        self._connection, self._watched, self._sink = connection, watched, sink
+        self._clock, self._chance = connection.clock, chance
+        self._path = watched.path(api_version or watched.api_versions[0])
+        self._selector = f"&fieldSelector={quote(watched.field_selector, safe='')}" if watched.field_selector else ""
+        self._decoder = Decoder(watched)
+        self._streams = streams
+        self._page_size = page_size
+        self._version = ""  # of the last thing we saw; empty: list first
+        self._has_progressed = False
+
+    @property
+    def is_synced(self) -> bool:
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        """Wait until the first list has been delivered."""
+        await self._synced.wait()
+
+    async def run(self) -> None:
+        """Follow the resource until cancelled."""
+        backoff = Backoff(self._clock, self._chance)
+        while True:
+            began = self._clock.monotonic()
+            self._has_progressed = False
+            try:
+                await self._follow()
+                if self._has_progressed or self._clock.monotonic() - began > VERY_SHORT_WATCH_SECONDS:
+                    continue
+                self._complain(f"the server ended the watch of {self._watched.plural} at once")
+            except (Invalid, BadRequest, Forbidden) as error:
+                if self._streams and not self._version:
+                    self._streams = False  # this server, or our role, knows lists only in one piece or in pages
+                    continue
+                self._complain(advice(error))
+                self._version = ""
+            except ApiError as error:
+                if is_version_unknown(error):
+                    log.info("%s: %s; listing again", self._watched.plural, error)
+                    self._version = ""
+                else:
+                    self._complain(advice(error))
+                    await self._clock.sleep(error.retry_after or 0.0)
+            except Unreachable as error:
+                if self._has_progressed:
+                    log.debug("%s: %s; going on from version %s", self._watched.plural, error, self._version)
+                    continue
+                self._complain(advice(error))
+            except SchedulerError as error:  # credentials that cannot be loaded any more
+                self._complain(advice(error))
+            await backoff.pause()
+
+    # --- the conversation ---------------------------------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        """List if we must, then watch until the stream ends."""
+        if self._version:
+            await self._watch(f"&resourceVersion={self._version}")
+        elif self._streams:
+            await self._watch("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", is_list=True)
+        else:
+            await self._list()
+            await self._watch(f"&resourceVersion={self._version}")
+
+    async def _list(self) -> None:
+        """Read all pages and bring our copy in line with them."""
+        is_first = not self.objects
+        found: dict[str, Any] = {}
+        token = ""
+        while True:
+            more = f"&continue={quote(token, safe='')}" if token else ""
+            path = f"{self._path}?limit={self._page_size}{more}{self._selector}"
+            try:
+                body = await self._connection.request("GET", path)
+            except Gone:
+                if not token:
+                    raise
+                # The list took so long that its version is forgotten: begin again, with what we have as it is.
+                is_first, found, token = False, {}, ""
+                continue
+            with garbage_kept():
+                page = self._decoder.page(body)
+                if is_first:
+                    self._add_all(page.items)
+                else:
+                    found.update((obj.key, obj) for obj in page.items)
+            token = page.metadata.continue_
+            if not token:
+                break
+        if not is_first:
+            with garbage_kept():
+                self._replace(found)
+        self._listed(page.metadata.resource_version)
+
+    async def _watch(self, query: str, *, is_list: bool = False) -> None:
+        """Take events until the stream ends. With `is_list`, they begin with everything there is."""
+        lifetime = int(SHORTEST_WATCH_SECONDS * (1.0 + self._chance.random()))
+        path = f"{self._path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={lifetime}{query}{self._selector}"
+        # A first list is delivered while it arrives; a later one is gathered, to deliver deletions first.
+        gathered: dict[str, Any] | None = {} if is_list and self.objects else None
+        async with self._connection.stream(path, longest_silence=lifetime + 30.0) as stream:
+            if not is_list:
+                self._recovered()
+            async for data in self._whole_lines(stream, is_list):
+                with garbage_kept():
+                    events = iter(self._decoder.lines(data))
+                    if is_list:
+                        is_list = not self._take_initial(events, gathered)
+                    self._take(events)
+
+    async def _whole_lines(self, stream: Stream, is_list: bool) -> AsyncIterator[bytes]:
+        """Yield what has arrived, cut after its last line end. A line that is cut off by the end is dropped."""
+        rest: list[bytes] = []
+        while True:
+            if is_list and not self._version:
+                chunk = await self._first_events(stream)
+            else:
+                chunk = await stream.read()
+            if not chunk:
+                return
+            end = chunk.rfind(b"\n") + 1
+            if not end:
+                rest.append(chunk)
+                continue
+            yield b"".join((*rest, chunk[:end])) if rest else chunk[:end] if end < len(chunk) else chunk
+            rest = [chunk[end:]] if end < len(chunk) else []
+
+    async def _first_events(self, stream: Stream) -> bytes:
+        """Read a part of a streaming list. A server that falls silent in the middle of one does not know them."""
+        try:
+            async with asyncio.timeout(LONGEST_INITIAL_SILENCE_SECONDS):
+                return await stream.read()
+        except TimeoutError as error:
+            self._streams = False
+            raise Unreachable(f"{self._path}: the streaming list does not end; listing in pages instead") from error
+
+    # --- what arrives -------------------------------------------------------------------------------------------------
+
+    def _take_initial(self, events: Iterable[Event], gathered: dict[str, Any] | None) -> bool:
+        """Take events of a streaming list; return whether its end was among them. Later events are left in `events`."""
+        for event in events:
+            verb, obj = event.verb, event.object
+            if verb == BOOKMARK:
+                if obj.metadata.annotations.get(INITIAL_EVENTS_END) == "true":
+                    if gathered is not None:
+                        self._replace(gathered)
+                    self._listed(obj.metadata.resource_version)
+                    return True
+            elif verb == ERROR:
+                raise refusal_of(obj, f"list of {self._watched.plural}")
+            elif gathered is None:
+                self._apply(None if verb == DELETED else obj, obj.key)
+            elif verb == DELETED:
+                gathered.pop(obj.key, None)
+            else:
+                gathered[obj.key] = obj
+        return False
+
+    def _take(self, events: Iterable[Event]) -> None:
+        """Take events of a watch."""
+        for event in events:
+            verb, obj = event.verb, event.object
+            if verb == ERROR:
+                raise refusal_of(obj, f"watch of {self._watched.plural}")
+            version = obj.metadata.resource_version
+            is_repeated = _is_older(version, self._version) or version == self._version
+            if is_repeated and not self._has_progressed and version != self._version:
+                # The first thing a watch says lies before its start: the server lost its history and counts anew.
+                raise Gone(410, "Expired", f"the server went back from version {self._version} to {version}")
+            if verb == DELETED:
+                known = self.objects.get(obj.key)
+                if known is not None and known.metadata.uid == obj.metadata.uid:
+                    self._apply(None, obj.key)
+            elif verb in (ADDED, MODIFIED) and not is_repeated:  # a proxy may send things twice
+                self._apply(obj, obj.key)
+            if not is_repeated:
+                self._version = version
+            self._has_progressed = True
+
+    def _apply(self, new: Any | None, key: str) -> None:
+        """Put an object in place of what we had under its name, and tell."""
+        objects, deliver = self.objects, self._sink.deliver
+        old = objects.get(key)
+        if new is None:
+            if old is not None:
+                del objects[key]
+                deliver(self.kind, old, None)
+            return
+        if old is None:
+            objects[key] = new
+            deliver(self.kind, None, new)
+            return
+        before: ObjectMeta = old.metadata
+        after: ObjectMeta = new.metadata
+        if before.uid != after.uid:
+            del objects[key]
+            deliver(self.kind, old, None)
+            objects[key] = new
+            deliver(self.kind, None, new)
+        elif before.resource_version != after.resource_version:
+            objects[key] = new
+            deliver(self.kind, old, new)
+
+    def _add_all(self, items: list[Any]) -> None:
+        for obj in items:
+            self._apply(obj, obj.key)
+
+    def _replace(self, found: dict[str, Any]) -> None:
+        """Bring our copy in line with a whole list: deletions first, then changes and additions in the list's order."""
+        for key in [key for key in self.objects if key not in found]:
+            self._apply(None, key)
+        for key, obj in found.items():
+            self._apply(obj, key)
+
+    def _listed(self, version: str) -> None:
+        self._version = version
+        self._has_progressed = True
+        self._recovered()
+        if not self._synced.is_set():
+            self._synced.set()
+            log.debug("%s: %d objects listed at version %s", self._watched.plural, len(self.objects), version)
+            self._sink.synced(self.kind)
+
+    # --- for people ---------------------------------------------------------------------------------------------------
+
+    def _complain(self, text: str) -> None:
+        """Log what is wrong, once while it stays the same."""
+        if text != self.trouble:
+            log.warning("cannot follow %s: %s; trying again", self._watched.plural, text)
+            self.trouble = text
+
+    def _recovered(self) -> None:
+        if self.trouble:
+            log.info("following %s again", self._watched.plural)
+            self.trouble = ""
+
+
+def _is_older(version: str, last: str) -> bool:
+    """Return whether a version comes before another, as far as versions can be compared."""
+    return version.isdecimal() and last.isdecimal() and int(version) < int(last)

@@ -1,0 +1,76 @@
+"""All reflectors together: ask what is served, follow it, say what is missing.
+
+In: the watch set and a sink. Out: running reflectors, and the list of what this server does not serve, each with the
+plugins that will do without it. Nothing here decides whether that is acceptable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from kubesched.client.connection import Connection
+from kubesched.client.discovery import Served, discover
+from kubesched.client.reflector import Reflector, Sink
+from kubesched.client.resources import Watched
+from kubesched.client.timing import SYSTEM_CHANCE, Chance
+
+log = logging.getLogger(__name__)
+
+
+class Watching:
+    """The reflectors of one watch set. Make one with `prepare`, then `run` it."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        rows: Iterable[Watched],
+        sink: Sink,
+        served: Served,
+        chance: Chance = SYSTEM_CHANCE,
+    ) -> None:
+        self.served = served
+        self.reflectors: dict[str, Reflector] = {}
+        missing = []
+        for row in rows:
+            api_version = served.version_of(row)
+            if api_version is None:
+                missing.append(row)
+                continue
+            self.reflectors[row.kind] = Reflector(
+                connection,
+                row,
+                sink,
+                api_version=api_version,
+                streams=served.knows_streaming_lists,
+                chance=chance,
+            )
+        self.missing = tuple(missing)
+        for row in missing:
+            who = f"; {', '.join(row.needed_by)} will see none of them" if row.needed_by else ""
+            log.warning("this API server does not serve %s in %s%s", row.plural, " or ".join(row.api_versions), who)
+
+    @classmethod
+    async def prepare(
+        cls, connection: Connection, rows: Iterable[Watched], sink: Sink, chance: Chance = SYSTEM_CHANCE
+    ) -> Watching:
+        """Ask the server what it serves and make a reflector for each row that is among it."""
+        rows = tuple(rows)
+        served = await discover(connection, {version for row in rows for version in row.api_versions})
+        return cls(connection, rows, sink, served, chance)
+
+    async def run(self) -> None:
+        """Follow everything until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for kind, reflector in self.reflectors.items():
+                tasks.create_task(reflector.run(), name=f"reflector-{kind}")
+
+    async def wait_synced(self) -> None:
+        """Wait until the first list of every kind has been delivered."""
+        await asyncio.gather(*(reflector.wait_synced() for reflector in self.reflectors.values()))
+
+    @property
+    def unsynced(self) -> tuple[str, ...]:
+        """Return the kinds whose first list is still under way."""
+        return tuple(kind for kind, reflector in self.reflectors.items() if not reflector.is_synced)

@@ -1,0 +1,224 @@
+"""The write side: bindings, status patches, deletions, and whole objects created, replaced and removed.
+
+In: objects and what to do with them. Out: one HTTP request each, or `ApiError` and `Unreachable`. When the answer to a
+request is lost, the server is asked what became of it before anything is sent again: no pod is bound twice and none is
+forgotten. Tried again on our own are only things that are the same when done twice.
+An object that is replaced is first read as it stands, so that fields we do not know survive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from kubesched.api import codec
+from kubesched.api.core import Binding
+from kubesched.api.kinds import INFO
+from kubesched.api.meta import DeleteOptions, ObjectMeta, ObjectReference, Preconditions, TopLevel
+from kubesched.api.pod import Pod
+from kubesched.client.connection import STRATEGIC_MERGE_PATCH, Connection
+from kubesched.client.resources import collection_path, object_path
+from kubesched.client.timing import SYSTEM_CHANCE, Chance
+from kubesched.errors import AlreadyExists, AnswerLost, ApiError, Conflict, NotFound, ServerFault, Unreachable
+
+BIND_ATTEMPTS = 3
+PATCH_PAUSES_SECONDS = (0.010, 0.050, 0.250)  # four attempts
+PATCH_JITTER = 0.1
+LOOKUP_PAUSES_SECONDS = (0.1, 0.5, 2.0, 5.0, 10.0)
+
+T = TypeVar("T", bound=TopLevel)
+R = TypeVar("R")
+
+
+class Named(Protocol):
+    """A pod, or whatever stands for one."""
+
+    @property
+    def namespace(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def uid(self) -> str: ...
+
+
+class Writer:
+    """Writes through one connection."""
+
+    def __init__(self, connection: Connection, chance: Chance = SYSTEM_CHANCE) -> None:
+        self._connection = connection
+        self._clock = connection.clock
+        self._chance = chance
+
+    async def bind(self, pod: Named, node_name: str) -> None:
+        """Create the pod's binding. Return only when the pod is on the node, whatever happened to the answer."""
+        namespace, name, uid = pod.namespace, pod.name, pod.uid
+        path = f"{_pod_path(namespace, name)}/binding"
+        body = codec.encode(
+            Binding(
+                metadata=ObjectMeta(name=name, namespace=namespace, uid=uid),
+                target=ObjectReference(kind="Node", name=node_name),
+            )
+        )
+        for attempt in range(1, BIND_ATTEMPTS + 1):
+            try:
+                await self._connection.request("POST", path, body)
+                return
+            except (AnswerLost, ServerFault, Conflict) as error:
+                # A conflict too may be the echo of our own binding, sent twice by something between us and the server.
+                assigned = await self._assigned_node(pod, error)
+                if assigned == node_name:
+                    return
+                if assigned:
+                    if isinstance(error, Conflict):
+                        raise
+                    raise _already_assigned(pod, assigned) from error
+                if not isinstance(error, AnswerLost) or attempt == BIND_ATTEMPTS:
+                    raise
+
+    async def patch_pod_status(self, pod: Named, status: Mapping[str, Any]) -> None:
+        """Patch a pod's status with a strategic merge patch of the status object."""
+        path = f"{_pod_path(pod.namespace, pod.name)}/status"
+        body = codec.encode({"status": status})
+        await self._repeat(lambda: self._connection.request("PATCH", path, body, STRATEGIC_MERGE_PATCH))
+
+    async def delete_pod(self, pod: Named) -> None:
+        """Delete this very pod, with its own grace period; raise `NotFound` if it is gone, replaced or not."""
+        await self._delete(_pod_path(pod.namespace, pod.name), pod.uid)
+
+    async def create(self, obj: T) -> T:
+        """Create an object and return it as stored."""
+        info = INFO[type(obj)]
+        path = collection_path(info.api_version, info.plural, obj.metadata.namespace if info.namespaced else "")
+        try:
+            body = await self._connection.request("POST", path, codec.encode(obj))
+        except (AnswerLost, AlreadyExists) as error:
+            found = await self._created_meanwhile(obj, error)
+            if found is None:
+                raise
+            return found
+        return codec.decode_as(type(obj), body)
+
+    async def update(self, changed: T, subresource: str = "") -> T:
+        """Replace an object; raise `Conflict` if it changed meanwhile. Return the new version."""
+        path, version = object_path(changed), changed.metadata.resource_version
+        current = await self._connection.request("GET", path)
+        while True:
+            found = codec.decode_as(type(changed), current).metadata
+            if (version and found.resource_version != version) or found.uid != (changed.metadata.uid or found.uid):
+                raise _changed_meanwhile(changed)
+            body = codec.encode(codec.overlay(current, changed))
+            target = f"{path}/{subresource}" if subresource else path
+            try:
+                return codec.decode_as(type(changed), await self._connection.request("PUT", target, body))
+            except AnswerLost:
+                current = await self._connection.request("GET", path)
+                stored = codec.decode_as(type(changed), current)
+                if stored.metadata.resource_version != found.resource_version and _says_the_same(stored, changed):
+                    return stored
+
+    async def delete(self, obj: TopLevel) -> None:
+        """Delete this very object."""
+        await self._delete(object_path(obj), obj.metadata.uid)
+
+    # --- after a lost answer ------------------------------------------------------------------------------------------
+
+    async def _assigned_node(self, pod: Named, doubt: ApiError | Unreachable) -> str:
+        """Return the node that the pod is on now, "" for none; raise `NotFound` if it is no longer this pod."""
+        path = _pod_path(pod.namespace, pod.name)
+        for pause in (*LOOKUP_PAUSES_SECONDS, None):
+            try:
+                found = codec.decode_as(Pod, await self._connection.request("GET", path))
+                break
+            except (Unreachable, ServerFault) as error:
+                if pause is None:
+                    raise doubt from error
+                await self._clock.sleep(pause)
+        if pod.uid and found.uid != pod.uid:
+            raise NotFound(404, "NotFound", f'pods "{pod.name}" not found: the name now belongs to another pod')
+        return found.spec.node_name
+
+    async def _created_meanwhile(self, obj: T, error: AnswerLost | AlreadyExists) -> T | None:
+        """Return the stored object if it is what we wanted to create; None when that cannot be known."""
+        if not obj.metadata.name or isinstance(error, AlreadyExists):
+            return None
+        path = object_path(obj)
+        try:
+            found = codec.decode_as(type(obj), await self._connection.request("GET", path))
+        except NotFound:
+            return await self.create(obj)
+        if _says_the_same(found, obj):
+            return found
+        raise AlreadyExists(409, "AlreadyExists", f'{INFO[type(obj)].plural} "{obj.name}" already exists') from error
+
+    async def _delete(self, path: str, uid: str) -> None:
+        body = codec.encode(DeleteOptions(preconditions=Preconditions(uid=uid) if uid else None))
+        was_sent = False
+        for pause in (*PATCH_PAUSES_SECONDS, None):
+            try:
+                await self._connection.request("DELETE", path, body)
+                return
+            except Conflict as error:  # another uid: what we were to delete is gone
+                raise NotFound(404, "NotFound", error.message, details=error.details) from error
+            except NotFound:
+                if was_sent:
+                    return
+                raise
+            except AnswerLost:
+                if pause is None:
+                    raise
+                was_sent = True
+                await self._pause(pause)
+
+    async def _repeat(self, send: Callable[[], Awaitable[R]]) -> R:
+        """Send something that may be sent again, as often as the reference does."""
+        for pause in PATCH_PAUSES_SECONDS:
+            try:
+                return await send()
+            except (Conflict, Unreachable):
+                await self._pause(pause)
+            except ServerFault as error:
+                if error.status not in (500, 503):
+                    raise
+                await self._pause(pause)
+        return await send()
+
+    async def _pause(self, seconds: float) -> None:
+        await self._clock.sleep(seconds * (1.0 + PATCH_JITTER * self._chance.random()))
+
+
+def _pod_path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
+
+
+def _already_assigned(pod: Named, node_name: str) -> Conflict:
+    text = f'Operation cannot be fulfilled on pods/binding "{pod.name}": '
+    return Conflict(409, "Conflict", f'{text}pod {pod.name} is already assigned to node "{node_name}"')
+
+
+def _changed_meanwhile(obj: TopLevel) -> Conflict:
+    info = INFO[type(obj)]
+    name = f"{info.plural}.{info.group}" if info.group else info.plural
+    return Conflict(
+        409,
+        "Conflict",
+        f'Operation cannot be fulfilled on {name} "{obj.name}": the object has been modified; '
+        "please apply your changes to the latest version and try again",
+    )
+
+
+def _says_the_same(stored: TopLevel, sent: TopLevel) -> bool:
+    """Return whether two versions of an object differ in nothing but what the server adds to metadata."""
+    meta, wanted = stored.metadata, sent.metadata
+    same = msgspec.structs.replace(
+        wanted,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        generation=meta.generation,
+        creation_timestamp=meta.creation_timestamp,
+    )
+    return bool(stored == msgspec.structs.replace(sent, metadata=same))
