@@ -1,0 +1,234 @@
+"""Admission: what the API server's plugins do to an object on its way in.
+
+In: a defaulted object. Out: the same object, in place, with its priority, its storage class, the label keys merged into
+its selectors, and the state it begins in; or a refusal. Reads other objects, writes none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kubesched.apiserver.clock import timestamp
+from kubesched.apiserver.context import Context
+from kubesched.apiserver.quality import qos_class
+from kubesched.apiserver.refusals import Cause, forbidden, not_found
+from kubesched.apiserver.resources import Object, Resource
+
+DEFAULT_CLASS_ANNOTATION = "storageclass.kubernetes.io/is-default-class"
+SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
+_HIGHEST_USER_PRIORITY = 1_000_000_000
+_UNDELETABLE_NAMESPACES = ("default", "kube-system", "kube-public")
+
+
+def check_namespace(context: Context, resource: Resource, namespace: str, name: str) -> None:
+    """Refuse to create in a namespace that is not there or is going away."""
+    if not resource.namespaced:
+        return
+    namespaces = context.resource("namespaces")
+    found = context.find(namespaces, "", namespace)
+    if found is None:
+        raise not_found(namespaces, namespace)
+    if "deletionTimestamp" in found.obj["metadata"]:
+        why = f"unable to create new content in namespace {namespace} because it is being terminated"
+        cause = Cause("NamespaceTerminating", "metadata.namespace", f"namespace {namespace} is being terminated")
+        raise forbidden(resource, name, why, [cause])
+
+
+def check_deletable(resource: Resource, name: str) -> None:
+    if resource.table == "namespaces" and name in _UNDELETABLE_NAMESPACES:
+        raise forbidden(resource, name, "this namespace may not be deleted")
+
+
+def admit_new(context: Context, resource: Resource, obj: Object) -> None:
+    """Let the plugins see a new object."""
+    plugin = _ON_CREATE.get(resource.table)
+    if plugin is not None:
+        plugin(context, resource, obj)
+
+
+def admit_changed(context: Context, resource: Resource, new: Object, old: Object, subresource: str) -> None:
+    """Let the plugins see a changed object."""
+    if resource.table == "pods" and not subresource:
+        # Priority is decided once, at creation; a manifest applied again is silent about it.
+        for field in ("priority", "preemptionPolicy", "nodeName", "serviceAccountName"):
+            if field in old["spec"] and field not in new["spec"]:
+                new["spec"][field] = old["spec"][field]
+    elif resource.table == "services" and not subresource:
+        for field in ("clusterIP", "clusterIPs"):
+            if field in old["spec"]:
+                new["spec"].setdefault(field, old["spec"][field])
+
+
+def _pod(context: Context, resource: Resource, pod: Object) -> None:
+    spec = pod["spec"]
+    _resolve_priority(context, resource, pod)
+    _merge_label_keys(pod)
+    status: Object = {"phase": "Pending", "qosClass": qos_class(spec)}
+    if spec.get("schedulingGates"):
+        status["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "lastProbeTime": None,
+                "lastTransitionTime": timestamp(context.clock.now()),
+                "reason": "SchedulingGated",
+                "message": GATED_MESSAGE,
+            }
+        ]
+    pod["status"] = status
+
+
+def _resolve_priority(context: Context, resource: Resource, pod: Object) -> None:
+    spec, name = pod["spec"], pod["metadata"]["name"]
+    class_name = spec.get("priorityClassName")
+    policy = None
+    if not class_name:
+        found = _default_priority_class(context)
+        if found is None:
+            value = 0
+        else:
+            class_name, value, policy = found["metadata"]["name"], found["value"], found.get("preemptionPolicy")
+            spec["priorityClassName"] = class_name
+    elif class_name in SYSTEM_PRIORITIES and context.find(_priority_classes(context), "", class_name) is None:
+        value = SYSTEM_PRIORITIES[class_name]
+    else:
+        entry = context.find(_priority_classes(context), "", class_name)
+        if entry is None:
+            raise forbidden(resource, name, f"no PriorityClass with name {class_name} was found")
+        value, policy = entry.obj["value"], entry.obj.get("preemptionPolicy")
+    if spec.get("priority") not in (None, value):
+        why = f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
+        why += f"priority admission controller computed {value} from the given PriorityClass name"
+        raise forbidden(resource, name, why)
+    policy = policy or "PreemptLowerPriority"
+    if spec.get("preemptionPolicy") not in (None, policy):
+        why = f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec; "
+        why += f"priority admission controller computed {policy} from the given PriorityClass name"
+        raise forbidden(resource, name, why)
+    spec["priority"], spec["preemptionPolicy"] = value, policy
+
+
+def _priority_classes(context: Context) -> Resource:
+    return context.resource("priorityclasses.scheduling.k8s.io")
+
+
+def _default_priority_class(context: Context) -> Object | None:
+    """Return the global default; of several, the one with the lowest value."""
+    found: Object | None = None
+    for entry in context.table(_priority_classes(context)).entries.values():
+        if entry.obj.get("globalDefault") and (found is None or entry.obj["value"] < found["value"]):
+            found = entry.obj
+    return found
+
+
+def _merge_label_keys(pod: Object) -> None:
+    """Write matchLabelKeys and mismatchLabelKeys into the selectors, with the values this pod has."""
+    labels = pod["metadata"].get("labels") or {}
+    for term in _affinity_terms(pod["spec"].get("affinity") or {}):
+        if term.get("labelSelector") is not None:
+            _require(term["labelSelector"], term.get("matchLabelKeys"), "In", labels)
+            _require(term["labelSelector"], term.get("mismatchLabelKeys"), "NotIn", labels)
+    for constraint in pod["spec"].get("topologySpreadConstraints") or ():
+        if constraint.get("labelSelector") is not None:
+            _require(constraint["labelSelector"], constraint.get("matchLabelKeys"), "In", labels)
+
+
+def _require(selector: Object, keys: list[str] | None, operator: str, labels: dict[str, str]) -> None:
+    for key in keys or ():
+        if key in labels:
+            expression = {"key": key, "operator": operator, "values": [labels[key]]}
+            if expression not in selector.setdefault("matchExpressions", []):
+                selector["matchExpressions"].append(expression)
+
+
+def _affinity_terms(affinity: Object) -> Iterator[Object]:
+    for kind in ("podAffinity", "podAntiAffinity"):
+        rules = affinity.get(kind) or {}
+        yield from rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+        for weighted in rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
+            yield weighted.get("podAffinityTerm") or {}
+
+
+def _namespace(context: Context, resource: Resource, obj: Object) -> None:
+    obj["spec"] = {"finalizers": ["kubernetes"]}
+    obj["status"] = {"phase": "Active"}
+
+
+def _volume(context: Context, resource: Resource, obj: Object) -> None:
+    obj["status"] = {"phase": "Pending"}
+
+
+def _volume_claim(context: Context, resource: Resource, obj: Object) -> None:
+    obj["status"] = {"phase": "Pending"}
+    if "storageClassName" in obj["spec"] or "volume.beta.kubernetes.io/storage-class" in (
+        obj["metadata"].get("annotations") or {}
+    ):
+        return
+    classes = context.table(context.resource("storageclasses.storage.k8s.io")).entries.values()
+    defaults = [one.obj for one in classes if _is_default_class(one.obj)]
+    if defaults:  # the newest wins, then the first by name
+        defaults.sort(key=lambda one: one["metadata"]["name"])
+        defaults.sort(key=lambda one: str(one["metadata"]["creationTimestamp"]), reverse=True)
+        obj["spec"]["storageClassName"] = defaults[0]["metadata"]["name"]
+
+
+def _is_default_class(storage_class: Object) -> bool:
+    annotations = storage_class["metadata"].get("annotations") or {}
+    return annotations.get(DEFAULT_CLASS_ANNOTATION) == "true"
+
+
+def _service(context: Context, resource: Resource, obj: Object) -> None:
+    spec = obj["spec"]
+    if spec["type"] != "ExternalName" and not spec.get("clusterIP"):
+        taken = {(entry.obj.get("spec") or {}).get("clusterIP") for entry in context.table(resource).entries.values()}
+        number = next(n for n in range(1, 65_536) if f"10.96.{n >> 8}.{n & 255}" not in taken)
+        spec["clusterIP"] = f"10.96.{number >> 8}.{number & 255}"
+    if spec.get("clusterIP"):
+        spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    obj["status"] = {"loadBalancer": {}}
+
+
+def _priority_class(context: Context, resource: Resource, obj: Object) -> None:
+    if obj.get("globalDefault"):
+        other = _default_priority_class(context)
+        if other is not None and other["metadata"]["name"] != obj["metadata"]["name"]:
+            why = f"PriorityClass {other['metadata']['name']} is already marked as globalDefault"
+            raise forbidden(resource, obj["metadata"]["name"], why)
+
+
+def _with_empty_status(context: Context, resource: Resource, obj: Object) -> None:
+    obj["status"] = {}
+
+
+def _with_replicas(context: Context, resource: Resource, obj: Object) -> None:
+    obj["status"] = {"replicas": 0}
+
+
+def _budget(context: Context, resource: Resource, obj: Object) -> None:
+    names: tuple[str, ...] = ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
+    obj["status"] = dict[str, Any].fromkeys(names, 0)
+
+
+def _daemon_set(context: Context, resource: Resource, obj: Object) -> None:
+    names = ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady")
+    obj["status"] = dict[str, Any].fromkeys(names, 0)
+
+
+_ON_CREATE: dict[str, Callable[[Context, Resource, Object], None]] = {
+    "pods": _pod,
+    "namespaces": _namespace,
+    "persistentvolumes": _volume,
+    "persistentvolumeclaims": _volume_claim,
+    "services": _service,
+    "priorityclasses.scheduling.k8s.io": _priority_class,
+    "deployments.apps": _with_empty_status,
+    "jobs.batch": _with_empty_status,
+    "replicasets.apps": _with_replicas,
+    "statefulsets.apps": _with_replicas,
+    "replicationcontrollers": _with_replicas,
+    "daemonsets.apps": _daemon_set,
+    "poddisruptionbudgets.policy": _budget,
+    "resourceclaims.resource.k8s.io": _with_empty_status,
+}

@@ -1,0 +1,123 @@
+"""Who an object is: name, namespace, uid, times and generation, which only the server decides.
+
+In: an object as a client sent it. Out: the same object with its identity filled in or taken over from the stored one.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import uuid
+
+from kubesched.apiserver.clock import timestamp
+from kubesched.apiserver.refusals import Cause, bad_request, invalid, invalid_value, required
+from kubesched.apiserver.resources import Object, Resource
+
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # no vowels and no look-alikes, so no words come out
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+_PATH_NAMES = frozenset(
+    f"{plural}.rbac.authorization.k8s.io" for plural in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
+)
+_GENERATED_BASE = 58  # 63 characters of a label, less the five random ones
+# Not settable by a client on update: what the stored object says stays.
+_SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+
+
+def suffix(rng: random.Random) -> str:
+    """Return five random letters, as generated names end."""
+    return "".join(rng.choices(_LETTERS, k=5))
+
+
+def new_uid(rng: random.Random) -> str:
+    return str(uuid.UUID(int=rng.getrandbits(128), version=4))
+
+
+def check_type(obj: Object, resource: Resource) -> None:
+    """Refuse an object of another kind or version than the path is for; fill in what is left out."""
+    api_version, kind = obj.get("apiVersion"), obj.get("kind")
+    if api_version not in (None, "", resource.api_version):
+        expected = f"does not match the expected API version ({resource.api_version})"
+        raise bad_request(f"the API version in the data ({api_version}) {expected}")
+    if kind not in (None, "", resource.kind):
+        raise bad_request(f"the kind in the data ({kind}) does not match the expected kind ({resource.kind})")
+    obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
+    if not isinstance(obj.setdefault("metadata", {}), dict):
+        raise bad_request(f"{resource.kind}: metadata is not an object")
+
+
+def place(obj: Object, resource: Resource, namespace: str) -> None:
+    """Put the object into the namespace of the request; refuse one that names another."""
+    metadata = obj["metadata"]
+    if not resource.namespaced:
+        metadata.pop("namespace", None)
+        return
+    if metadata.get("namespace") not in (None, "", namespace):
+        raise bad_request(
+            f"the namespace of the provided object does not match the namespace sent on the request"
+            f" ({metadata['namespace']} is not {namespace})"
+        )
+    metadata["namespace"] = namespace
+
+
+def name_new(obj: Object, resource: Resource, rng: random.Random) -> None:
+    """Give the object its name, generated when only a prefix was given."""
+    metadata = obj["metadata"]
+    if not metadata.get("name"):
+        prefix = metadata.get("generateName")
+        if not prefix:
+            raise invalid(resource, "", [required("metadata.name", "name or generateName is required")])
+        metadata["name"] = prefix[:_GENERATED_BASE] + suffix(rng)
+    causes = name_problems(metadata["name"], resource)
+    if causes:
+        raise invalid(resource, metadata["name"], causes)
+
+
+def name_problems(name: str, resource: Resource) -> list[Cause]:
+    """Return what is wrong with a name."""
+    if resource.table in _PATH_NAMES:
+        if name in (".", "..") or "/" in name or "%" in name:
+            return [invalid_value("metadata.name", name, "may not be '.', '..' or contain '/' or '%'")]
+        return []
+    if resource.names_are_labels:
+        if len(name) > 63 or not _LABEL.match(name):
+            text = (
+                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start "
+                "and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+                "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+            )
+            return [invalid_value("metadata.name", name, text)]
+    elif len(name) > 253 or not _SUBDOMAIN.match(name):
+        text = (
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
+            "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+            "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+        )
+        return [invalid_value("metadata.name", name, text)]
+    return []
+
+
+def begin(obj: Object, resource: Resource, now: float, rng: random.Random) -> None:
+    """Fill in what every new object gets from the server."""
+    metadata = obj["metadata"]
+    for field in ("resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+        metadata.pop(field, None)
+    metadata["uid"] = new_uid(rng)
+    metadata["creationTimestamp"] = timestamp(now)
+    if resource.has_generation or resource.custom is not None:
+        metadata["generation"] = 1
+
+
+def carry_over(new: Object, old: Object) -> None:
+    """Make `new` a later version of `old`: what the server decides stays as it was."""
+    metadata, before = new["metadata"], old["metadata"]
+    for field in _SERVER_OWNED:
+        if field in before:
+            metadata[field] = before[field]
+        else:
+            metadata.pop(field, None)
+    metadata["resourceVersion"] = before["resourceVersion"]
+    metadata.pop("selfLink", None)
+    metadata["name"] = before["name"]
+    if "generateName" in before:
+        metadata.setdefault("generateName", before["generateName"])

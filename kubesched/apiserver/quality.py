@@ -1,0 +1,29 @@
+"""The quality-of-service class of a pod, from what its containers ask for."""
+
+from __future__ import annotations
+
+from kubesched.apiserver.resources import Object
+
+_COUNTED = ("cpu", "memory")
+
+
+def qos_class(spec: Object) -> str:
+    """Return Guaranteed, Burstable or BestEffort; resources of the pod as a whole decide when they are given."""
+    whole = spec.get("resources") or {}
+    if whole.get("requests") or whole.get("limits"):
+        asking = [whole]
+    else:
+        containers = list(spec.get("initContainers") or ()) + list(spec.get("containers") or ())
+        asking = [container.get("resources") or {} for container in containers]
+    if not any(_counted(one, "requests") or _counted(one, "limits") for one in asking):
+        return "BestEffort"
+    for one in asking:
+        requests, limits = _counted(one, "requests"), _counted(one, "limits")
+        if len(limits) < len(_COUNTED) or requests != limits:
+            return "Burstable"
+    return "Guaranteed"
+
+
+def _counted(resources: Object, side: str) -> dict[str, str]:
+    amounts = resources.get(side) or {}
+    return {name: str(amounts[name]) for name in _COUNTED if str(amounts.get(name, "0")) != "0"}

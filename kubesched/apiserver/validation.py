@@ -1,0 +1,355 @@
+"""Validation: whether a complete object may be stored, with a cause for every field that is wrong.
+
+In: a defaulted, admitted object, and on update the one it replaces. Out: nothing, or a 422 that names the fields.
+Metadata of every kind is judged here; the fields of a kind by the function registered for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from kubesched.apiserver.pod_validation import changed_pod_problems, pod_problems, template_problems
+from kubesched.apiserver.refusals import (
+    Cause,
+    duplicate,
+    forbidden_field,
+    invalid,
+    invalid_value,
+    not_supported,
+    required,
+    too_long,
+)
+from kubesched.apiserver.resources import Object, Resource
+from kubesched.apiserver.selectors import is_label_key, is_label_value, selects
+from kubesched.apiserver.wording import LABEL_KEY_TEXT, LABEL_VALUE_TEXT
+
+MAX_ANNOTATION_BYTES = 256 * 1024
+_TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_IMMUTABLE = "field is immutable"
+
+
+def check_new(resource: Resource, obj: Object) -> None:
+    """Refuse a new object that may not be stored."""
+    _refuse(resource, obj, _metadata_problems(obj) + _own_problems(resource, obj))
+
+
+def check_changed(resource: Resource, new: Object, old: Object, subresource: str) -> None:
+    """Refuse a change that may not be stored."""
+    causes = _metadata_problems(new)
+    if not subresource:
+        causes += _own_problems(resource, new)
+    changed = _ON_CHANGE.get(resource.table)
+    if changed is not None and subresource in ("", "resize"):
+        causes += changed(new, old, subresource)
+    _refuse(resource, new, causes)
+
+
+def _refuse(resource: Resource, obj: Object, causes: list[Cause]) -> None:
+    if causes:
+        raise invalid(resource, obj["metadata"].get("name", ""), causes)
+
+
+def _own_problems(resource: Resource, obj: Object) -> list[Cause]:
+    check = _CHECKS.get(resource.table)
+    return check(obj) if check is not None else []
+
+
+def _metadata_problems(obj: Object) -> list[Cause]:
+    metadata = obj["metadata"]
+    causes = label_problems(metadata.get("labels"), "metadata.labels")
+    total = 0
+    for key, value in (metadata.get("annotations") or {}).items():
+        if not is_label_key(key.lower()):
+            causes.append(invalid_value("metadata.annotations", key, LABEL_KEY_TEXT))
+        total += len(key) + len(value)
+    if total > MAX_ANNOTATION_BYTES:
+        causes.append(too_long("metadata.annotations", MAX_ANNOTATION_BYTES))
+    for at, reference in enumerate(metadata.get("ownerReferences") or ()):
+        for field in ("apiVersion", "kind", "name", "uid"):
+            if not reference.get(field):
+                causes.append(required(f"metadata.ownerReferences[{at}].{field}", f"{field} must not be empty"))
+    for finalizer in metadata.get("finalizers") or ():
+        if not is_label_key(finalizer):
+            causes.append(invalid_value("metadata.finalizers", finalizer, LABEL_KEY_TEXT))
+    return causes
+
+
+def label_problems(labels: dict[str, str] | None, path: str) -> list[Cause]:
+    causes = []
+    for key, value in (labels or {}).items():
+        if not is_label_key(key):
+            causes.append(invalid_value(path, key, LABEL_KEY_TEXT))
+        if not is_label_value(value):
+            causes.append(invalid_value(path, value, LABEL_VALUE_TEXT))
+    return causes
+
+
+def _node(node: Object) -> list[Cause]:
+    causes = []
+    seen = set()
+    for at, taint in enumerate((node.get("spec") or {}).get("taints") or ()):
+        path = f"spec.taints[{at}]"
+        if not is_label_key(taint.get("key", "")):
+            causes.append(invalid_value(f"{path}.key", taint.get("key", ""), LABEL_KEY_TEXT))
+        if not is_label_value(taint.get("value", "")):
+            causes.append(invalid_value(f"{path}.value", taint["value"], LABEL_VALUE_TEXT))
+        if taint.get("effect") not in _TAINT_EFFECTS:
+            causes.append(not_supported(f"{path}.effect", taint.get("effect", ""), _TAINT_EFFECTS))
+        identity = (taint.get("key"), taint.get("effect"))
+        if identity in seen:
+            causes.append(duplicate(path, taint))
+        seen.add(identity)
+    status = node.get("status") or {}
+    for side in ("capacity", "allocatable"):
+        for name, amount in (status.get(side) or {}).items():
+            if str(amount).startswith("-"):
+                causes.append(invalid_value(f"status.{side}.{name}", amount, "must be greater than or equal to 0"))
+    return causes
+
+
+def _workload(obj: Object) -> list[Cause]:
+    spec = obj["spec"]
+    causes = _not_negative(spec, "replicas", "spec")
+    selector = spec.get("selector")
+    labels = spec["template"]["metadata"].get("labels") or {}
+    if not selector or not (selector.get("matchLabels") or selector.get("matchExpressions")):
+        causes.append(required("spec.selector"))
+    elif not selects(selector, labels):
+        causes.append(
+            invalid_value("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
+        )
+    causes += template_problems(spec["template"], "spec.template")
+    policy = spec["template"]["spec"].get("restartPolicy")
+    if policy != "Always":
+        causes.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
+    return causes
+
+
+def _job(obj: Object) -> list[Cause]:
+    spec = obj["spec"]
+    causes = []
+    for field in ("parallelism", "completions", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished"):
+        causes += _not_negative(spec, field, "spec")
+    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
+        causes.append(required("spec.completions", "when completion mode is Indexed"))
+    causes += template_problems(spec["template"], "spec.template")
+    policy = spec["template"]["spec"].get("restartPolicy")
+    if policy not in ("OnFailure", "Never"):
+        causes.append(not_supported("spec.template.spec.restartPolicy", policy, ("OnFailure", "Never")))
+    return causes
+
+
+def _budget(obj: Object) -> list[Cause]:
+    spec = obj.get("spec") or {}
+    causes = []
+    if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+        text = "minAvailable and maxUnavailable cannot be both set"
+        causes.append(invalid_value("spec", "minAvailable and maxUnavailable", text))
+    for field in ("minAvailable", "maxUnavailable"):
+        causes += _count_or_percentage(spec, field)
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    if policy not in (None, "IfHealthyBudget", "AlwaysAllow"):
+        causes.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, ("AlwaysAllow", "IfHealthyBudget")))
+    return causes
+
+
+def _count_or_percentage(spec: Object, field: str) -> list[Cause]:
+    value = spec.get(field)
+    if value is None or (isinstance(value, int) and value >= 0):
+        return []
+    if isinstance(value, str) and re.fullmatch(r"\d+%", value):
+        return (
+            [] if int(value[:-1]) <= 100 else [invalid_value(f"spec.{field}", value, "must not be greater than 100%")]
+        )
+    return [invalid_value(f"spec.{field}", value, "must be a non-negative integer or a percentage such as 50%")]
+
+
+def _priority_class(obj: Object) -> list[Cause]:
+    causes: list[Cause] = []
+    name, value = obj["metadata"]["name"], obj.get("value")
+    if value is None:
+        obj["value"] = value = 0
+    if name.startswith("system-") and name not in ("system-cluster-critical", "system-node-critical"):
+        causes.append(
+            forbidden_field(
+                "metadata.name", "priority class names with 'system-' prefix are reserved for system use only"
+            )
+        )
+    elif value > 1_000_000_000 and not name.startswith("system-"):
+        causes.append(forbidden_field("value", "maximum allowed value of a user defined priority is 1000000000"))
+    policy = obj.get("preemptionPolicy")
+    if policy not in ("PreemptLowerPriority", "Never"):
+        causes.append(not_supported("preemptionPolicy", policy, ("PreemptLowerPriority", "Never")))
+    return causes
+
+
+def _volume_claim(obj: Object) -> list[Cause]:
+    spec = obj.get("spec") or {}
+    causes = []
+    if not spec.get("accessModes"):
+        causes.append(required("spec.accessModes", "at least 1 access mode is required"))
+    if not ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
+        causes.append(required("spec.resources[storage]"))
+    return causes
+
+
+def _persistent_volume(obj: Object) -> list[Cause]:
+    spec = obj.get("spec") or {}
+    causes = []
+    if not spec.get("accessModes"):
+        causes.append(required("spec.accessModes"))
+    if not (spec.get("capacity") or {}).get("storage"):
+        causes.append(required("spec.capacity"))
+    if spec.get("local") is not None and not (spec.get("nodeAffinity") or {}).get("required"):
+        causes.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
+    return causes
+
+
+def _storage_class(obj: Object) -> list[Cause]:
+    causes = []
+    if not obj.get("provisioner"):
+        causes.append(required("provisioner"))
+    mode = obj.get("volumeBindingMode")
+    if mode not in ("Immediate", "WaitForFirstConsumer"):
+        causes.append(not_supported("volumeBindingMode", mode, ("Immediate", "WaitForFirstConsumer")))
+    if obj.get("reclaimPolicy") not in ("Delete", "Retain"):
+        causes.append(not_supported("reclaimPolicy", obj.get("reclaimPolicy"), ("Delete", "Retain")))
+    return causes
+
+
+def _lease(obj: Object) -> list[Cause]:
+    spec = obj.get("spec") or {}
+    causes = []
+    duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+    if duration is not None and duration <= 0:
+        causes.append(invalid_value("spec.leaseDurationSeconds", duration, "must be greater than 0"))
+    if transitions is not None and transitions < 0:
+        causes.append(invalid_value("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
+    return causes
+
+
+def _event(obj: Object) -> list[Cause]:
+    involved = obj.get("involvedObject") or {}
+    namespace = obj["metadata"].get("namespace", "")
+    expected = involved.get("namespace") or "default"
+    if namespace != expected:
+        return [
+            invalid_value("involvedObject.namespace", involved.get("namespace", ""), "does not match event.namespace")
+        ]
+    return []
+
+
+def _not_negative(spec: Object, field: str, path: str) -> list[Cause]:
+    value = spec.get(field)
+    if value is not None and value < 0:
+        return [invalid_value(f"{path}.{field}", value, "must be greater than or equal to 0")]
+    return []
+
+
+def _changed_workload(new: Object, old: Object, subresource: str) -> list[Cause]:
+    if new["spec"].get("selector") != old["spec"].get("selector"):
+        return [invalid_value("spec.selector", new["spec"].get("selector"), _IMMUTABLE)]
+    return []
+
+
+def _changed_stateful_set(new: Object, old: Object, subresource: str) -> list[Cause]:
+    free = {"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit"}
+    free |= {"persistentVolumeClaimRetentionPolicy", "minReadySeconds"}
+    kept = [{key: value for key, value in one["spec"].items() if key not in free} for one in (new, old)]
+    if kept[0] == kept[1]:
+        return []
+    text = (
+        "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+        "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+    )
+    return [forbidden_field("spec", text)]
+
+
+def _changed_job(new: Object, old: Object, subresource: str) -> list[Cause]:
+    causes = _changed_workload(new, old, subresource)
+    if (
+        new["spec"].get("completions") != old["spec"].get("completions")
+        and new["spec"].get("completionMode") != "Indexed"
+    ):
+        causes.append(invalid_value("spec.completions", new["spec"].get("completions"), _IMMUTABLE))
+    if new["spec"]["template"] != old["spec"]["template"] and not old["spec"].get("suspend"):
+        causes.append(invalid_value("spec.template", "changed", _IMMUTABLE))
+    return causes
+
+
+def _unchangeable(*paths: str) -> Callable[[Object, Object, str], list[Cause]]:
+    def check(new: Object, old: Object, subresource: str) -> list[Cause]:
+        causes = []
+        for path in paths:
+            after, before = _at(new, path), _at(old, path)
+            if after != before:
+                causes.append(invalid_value(path, after, _IMMUTABLE))
+        return causes
+
+    return check
+
+
+def _at(obj: Any, path: str) -> Any:
+    for step in path.split("."):
+        obj = obj.get(step) if isinstance(obj, dict) else None
+    return obj
+
+
+def _changed_priority_class(new: Object, old: Object, subresource: str) -> list[Cause]:
+    causes = []
+    if new.get("value") != old.get("value"):
+        causes.append(forbidden_field("value", "may not be changed in an update."))
+    if new.get("preemptionPolicy") != old.get("preemptionPolicy"):
+        causes.append(invalid_value("preemptionPolicy", new.get("preemptionPolicy"), _IMMUTABLE))
+    return causes
+
+
+def _changed_claim(new: Object, old: Object, subresource: str) -> list[Cause]:
+    """A claim's spec is fixed but for its size, and for what the binder fills in."""
+    free = {"resources", "volumeAttributesClassName"}
+    if not old["spec"].get("volumeName"):
+        free.add("volumeName")
+    if not old["spec"].get("storageClassName"):
+        free.add("storageClassName")
+    kept = [{key: value for key, value in one["spec"].items() if key not in free} for one in (new, old)]
+    if kept[0] == kept[1]:
+        return []
+    text = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+    return [forbidden_field("spec", text)]
+
+
+_CHECKS: dict[str, Callable[[Object], list[Cause]]] = {
+    "pods": pod_problems,
+    "nodes": _node,
+    "deployments.apps": _workload,
+    "replicasets.apps": _workload,
+    "statefulsets.apps": _workload,
+    "daemonsets.apps": _workload,
+    "jobs.batch": _job,
+    "poddisruptionbudgets.policy": _budget,
+    "priorityclasses.scheduling.k8s.io": _priority_class,
+    "persistentvolumeclaims": _volume_claim,
+    "persistentvolumes": _persistent_volume,
+    "storageclasses.storage.k8s.io": _storage_class,
+    "leases.coordination.k8s.io": _lease,
+    "events": _event,
+}
+_ON_CHANGE: dict[str, Callable[[Object, Object, str], list[Cause]]] = {
+    "pods": changed_pod_problems,
+    "deployments.apps": _changed_workload,
+    "replicasets.apps": _changed_workload,
+    "daemonsets.apps": _changed_workload,
+    "statefulsets.apps": _changed_stateful_set,
+    "jobs.batch": _changed_job,
+    "priorityclasses.scheduling.k8s.io": _changed_priority_class,
+    "persistentvolumeclaims": _changed_claim,
+    "storageclasses.storage.k8s.io": _unchangeable("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"),
+    "resourceclaims.resource.k8s.io": _unchangeable("spec"),
+    "resourceclaimtemplates.resource.k8s.io": _unchangeable("spec"),
+    "podgroups.scheduling.k8s.io": _unchangeable("spec"),
+    "volumeattachments.storage.k8s.io": _unchangeable("spec"),
+    "rolebindings.rbac.authorization.k8s.io": _unchangeable("roleRef"),
+    "clusterrolebindings.rbac.authorization.k8s.io": _unchangeable("roleRef"),
+}

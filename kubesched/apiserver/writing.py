@@ -1,0 +1,224 @@
+"""Writing: create, update and patch, with the meaning the Kubernetes API gives them.
+
+In: a resource, an object or a patch, and how it was asked for. Out: the entry that is now stored, or an `ApiError` in
+the API's words. A write settles the object's form, fills in identity and defaults, admits, validates, and only then
+stores. An update that changes nothing writes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesched.apiserver import admission, defaulting, identity, validation
+from kubesched.apiserver.context import Asked, Context, key_of
+from kubesched.apiserver.converting import from_storage, to_storage
+from kubesched.apiserver.patching import (
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+    copied,
+    json_patch,
+    merge,
+    strategic_merge,
+)
+from kubesched.apiserver.refusals import (
+    already_exists,
+    bad_request,
+    conflict,
+    invalid,
+    invalid_value,
+    modified,
+    not_found,
+    unsupported_media_type,
+)
+from kubesched.apiserver.resources import Object, Resource
+from kubesched.apiserver.schema.checking import Undecodable, settle
+from kubesched.apiserver.schema.language import root_shape
+from kubesched.apiserver.watch import Entry
+
+
+def create(context: Context, resource: Resource, obj: Object, namespace: str, asked: Asked) -> Entry:
+    """Store a new object; the caller gives it away."""
+    identity.check_type(obj, resource)
+    if obj["metadata"].get("resourceVersion"):
+        raise bad_request("resourceVersion should not be set on objects to be created")
+    obj = settled(context, resource, obj, asked)
+    namespace = namespace or (obj["metadata"].get("namespace") or "" if resource.namespaced else "")
+    if resource.namespaced and not namespace:
+        raise bad_request("an empty namespace may not be set during creation")
+    identity.place(obj, resource, namespace)
+    identity.name_new(obj, resource, context.rng)
+    name = obj["metadata"]["name"]
+    admission.check_namespace(context, resource, namespace, name)
+    table, key = context.table(resource), key_of(resource, namespace, name)
+    identity.begin(obj, resource, context.clock.now(), context.rng)
+    if resource.has_status and not resource.keeps_status_on_create:
+        obj.pop("status", None)
+    defaulting.fill(obj, resource)
+    admission.admit_new(context, resource, obj)
+    validation.check_new(resource, obj)
+    if key in table.entries:
+        raise already_exists(resource, name)
+    if asked.dry_run:
+        obj["metadata"].pop("resourceVersion", None)
+        return Entry(key, obj, context.storage.version)
+    return store(context, resource, key, obj)
+
+
+def update(
+    context: Context, resource: Resource, name: str, namespace: str, obj: Object, subresource: str, asked: Asked
+) -> Entry:
+    """Replace an object, or the part of it that `subresource` names; the caller gives the object away."""
+    identity.check_type(obj, resource)
+    given = obj["metadata"].get("name")
+    if given not in (None, "", name):
+        raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+    obj = settled(context, resource, obj, asked)
+    identity.place(obj, resource, namespace)
+    obj["metadata"]["name"] = name
+    old = context.find(resource, namespace, name)
+    if old is None:
+        if not resource.creates_on_update or subresource:
+            raise not_found(resource, name)
+        obj["metadata"].pop("resourceVersion", None)
+        return create(context, resource, obj, namespace, asked)
+    if resource.needs_version_on_update and not obj["metadata"].get("resourceVersion"):
+        text = "must be specified for an update"
+        raise invalid(resource, name, [invalid_value("metadata.resourceVersion", 0, text)])
+    return replace(context, resource, old, obj, subresource, asked)
+
+
+def patch(
+    context: Context,
+    resource: Resource,
+    name: str,
+    namespace: str,
+    body: Any,
+    patch_type: str,
+    subresource: str,
+    asked: Asked,
+) -> Entry:
+    """Change an object as a patch says."""
+    old = context.find(resource, namespace, name)
+    if old is None:
+        raise not_found(resource, name)
+    before = from_storage(old.obj, resource)
+    if patch_type == JSON_PATCH:
+        after = json_patch(before, body)
+    elif patch_type == MERGE_PATCH:
+        if not isinstance(body, dict):
+            raise bad_request("error decoding patch: a merge patch is an object")
+        after = merge(before, body)
+    elif patch_type == STRATEGIC_PATCH:
+        shape = root_shape(resource.api_version, resource.kind)
+        if shape is None or resource.custom is not None:
+            raise unsupported_media_type(patch_type, (JSON_PATCH, MERGE_PATCH))
+        after = strategic_merge(before, body, shape)
+    else:
+        raise unsupported_media_type(patch_type, (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH))
+    return _store_patched(context, resource, old, after, subresource, asked)
+
+
+def _store_patched(
+    context: Context, resource: Resource, old: Entry, after: Any, subresource: str, asked: Asked
+) -> Entry:
+    if not isinstance(after, dict) or not isinstance(after.get("metadata"), dict):
+        raise bad_request(f"{resource.kind}: the patch leaves no object with metadata")
+    after = copied(after)  # the merges share what they do not change with the stored object
+    identity.check_type(after, resource)
+    name = old.obj["metadata"]["name"]
+    if after["metadata"].get("name") != name:
+        raise bad_request(f"the name of the object ({after['metadata'].get('name')}) does not match the name ({name})")
+    after = settled(context, resource, after, asked)
+    identity.place(after, resource, old.namespace)
+    return replace(context, resource, old, after, subresource, asked)
+
+
+def replace(context: Context, resource: Resource, old: Entry, new: Object, subresource: str, asked: Asked) -> Entry:
+    """Store `new` (settled, in the storage version) in place of `old`, as far as `subresource` lets it."""
+    before, name = old.obj, old.obj["metadata"]["name"]
+    wanted_version = new["metadata"].get("resourceVersion")
+    if wanted_version and wanted_version != before["metadata"]["resourceVersion"]:
+        raise modified(resource, name)
+    uid = new["metadata"].get("uid")
+    if uid and uid != before["metadata"]["uid"]:
+        held = before["metadata"]["uid"]
+        raise conflict(resource, name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {held}")
+    identity.carry_over(new, before)
+    new = _part(resource, before, new, subresource)
+    if not subresource:
+        defaulting.fill(new, resource)
+    admission.admit_changed(context, resource, new, before, subresource)
+    validation.check_changed(resource, new, before, subresource)
+    if "generation" in before["metadata"] and subresource != "status" and _is_new_generation(new, before):
+        new["metadata"]["generation"] = before["metadata"]["generation"] + 1
+    if new == before:
+        return old
+    if asked.dry_run:
+        return Entry(old.key, new, old.version)
+    if is_finally_gone(resource, new):
+        store(context, resource, old.key, new)
+        return context.storage.remove(context.table(resource), old.key)
+    return store(context, resource, old.key, new)
+
+
+def settled(context: Context, resource: Resource, obj: Object, asked: Asked) -> Object:
+    """Return `obj` in the storage version, without what the API does not know; refuse what it cannot decode."""
+    try:
+        shape = root_shape(resource.api_version, resource.kind)
+        unknown = settle(obj, shape) if shape is not None else []
+    except Undecodable as error:
+        text = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
+        raise bad_request(text) from error
+    except RecursionError:
+        raise bad_request(f"{resource.kind}: the object is nested too deeply") from None
+    if unknown and asked.field_validation != "Ignore":
+        texts = [f'unknown field "{path}"' for path in unknown]
+        if asked.field_validation == "Strict":
+            raise bad_request("strict decoding error: " + ", ".join(texts))
+        asked.warnings.extend(texts)
+    stored = context.catalogue.stored_in(resource.table)
+    return to_storage(obj, resource, stored) if stored is not None else obj
+
+
+def store(context: Context, resource: Resource, key: str, obj: Object) -> Entry:
+    entry = context.storage.write(context.table(resource), key, obj)
+    if resource.table == "events":
+        context.age(entry)
+    return entry
+
+
+def is_finally_gone(resource: Resource, obj: Object) -> bool:
+    """Say whether a deleted object waits for nobody any more."""
+    metadata = obj["metadata"]
+    if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
+        return False
+    if resource.table == "namespaces" and (obj.get("spec") or {}).get("finalizers"):
+        return False
+    return not metadata.get("deletionGracePeriodSeconds")
+
+
+def _part(resource: Resource, before: Object, new: Object, subresource: str) -> Object:
+    """Keep the parts of the stored object that this way of writing may not change."""
+    if subresource == "status":
+        if resource.custom is not None:
+            kept: Object = copied(before)
+        else:
+            kept = {key: value for key, value in before.items() if key not in ("metadata", "status")}
+            kept["metadata"] = new["metadata"]
+        if "status" in new:
+            kept["status"] = new["status"]
+        else:
+            kept.pop("status", None)
+        return kept
+    if resource.has_status:
+        if "status" in before:
+            new["status"] = before["status"]
+        else:
+            new.pop("status", None)
+    return new
+
+
+def _is_new_generation(new: Object, before: Object) -> bool:
+    names = (new.keys() | before.keys()) - {"metadata", "status", "apiVersion", "kind"}
+    return any(new.get(name) != before.get(name) for name in names)
