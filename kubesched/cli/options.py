@@ -1,0 +1,424 @@
+"""Options: a parsed command line, checked, and laid over the configuration file in the right order.
+
+With `--config` the file is the base and only the leader election flags that were given win over it. Without it the
+defaults are the base, and the deprecated flags count too. Serving, authentication, metrics, logs and gates have no
+fields in the file: their flags always count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+import msgspec
+
+from kubesched.api import quantity
+from kubesched.cli import flags as table
+from kubesched.cli.flagset import CertificatePair, Parsed, UsageError, parse, usage
+from kubesched.config import Configuration, Duration, Gates, defaults, load
+from kubesched.config.catalogue import Catalogue
+from kubesched.config.fielderrors import FieldError, Path, aggregate, forbidden, go_quote, invalid
+from kubesched.config.gates import BINARY_VERSION, OLDEST_EMULATED, Version
+from kubesched.config.types import ClientConnection
+from kubesched.config.wire import plain
+from kubesched.config.yamltext import read_yaml
+from kubesched.errors import ConfigError
+
+PROGRAM = "kube-scheduler"
+RELEASE = "v1.36.4"
+_METRIC = "[a-zA-Z_:][a-zA-Z0-9_:]*"
+_LABEL = "[a-zA-Z_][a-zA-Z0-9_]*"
+_CURVES = frozenset({23, 24, 25, 29, 4587, 4588, 4589})
+_ELECTION_FIELDS = {
+    "leader-elect": "leader_elect",
+    "leader-elect-lease-duration": "lease_duration",
+    "leader-elect-renew-deadline": "renew_deadline",
+    "leader-elect-retry-period": "retry_period",
+    "leader-elect-resource-lock": "resource_lock",
+    "leader-elect-resource-name": "resource_name",
+    "leader-elect-resource-namespace": "resource_namespace",
+}
+_CONNECTION_FIELDS = {
+    "kubeconfig": "kubeconfig",
+    "kube-api-content-type": "content_type",
+    "kube-api-qps": "qps",
+    "kube-api-burst": "burst",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    bind_address: str
+    secure_port: int
+    cert_dir: str
+    tls_cert_file: str
+    tls_private_key_file: str
+    tls_cipher_suites: tuple[str, ...]
+    tls_curve_preferences: tuple[int, ...]
+    tls_min_version: str
+    tls_sni_cert_key: tuple[CertificatePair, ...]
+    http2_max_streams_per_connection: int
+    disable_http2_serving: bool
+    permit_port_sharing: bool
+    permit_address_sharing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Authentication:
+    kubeconfig: str
+    skip_lookup: bool
+    token_webhook_cache_ttl: Duration
+    tolerate_lookup_failure: bool
+    client_ca_file: str
+    requestheader_client_ca_file: str
+    requestheader_username_headers: tuple[str, ...]
+    requestheader_uid_headers: tuple[str, ...]
+    requestheader_group_headers: tuple[str, ...]
+    requestheader_extra_headers_prefix: tuple[str, ...]
+    requestheader_allowed_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Authorization:
+    kubeconfig: str
+    always_allow_paths: tuple[str, ...]
+    webhook_cache_authorized_ttl: Duration
+    webhook_cache_unauthorized_ttl: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    show_hidden_for_version: str
+    disabled: tuple[str, ...]
+    allowed_label_values: Mapping[tuple[str, str], frozenset[str]]  # (metric, label): values
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    format: str
+    flush_frequency: Duration
+    verbosity: int
+    vmodule: tuple[tuple[str, int], ...]
+    split_stream: bool  # of the chosen format
+    info_buffer_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Everything a command line says, checked."""
+
+    config: str
+    write_config_to: str
+    master: str
+    serving: Serving
+    authentication: Authentication
+    authorization: Authorization
+    metrics: Metrics
+    logs: Logs
+    gates: Gates
+    min_compatibility: Version
+    pod_max_in_unschedulable_pods_duration: Duration
+    reported_version: str
+    parsed: Parsed  # the raw values, for the log at -v 1 and for /flagz
+
+    def configuration(self, registry: Catalogue) -> Configuration:
+        """Return the effective configuration: the file with its overrides, or the defaults with the old flags."""
+        election = self._given(_ELECTION_FIELDS)
+        if self.config:
+            return load(FilePath(self.config), gates=self.gates, registry=registry, overrides=election)
+        base = defaults(gates=self.gates, registry=registry)
+        given = self.parsed.given
+        # These are not validated: the reference leaves bad times to the leader elector, which names them.
+        return _replace(
+            base,
+            leader_election=msgspec.structs.replace(base.leader_election, **election),
+            client_connection=self._connection(base.client_connection),
+            enable_profiling=self.parsed["profiling"] if "profiling" in given else base.enable_profiling,
+            enable_contention_profiling=(
+                self.parsed["contention-profiling"]
+                if "contention-profiling" in given
+                else base.enable_contention_profiling
+            ),
+        )
+
+    def _connection(self, base: ClientConnection) -> ClientConnection:
+        return msgspec.structs.replace(base, **self._given(_CONNECTION_FIELDS))
+
+    def _given(self, fields: Mapping[str, str]) -> dict[str, Any]:
+        return {field: self.parsed[flag] for flag, field in fields.items() if flag in self.parsed.given}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A command line that wants to be told something instead of starting: print it and exit with 0."""
+
+    text: str
+
+
+def read_options(words: Sequence[str], *, columns: int = 0, command: str = PROGRAM) -> Options | Answer:
+    """Read a command line. UsageError: print `usage_text` before it; ConfigError: print the error alone."""
+    parsed = parse(table.FLAGS, words)
+    if parsed["help"]:
+        return Answer(usage_text(columns=columns, command=command))
+    if any(parsed.words):
+        listed = " ".join(go_quote(word) for word in parsed.words)
+        raise ConfigError("", f"{go_quote(command)} does not take any arguments, got [{listed}]")
+    emulated, oldest = _versions(parsed)
+    gates = Gates.parse(parsed["feature-gates"], emulated=emulated, min_compatibility=oldest)
+    version = _reported_version(parsed["version"])
+    if parsed["version"] in ("true", "raw"):
+        return Answer(f"Kubernetes {version}\n" if parsed["version"] == "true" else _raw_version(version))
+    logs = _logs(parsed, gates)
+    errors: list[object] = [*_version_errors(emulated, oldest), *_serving_errors(parsed), *_header_errors(parsed)]
+    metrics, wrong = _metrics(parsed)
+    errors += wrong
+    if errors:
+        raise ConfigError("", aggregate(errors))
+    return Options(
+        config=parsed["config"],
+        write_config_to=parsed["write-config-to"],
+        master=parsed["master"],
+        serving=_serving(parsed),
+        authentication=_authentication(parsed),
+        authorization=_authorization(parsed),
+        metrics=metrics,
+        logs=logs,
+        gates=gates,
+        min_compatibility=oldest,
+        pod_max_in_unschedulable_pods_duration=parsed["pod-max-in-unschedulable-pods-duration"],
+        reported_version=version,
+        parsed=parsed,
+    )
+
+
+def usage_text(*, columns: int = 0, command: str = PROGRAM) -> str:
+    return usage(table.FLAGS, command, columns)
+
+
+def _replace(configuration: Configuration, **changes: Any) -> Configuration:
+    values = {name: getattr(configuration, name) for name in Configuration.__dataclass_fields__}
+    return Configuration(**(values | changes))
+
+
+# --- versions ---------------------------------------------------------------------------------------------------------
+
+
+def _versions(parsed: Parsed) -> tuple[Version, Version]:
+    emulated = _version_flag(parsed["emulated-version"]) or BINARY_VERSION
+    oldest = _version_flag(parsed["min-compatibility-version"])
+    return emulated, oldest or max(OLDEST_EMULATED, (emulated[0], emulated[1] - 1))
+
+
+def _version_flag(entries: tuple[str, ...]) -> Version | None:
+    found: Version | None = None
+    for entry in entries:
+        component, equals, text = (part.strip() for part in entry.partition("="))
+        if not equals:
+            component, text = "kube", entry
+        version = _parse_version(text)
+        shown = ".".join(map(str, version))
+        if len(version) > 2 and version[2]:
+            raise ConfigError("", f"patch version not allowed, got: {component}={shown}")
+        if component != "kube":
+            raise ConfigError("", f"component not registered: {component}")
+        if found is not None:
+            raise ConfigError("", f"duplicate version flag, kube={found[0]}.{found[1]} and kube={shown}")
+        found = (version[0], version[1])
+    return found
+
+
+def _parse_version(text: str) -> tuple[int, ...]:
+    match = re.match(r"\s*v?([0-9]+(?:\.[0-9]+)*)", text)
+    if not match:
+        raise ConfigError("", f"could not parse {go_quote(text)} as version")
+    parts = match[1].split(".")
+    if len(parts) < 2:
+        raise ConfigError("", f"illegal version string {go_quote(text)}")
+    if parts[0].startswith("0") and parts[0] != "0":
+        detail = f"illegal zero-prefixed version component {go_quote(parts[0])} in {go_quote(text)}"
+        raise ConfigError("", detail)
+    return tuple(int(part) for part in parts)
+
+
+def _version_errors(emulated: Version, oldest: Version) -> list[str]:
+    errors = []
+    floor, newest, now = (f"{v[0]}.{v[1]}" for v in (OLDEST_EMULATED, BINARY_VERSION, emulated))
+    if not OLDEST_EMULATED <= emulated <= BINARY_VERSION:
+        errors.append(f"emulation version {now} is not between [{floor}, {newest}]")
+    if not OLDEST_EMULATED <= oldest <= emulated:
+        shown = f"{oldest[0]}.{oldest[1]}"
+        errors.append(f"minCompatibilityVersion version {shown} is not between [{floor}, {now}]")
+    return errors
+
+
+def _reported_version(text: str) -> str:
+    """Return the version to report; one of our own choice must be of this release."""
+    if not text.startswith("v"):
+        return RELEASE
+    match = re.fullmatch(r"v([0-9]+\.[0-9]+\.[0-9]+)(?:[-+][0-9A-Za-z.+-]+)?", text)
+    if not match:
+        raise UsageError(_bad_version(text, f"illegal version string {go_quote(text)}"))
+    if f"v{match[1]}" != RELEASE:
+        cause = f"version {go_quote(text)} must match major/minor/patch of default version {go_quote(RELEASE)}"
+        raise UsageError(_bad_version(text, cause))
+    return text
+
+
+def _bad_version(text: str, cause: str) -> str:
+    return f'invalid argument {go_quote(text)} for "--version" flag: {cause}'
+
+
+def _raw_version(version: str) -> str:
+    major, minor = BINARY_VERSION
+    return f'version.Info{{Major:"{major}", Minor:"{minor}", GitVersion:"{version}"}}\n'
+
+
+# --- groups -----------------------------------------------------------------------------------------------------------
+
+
+def _serving_errors(parsed: Parsed) -> list[str]:
+    port, errors = parsed["secure-port"], []
+    if not 0 <= port <= 65535:
+        errors.append(f"--secure-port {port} must be between 0 and 65535, inclusive. 0 for turning off secure port")
+    for suite in parsed["tls-cipher-suites"]:
+        if suite not in table.CIPHER_SUITES + table.INSECURE_CIPHER_SUITES:
+            errors.append(f"Cipher suite {suite} not supported or doesn't exist")
+    seen = set()
+    for curve in parsed["tls-curve-preferences"]:
+        if not 0 < curve <= 65535:
+            errors.append(f"curve preference {curve} is out of range (must be 1-65535)")
+        elif curve in seen:
+            errors.append(f"duplicate curve preference {curve}")
+        elif curve not in _CURVES:
+            errors.append(f"curve preference {curve} is not supported by the current Go version")
+        seen.add(curve)
+    version = parsed["tls-min-version"]
+    if version and version not in table.TLS_VERSIONS:
+        errors.append(f"unknown tls version {go_quote(version)}")
+    return errors
+
+
+def _header_errors(parsed: Parsed) -> list[str]:
+    errors = []
+    names = ("username-headers", "group-headers", "extra-headers-prefix", "allowed-names", "uid-headers")
+    for name in (f"requestheader-{each}" for each in names):
+        if any(not value.strip() for value in parsed[name]):
+            errors.append(f'empty value in "{name}"')
+    uid = parsed["requestheader-uid-headers"]
+    if uid and not any(value.lower() == "x-remote-uid" for value in uid):
+        detail = "is set without specifying the standard X-Remote-Uid header - API aggregation will not work"
+        errors.append(f"--requestheader-uid-headers {detail}")
+    return errors
+
+
+def _metrics(parsed: Parsed) -> tuple[Metrics, list[FieldError]]:
+    path, errors = Path("metrics"), []
+    shown, previous = parsed["show-hidden-metrics-for-version"], f"{BINARY_VERSION[0]}.{BINARY_VERSION[1] - 1}"
+    if shown and shown != previous:
+        detail = f"must be omitted or have the value '{previous}'; only the previous minor version is allowed"
+        errors.append(invalid(path.child("showHiddenMetricsForVersion"), shown, detail))
+    disabled = parsed["disabled-metrics"]
+    wrong = next((name for name in disabled if not re.fullmatch(_METRIC, name)), None)
+    if wrong is not None:
+        rule = f'"^{_METRIC}$"'
+        detail = f"must be fully qualified metric names matching {rule}, got {go_quote(wrong)}"
+        errors.append(invalid(path.child("disabledMetrics"), disabled, detail))
+    allowed = parsed["allow-metric-labels"]
+    errors += _allow_list_errors(allowed, path.child("allowListMapping"))
+    file = parsed["allow-metric-labels-manifest"]
+    if file:
+        where = path.child("allowListMappingManifest")
+        if allowed:
+            detail = "cannot specify both allowListMapping and allowListMappingManifest"
+            errors.append(invalid(path, {"allowListMapping": allowed, "allowListMappingManifest": file}, detail))
+        try:
+            listed = _read_manifest(file)
+        except ConfigError as error:
+            errors.append(invalid(where, file, str(error)))
+            listed = {}
+        nested = _allow_list_errors(listed, where)
+        if nested:
+            shown_errors = " ".join(map(str, nested))
+            errors.append(invalid(where, file, f"invalid allow list mapping in manifest: [{shown_errors}]"))
+        allowed = {**listed, **allowed}
+    values = {_metric_and_label(key): frozenset(text.split(",")) for key, text in allowed.items() if "," in key}
+    return Metrics(shown, disabled, values), errors
+
+
+def _metric_and_label(key: str) -> tuple[str, str]:
+    metric, _, label = key.partition(",")
+    return metric, label
+
+
+def _allow_list_errors(allowed: Mapping[str, str], path: Path) -> list[FieldError]:
+    if all(re.fullmatch(f"{_METRIC},{_LABEL}", key) for key in allowed):
+        return []
+    rule = f'metricName matches "{_METRIC}" and labelName matches "{_LABEL}"'
+    return [invalid(path, dict(allowed), f"must have keys with format `metricName,labelName` where {rule}")]
+
+
+def _read_manifest(file: str) -> dict[str, str]:
+    try:
+        text = FilePath(file).read_text()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigError("", f"failed to read allow list manifest: open {file}: {reason}") from error
+    try:
+        found = plain(read_yaml(text)[0])
+    except ConfigError as error:
+        raise ConfigError("", f"failed to parse allow list manifest: {error}") from error
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise ConfigError("", "failed to parse allow list manifest: a map of strings is wanted")
+    return found
+
+
+def _logs(parsed: Parsed, gates: Gates) -> Logs:
+    """Return the log settings; what is wrong with them is raised on its own, before anything else is looked at."""
+    errors: list[FieldError] = []
+    chosen, flush = parsed["logging-format"], parsed["log-flush-frequency"]
+    if flush <= 0:
+        errors.append(invalid(Path("flushFrequency"), flush, "Must be greater than zero"))
+    if chosen not in ("text", "json"):
+        errors.append(invalid(Path("format"), chosen, "Unsupported log format"))
+    elif chosen == "json" and not gates.is_enabled("LoggingBetaOptions"):
+        errors.append(forbidden(Path("format"), "Log format json is disabled, see LoggingBetaOptions feature"))
+    if parsed["vmodule"] and chosen != "text":
+        errors.append(forbidden(Path("vmodule"), "Only supported for text log format"))
+    alpha = gates.is_enabled("LoggingAlphaOptions")
+    for name in ("text", "json"):
+        path = Path("options").child(name)
+        if parsed[f"log-{name}-split-stream"] and not alpha:
+            errors.append(forbidden(path.child("splitStream"), "Feature LoggingAlphaOptions is disabled"))
+        if quantity.parse(parsed[f"log-{name}-info-buffer-size"]) and not alpha:
+            errors.append(forbidden(path.child("infoBufferSize"), "Feature LoggingAlphaOptions is disabled"))
+    if errors:
+        raise ConfigError("", aggregate(errors))
+    return Logs(
+        format=chosen,
+        flush_frequency=flush,
+        verbosity=parsed["v"],
+        vmodule=parsed["vmodule"],
+        split_stream=parsed[f"log-{chosen}-split-stream"],
+        info_buffer_bytes=quantity.value(quantity.parse(parsed[f"log-{chosen}-info-buffer-size"])),
+    )
+
+
+def _serving(parsed: Parsed) -> Serving:
+    return Serving(**{name: parsed[name.replace("_", "-")] for name in Serving.__dataclass_fields__})
+
+
+def _authentication(parsed: Parsed) -> Authentication:
+    prefixed = {"kubeconfig", "skip_lookup", "token_webhook_cache_ttl", "tolerate_lookup_failure"}
+    values = {}
+    for name in Authentication.__dataclass_fields__:
+        flag = name.replace("_", "-")
+        values[name] = parsed[f"authentication-{flag}" if name in prefixed else flag]
+    return Authentication(**values)
+
+
+def _authorization(parsed: Parsed) -> Authorization:
+    names = Authorization.__dataclass_fields__
+    return Authorization(**{name: parsed[f"authorization-{name.replace('_', '-')}"] for name in names})
