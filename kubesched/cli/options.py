@@ -167,12 +167,15 @@ def read_options(words: Sequence[str], *, columns: int = 0, command: str = PROGR
         listed = " ".join(go_quote(word) for word in parsed.words)
         raise ConfigError("", f"{go_quote(command)} does not take any arguments, got [{listed}]")
     emulated, oldest = _versions(parsed)
+    # First, because the gates of a release that cannot be emulated would be a riddle, not an answer.
+    if wrong_versions := _version_errors(emulated, oldest):
+        raise ConfigError("", aggregate(wrong_versions))
     gates = Gates.parse(parsed["feature-gates"], emulated=emulated, min_compatibility=oldest)
     version = _reported_version(parsed["version"])
     if parsed["version"] in ("true", "raw"):
         return Answer(f"Kubernetes {version}\n" if parsed["version"] == "true" else _raw_version(version))
     logs = _logs(parsed, gates)
-    errors: list[object] = [*_version_errors(emulated, oldest), *_serving_errors(parsed), *_header_errors(parsed)]
+    errors: list[object] = [*_serving_errors(parsed), *_header_errors(parsed)]
     metrics, wrong = _metrics(parsed)
     errors += wrong
     if errors:

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.config.gates import BINARY_VERSION, GATES, NEEDS, NOT_BUILT, Gates, Stage, known_gates, spec_of
+import kubesched
+from kubesched.config.gates import (
+    BINARY_VERSION,
+    GATES,
+    NEEDS,
+    NOT_BUILT,
+    NOT_OURS,
+    Gates,
+    Stage,
+    known_gates,
+    spec_of,
+)
 from kubesched.errors import ConfigError
 
 DEFAULT_OFF = {
@@ -62,6 +75,10 @@ REFUSED = [
     ),
     ("wardle:GenericWorkload=true", "component not registered: wardle"),
     (
+        "SchedulerPopFromBackoffQ=false",
+        "cannot set feature gate SchedulerPopFromBackoffQ to false, this scheduler cannot run without the feature",
+    ),
+    (
         "NativeHistograms=true",
         "cannot set feature gate NativeHistograms to true, the feature is not built in this scheduler",
     ),
@@ -112,6 +129,18 @@ def test_the_tables_fit_together() -> None:
     assert {name for name, _ in NOT_BUILT} <= set(GATES)
     for name, value in NOT_BUILT:
         assert spec_of(name, BINARY_VERSION).default is not value, f"{name}: the default must be built"
+
+
+def test_no_gate_is_read_and_ignored() -> None:
+    """Each gate that can be switched is looked at by some code, or its other side is refused."""
+    package = Path(kubesched.__file__).parent
+    files = [file for file in package.rglob("*.py") if file.name != "gates.py"]
+    source = "\n".join(file.read_text() for file in files)
+    for name in GATES:
+        spec = spec_of(name, BINARY_VERSION)
+        switchable = not spec.locked and name not in ("AllAlpha", "AllBeta") and name not in NOT_OURS
+        if switchable and (name, not spec.default) not in NOT_BUILT:
+            assert f'"{name}"' in source, f"{name} can be set but nothing reads it: read it, or add it to NOT_BUILT"
 
 
 def test_the_usage_lists_what_can_be_switched() -> None:
