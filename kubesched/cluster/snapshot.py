@@ -69,7 +69,7 @@ class Snapshot:
 
     def name(self, row: int) -> str:
         """Return the name of the node in a row."""
-        return self._nodes.names[row if self.rows is None else int(self.rows[row])]
+        return self._nodes.names[self._at(row)]
 
     def row(self, name: str) -> int:
         """Return the row of a node, or -1 if it is not here."""
@@ -86,7 +86,7 @@ class Snapshot:
 
     def node(self, row: int) -> Node:
         """Return the API object in a row."""
-        return self._nodes.objects[row if self.rows is None else int(self.rows[row])]
+        return self._nodes.objects[self._at(row)]
 
     def pods_on(self, row: int) -> Iterable[PodView]:
         """Return the pods of the node in a row."""
@@ -119,6 +119,30 @@ class Snapshot:
         if resource == MEMORY:
             return self._column(self._nodes.non_zero_memory)
         return self.requested(resource)
+
+    def allocatable_at(self, resource: int, row: int) -> int:
+        """Return what one node offers of a resource."""
+        return int(self._nodes.allocatable[resource].data.item(self._at(row))) if resource >= 0 else 0
+
+    def requested_at(self, resource: int, row: int) -> int:
+        """Return what the pods of one node asked for."""
+        return int(self._nodes.requested[resource].data.item(self._at(row))) if resource >= 0 else 0
+
+    def non_zero_requested_at(self, resource: int, row: int) -> int:
+        """Return what the pods of one node asked for, with the defaults for those that asked for nothing."""
+        if resource == CPU:
+            return int(self._nodes.non_zero_cpu.data.item(self._at(row)))
+        if resource == MEMORY:
+            return int(self._nodes.non_zero_memory.data.item(self._at(row)))
+        return self.requested_at(resource, row)
+
+    def free_pods_at(self, row: int) -> int:
+        """Return how many more pods one node takes."""
+        row = self._at(row)
+        return int(self._nodes.allowed_pods.data.item(row)) - int(self._nodes.pod_count.data.item(row))
+
+    def _at(self, row: int) -> int:
+        return row if self.rows is None else int(self.rows[row])
 
     @property
     def pod_count(self) -> Ints:

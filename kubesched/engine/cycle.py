@@ -7,13 +7,15 @@ same thing. Nothing is booked, written or remembered here; what acts on a decisi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
+from zlib import crc32
 
 import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.errors import SchedulerError
+from kubesched.framework.memo import Memo, first_best
 from kubesched.framework.plugin import PostFiltered
 from kubesched.framework.ports import Nominations
 from kubesched.framework.profile import PreFiltered, Profile, Scores
@@ -23,8 +25,37 @@ from kubesched.framework.whatif import filter_with_nominated
 
 NO_NODES = "no nodes available to schedule pods"
 
-Ties = Callable[[Ints, Snapshot], int]
-"""(rows with the highest total, snapshot) -> the row to take"""
+class Ties(Protocol):
+    """How one of several best nodes is chosen."""
+
+    def start(self, pod: PodView, n: int) -> int:
+        """Return the row from which the best rows are looked at, going round."""
+        ...
+
+    def pick(self, pod: PodView, rows: Ints, nodes: Snapshot) -> int:
+        """Return one of the rows, which are given in rising order."""
+        ...
+
+
+class SeededTies:
+    """Any of the best nodes is a right answer: the reference's own order depends on how its workers interleave.
+
+    Ours follows from the seed and the pod's uid alone, so a replay of the same inbox chooses the same node, whatever
+    other pods did in between and whether or not answers are remembered.
+    """
+
+    __slots__ = ("seed",)
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed & 0xFFFFFFFF
+
+    def start(self, pod: PodView, n: int) -> int:
+        """Return a row that depends on the pod's uid."""
+        return crc32(pod.uid.encode(), self.seed) % n
+
+    def pick(self, pod: PodView, rows: Ints, nodes: Snapshot) -> int:
+        """Return the first of the rows from the pod's starting row on."""
+        return int(rows[int(np.searchsorted(rows, self.start(pod, nodes.n))) % len(rows)])
 
 
 @dataclass(slots=True)
@@ -54,11 +85,12 @@ class Rules:
     """Score even when only one node is feasible; the reference does not, explanations and golden cases want it."""
 
 
-def attempt(pod: PodView, nodes: Snapshot, profile: Profile, rules: Rules) -> Attempt:
-    """Decide where a pod goes."""
+def attempt(pod: PodView, nodes: Snapshot, profile: Profile, rules: Rules, memo: Memo | None = None) -> Attempt:
+    """Decide where a pod goes; with a memo, from what is remembered of the pod's class where that is possible."""
     made = Attempt(pod, nodes, State())
     try:
-        _decide(made, profile, rules)
+        if memo is None or not _decide_from_memory(made, profile, rules, memo):
+            _decide(made, profile, rules)
     except SchedulerError as error:
         made.decision = Failed(pod, str(error))
     return made
@@ -82,8 +114,32 @@ def _decide(made: Attempt, profile: Profile, rules: Rules) -> None:
         profile.pre_score(pod, nodes, feasible, state)
         made.scores = profile.score(pod, nodes, feasible, state)
         total = made.scores.total
-        row = rules.ties(np.flatnonzero(total == total.max()), nodes)
+        row = rules.ties.pick(pod, np.flatnonzero(total == total.max()), nodes)
     made.decision = Placed(pod, nodes.name(row), evaluated, n_feasible)
+
+
+def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Memo) -> bool:
+    """Decide from what is remembered; False if this pod needs the plain path."""
+    pod, nodes = made.pod, made.nodes
+    if not nodes.n or rules.scores_single or pod.pod.status.nominated_node_name:
+        return False
+    if rules.nominations is not None and any(True for _ in rules.nominations.nodes()):
+        return False
+    recalled = memo.recall(pod, nodes)
+    if recalled is None:
+        return False
+    made.state, made.pre_filtered, made.feasible = recalled.state, recalled.pre_filtered, recalled.feasible
+    if recalled.n_feasible:
+        row = first_best(recalled.totals, rules.ties.start(pod, nodes.n))
+        made.decision = Placed(pod, nodes.name(row), nodes.n, recalled.n_feasible)
+        return True
+    diagnosis = made.diagnosis = Diagnosis(nodes.n)
+    diagnosis.unschedulable_plugins |= recalled.pre_filtered.narrowed_by
+    if recalled.pre_filtered.considered is not None:
+        diagnosis.absent = recalled.pre_filtered.absent
+    made.verdicts = diagnosis.verdicts = recalled.verdicts(profile, nodes)
+    _give_up(made, profile, rules)
+    return True
 
 
 def find_feasible(made: Attempt, profile: Profile, rules: Rules) -> None:

@@ -10,6 +10,7 @@ from kubesched.framework.plugin import (
     PostFiltered,
     PreFilterAnswer,
     Preemption,
+    Refusal,
     Scope,
 )
 from kubesched.framework.profile import Profile, Scores
@@ -34,6 +35,6 @@ from kubesched.framework.verdicts import (
 
 __all__ = [
     "POINTS", "SKIP", "SUCCESS", "Code", "Decision", "Diagnosis", "Failed", "NodeNames", "NodeView", "Placed", "Plugin",
-    "PodView", "PostFiltered", "PreFilterAnswer", "Preemption", "Profile", "Reason", "Registry", "Rejections", "Scope",
+    "PodView", "PostFiltered", "PreFilterAnswer", "Preemption", "Profile", "Reason", "Refusal", "Registry", "Rejections", "Scope",
     "Scores", "Snapshot", "State", "Status", "Unschedulable", "failed", "unresolvable", "unschedulable", "wakeups",
 ]

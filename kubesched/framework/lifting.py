@@ -12,56 +12,70 @@ import numpy as np
 
 from kubesched.api.node import Node, Taint
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.framework.plugin import Plugin
+from kubesched.errors import PluginError
+from kubesched.framework.plugin import Plugin, Refusal
 from kubesched.framework.state import State
-from kubesched.framework.verdicts import MAX_REASONS, Code, Reason, Rejections, Status
+from kubesched.framework.verdicts import MAX_REASONS, Code, Reason, Rejections
 
 
 class NodeView:
-    """One node as an author of a scalar plugin sees it."""
+    """One node as an author of a scalar plugin sees it. Resources go by name, or by number where speed matters."""
 
-    __slots__ = ("_nodes", "_row")
+    __slots__ = ("nodes", "row")
 
     def __init__(self, nodes: Snapshot, row: int) -> None:
-        self._nodes = nodes
-        self._row = row
+        self.nodes = nodes
+        self.row = row
 
     @property
     def name(self) -> str:
         """Return the node's name."""
-        return self._nodes.name(self._row)
+        return self.nodes.name(self.row)
 
     @property
     def node(self) -> Node:
         """Return the API object."""
-        return self._nodes.node(self._row)
+        return self.nodes.node(self.row)
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Return the node's labels, never None."""
-        return self.node.metadata.labels or {}
+        """Return the node's labels."""
+        return self.node.metadata.labels
 
     @property
     def taints(self) -> Sequence[Taint]:
         """Return the node's taints."""
-        return self._nodes.taint_sets[int(self._nodes.taint_set[self._row])]
+        return self.node.spec.taints
 
     @property
     def pods(self) -> Iterable[PodView]:
         """Return the pods on the node."""
-        return self._nodes.pods_on(self._row)
+        return self.nodes.pods_on(self.row)
 
-    def allocatable(self, resource: str) -> int:
+    def allocatable(self, resource: str | int) -> int:
         """Return what the node offers: cpu in thousandths, the rest in whole units."""
-        return int(self._nodes.allocatable(self._nodes.resource(resource))[self._row])
+        return self.nodes.allocatable_at(self._number(resource), self.row)
 
-    def requested(self, resource: str) -> int:
+    def requested(self, resource: str | int) -> int:
         """Return what its pods asked for."""
-        return int(self._nodes.requested(self._nodes.resource(resource))[self._row])
+        return self.nodes.requested_at(self._number(resource), self.row)
 
-    def free(self, resource: str) -> int:
+    def non_zero_requested(self, resource: str | int) -> int:
+        """Return what its pods asked for, where one that asks for nothing counts as 100m and 200Mi a container."""
+        return self.nodes.non_zero_requested_at(self._number(resource), self.row)
+
+    def free(self, resource: str | int) -> int:
         """Return what is left."""
-        return self.allocatable(resource) - self.requested(resource)
+        number = self._number(resource)
+        return self.nodes.allocatable_at(number, self.row) - self.nodes.requested_at(number, self.row)
+
+    @property
+    def free_pods(self) -> int:
+        """Return how many more pods the node takes."""
+        return self.nodes.free_pods_at(self.row)
+
+    def _number(self, resource: str | int) -> int:
+        return resource if isinstance(resource, int) else self.nodes.resource(resource)
 
 
 def filter_rows(plugin: Plugin, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
@@ -69,7 +83,7 @@ def filter_rows(plugin: Plugin, pod: PodView, nodes: Snapshot, state: State) -> 
     numbers: dict[Reason, int] = {}
     bits = np.zeros(nodes.n, dtype=np.uint64)
     for row in range(nodes.n):
-        for reason in _reasons(plugin, plugin.filter_node(pod, NodeView(nodes, row), state)):
+        for reason in reasons_of(plugin, plugin.filter_node(pod, NodeView(nodes, row), state)):
             number = numbers.setdefault(reason, len(numbers))
             if number >= MAX_REASONS:
                 number = MAX_REASONS - 1
@@ -85,15 +99,18 @@ def score_rows(plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, s
     return scores
 
 
-def _reasons(plugin: Plugin, answer: str | Status | None) -> list[Reason]:
+def reasons_of(plugin: Plugin, answer: Refusal) -> tuple[Reason, ...]:
+    """Return what `filter_node` said as reasons; none where the node passes."""
     if answer is None:
-        return []
+        return ()
+    if isinstance(answer, tuple):
+        return answer
     if isinstance(answer, str):
-        return [Reason(answer)]
+        return (Reason(answer),)
     if answer.is_success:
-        return []
+        return ()
     if not answer.is_rejected:
-        raise ValueError(f'running "{plugin.name}" filter plugin: {answer.message}')
+        raise PluginError(plugin.name, "Filter", f'running "{plugin.name}" filter plugin: {answer.message}')
     texts = answer.reasons or ("",)
-    return [Reason(t, resolvable=answer.code is not Code.UNRESOLVABLE, pending=answer.code is Code.PENDING)
-            for t in texts]
+    return tuple(Reason(t, resolvable=answer.code is not Code.UNRESOLVABLE, pending=answer.code is Code.PENDING)
+                 for t in texts)

@@ -20,7 +20,7 @@ import numpy as np
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.framework.ports import Handle
 from kubesched.framework.state import State
-from kubesched.framework.verdicts import SUCCESS, Diagnosis, Nomination, Rejections, Status
+from kubesched.framework.verdicts import SUCCESS, Diagnosis, Nomination, Reason, Rejections, Status
 from kubesched.framework.wakeups import Wakeup
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ class PostFiltered:
 
 
 PreFilterAnswer = Status | NodeNames | None
+Refusal = str | Status | tuple[Reason, ...] | None
+"""How `filter_node` refuses a node: with a text, a status, or reasons. None lets it pass."""
 
 
 class Plugin:
@@ -98,6 +100,14 @@ class Plugin:
         """Return whether the plugin has its own version of a point's method."""
         return getattr(cls, method) is not getattr(Plugin, method)
 
+    def remembers(self, pod: PodView) -> bool:
+        """Return whether the declared scopes hold for this pod.
+
+        A signature leaves out volumes, device claims and the node's name; a plugin that reads them says False for pods
+        that have them, and its answers for such a pod are computed anew. Must not depend on the cluster.
+        """
+        return True
+
     def wakeups(self) -> tuple[Wakeup, ...] | None:
         """Return the events that may change the plugin's mind; None means that nothing was declared."""
         return self.wakes_on
@@ -123,8 +133,12 @@ class Plugin:
         """Return a verdict for every node of the view."""
         return Rejections.none(nodes)
 
-    def filter_node(self, pod: PodView, node: NodeView, state: State) -> str | Status | None:
-        """Return why one node is refused, or None; for authors who do not want columns."""
+    def filter_node(self, pod: PodView, node: NodeView, state: State) -> Refusal:
+        """Return why one node is refused, or None; for authors who do not want columns.
+
+        A plugin may have both `filter` and `filter_node`: the framework then asks for a single changed row without the
+        price of arrays. `check_plugin` holds them to the same answers.
+        """
         return None
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
@@ -142,6 +156,10 @@ class Plugin:
             self.add_pod(pod, other, row, nodes, state)
         else:
             self.remove_pod(pod, other, row, nodes, state)
+
+    def forget(self, state: State) -> None:
+        """Drop the counters of scope DOMAINS from the state: nodes changed, they must be built again."""
+        state.drop(self.name)
 
     def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis,
                     profile: Profile) -> PostFiltered:
@@ -193,11 +211,6 @@ class Plugin:
 
     def post_bind(self, pod: PodView, node_name: str, state: State) -> None:
         """Take notice that the pod is bound."""
-
-    def sign(self, pod: PodView) -> bytes | None:
-        """Return what this plugin reads of the pod beyond its class signature, or None if its answers for this pod must
-        not be reused for others."""
-        return b""
 
 
 POINTS: dict[str, tuple[str, ...]] = {

@@ -106,15 +106,20 @@ Hint = Callable[[PodView, Any, Any], bool]
 
 @dataclass(frozen=True, slots=True)
 class Wakeup:
-    """An event that a plugin waits for, and the name of its method that looks closer."""
+    """An event that a plugin waits for, and the name of its method that looks closer.
+
+    `by_template` promises that the method reads nothing of the waiting pod but what all pods of its template share, and
+    whether the pod is itself the object of the event. It is then asked once for a template instead of once for a pod.
+    """
 
     event: ClusterEvent
     hint: str | None = None
+    by_template: bool = False
 
 
-def on(resource: str, action: int, hint: str | None = None) -> Wakeup:
+def on(resource: str, action: int, hint: str | None = None, *, by_template: bool = False) -> Wakeup:
     """Declare an event that wakes pods which the plugin refused."""
-    return Wakeup(ClusterEvent(resource, int(action)), hint)
+    return Wakeup(ClusterEvent(resource, int(action)), hint, by_template)
 
 
 INTERESTED_IN_ALL = tuple(on(resource, Action.ALL) for resource in (

@@ -109,6 +109,18 @@ class WhatIf(Snapshot):
             return self._non_zero_cpu
         return self._non_zero_memory if resource == MEMORY else self.requested(resource)
 
+    def requested_at(self, resource: int, row: int) -> int:
+        """Return what the pods of one node ask for, imagined ones included."""
+        return int(self.requested(resource)[row])
+
+    def non_zero_requested_at(self, resource: int, row: int) -> int:
+        """Return the same with the defaults for pods that ask for nothing."""
+        return int(self.non_zero_requested(resource)[row])
+
+    def free_pods_at(self, row: int) -> int:
+        """Return how many more pods one node takes."""
+        return int(self.allowed_pods[row]) - int(self._count[row])
+
     @property
     def pod_count(self) -> Ints:
         """Return how many pods each node has."""

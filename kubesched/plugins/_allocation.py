@@ -1,37 +1,78 @@
 """How full a node would be, as a score: least allocated, most allocated, or any shape between.
 
-In: what the pod asks for and the columns. Out: one score a node, 0 to 100. All arithmetic is in whole numbers that round
-towards zero, as in the reference; only the ratio strategy divides in floating point at its end.
+In: what the pod asks for, and the columns or one node. Out: scores from 0 to 100. All arithmetic is in whole numbers that
+round towards zero, as in the reference; only the ratio strategy divides in floating point at its end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from kubesched.api.requests import is_scalar_name
-from kubesched.cluster import Ints, Snapshot
+from kubesched.cluster import Ints, PodView, Snapshot
+from kubesched.framework import NodeView
 
 if TYPE_CHECKING:
     from kubesched.plugins.node_resources_fit import ScoringStrategy
 
-Strategy = Callable[[Mapping[str, int], Snapshot], Ints]
-_Score = Callable[[Ints, Ints], Ints]
-"""(what would be used, what is offered, never zero) -> 0 to 100"""
+Asked = tuple[tuple[int, int, int], ...]
+"""(resource number, amount, weight) of the resources that count for a pod."""
+
+
+class Strategy:
+    """A configured way to score; the columns and the single row say the same."""
+
+    def __init__(self, weights: Sequence[tuple[str, int]], shape: Ints | None, spreads: bool) -> None:
+        self._weights = tuple(weights)
+        self._shape = shape
+        self._shape_list: list[int] = shape.tolist() if shape is not None else []
+        self._spreads = spreads
+
+    def read(self, pod: PodView) -> Asked:
+        """Return what the pod asks for of each resource; a scalar resource that it does not ask for is left out."""
+        asked, resources = pod.template.scored, pod.template.books.resources
+        return tuple((resources.id(name), asked.get(name, 0), weight) for name, weight in self._weights
+                     if asked.get(name, 0) or (not is_scalar_name(name) and resources.find(name) >= 0))
+
+    def columns(self, asked: Asked, nodes: Snapshot) -> Ints:
+        """Return a score for every node of the view."""
+        if self._shape is not None:
+            return _ratio(asked, self._shape, nodes)
+        return _weighted(asked, _least if self._spreads else _most, nodes)
+
+    def row(self, asked: Asked, node: NodeView) -> int:
+        """Return one node's score."""
+        total = weight_sum = 0
+        for resource, amount, weight in asked:
+            offered = node.allocatable(resource)
+            if not offered:
+                continue
+            used = node.non_zero_requested(resource) + amount
+            if self._shape is not None:
+                score = self._shape_list[100 if used > offered else used * 100 // offered]
+                if score <= 0:
+                    continue
+            elif self._spreads:
+                score = 0 if used > offered else (offered - used) * 100 // offered
+            else:
+                score = min(used, offered) * 100 // offered
+            total += score * weight
+            weight_sum += weight
+        if not weight_sum:
+            return 0
+        return int(total / weight_sum + 0.5) if self._shape is not None else total // weight_sum
 
 
 def strategy_of(strategy: ScoringStrategy) -> Strategy:
-    """Return the function that a configured strategy stands for."""
+    """Return what a configured strategy stands for."""
     weights = tuple((resource.name, resource.weight) for resource in strategy.resources)
-    if strategy.type == "RequestedToCapacityRatio":
-        ratio = strategy.requested_to_capacity_ratio
-        assert ratio is not None
-        shape = shape_table([(point.utilization, point.score * 10) for point in ratio.shape])
-        return lambda asked, nodes: _ratio(weights, shape, asked, nodes)
-    score = _least if strategy.type == "LeastAllocated" else _most
-    return lambda asked, nodes: _weighted(weights, score, asked, nodes)
+    ratio = strategy.requested_to_capacity_ratio
+    shape = shape_table([(point.utilization, point.score * 10) for point in ratio.shape]) if ratio is not None else None
+    return Strategy(weights, shape, strategy.type == "LeastAllocated")
 
 
 def _least(used: Ints, offered: Ints) -> Ints:
@@ -43,25 +84,11 @@ def _most(used: Ints, offered: Ints) -> Ints:
     return filled
 
 
-def _usage(name: str, asked: Mapping[str, int], nodes: Snapshot) -> tuple[Ints, Ints] | None:
-    """Return what would be used and what is offered of a resource; None if the resource does not count for this pod."""
-    amount = asked.get(name, 0)
-    if amount == 0 and is_scalar_name(name):
-        return None
-    resource = nodes.resource(name)
-    if resource < 0:
-        return None
-    return nodes.non_zero_requested(resource) + amount, nodes.allocatable(resource)
-
-
-def _weighted(weights: Sequence[tuple[str, int]], score: _Score, asked: Mapping[str, int], nodes: Snapshot) -> Ints:
+def _weighted(asked: Asked, score: Callable[[Ints, Ints], Ints], nodes: Snapshot) -> Ints:
     total = np.zeros(nodes.n, dtype=np.int64)
     weight_sum: Ints | int = 0
-    for name, weight in weights:
-        usage = _usage(name, asked, nodes)
-        if usage is None:
-            continue
-        used, offered = usage
+    for resource, amount, weight in asked:
+        used, offered = nodes.non_zero_requested(resource) + amount, nodes.allocatable(resource)
         if offered.all():
             total += score(used, offered) * weight
             weight_sum = weight_sum + weight
@@ -92,14 +119,11 @@ def _interpolate(points: Sequence[tuple[int, int]], percent: int) -> int:
     return points[-1][1]
 
 
-def _ratio(weights: Sequence[tuple[str, int]], shape: Ints, asked: Mapping[str, int], nodes: Snapshot) -> Ints:
+def _ratio(asked: Asked, shape: Ints, nodes: Snapshot) -> Ints:
     total = np.zeros(nodes.n, dtype=np.int64)
     weight_sum = np.zeros(nodes.n, dtype=np.int64)
-    for name, weight in weights:
-        usage = _usage(name, asked, nodes)
-        if usage is None:
-            continue
-        used, offered = usage
+    for resource, amount, weight in asked:
+        used, offered = nodes.non_zero_requested(resource) + amount, nodes.allocatable(resource)
         there = offered != 0
         offered = np.where(there, offered, 1)
         scores = shape[np.where(used > offered, 100, used * 100 // offered)]
@@ -109,7 +133,7 @@ def _ratio(weights: Sequence[tuple[str, int]], shape: Ints, asked: Mapping[str, 
     return round_half_up(total / np.maximum(weight_sum, 1))
 
 
-def round_half_up(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Ints:
+def round_half_up(values: npt.NDArray[np.float64]) -> Ints:
     """Round numbers that are not negative, halves upwards."""
     whole = np.trunc(values)
     rounded: Ints = (whole + (values - whole >= 0.5)).astype(np.int64)

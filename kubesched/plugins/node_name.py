@@ -12,8 +12,10 @@ OTHER_NODE = Reason("node(s) didn't match the requested node name", resolvable=F
 class NodeName(Plugin):
     wakes_on = (wakeups.NODE_ADDED,)
 
-    # A signature leaves the node's name out, so an answer for one pod says nothing about another.
-    filter_scope = Scope.CLUSTER
+    filter_scope = Scope.ROW_NODE
+
+    def remembers(self, pod: PodView) -> bool:
+        return not pod.pod.spec.node_name
 
     def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
         wanted = pod.pod.spec.node_name

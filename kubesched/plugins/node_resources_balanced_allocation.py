@@ -6,6 +6,8 @@ A pod that asks for none of the resources says nothing about balance, so the plu
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,7 +16,7 @@ from kubesched.cluster import Bools, Ints
 from kubesched.config.args import CPU_AND_MEMORY, Args, ResourceSpec
 from kubesched.config.fielderrors import FieldError, Path, duplicate, invalid
 from kubesched.config.gates import Gates
-from kubesched.framework import SKIP, Plugin, PodView, Scope, Snapshot, State, Status
+from kubesched.framework import SKIP, NodeView, Plugin, PodView, Scope, Snapshot, State, Status
 from kubesched.framework.ports import Handle
 
 
@@ -50,10 +52,14 @@ class NodeResourcesBalancedAllocation(Plugin):
         return None if self._asks(pod) else SKIP
 
     def _asks(self, pod: PodView) -> bool:
-        return any(self._asked(pod).values())
+        return any(amount for _, amount in self._asked(pod))
 
-    def _asked(self, pod: PodView) -> dict[str, int]:
-        asked: dict[str, int] = pod.template.remember(self, lambda: pod.template.balanced(self._names))
+    def _asked(self, pod: PodView) -> tuple[tuple[int, int], ...]:
+        """Return (resource number, amount) of the resources that count; a scalar that is not asked for does not."""
+        asked: tuple[tuple[int, int], ...] = pod.template.remember(self, lambda: tuple(
+            (pod.template.books.resources.id(name), amount)
+            for name, amount in pod.template.balanced(self._names).items() if amount or not is_scalar_name(name)
+        ))
         return asked
 
     def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
@@ -61,15 +67,41 @@ class NodeResourcesBalancedAllocation(Plugin):
             return np.zeros(nodes.n, dtype=np.int64)
         before: list[tuple[Ints, Ints]] = []
         after: list[tuple[Ints, Ints]] = []
-        for name, amount in self._asked(pod).items():
-            resource = nodes.resource(name)
-            if resource < 0 or (amount == 0 and is_scalar_name(name)):
-                continue
+        for resource, amount in self._asked(pod):
             used, offered = nodes.requested(resource), nodes.allocatable(resource)
             before.append((used, offered))
             after.append((used + amount, offered))
         gain: Ints = 50 + (50 + _balance(after, nodes.n) - _balance(before, nodes.n)) // 2
         return gain
+
+    def score_node(self, pod: PodView, node: NodeView, state: State) -> int:
+        asked = self._asked(pod)
+        if not any(amount for _, amount in asked):
+            return 0
+        before, after = [], []
+        for resource, amount in asked:
+            offered = node.allocatable(resource)
+            if offered:
+                used = node.requested(resource)
+                before.append(min(used / offered, 1.0))
+                after.append(min((used + amount) / offered, 1.0))
+        return 50 + (50 + _balance_of(after) - _balance_of(before)) // 2
+
+
+def _balance_of(degrees: list[float]) -> int:
+    """Return the balance of one node's degrees of use."""
+    count = len(degrees)
+    if count == 2:
+        return int((1 - abs((degrees[0] - degrees[1]) / 2)) * 100)
+    if count < 2:
+        return 100
+    total = squares = 0.0
+    for degree in degrees:  # not sum(): newer Pythons add floats with a compensation that the reference has not
+        total += degree
+    mean = total / count
+    for degree in degrees:
+        squares += (degree - mean) * (degree - mean)
+    return int((1 - sqrt(squares / count)) * 100)
 
 
 def _balance(usages: list[tuple[Ints, Ints]], n: int) -> Ints:

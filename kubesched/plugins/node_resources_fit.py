@@ -21,10 +21,22 @@ from kubesched.config.fielderrors import FieldError, Path, TypedString, forbidde
 from kubesched.config.gates import Gates
 from kubesched.config.names import validate_label_key
 from kubesched.config.wire import Go, Wire
-from kubesched.framework import Plugin, PodView, PreFilterAnswer, Reason, Rejections, Scope, Snapshot, State, Status
+from kubesched.framework import (
+    NodeView,
+    Plugin,
+    PodView,
+    PreFilterAnswer,
+    Reason,
+    Refusal,
+    Rejections,
+    Scope,
+    Snapshot,
+    State,
+    Status,
+)
 from kubesched.framework.ports import Handle
 from kubesched.framework.wakeups import ADD, DELETE, DEVICE_CLASS, NODE, POD, UPDATE, Action, Wakeup, on
-from kubesched.plugins._allocation import Strategy, strategy_of
+from kubesched.plugins._allocation import Asked, Strategy, strategy_of
 
 LEAST_ALLOCATED = "LeastAllocated"
 MOST_ALLOCATED = "MostAllocated"
@@ -135,6 +147,19 @@ class NodeResourcesFit(Plugin):
             cases.append((short & never, Reason(f"Insufficient {name}", resolvable=False)))
         return Rejections.every(*cases) if cases else Rejections.none(nodes)
 
+    def filter_node(self, pod: PodView, node: NodeView, state: State) -> Refusal:
+        reasons: list[Reason] = []
+        if node.free_pods <= 0:
+            reasons.append(TOO_MANY_PODS)
+        for resource, amount in self._asked(pod):
+            offered = node.allocatable(resource)
+            if amount > offered - node.requested(resource):
+                name = pod.template.books.resources.values[resource]
+                if offered == 0 and self._delegates and resource > EPHEMERAL_STORAGE and self._is_delegated(name):
+                    continue
+                reasons.append(Reason(f"Insufficient {name}", resolvable=amount <= offered))
+        return tuple(reasons) or None
+
     def _asked(self, pod: PodView) -> tuple[tuple[int, int], ...]:
         """Return the requests that count: native ones first, ignored and zero ones left out."""
         asked: tuple[tuple[int, int], ...] = pod.template.remember((self, "asked"), lambda: tuple(sorted(
@@ -156,7 +181,14 @@ class NodeResourcesFit(Plugin):
         return None
 
     def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
-        return self._strategy(pod.template.scored, nodes)
+        return self._strategy.columns(self._usage(pod), nodes)
+
+    def score_node(self, pod: PodView, node: NodeView, state: State) -> int:
+        return self._strategy.row(self._usage(pod), node)
+
+    def _usage(self, pod: PodView) -> Asked:
+        asked: Asked = pod.template.remember((self, "usage"), lambda: self._strategy.read(pod))
+        return asked
 
     # What may help
 

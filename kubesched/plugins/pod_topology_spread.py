@@ -109,6 +109,8 @@ MISSING_LABEL = Reason("node(s) didn't match pod topology spread constraints (mi
 TOO_SKEWED = Reason("node(s) didn't match pod topology spread constraints")
 HARD, SOFT = ACTIONS
 
+_SOFT, _WEIGHTS = "PodTopologySpread.soft", "PodTopologySpread.weights"
+
 SYSTEM_CONSTRAINTS = (
     ApiConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
     ApiConstraint(max_skew=5, topology_key="topology.kubernetes.io/zone", when_unsatisfiable=SOFT),
@@ -199,17 +201,18 @@ class PodTopologySpread(Plugin):
         hard: HardCounts | None = state.find(self.name)
         if hard is not None and hard.constraints:
             hard.adjust(other, row, sign, nodes)
-        soft: SoftCounts | None = state.find(self._soft_key)
+        soft: SoftCounts | None = state.find(_SOFT)
         if soft is not None and soft.constraints:
             soft.adjust(other, row, sign, nodes)
 
+    def forget(self, state: State) -> None:
+        state.drop(self.name)
+        state.drop(_SOFT)
+
     # Soft constraints
 
-    _soft_key = "PodTopologySpread.soft"
-    _weights_key = "PodTopologySpread.weights"
-
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
-        counts: SoftCounts | None = state.find(self._soft_key)
+        counts: SoftCounts | None = state.find(_SOFT)
         if counts is None:
             try:
                 constraints = self._constraints(pod, SOFT)
@@ -217,17 +220,17 @@ class PodTopologySpread(Plugin):
                 return failed(str(error))
             needs_all_keys = bool(pod.pod.spec.topology_spread_constraints) or self.args.defaulting_type == LIST_DEFAULTING
             counts = SoftCounts(constraints, needs_all_keys, pod, nodes, self._compares)
-            state.write(self._soft_key, counts)
+            state.write(_SOFT, counts)
         if not counts.constraints or not nodes.n:
             return SKIP
         scored = feasible & ~counts.ignored(nodes)
-        state.write(self._weights_key, [natural_log(counts.size(i, scored, nodes) + 2)
+        state.write(_WEIGHTS, [natural_log(counts.size(i, scored, nodes) + 2)
                                         for i in range(len(counts.constraints))])
         return None
 
     def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
-        counts: SoftCounts = state.read(self._soft_key)
-        weights: list[float] = state.read(self._weights_key)
+        counts: SoftCounts = state.read(_SOFT)
+        weights: list[float] = state.read(_WEIGHTS)
         total = np.zeros(nodes.n)
         for i, (constraint, weight) in enumerate(zip(counts.constraints, weights, strict=True)):
             here = nodes.codes(constraint.key) != ABSENT
@@ -239,7 +242,7 @@ class PodTopologySpread(Plugin):
         return scores
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
-        counts: SoftCounts = state.read(self._soft_key)
+        counts: SoftCounts = state.read(_SOFT)
         ignored = counts.ignored(nodes)
         counted = scores[feasible & ~ignored]
         low = int(counted.min()) if len(counted) else 0

@@ -64,9 +64,16 @@ def read_cases(paths: Iterable[Path]) -> Iterator[tuple[str, Case]]:
                     yield family, msgspec.json.decode(line)
 
 
-def first_by_name(rows: Ints, nodes: Snapshot) -> int:
+class FirstByName:
     """Break ties as golden cases do: the node whose name sorts first."""
-    return min(rows.tolist(), key=nodes.name)
+
+    def start(self, pod: PodView, n: int) -> int:
+        """Return the first row."""
+        return 0
+
+    def pick(self, pod: PodView, rows: Ints, nodes: Snapshot) -> int:
+        """Return the row whose node's name sorts first."""
+        return min(rows.tolist(), key=nodes.name)
 
 
 class Cluster:
@@ -133,7 +140,7 @@ def decide(cluster: Cluster, profile: Profile, pod: PodView, *, preempts: bool) 
     if not gate.is_success:
         found["preEnqueue"] = _status(gate)
         return found, None
-    made = attempt(pod, cluster.store.snapshot(), profile, Rules(first_by_name, preempts=preempts, scores_single=True))
+    made = attempt(pod, cluster.store.snapshot(), profile, Rules(FirstByName(), preempts=preempts, scores_single=True))
     decision = made.decision
     if isinstance(decision, Failed):
         found["error"] = decision.message

@@ -1,0 +1,44 @@
+# Every target sets up what it needs in .venv on first use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+WORKERS ?= 2
+
+.PHONY: run test check conformance e2e nightly bench format clean
+
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $(STAMP)
+
+run: $(STAMP)
+	@$(BIN)/kubesched demo
+
+test: $(STAMP)
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n $(WORKERS) -m 'not nightly'
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n $(WORKERS) tests/unit tests/contract
+
+conformance: $(STAMP)
+	$(BIN)/kubesched conformance tests/conformance
+
+e2e: $(STAMP)
+	$(BIN)/pytest tests/e2e
+
+nightly: $(STAMP)
+	$(BIN)/pytest -n $(WORKERS) -m nightly
+
+bench: $(STAMP)
+	$(BIN)/python bench/run.py
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

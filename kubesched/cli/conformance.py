@@ -1,0 +1,64 @@
+"""`kubesched conformance`: run golden cases and say where we decide otherwise."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from kubesched.errors import SchedulerError
+from kubesched.simulator.golden import Difference, read_cases
+from kubesched.simulator.golden_families import run_case
+
+_SHOWN = 20
+
+
+@click.command("conformance", epilog="Example:  kubesched conformance tests/conformance -o json")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")
+def conformance_command(paths: tuple[Path, ...], output: str) -> None:
+    """Run golden cases (.jsonl, .jsonl.gz, folders of them) and compare with what was recorded.
+
+    Exits with 1 if anything differs.
+    """
+    families: dict[str, dict[str, int]] = {}
+    differences: list[Difference] = []
+    cases = list(read_cases(paths))
+    if not cases:
+        raise SchedulerError(f"{', '.join(map(str, paths))}: no golden cases found (.jsonl or .jsonl.gz)")
+    console = Console()
+    shown = track(cases, "cases", console=console, transient=True) if console.is_terminal and output == "table" else cases
+    for family, case in shown:
+        found = run_case(case)
+        row = families.setdefault(family, {"passed": 0, "failed": 0})
+        row["failed" if found else "passed"] += 1
+        differences += found
+    _print(console, families, differences, output)
+    sys.exit(1 if differences else 0)
+
+
+def _print(console: Console, families: dict[str, dict[str, int]], differences: list[Difference], output: str) -> None:
+    if output == "table":
+        table = Table(box=None)
+        for title, side in (("family", "left"), ("passed", "right"), ("failed", "right")):
+            table.add_column(title, justify=side)  # type: ignore[arg-type]
+        for family, row in families.items():
+            table.add_row(family, str(row["passed"]), str(row["failed"]))
+        console.print(table)
+        for difference in differences[:_SHOWN]:
+            click.echo(str(difference))
+        if len(differences) > _SHOWN:
+            click.echo(f"... and {len(differences) - _SHOWN} more differences")
+        return
+    document: dict[str, Any] = {
+        "families": families,
+        "differences": [{"case": d.case, "what": d.what, "expected": d.expected, "found": d.found} for d in differences],
+    }
+    encode = msgspec.yaml.encode if output == "yaml" else msgspec.json.encode
+    click.echo(encode(document).decode())
