@@ -12,8 +12,6 @@ import os
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from kubesched.config.args import Args
 from kubesched.config.catalogue import Catalogue
@@ -166,6 +164,8 @@ def unreadable(file: str, error: OSError) -> ConfigError:
 
 
 def _check_authorities(pem: bytes) -> None:
+    from cryptography import x509  # heavy, and most configurations have no extender with certificates
+
     if b"-----BEGIN " not in pem:
         raise ConfigError("", "unable to load root certificates: unable to parse bytes as PEM block")
     if b"-----BEGIN CERTIFICATE-----" not in pem:
@@ -178,6 +178,9 @@ def _check_authorities(pem: bytes) -> None:
 
 
 def _check_pair(certificate: bytes, key: bytes) -> None:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
     if b"-----BEGIN " not in certificate:
         raise ConfigError("", "tls: failed to find any PEM data in certificate input")
     if b"-----BEGIN " not in key:
