@@ -40,7 +40,6 @@ class Go:
     embedded: str = ""
     omit_empty: bool = False  # leave out false, 0 and ""
     keep_null: bool = False  # print null for None, and [] for an empty list
-    pointer: bool = False  # null means absent even where the value is not optional here
 
 
 Int32 = Annotated[int, Go("int32")]
@@ -304,7 +303,7 @@ def _take_apart(hint: Any) -> tuple[_Type, Go]:
             (hint,) = (arg for arg in typing.get_args(hint) if arg is not type(None))
         else:
             break
-    return _plain_type(hint, marker, optional or marker.pointer), marker
+    return _plain_type(hint, marker, optional), marker
 
 
 def _merge(outer: Go, inner: Go) -> Go:
@@ -313,7 +312,6 @@ def _merge(outer: Go, inner: Go) -> Go:
         outer.embedded or inner.embedded,
         outer.omit_empty or inner.omit_empty,
         outer.keep_null or inner.keep_null,
-        outer.pointer or inner.pointer,
     )
 
 
