@@ -11,7 +11,7 @@ node in a what-if, and as the truth that the index is tested against.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -164,11 +164,14 @@ class _Claim:
 
 
 class Attachments(PlacedPods):
-    """The attached volumes of all nodes."""
+    """The attached volumes of all nodes; those that only VolumeAttachments tell of are counted if asked for."""
 
-    def __init__(self, resolver: Resolver) -> None:
+    def __init__(self, resolver: Resolver, with_attachments: bool = True) -> None:
         super().__init__()
         self.resolver = resolver
+        self._kinds: tuple[type, ...] = (PersistentVolumeClaim, PersistentVolume, StorageClass)
+        if with_attachments:
+            self._kinds += (VolumeAttachment,)
         self._objects = resolver.objects
         self._size = 0
         self._counts: dict[str, Ints] = {}
@@ -193,7 +196,7 @@ class Attachments(PlacedPods):
         """Return how many volumes of a driver each node of the whole cluster has; None if none has any."""
         return self._counts.get(driver)
 
-    def rows_with(self, name: str) -> Iterable[int]:
+    def rows_with(self, name: str) -> Collection[int]:
         """Return the rows of the whole cluster whose pods hold a volume."""
         return self._by_pods.get(name, {})
 
@@ -210,9 +213,8 @@ class Attachments(PlacedPods):
         self._claims, self._claims_of_volume, self._claims_of_class, self.errors = {}, {}, {}, {}
         self._attachments_of_volume, self._attachments_on = {}, {}
         self._rows = nodes.everything().row
-        self._versions = {kind: self._objects.version(kind) for kind in
-                          (PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment)}
-        for attachment in self._objects.all(VolumeAttachment):
+        self._versions = {kind: self._objects.version(kind) for kind in self._kinds}
+        for attachment in self._objects.all(VolumeAttachment) if VolumeAttachment in self._kinds else ():
             self._take_attachment(attachment)
 
     def came(self, pod: PodView, row: int) -> None:
@@ -228,7 +230,7 @@ class Attachments(PlacedPods):
                     self._depend(key, claim, self._objects.get(PersistentVolumeClaim, key[1], key[0]))
                 claim.holdings[(pod.uid, index)] = holding
                 self._take(key, (pod.uid, index), holding)
-            elif csi.in_tree_plugin(volume) in csi.MIGRATED:
+            else:
                 try:
                     attached = self.resolver.inline(volume)
                 except VolumeError as error:
@@ -249,7 +251,7 @@ class Attachments(PlacedPods):
                 if not claim.holdings:
                     self._depend(key, claim, None)
                     del self._claims[key]
-            elif csi.in_tree_plugin(volume) in csi.MIGRATED:
+            else:
                 try:
                     attached = self.resolver.inline(volume)
                 except VolumeError:

@@ -13,7 +13,8 @@ from kubesched.cluster import Bools, Ints, Objects, Snapshot
 from kubesched.cluster.journal import Journal
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
-NO_LIMIT = -1
+NO_LIMIT = 1 << 62
+"""More than anybody attaches: the limit where none is set."""
 
 
 def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
@@ -44,6 +45,7 @@ class CsiNodes:
         self._migrated: dict[str, Bools] = {}
         self.exists: Bools = np.zeros(0, dtype=np.bool_)
         self.has_limits: Bools = np.zeros(0, dtype=np.bool_)
+        self.n_limited = 0
 
     def follow(self, nodes: Snapshot) -> None:
         """Bring the columns up to date with the cluster that a view is of."""
@@ -66,6 +68,7 @@ class CsiNodes:
         self._limits, self._installed, self._migrated = {}, {}, {}
         self.exists = np.zeros(self._size, dtype=np.bool_)
         self.has_limits = np.zeros(self._size, dtype=np.bool_)
+        self.n_limited = 0
         whole = nodes.everything()
         for csi_node in self._objects.all(CSINode):
             row = whole.row(csi_node.metadata.name)
@@ -93,6 +96,7 @@ class CsiNodes:
             column[row] = False
         self.exists[row] = csi_node is not None
         limits = driver_limits(csi_node) if csi_node is not None else {}
+        self.n_limited += bool(limits) - bool(self.has_limits[row])
         self.has_limits[row] = bool(limits)
         for driver, limit in limits.items():
             if driver not in self._limits:

@@ -109,6 +109,12 @@ class Places:
         held[rows] = True
         return held
 
+    def all_but(self, rows: Ints) -> Bools:
+        """Return the other rows as a column over the whole cluster."""
+        others = np.ones(self.n, dtype=np.bool_)
+        others[rows] = False
+        return others
+
     def _relabelled(self, rows: set[int]) -> bool:
         assert self._nodes is not None
         return any(self._nodes.node(row).metadata.labels != self._labels[row] for row in rows)

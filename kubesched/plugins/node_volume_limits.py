@@ -86,9 +86,11 @@ class NodeVolumeLimits(Plugin):
         if attempt.wanted:
             if self._needs_driver:
                 cases += self._missing_drivers(attempt, rows)
-            if self.csi_nodes.has_limits[rows].any():
+            if self.csi_nodes.n_limited:
                 cases.append((self._exceeded(attempt, nodes, rows, errors), TOO_MANY))
-        refused = Rejections.first(*cases) if cases else Rejections.none(nodes)
+        cases = [case for case in cases if case[0].any()]
+        refused = (Rejections.none(nodes) if not cases else Rejections.where(*cases[0]) if len(cases) == 1 else
+                   Rejections.first(*cases))
         return Rejections(refused.bits, refused.reasons, errors) if errors else refused
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
@@ -120,19 +122,19 @@ class NodeVolumeLimits(Plugin):
         attachments = self.attachments
         attachments.follow(nodes)
         self._find_broken(attempt, nodes, errors)
-        too_many = np.zeros(nodes.total, dtype=np.bool_)
+        too_many: Bools | None = None
         for driver, volumes in attempt.wanted.items():
             limits = self.csi_nodes.limits(driver)
             if limits is None:
                 continue
-            added = np.full(nodes.total, len(volumes), dtype=np.int64)
-            for volume in volumes:
-                for row in attachments.rows_with(volume.name):
-                    added[row] -= 1
             counts = attachments.count(driver)
-            after = added if counts is None else counts + added
-            too_many |= (limits >= 0) & (added > 0) & (after > limits)
-        answer: Bools = too_many[rows]
+            room = limits if counts is None else limits - counts
+            over: Bools = room < len(volumes)
+            for row in {row for volume in volumes for row in attachments.rows_with(volume.name)}:
+                added = sum(row not in attachments.rows_with(volume.name) for volume in volumes)
+                over[row] = added > 0 and room[row] < added
+            too_many = over if too_many is None else too_many | over
+        answer: Bools = too_many[rows] if too_many is not None else np.zeros(nodes.n, dtype=np.bool_)
         for at in rows_in_view(nodes, set(attempt.touched)):
             try:
                 answer[at] = self._exceeds_on(attempt, nodes, at)

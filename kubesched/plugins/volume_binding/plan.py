@@ -62,13 +62,16 @@ class DelayedClaim:
 
 @dataclass(slots=True)
 class Plan:
-    """The answer for every row of the whole cluster, and what would be done there."""
+    """The answer for every row of the whole cluster, and what would be done there.
+
+    Each column is true on the rows that are refused for its reason; None stands for no row.
+    """
 
     nodes: Snapshot
-    affinity_fits: Bools
-    can_bind: Bools
-    has_space: Bools
-    volumes_exist: Bools
+    out_of_reach: Bools | None = None
+    cannot_bind: Bools | None = None
+    no_space: Bools | None = None
+    volume_missing: Bools | None = None
     delayed: list[DelayedClaim] = field(default_factory=list)
     errors: list[tuple[Bools, str]] = field(default_factory=list)
 
@@ -93,9 +96,10 @@ class Plan:
 class Planner:
     """Makes plans; keeps indexes of what claims can be given between attempts."""
 
-    def __init__(self, objects: Objects, cache: VolumeCache) -> None:
+    def __init__(self, objects: Objects, cache: VolumeCache, heeds_capacity: bool = True) -> None:
         self._objects = objects
         self._cache = cache
+        self._heeds_capacity = heeds_capacity
         self._open = OpenVolumes(objects, cache)
         self._capacities = StorageCapacities(objects)
         self._csi_nodes = CsiNodes(objects)
@@ -104,7 +108,7 @@ class Planner:
     def plan(self, bound: list[PersistentVolumeClaim], delayed: list[PersistentVolumeClaim], nodes: Snapshot) -> Plan:
         """Work out what would become of a pod's claims on every node of the cluster that a view is of."""
         self._places.follow(nodes)
-        plan = Plan(nodes.everything(), _all(nodes.total), _all(nodes.total), _all(nodes.total), _all(nodes.total))
+        plan = Plan(nodes.everything())
         self._check_bound(bound, plan)
         if delayed:
             self._open.follow()
@@ -114,21 +118,21 @@ class Planner:
     # Bound claims
 
     def _check_bound(self, claims: list[PersistentVolumeClaim], plan: Plan) -> None:
-        """Find the nodes from which all bound volumes can be reached; a node is left at its first misfit."""
-        left: Bools | None = None
+        """Find the nodes from which some bound volume is out of reach; a node is left at its first misfit."""
         for claim in claims:
             volume = self._cache.get(claim.spec.volume_name)
             if volume is None:
-                plan.volumes_exist = ~left if left is not None else np.zeros(plan.nodes.n, dtype=np.bool_)
-                break
-            reached = self._reached(volume, plan, left)
-            left = reached if left is None else left & reached
-        if left is not None:
-            plan.affinity_fits = left
+                refused = plan.out_of_reach
+                plan.volume_missing = np.ones(plan.nodes.n, dtype=np.bool_) if refused is None else ~refused
+                return
+            misfits = self._misfits(volume, plan)
+            if misfits is not None:
+                plan.out_of_reach = _or(plan.out_of_reach, misfits)
 
-    def _reached(self, volume: PersistentVolume, plan: Plan, left: Bools | None) -> Bools:
+    def _misfits(self, volume: PersistentVolume, plan: Plan) -> Bools | None:
         places = self._places
-        here = places.column(places.of_node_selector(affinity_of(volume)))
+        selector = affinity_of(volume)
+        here = places.all_but(places.of_node_selector(selector)) if selector is not None else None
         plugin = csi.in_tree_plugin(volume.spec) if volume.spec.csi is None else ""
         if plugin not in csi.MIGRATED:
             return here
@@ -137,12 +141,14 @@ class Planner:
         if not migrated.any():
             return here
         try:
-            selector = csi.translated_affinity(volume)
+            translated = csi.translated_affinity(volume)
         except csi.TranslationError as error:
-            where = migrated if left is None else migrated & left
+            where = migrated if plan.out_of_reach is None else migrated & ~plan.out_of_reach
             plan.errors.append((where, f"could not translate pv: {error}"))
             return here
-        return np.where(migrated, places.column(places.of_node_selector(selector)), here)
+        if here is None:
+            here = np.zeros(plan.nodes.n, dtype=np.bool_)
+        return np.where(migrated, places.all_but(places.of_node_selector(translated)), here)
 
     # Claims that are bound when their pod is placed
 
@@ -160,7 +166,8 @@ class Planner:
             if row >= 0:
                 selected[row] = open_rows[row]
             open_rows = selected
-        plan.can_bind &= open_rows
+        if pinned:
+            plan.cannot_bind = ~open_rows
         plan.delayed = [DelayedClaim(claim, class_of_claim(claim), np.full(n, NONE, dtype=np.int64), open_rows)
                         for claim in pinned]
         for claim in sorted(free, key=requested_nano):
@@ -199,7 +206,7 @@ class Planner:
 
     def _check_provisioning(self, plan: Plan, open_rows: Bools) -> None:
         """Find the rows on which volumes can be made for all claims that need it; a row is left at its first misfit."""
-        left = open_rows.copy()
+        left = open_rows
         for delayed in plan.delayed:
             wanted = left & delayed.provisioned
             if not wanted.any():
@@ -214,17 +221,16 @@ class Planner:
                 fits = np.zeros(plan.nodes.n, dtype=np.bool_)
             else:
                 fits = self._places.column(self._places.of_topologies(storage_class.allowed_topologies))
-            plan.can_bind &= fits | ~wanted
-            wanted &= fits
+            plan.cannot_bind = _or(plan.cannot_bind, wanted & ~fits)
             roomy = self._has_room(delayed, storage_class)
             if roomy is not None:
-                plan.has_space &= roomy | ~wanted
+                plan.no_space = _or(plan.no_space, wanted & fits & ~roomy)
                 fits = fits & roomy
-            left &= fits | ~delayed.provisioned
+            left = left & (fits | ~delayed.provisioned)
 
     def _has_room(self, delayed: DelayedClaim, storage_class: StorageClass) -> Bools | None:
         """Return the rows near enough storage for a claim; None if nobody keeps count."""
-        if STORAGE not in delayed.claim.spec.resources.requests:
+        if not self._heeds_capacity or STORAGE not in delayed.claim.spec.resources.requests:
             return None
         driver = self._objects.get(CSIDriver, storage_class.provisioner)
         if driver is None or not driver.spec.storage_capacity:
@@ -236,5 +242,7 @@ class Planner:
         return roomy
 
 
-def _all(n: int) -> Bools:
-    return np.ones(n, dtype=np.bool_)
+def _or(refused: Bools | None, more: Bools) -> Bools | None:
+    if not more.any():
+        return refused
+    return more if refused is None else refused | more

@@ -96,12 +96,14 @@ class VolumeBinding(Plugin):
     filter_scope = Scope.ROW_NODE
     score_scope = Scope.ROW_NODE
     reasons: tuple[Reason, Reason, Reason, Reason] = (AFFINITY, NOTHING_TO_BIND, NO_SPACE, VOLUME_MISSING)
+    heeds_capacity = True
+    """Whether to ask CSI drivers that keep count of their storage."""
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
         self.volumes = VolumeCache(handle.objects)
         self.claims = ClaimCache(handle.objects)
-        self._planner = Planner(handle.objects, self.volumes)
+        self._planner = Planner(handle.objects, self.volumes, self.heeds_capacity)
         timeout = args.bind_timeout_seconds if args is not None else VolumeBindingArgs().bind_timeout_seconds
         self._binder = Binder(handle, self.volumes, self.claims, timeout)
         self._line: Ints | None = None
@@ -183,16 +185,12 @@ class VolumeBinding(Plugin):
         if claims.plan is None:
             claims.plan = self._planner.plan(claims.bound, claims.delayed, nodes)
         plan, rows = claims.plan, nodes.rows
-        columns = [(column, reason) for column, reason in zip(
-            (plan.affinity_fits, plan.can_bind, plan.has_space, plan.volumes_exist), self.reasons, strict=True)
-            if not column.all()]
-        errors = plan.errors_in(rows) if plan.errors else None
-        if not columns:
-            return Rejections(None, (), errors)
-        refused = Rejections.every(
-            *((~(column if rows is None else column[rows]), reason) for column, reason in columns))
-        refused.errors = errors
-        return refused
+        found = (plan.out_of_reach, plan.cannot_bind, plan.no_space, plan.volume_missing)
+        columns = [(column if rows is None else column[rows], reason)
+                   for column, reason in zip(found, self.reasons, strict=True) if column is not None]
+        refused = (Rejections.none(nodes) if not columns else Rejections.where(*columns[0]) if len(columns) == 1 else
+                   Rejections.every(*columns))
+        return Rejections(refused.bits, refused.reasons, plan.errors_in(rows)) if plan.errors else refused
 
     # Which of them
 

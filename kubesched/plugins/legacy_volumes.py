@@ -1,0 +1,139 @@
+"""The volume predicates of older releases, as 1.17 had them, on the arithmetic of today's plugins.
+
+NoDiskConflict, NoVolumeZoneConflict and CheckVolumeBinding; `legacy_volume_counts` has the Max*VolumeCount family. They
+are not part of any default profile: whoever reads Policy files builds profiles with them, from the table at the end.
+Differences from today's plugins are those of the old release: only old zone labels count, storage capacity was not
+known, and what is broken about a claim is an error and not a refusal.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.api.storage import PersistentVolume, StorageClass
+from kubesched.cluster import Objects, PodView, Snapshot
+from kubesched.cluster.claims import class_of_claim
+from kubesched.framework.plugin import Plugin, PreFilterAnswer
+from kubesched.framework.ports import Handle
+from kubesched.framework.state import State
+from kubesched.framework.verdicts import SKIP, Code, Reason, Rejections, Status, failed
+from kubesched.plugins._csi_translation import BETA_REGION, BETA_ZONE
+from kubesched.plugins._disks import DisksInUse
+from kubesched.plugins._volumes import WAIT_FOR_FIRST_CONSUMER, direct_claim_names, find_claim
+from kubesched.plugins.legacy_volume_counts import (
+    MaxAzureDiskVolumeCount,
+    MaxCinderVolumeCount,
+    MaxCSIVolumeCountPred,
+    MaxEBSVolumeCount,
+    MaxGCEPDVolumeCount,
+)
+from kubesched.plugins.volume_binding import VolumeBinding
+from kubesched.plugins.volume_binding.plugin import NO_SPACE, NOTHING_TO_BIND, VOLUME_MISSING
+from kubesched.plugins.volume_restrictions import DISK_CONFLICT
+from kubesched.plugins.volume_zone import ZONE_CONFLICT, Placement, placements_of_volume, zone_conflicts
+
+OLD_ZONE_LABELS = (BETA_ZONE, BETA_REGION)
+GONE = "a persistent volume that a claim is bound to was not found"
+OLD_AFFINITY = Reason("node(s) had volume node affinity conflict", resolvable=False)
+
+
+class NoDiskConflict(Plugin):
+    """Refuse nodes on which an inline disk of the pod is in use."""
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._disks = DisksInUse()
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+        """Skip pods without volumes."""
+        return None if pod.pod.spec.volumes else SKIP
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        """Refuse nodes with a disk in use."""
+        return Rejections.where(self._disks.conflicts(pod, nodes, state.find(self.name) or ()), DISK_CONFLICT)
+
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+        """Remember that the row differs from the cluster."""
+        state.write(self.name, frozenset(state.find(self.name) or ()) | {row})
+
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+        """Remember that the row differs from the cluster."""
+        state.write(self.name, frozenset(state.find(self.name) or ()) | {row})
+
+
+class NoVolumeZoneConflict(Plugin):
+    """Refuse nodes whose old zone or region label contradicts that of a bound volume."""
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+        """Skip pods without claims."""
+        return None if direct_claim_names(pod.pod) else SKIP
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        """Refuse nodes in other zones than the volumes; nodes without zone labels are not even asked."""
+        judged = np.zeros(nodes.n, dtype=np.bool_)
+        for key in OLD_ZONE_LABELS:
+            judged |= nodes.codes(key) >= 0
+        if not judged.any():
+            return Rejections.none(nodes)
+        found = _old_placements(pod.pod, self.handle.objects)
+        if isinstance(found, str):
+            return Rejections(None, (), dict.fromkeys(np.flatnonzero(judged).tolist(), found))
+        return Rejections.where(zone_conflicts(found, nodes, OLD_ZONE_LABELS), ZONE_CONFLICT)
+
+
+def _old_placements(pod: Pod, objects: Objects) -> list[Placement] | str:
+    """Return where a pod's bound volumes are, or what is broken about one of them."""
+    found: list[Placement] = []
+    for name in direct_claim_names(pod):
+        if not name:
+            return "PersistentVolumeClaim had no name"
+        claim = find_claim(objects, pod.metadata.namespace, name)
+        if claim is None:
+            return f'PersistentVolumeClaim was not found: "{name}"'
+        volume_name = claim.spec.volume_name
+        if not volume_name:
+            class_name = class_of_claim(claim)
+            storage_class = objects.get(StorageClass, class_name) if class_name else None
+            if storage_class is not None:
+                if storage_class.volume_binding_mode is None:
+                    return f'VolumeBindingMode not set for StorageClass "{class_name}"'
+                if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
+                    continue
+            return f'PersistentVolumeClaim was not found: "{name}"'
+        volume = objects.get(PersistentVolume, volume_name)
+        if volume is None:
+            return f'PersistentVolume was not found: "{volume_name}"'
+        found += placements_of_volume(volume, OLD_ZONE_LABELS)
+    return found
+
+
+class CheckVolumeBinding(VolumeBinding):
+    """VolumeBinding with the old text, with what is broken as an error, and without asking for storage capacity."""
+
+    reasons = (OLD_AFFINITY, NOTHING_TO_BIND, NO_SPACE, VOLUME_MISSING)
+    heeds_capacity = False
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+        """Sort the pod's claims; what keeps the pod from being placed anywhere is an error."""
+        answer = super().pre_filter(pod, nodes, state)
+        if isinstance(answer, Status) and answer.code is Code.UNRESOLVABLE:
+            return failed(answer.message)
+        return answer
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        """Refuse nodes where the pod's volumes cannot be; a bound volume that does not exist is an error."""
+        refused = super().filter(pod, nodes, state)
+        missing = state.read(self.name).plan.volume_missing
+        if missing is None:
+            return refused
+        rows = np.flatnonzero(missing if nodes.rows is None else missing[nodes.rows]).tolist()
+        return Rejections(refused.bits, refused.reasons, {**(refused.errors or {}), **dict.fromkeys(rows, GONE)})
+
+
+LEGACY_VOLUME_PREDICATES: dict[str, type[Plugin]] = {cls.name: cls for cls in (
+    NoDiskConflict, NoVolumeZoneConflict, MaxEBSVolumeCount, MaxGCEPDVolumeCount, MaxAzureDiskVolumeCount,
+    MaxCinderVolumeCount, MaxCSIVolumeCountPred, CheckVolumeBinding)}
+"""The predicates by the names that Policy files use."""
