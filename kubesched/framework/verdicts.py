@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -156,7 +157,7 @@ class Rejections:
         return Rejections(bits, tuple(reason for _, reason in cases))
 
     @staticmethod
-    def choose(which: npt.NDArray[np.integer[npt.NBitBase]], reasons: Sequence[Reason]) -> Rejections:
+    def choose(which: npt.NDArray[np.integer[Any]], reasons: Sequence[Reason]) -> Rejections:
         """Refuse each node for the reason of that number; 0 lets it pass, 1 is the first reason."""
         bits = np.where(which > 0, np.uint64(1) << (which.astype(np.uint64) - np.uint64(1)), np.uint64(0))
         return Rejections(bits, tuple(reasons))

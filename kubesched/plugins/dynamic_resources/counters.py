@@ -1,0 +1,46 @@
+"""Shared counters: what is left of a pool's counters, and what a search has taken of them so far.
+
+Available is what the pool declares, less what its devices use that somebody holds, whether or not this node reaches
+them. Every counter of the pool is compared on every pick: a pool that is already overdrawn gives no device that counts.
+"""
+
+from __future__ import annotations
+
+from kubesched.cluster.device_claims import DeviceClaims, PoolId
+from kubesched.plugins.dynamic_resources.devices import Counters, DeviceView
+from kubesched.plugins.dynamic_resources.pools import Pool
+
+
+class CounterBook:
+    """The counters of all pools during one search."""
+
+    def __init__(self, book: DeviceClaims) -> None:
+        self._book = book
+        self._left: dict[PoolId, Counters] = {}
+
+    def fits(self, pool: Pool, device: DeviceView) -> bool:
+        """Return whether a device can be taken without overdrawing any counter of its pool."""
+        left = self._left_in(pool)
+        return all(amount >= device.consumes.get(counter, 0) for counter, amount in left.items())
+
+    def take(self, pool: Pool, device: DeviceView) -> None:
+        """Use what a device needs."""
+        left = self._left_in(pool)
+        for counter, amount in device.consumes.items():
+            left[counter] -= amount
+
+    def give_back(self, pool: Pool, device: DeviceView) -> None:
+        """Return what a device used."""
+        left = self._left_in(pool)
+        for counter, amount in device.consumes.items():
+            left[counter] += amount
+
+    def _left_in(self, pool: Pool) -> Counters:
+        left = self._left.get(pool.id)
+        if left is None:
+            left = self._left[pool.id] = dict(pool.counters or {})
+            for device in (*pool.devices, *pool.elsewhere):
+                if device.consumes and (device.id in self._book.exclusive or device.id in self._book.shares):
+                    for counter, amount in device.consumes.items():
+                        left[counter] -= amount
+        return left

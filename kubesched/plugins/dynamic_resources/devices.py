@@ -1,0 +1,130 @@
+"""Devices and slices as the search reads them: quantities parsed, taints that matter picked out, facts shared.
+
+In: ResourceSlices, and where the gate is on, the rules that taint devices from outside. Out: one `DeviceView` a device.
+Views are made once for each version of a slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kubesched.api import quantity
+from kubesched.api.node import NodeSelector
+from kubesched.api.resource import (
+    CapacityRequestPolicy,
+    CounterSet,
+    Device,
+    DeviceAttribute,
+    DeviceTaint,
+    DeviceTaintRule,
+    ResourceSlice,
+)
+from kubesched.cluster.device_claims import DeviceId, PoolId
+from kubesched.errors import MalformedObject
+from kubesched.plugins._cel import DeviceFacts, FactBook
+
+BLOCKING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
+
+Counters = dict[tuple[str, str], int]
+"""Amounts in nano units by (counter set, counter)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """One capacity of a device, in nano units."""
+
+    name: str
+    value: int
+    text: str | int | float
+    policy: CapacityRequestPolicy | None
+
+
+class DeviceView:
+    """One device."""
+
+    __slots__ = ("allow_multiple", "attributes", "binding_conditions", "binding_failure_conditions", "binds_to_node",
+                 "capacities", "consumes", "facts", "id", "node_name", "node_selector", "own_all_nodes",
+                 "own_node_name", "own_node_selector", "taints")
+
+    def __init__(self, device: Device, view: SliceView, book: FactBook, rules: Iterable[DeviceTaintRule]) -> None:
+        self.id = DeviceId(*view.pool, device.name)
+        self.facts: DeviceFacts = book.facts(view.pool[0], device)
+        self.attributes = device.attributes
+        self.allow_multiple = bool(device.allow_multiple_allocations)
+        self.capacities = tuple(_capacity(name, offered.value, offered.request_policy, view)
+                                for name, offered in device.capacity.items())
+        self.consumes: Counters = {
+            (use.counter_set, name): _nano(counter.value, view, f"counter {use.counter_set}/{name}")
+            for use in device.consumes_counters for name, counter in use.counters.items()
+        }
+        self.taints = _blocking_taints(self.id, device, rules)
+        self.binds_to_node = bool(device.binds_to_node)
+        self.binding_conditions = device.binding_conditions
+        self.binding_failure_conditions = device.binding_failure_conditions
+        self.own_node_name = device.node_name
+        self.own_node_selector = device.node_selector
+        self.own_all_nodes = bool(device.all_nodes)
+        self.node_name = device.node_name if view.per_device else view.node_name
+        self.node_selector = device.node_selector if view.per_device else view.node_selector
+
+    def attribute(self, name: str) -> DeviceAttribute | None:
+        """Return an attribute by its full name; a name in the driver's own domain may be published without it."""
+        found = self.attributes.get(name)
+        if found is None:
+            domain, slash, identifier = name.partition("/")
+            if slash and domain == self.id.driver:
+                found = self.attributes.get(identifier)
+        return found
+
+
+class SliceView:
+    """One slice."""
+
+    __slots__ = ("all_nodes", "count", "counter_sets", "devices", "generation", "name", "node_name", "node_selector",
+                 "per_device", "pool")
+
+    def __init__(self, published: ResourceSlice, book: FactBook, rules: Iterable[DeviceTaintRule]) -> None:
+        spec = published.spec
+        self.name = published.metadata.name
+        self.pool: PoolId = spec.driver, spec.pool.name
+        self.generation = spec.pool.generation
+        self.count = spec.pool.resource_slice_count
+        self.node_name = spec.node_name or None
+        self.node_selector: NodeSelector | None = spec.node_selector
+        self.all_nodes = bool(spec.all_nodes)
+        self.per_device = bool(spec.per_device_node_selection)
+        self.counter_sets: tuple[CounterSet, ...] = spec.shared_counters
+        # A slice that declares counters contributes nothing else.
+        published_devices = () if self.counter_sets else spec.devices
+        self.devices = tuple(DeviceView(device, self, book, rules) for device in published_devices)
+
+
+def declared_counters(view: SliceView) -> Counters:
+    """Return the counters that a slice declares."""
+    return {(declared.name, name): _nano(counter.value, view, f"counter {declared.name}/{name}")
+            for declared in view.counter_sets for name, counter in declared.counters.items()}
+
+
+def _capacity(name: str, value: str | int | float, policy: CapacityRequestPolicy | None, view: SliceView) -> Capacity:
+    return Capacity(name, _nano(value, view, f"capacity {name}"), value, policy)
+
+
+def _nano(text: str | int | float, view: SliceView, field: str) -> int:
+    try:
+        return quantity.parse(text)
+    except quantity.QuantityError as error:
+        raise MalformedObject(f"ResourceSlice {view.name}", field, text, "not a quantity") from error
+
+
+def _blocking_taints(device: DeviceId, published: Device,
+                     rules: Iterable[DeviceTaintRule]) -> tuple[DeviceTaint, ...]:
+    taints = [*published.taints]
+    for rule in rules:
+        selector = rule.spec.device_selector
+        if selector is not None and all(
+            wanted is None or wanted == found
+            for wanted, found in zip((selector.driver, selector.pool, selector.device), device, strict=True)
+        ):
+            taints.append(rule.spec.taint)
+    return tuple(taint for taint in taints if taint.effect in BLOCKING_EFFECTS)

@@ -1,0 +1,134 @@
+"""Extended resources served by devices: the special claim that stands in for them.
+
+In: a pod that asks for resources which a device class serves. Out: on which nodes devices must serve which of them, and
+the claim with one request a container that asks for them. Short-lived init containers use the devices of the containers
+that start after them; only what those cannot cover is asked for in addition, and only once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from kubesched.api import quantity, requests
+from kubesched.api.meta import ObjectMeta, OwnerReference
+from kubesched.api.pod import ContainerExtendedResourceRequest, Pod
+from kubesched.api.resource import (
+    DEVICE_CLASS_RESOURCE_PREFIX,
+    EXTENDED_RESOURCE_CLAIM_ANNOTATION,
+    DeviceClaim,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+from kubesched.cluster import PodView
+from kubesched.plugins._device_classes import DeviceClassMap
+from kubesched.plugins.dynamic_resources.shapes import EXACT_COUNT
+
+SPECIAL_NAME = "<extended-resources>"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """The special claim as it is on nodes where devices serve some of the resources."""
+
+    resources: tuple[str, ...]
+    claim: ResourceClaim
+    mappings: tuple[ContainerExtendedResourceRequest, ...]
+
+
+def wanted_resources(pod: PodView) -> tuple[str, ...]:
+    """Return the extended resources that a pod asks for, sorted by name."""
+    names = pod.template.books.resources.values
+    return tuple(sorted(
+        names[resource] for resource, amount in pod.requests
+        if amount and (requests.is_extended_name(names[resource])
+                       or names[resource].startswith(DEVICE_CLASS_RESOURCE_PREFIX))
+    ))
+
+
+def special_claim(pod: Pod, uid: str) -> ResourceClaim:
+    """Return the claim that is made for a pod, still without requests; it exists in memory only."""
+    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
+    return ResourceClaim(metadata=ObjectMeta(
+        name=SPECIAL_NAME,
+        generate_name=f"{pod.metadata.name}-extended-resources-",
+        namespace=pod.metadata.namespace,
+        uid=uid,
+        annotations={EXTENDED_RESOURCE_CLAIM_ANNOTATION: "true"},
+        owner_references=(owner,),
+    ))
+
+
+def is_special(claim: ResourceClaim) -> bool:
+    """Return whether a claim is one that exists in memory only."""
+    return claim.metadata.name == SPECIAL_NAME
+
+
+def make_variant(pod: Pod, claim: ResourceClaim, resources: tuple[str, ...], classes: DeviceClassMap) -> Variant:
+    """Return the special claim with the requests for the resources that devices must serve."""
+    made: list[DeviceRequest] = []
+    long_mappings: list[ContainerExtendedResourceRequest] = []
+    for resource in resources:
+        device_class = classes.find(resource)
+        if device_class is not None:
+            added, mapped = _requests_for(pod, resource, device_class.metadata.name)
+            made += added
+            long_mappings += mapped
+    spec = ResourceClaimSpec(devices=DeviceClaim(requests=tuple(sorted(made, key=lambda request: request.name))))
+    return Variant(resources, msgspec.structs.replace(claim, spec=spec), tuple(long_mappings))
+
+
+def _requests_for(pod: Pod, resource: str,
+                  class_name: str) -> tuple[list[DeviceRequest], list[ContainerExtendedResourceRequest]]:
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    n_init = len(pod.spec.init_containers)
+    long_lived: dict[int, tuple[str, int]] = {}
+    short_lived: dict[int, int] = {}
+    for i, container in enumerate(containers):
+        asked = container.resources.requests.get(resource)
+        count = quantity.value(quantity.parse(asked)) if asked is not None else 0
+        if count <= 0:
+            continue
+        if i >= n_init or container.is_restartable:
+            long_lived[i] = _request_name(pod, i, resource), count
+        else:
+            short_lived[i] = count
+    made = [_request(name, class_name, count) for name, count in long_lived.values()]
+    mappings = [_mapping(containers[i].name, resource, name) for i, (name, _) in long_lived.items()]
+    rest_name, rest = "", 0
+    reused: dict[int, list[str]] = {}
+    uncovered: list[int] = []
+    for i, count in short_lived.items():
+        reused[i] = []
+        for j, (name, there) in long_lived.items():
+            if j >= i and count > 0:
+                reused[i].append(name)
+                count -= there
+        if count > 0:
+            uncovered.append(i)
+            if count > rest:
+                rest_name, rest = _request_name(pod, i, resource), count
+    if rest:
+        made.append(_request(rest_name, class_name, rest))
+    for i, names in reused.items():
+        if i in uncovered:
+            names.append(rest_name)
+        mappings += [_mapping(containers[i].name, resource, name) for name in names]
+    return made, mappings
+
+
+def _request_name(pod: Pod, container: int, resource: str) -> str:
+    asked = (*pod.spec.init_containers, *pod.spec.containers)[container].resources.requests
+    return f"container-{container}-request-{sorted(asked).index(resource)}"
+
+
+def _request(name: str, class_name: str, count: int) -> DeviceRequest:
+    exactly = ExactDeviceRequest(device_class_name=class_name, allocation_mode=EXACT_COUNT, count=count)
+    return DeviceRequest(name=name, exactly=exactly)
+
+
+def _mapping(container: str, resource: str, request: str) -> ContainerExtendedResourceRequest:
+    return ContainerExtendedResourceRequest(container_name=container, resource_name=resource, request_name=request)

@@ -1,0 +1,38 @@
+"""Which parts of dynamic resource allocation are on, read from the feature gates once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kubesched.framework.ports import FeatureGates
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """The gates that this plugin honours; the defaults are those of 1.36."""
+
+    prioritized_list: bool = True
+    partitionable_devices: bool = True
+    device_taints: bool = True
+    taint_rules: bool = False
+    consumable_capacity: bool = True
+    binding_conditions: bool = True
+    extended_resources: bool = True
+    filter_timeout: bool = True
+    list_attributes: bool = False
+
+    @staticmethod
+    def of(gates: FeatureGates) -> Features:
+        """Read the gates; binding conditions need the gate of the device status as well."""
+        on = gates.is_enabled
+        return Features(
+            prioritized_list=on("DRAPrioritizedList"),
+            partitionable_devices=on("DRAPartitionableDevices"),
+            device_taints=on("DRADeviceTaints"),
+            taint_rules=on("DRADeviceTaints") and on("DRADeviceTaintRules"),
+            consumable_capacity=on("DRAConsumableCapacity"),
+            binding_conditions=on("DRADeviceBindingConditions") and on("DRAResourceClaimDeviceStatus"),
+            extended_resources=on("DRAExtendedResource"),
+            filter_timeout=on("DRASchedulerFilterTimeout"),
+            list_attributes=on("DRAListTypeAttributes"),
+        )

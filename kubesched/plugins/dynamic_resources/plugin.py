@@ -1,0 +1,455 @@
+"""DynamicResources: find, reserve and allocate the devices that a pod claims.
+
+PreFilter collects the pod's claims. Those that have devices tie the pod to the nodes where these can be used; for the
+others Filter finds devices on every node, all claims together, and Reserve promises those of the chosen node. PreBind
+writes the promise into the claims and waits for devices that must be made ready. When no node will do, PostFilter gives
+back an allocation that stands in the way. A pod that asks for extended resources which devices serve gets one more
+claim, made for it, with the resources as requests. A pod without any of this costs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from kubesched.api.matching import NodeSelectorMatcher, compile_node_selector
+from kubesched.api.pod import Pod
+from kubesched.api.resource import AllocationResult, ResourceClaim
+from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.cluster.columns import Codes
+from kubesched.cluster.device_claims import DeviceClaims
+from kubesched.cluster.selection import match_node_selector
+from kubesched.framework.plugin import Plugin, PostFiltered, PreFilterAnswer, Scope
+from kubesched.framework.ports import Handle
+from kubesched.framework.profile import MAX_SCORE, Profile
+from kubesched.framework.state import State
+from kubesched.framework.verdicts import (
+    SKIP,
+    Diagnosis,
+    Reason,
+    Rejections,
+    Status,
+    failed,
+    unresolvable,
+    unschedulable,
+)
+from kubesched.framework.wakeups import (
+    ADD,
+    DEVICE_CLASS,
+    NODE,
+    POD,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    UPDATE,
+    Action,
+    on,
+)
+from kubesched.plugins._device_classes import DeviceClassMap
+from kubesched.plugins.dynamic_resources import conditions, extended, outcomes, results
+from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
+from kubesched.plugins.dynamic_resources.claims import (
+    can_be_deallocated,
+    check_requests,
+    claims_of,
+    is_reserved_for,
+)
+from kubesched.plugins.dynamic_resources.extended import Variant
+from kubesched.plugins.dynamic_resources.features import Features
+from kubesched.plugins.dynamic_resources.outcomes import OutcomeBook, Outcomes
+from kubesched.plugins.dynamic_resources.pools import Pools
+from kubesched.plugins.dynamic_resources.writes import BindError, ClaimWriter, with_finalizer
+
+CANNOT_ALLOCATE = Reason("cannot allocate all claims", resolvable=False)
+INVALID_POOLS = Reason("invalid resource pools were encountered", resolvable=False)
+NOT_AVAILABLE = Reason("resourceclaim not available on the node", resolvable=False)
+CANNOT_FIT = Reason("cannot fit resource", resolvable=False)
+STALE_CLAIM = Reason("cannot schedule extended resource claim", resolvable=False)
+REASONS = (CANNOT_ALLOCATE, INVALID_POOLS, NOT_AVAILABLE, CANNOT_FIT)
+_CANNOT_ALLOCATE, _INVALID_POOLS, _NOT_AVAILABLE, _CANNOT_FIT = 1, 2, 3, 4
+
+NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
+DEALLOCATED = "deallocation of ResourceClaim completed"
+DELETED = "deletion of ResourceClaim completed"
+STILL_NOT = "still not schedulable"
+DEFAULT_FILTER_TIMEOUT, DEFAULT_BINDING_TIMEOUT = 10.0, 600.0
+
+
+class Allocated:
+    """A claim that has its devices, and where they can be used (None: everywhere)."""
+
+    __slots__ = ("claim", "where")
+
+    def __init__(self, claim: ResourceClaim, where: NodeSelectorMatcher | None) -> None:
+        self.claim = claim
+        self.where = where
+
+
+class PodClaims:
+    """A pod's claims in one attempt. A what-if shares it with the attempt: nothing in it depends on pods on nodes."""
+
+    __slots__ = ("allocated", "booked", "created", "found", "pending", "resources", "special", "variants")
+
+    def __init__(self) -> None:
+        self.allocated: list[Allocated] = []
+        self.pending: list[ResourceClaim] = []
+        """Claims that need devices, in the pod's order, without the special one."""
+        self.special: ResourceClaim | None = None
+        self.resources: tuple[str, ...] = ()
+        """All extended resources that the pod asks for, when there is a special claim."""
+        self.variants: dict[int, Variant] = {}
+        self.found: dict[int, Outcomes] = {}
+        self.booked: list[tuple[ResourceClaim, AllocationResult]] = []
+        self.created: ResourceClaim | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the pod has no claims at all."""
+        return not self.allocated and not self.pending and self.special is None
+
+    @property
+    def is_stale(self) -> bool:
+        """Return whether the special claim is one that an earlier attempt left behind."""
+        return self.special is not None and bool(self.special.spec.devices.requests)
+
+    def to_allocate(self, served: int) -> list[ResourceClaim]:
+        """Return the claims to find devices for on nodes where devices serve these resources, the special one last."""
+        variant = self.variants.get(served)
+        return [*self.pending, variant.claim] if variant is not None else self.pending
+
+
+class DynamicResources(Plugin):
+    """Find, reserve and allocate devices."""
+
+    Args = DynamicResourcesArgs
+    wakes_on = (
+        on(NODE, ADD | Action.NODE_LABELS | Action.NODE_ALLOCATABLE),
+        on(RESOURCE_CLAIM, ADD | UPDATE, "claim_may_help"),
+        on(POD, Action.POD_CLAIMS, "pod_got_claims"),
+        on(DEVICE_CLASS, ADD | UPDATE),
+        on(RESOURCE_SLICE, ADD | UPDATE),
+    )
+    filter_scope = Scope.ROW_NODE
+    score_scope = Scope.ROW_NODE
+
+    def __init__(self, args: DynamicResourcesArgs | None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._features = features = Features.of(handle.gates)
+        self._filter_seconds = _seconds(args.filter_timeout if args is not None else None, DEFAULT_FILTER_TIMEOUT)
+        self._binding_seconds = _seconds(args.binding_timeout if args is not None else None, DEFAULT_BINDING_TIMEOUT)
+        self._book = handle.objects.companion(DeviceClaims)
+        self._classes = handle.objects.companion(DeviceClassMap)
+        self._pools = Pools(handle.objects, features)
+        self._outcomes = OutcomeBook(handle.objects, self._pools, self._book, features, self._deadline)
+        self._writer = ClaimWriter(handle, self._book, features.binding_conditions)
+        self._errands: set[asyncio.Task[None]] = set()
+
+    def _deadline(self) -> Callable[[], bool] | None:
+        if not self._features.filter_timeout or self._filter_seconds <= 0:
+            return None
+        clock, end = self.handle.clock, self.handle.clock.monotonic() + self._filter_seconds
+        return lambda: clock.monotonic() > end
+
+    def remembers(self, pod: PodView) -> bool:
+        """Answers for pods without claims can be reused; those for extended resources depend on device classes."""
+        if pod.pod.spec.resource_claims:
+            return False
+        return not (self._features.extended_resources and self._wanted(pod))
+
+    def _wanted(self, pod: PodView) -> tuple[str, ...]:
+        wanted: tuple[str, ...] = pod.template.remember(
+            (DynamicResources, "wanted"), lambda: extended.wanted_resources(pod))
+        return wanted
+
+    # Before the queue
+
+    def pre_enqueue(self, pod: PodView) -> Status | None:
+        """Keep a pod back until all its claims are there."""
+        if not pod.pod.spec.resource_claims:
+            return None
+        found = claims_of(pod.pod, self._book)
+        return unresolvable(found) if isinstance(found, str) else None
+
+    def claim_may_help(self, pod: PodView, old: ResourceClaim | None, new: ResourceClaim) -> bool:
+        """Wake if devices were given back, or if a claim of the pod changed where it matters."""
+        found = claims_of(pod.pod, self._book)
+        if isinstance(found, str):
+            return False
+        if old is not None and old.status.allocation is not None and new.status.allocation is None:
+            return True
+        if all(claim.metadata.uid != new.metadata.uid for claim in found):
+            return False
+        return old is None or old.status != new.status
+
+    def pod_got_claims(self, pod: PodView, old: Pod | None, new: Pod) -> bool:
+        """Wake if the pod's own claims are there now."""
+        return new.metadata.uid == pod.uid and not isinstance(claims_of(new, self._book), str)
+
+    # Which nodes
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+        """Collect the pod's claims; refuse the pod if one of them cannot be served on any node."""
+        mine = PodClaims()
+        state.write(self.name, mine)
+        wanted = self._wanted(pod) if self._features.extended_resources else ()
+        if not pod.pod.spec.resource_claims and not wanted:
+            return SKIP
+        self._book.refresh()
+        found = claims_of(pod.pod, self._book)
+        if isinstance(found, str):
+            return unresolvable(found)
+        collected = PodClaims()
+        if any(self._classes.find(resource) is not None for resource in wanted):
+            collected.resources = wanted
+            collected.special = self._book.made_for_pod(pod.uid) or extended.special_claim(
+                pod.pod, results.new_uid(self.handle.random))
+        if not found and collected.special is None:
+            return SKIP
+        for claim in found:
+            refused = self._collect(claim, collected)
+            if refused is not None:
+                return refused
+        if collected.special is not None and self._book.promised(collected.special.metadata.uid) is not None:
+            return unresolvable(f"resource claim {collected.special.key} is in the process of being allocated")
+        state.write(self.name, collected)
+        return None
+
+    def _collect(self, claim: ResourceClaim, mine: PodClaims) -> Status | None:
+        allocation = claim.status.allocation
+        if allocation is not None:
+            where = None
+            if allocation.node_selector is not None:
+                where = compile_node_selector(allocation.node_selector)
+                if where.error is not None:
+                    return failed(where.error)
+            mine.allocated.append(Allocated(claim, where))
+            return None
+        if self._book.promised(claim.metadata.uid) is not None:
+            return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
+        refused = check_requests(claim, self.handle.objects, self._features.prioritized_list)
+        if refused is None:
+            mine.pending.append(claim)
+        return refused
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        """Refuse nodes where the pod's devices are not, or where there are none left for it."""
+        mine: PodClaims = state.read(self.name)
+        if mine.is_empty:
+            return Rejections.none(nodes)
+        if mine.is_stale:
+            return Rejections.where(np.ones(nodes.n, dtype=np.bool_), STALE_CLAIM)
+        verdicts = np.zeros(nodes.n, dtype=np.int32)
+        errors: dict[int, str] = {}
+        served = self._served(mine, nodes, verdicts)
+        for kind in (0,) if served is None else np.unique(served).tolist():
+            self._make_variant(pod, mine, kind)
+            claims = mine.to_allocate(kind)
+            if claims:
+                rows = None if served is None else served == kind
+                self._search(mine, kind, claims, nodes, rows, verdicts, errors)
+        for holder in mine.allocated:
+            away = self._unavailable(holder, nodes)
+            if away is not None:
+                verdicts[away & (verdicts == 0)] = _NOT_AVAILABLE
+        for row in errors:
+            verdicts[row] = 0
+        refused = Rejections.choose(verdicts, REASONS) if verdicts.any() else Rejections.none(nodes)
+        return Rejections(refused.bits, refused.reasons, errors) if errors else refused
+
+    def _served(self, mine: PodClaims, nodes: Snapshot, verdicts: Codes) -> Codes | None:
+        """Return for every row the set of extended resources that devices must serve there, as bits."""
+        if mine.special is None:
+            return None
+        served = np.zeros(nodes.n, dtype=np.int32)
+        for bit, resource in enumerate(mine.resources):
+            missing = nodes.allocatable(nodes.resource(resource)) == 0
+            if self._classes.find(resource) is not None:
+                served |= np.where(missing, 1 << bit, 0).astype(np.int32)
+                continue
+            for row in np.flatnonzero(missing).tolist():
+                if resource not in nodes.node(row).status.allocatable:
+                    verdicts[row] = _CANNOT_FIT
+        return served
+
+    def _make_variant(self, pod: PodView, mine: PodClaims, served: int) -> None:
+        if served and served not in mine.variants:
+            assert mine.special is not None
+            resources = tuple(name for bit, name in enumerate(mine.resources) if served >> bit & 1)
+            mine.variants[served] = extended.make_variant(pod.pod, mine.special, resources, self._classes)
+
+    def _search(self, mine: PodClaims, kind: int, claims: list[ResourceClaim], nodes: Snapshot, rows: Bools | None,
+                verdicts: Codes, errors: dict[int, str]) -> None:
+        found, groups = self._outcomes.outcomes(claims, nodes)
+        mine.found[kind] = found
+        codes = found.codes[groups]
+        asked = verdicts == 0 if rows is None else rows & (verdicts == 0)
+        verdicts[asked & (codes == outcomes.NONE)] = _CANNOT_ALLOCATE
+        verdicts[asked & (codes == outcomes.INVALID_POOLS)] = _INVALID_POOLS
+        broken = asked & ((codes == outcomes.ERROR) | (codes == outcomes.UNKNOWN))
+        for row in np.flatnonzero(broken).tolist():
+            error = found.errors.get(int(groups[row]))
+            errors[row] = (error.message(claims) if error is not None else
+                           f"node {nodes.name(row)}: timed out trying to allocate devices")
+
+    def _unavailable(self, holder: Allocated, nodes: Snapshot) -> Bools | None:
+        """Return on which nodes a claim's devices cannot be used; None for nowhere."""
+        if self._features.binding_conditions and conditions.is_unusable(
+                holder.claim, self.handle.clock.now(), self._binding_seconds):
+            return np.ones(nodes.n, dtype=np.bool_)
+        return ~match_node_selector(holder.where, nodes) if holder.where is not None else None
+
+    def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis,
+                    profile: Profile) -> PostFiltered:
+        """Give back one allocation that stands in the way; the pod is tried again when the API says so."""
+        mine: PodClaims | None = state.find(self.name)
+        if mine is None:
+            return PostFiltered(failed("not found"))
+        if mine.is_empty:
+            return PostFiltered(unschedulable(NOTHING_TO_DEALLOCATE))
+        refused = self._refused_rows(diagnosis)
+        for holder in mine.allocated:
+            away = self._unavailable(holder, refused) if refused is not None else None
+            if away is not None and away.any() and can_be_deallocated(holder.claim, pod.uid):
+                return PostFiltered(unschedulable(DEALLOCATED), errand=partial(self._writer.deallocate, holder.claim))
+        left_behind = mine.special
+        if left_behind is not None and not extended.is_special(left_behind):
+            return PostFiltered(unschedulable(DELETED), errand=partial(self._writer.delete, left_behind))
+        return PostFiltered(unschedulable(STILL_NOT))
+
+    def _refused_rows(self, diagnosis: Diagnosis) -> Snapshot | None:
+        """Return the view of the nodes that this plugin refused because a claim is not available there."""
+        verdicts = diagnosis.verdicts
+        if verdicts is None:
+            return None
+        for number, (name, rejections) in enumerate(verdicts.columns):
+            if name == self.name and rejections.bits is not None and NOT_AVAILABLE in rejections.reasons:
+                bit = np.uint64(1 << rejections.reasons.index(NOT_AVAILABLE))
+                rows = (verdicts.owner == number) & (rejections.bits & bit != 0)
+                if verdicts.considered is not None:
+                    rows &= verdicts.considered
+                return verdicts.nodes.take(np.flatnonzero(rows))
+        return None
+
+    # Which of them
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        """Prefer nodes where requests get what stands first in their lists."""
+        mine: PodClaims | None = state.find(self.name)
+        scores = np.zeros(nodes.n, dtype=np.int64)
+        if mine is None or not mine.found:
+            return scores
+        groups = self._pools.rows(nodes)
+        served = self._served(mine, nodes, np.zeros(nodes.n, dtype=np.int32))
+        held = sum(results.score_of_claim(holder.claim) for holder in mine.allocated)
+        for kind, found in mine.found.items():
+            here = found.codes[groups] == outcomes.FITS
+            if served is not None:
+                here &= served == kind
+            scores[here] = found.scores[groups[here]] + held
+        return scores
+
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        """Scale so that the best feasible node gets the highest score."""
+        best = int(scores[feasible].max(initial=0))
+        return scores * MAX_SCORE // best if best > 0 else scores
+
+    # Booked and bound
+
+    def reserve(self, pod: PodView, node_name: str, state: State) -> Status | None:
+        """Promise the devices that were found on the node."""
+        mine: PodClaims | None = state.find(self.name)
+        if mine is None or mine.is_empty or (not mine.pending and mine.special is None):
+            return None
+        group = self._pools.group_of(node_name)
+        served = self._served_on(mine, node_name)
+        claims = mine.to_allocate(served)
+        if not claims:
+            return None
+        found = mine.found.get(served)
+        allocation = found.allocations.get(group) if found is not None else None
+        if found is None or allocation is None:
+            return failed("claim allocation not found for node")
+        given = results.build(allocation, found.shapes, node_name, self._features, self.handle.random)
+        for claim, result in zip(claims, given, strict=True):
+            mine.booked.append((claim, result))
+            status = msgspec.structs.replace(claim.status, allocation=result)
+            self._book.promise(msgspec.structs.replace(with_finalizer(claim), status=status))
+        return None
+
+    def _served_on(self, mine: PodClaims, node_name: str) -> int:
+        if mine.special is None:
+            return 0
+        node = self._pools.node(node_name)
+        served = self._served(mine, node, np.zeros(node.n, dtype=np.int32))
+        return int(served[0]) if served is not None and node.n else 0
+
+    def unreserve(self, pod: PodView, node_name: str, state: State) -> None:
+        """Take every promise back, and what was written of it."""
+        mine: PodClaims | None = state.find(self.name)
+        if mine is None:
+            return
+        booked, mine.booked = mine.booked, []
+        for claim, _ in booked:
+            if self._book.release(claim.metadata.uid) and not extended.is_special(claim):
+                self._book.restore(claim.metadata.name, claim.metadata.namespace)
+        for claim in (*(holder.claim for holder in mine.allocated), *(claim for claim, _ in booked)):
+            latest = self._book.get(claim.metadata.name, claim.metadata.namespace)
+            if latest is not None and latest.status.allocation is not None and is_reserved_for(latest, pod.uid):
+                self._send(self._writer.unreserve(latest.metadata.name, latest.metadata.namespace, pod))
+        if mine.created is not None:
+            self._send(self._writer.delete_quietly(mine.created))
+            mine.created = None
+
+    def _send(self, errand: Coroutine[Any, Any, None]) -> None:
+        """Run an errand beside the loop that we are in. Where there is none, nothing can have been written before."""
+        try:
+            task = asyncio.get_running_loop().create_task(errand)
+        except RuntimeError:
+            errand.close()
+            return
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
+
+    def pre_bind_pre_flight(self, pod: PodView, node_name: str, state: State) -> Status | None:
+        """Skip if the pod has no claims."""
+        mine: PodClaims | None = state.find(self.name)
+        return SKIP if mine is None or mine.is_empty else None
+
+    async def pre_bind(self, pod: PodView, node_name: str, state: State) -> Status | None:
+        """Write allocations and reservations, then wait for devices that must be made ready."""
+        mine: PodClaims = state.read(self.name)
+        try:
+            written = await self._write(pod, node_name, mine)
+            if self._features.binding_conditions and any(map(conditions.has_conditions, written)):
+                note = f"waiting for binding conditions for device on node {node_name}"
+                self.handle.recorder.event(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
+                names = [(claim.metadata.name, claim.metadata.namespace) for claim in written]
+                await self._writer.wait_until_ready(names, self._binding_seconds)
+        except BindError as error:
+            return failed(str(error))
+        return None
+
+    async def _write(self, pod: PodView, node_name: str, mine: PodClaims) -> list[ResourceClaim]:
+        written = []
+        for holder in mine.allocated:
+            claim = holder.claim
+            if not is_reserved_for(claim, pod.uid):
+                claim = await self._writer.reserve(claim, None, pod)
+            written.append(claim)
+        for claim, allocation in mine.booked:
+            if mine.special is None or claim.metadata.uid != mine.special.metadata.uid:
+                written.append(await self._writer.reserve(claim, allocation, pod))
+                continue
+            mine.created = created = await self._writer.create(claim)
+            mine.created = stored = await self._writer.reserve_special(created, claim.metadata.uid, allocation, pod)
+            await self._writer.tell_pod(pod, stored, mine.variants[self._served_on(mine, node_name)].mappings)
+            written.append(stored)
+        return written
+
+
+def _seconds(timeout: int | None, default: float) -> float:
+    return timeout / 1e9 if timeout is not None else default

@@ -1,0 +1,301 @@
+"""Pools of devices as each node can reach them.
+
+In: ResourceSlices and the snapshot's nodes. Out: for every row the number of its *group*; nodes that reach the same
+slices in the same way are one group, so nodes without devices of their own cost nothing and all answers are per group.
+A group lists its pools in the order in which devices are tried. Slices are grouped by (driver, pool); only the newest
+generation that reaches the node counts; a pool of which slices are missing is incomplete, one that contradicts itself
+is invalid, and neither gives devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubesched.api.matching import NodeSelectorMatcher, compile_node_selector
+from kubesched.api.node import NodeSelector
+from kubesched.api.resource import DeviceTaintRule, ResourceSlice
+from kubesched.cluster import Bools, Ints, Objects, Snapshot
+from kubesched.cluster.device_claims import PoolId
+from kubesched.cluster.journal import NODE
+from kubesched.cluster.selection import match_node_selector
+from kubesched.plugins._cel import FactBook
+from kubesched.plugins.dynamic_resources.devices import Counters, DeviceView, SliceView, declared_counters
+from kubesched.plugins.dynamic_resources.features import Features
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """One pool as some nodes see it."""
+
+    id: PoolId
+    devices: tuple[DeviceView, ...] = ()
+    elsewhere: tuple[DeviceView, ...] = ()
+    """Devices of the pool that other nodes reach: they use up the same counters."""
+    counters: Counters | None = None
+    is_incomplete: bool = False
+    invalid: str = ""
+
+    @property
+    def is_usable(self) -> bool:
+        """Return whether devices may be taken from the pool."""
+        return not self.is_incomplete and not self.invalid
+
+    def __str__(self) -> str:
+        return f"{self.id[0]}/{self.id[1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A device in its turn; `is_reachable` is false for a device that chooses its own nodes and not this one."""
+
+    device: DeviceView
+    pool: Pool
+    is_reachable: bool = True
+
+
+class Group:
+    """Nodes that reach the same devices in the same way."""
+
+    __slots__ = ("candidates", "error", "has_invalid", "index", "pools", "reach")
+
+    def __init__(self, index: int, pools: Sequence[Pool], unreachable: frozenset[int], error: str | None) -> None:
+        self.index = index
+        self.pools = tuple(pools)
+        self.error = error
+        self.has_invalid = any(pool.invalid for pool in pools)
+        self.candidates = tuple(
+            Candidate(device, pool, id(device) not in unreachable)
+            for pool in pools if pool.is_usable for device in pool.devices
+        )
+
+
+class Pools:
+    """All pools, and who reaches them. `epoch` moves whenever groups from before are no longer true."""
+
+    def __init__(self, objects: Objects, features: Features) -> None:
+        self._objects = objects
+        self._features = features
+        self._facts = FactBook(lists=features.list_attributes)
+        self._versions: tuple[int, int] | None = None
+        self._views: dict[str, tuple[ResourceSlice, SliceView]] = {}
+        self._nodes_seen: tuple[int, int] | None = None
+        self._matchers: dict[int, tuple[NodeSelector, NodeSelectorMatcher]] = {}
+        self._reset()
+        self.epoch = 0
+        self._nodes: Snapshot | None = None
+        self.group_of_row: Ints = np.zeros(0, dtype=np.int64)
+
+    def _reset(self) -> None:
+        self.groups: list[Group] = []
+        self.groups_of_pool: dict[PoolId, list[int]] = {}
+        self._by_key: dict[tuple[object, ...], int] = {}
+        self._pools: dict[tuple[object, ...], Pool | None] = {}
+        self._by_pool: dict[PoolId, list[SliceView]] = {}
+        self._local: dict[str, list[SliceView]] = {}
+        self._wide: list[SliceView] = []
+        self._counters: dict[PoolId, list[SliceView]] = {}
+        self._broken_elsewhere: dict[PoolId, Pool] = {}
+        self._error: str | None = None
+        self._nodes_seen = None
+
+    def rows(self, nodes: Snapshot) -> Ints:
+        """Return the group of every row of the view."""
+        versions = self._objects.version(ResourceSlice), self._objects.version(DeviceTaintRule)
+        if versions != self._versions:
+            self._read_slices()
+            self._versions = versions
+        self._follow_nodes(nodes)
+        self._nodes = nodes.everything()
+        return self.group_of_row if nodes.rows is None else self.group_of_row[nodes.rows]
+
+    def group_of(self, node_name: str) -> int:
+        """Return the group of a node that was looked at before, or -1."""
+        row = self._nodes.row(node_name) if self._nodes is not None else -1
+        return int(self.group_of_row[row]) if 0 <= row < len(self.group_of_row) else -1
+
+    def node(self, node_name: str) -> Snapshot:
+        """Return the view of one node that was looked at before; empty if it is not there."""
+        assert self._nodes is not None
+        return self._nodes.take(self._nodes.rows_of([node_name]))
+
+    def _read_slices(self) -> None:
+        rules: tuple[DeviceTaintRule, ...] = ()
+        if self._features.taint_rules:
+            rules = tuple(self._objects.all(DeviceTaintRule))
+        before = {} if rules or self._versions is None or self._versions[1] != self._objects.version(DeviceTaintRule) \
+            else self._views
+        self._reset()
+        self.epoch += 1
+        self._views = {}
+        for published in self._objects.all(ResourceSlice):
+            name = published.metadata.name
+            known = before.get(name)
+            view = known[1] if known is not None and known[0] is published else SliceView(published, self._facts, rules)
+            self._views[name] = published, view
+            if self._counts(view):
+                self._sort_in(view)
+        for pool, slices in self._counters.items():
+            found = self._pool(pool, slices)
+            if found is not None and not found.is_usable:
+                self._broken_elsewhere[pool] = found
+
+    def _counts(self, view: SliceView) -> bool:
+        """Return whether the slice is of a kind that the gates let us understand."""
+        return self._features.partitionable_devices or not (view.per_device or view.counter_sets)
+
+    def _sort_in(self, view: SliceView) -> None:
+        self._by_pool.setdefault(view.pool, []).append(view)
+        if view.counter_sets:
+            self._counters.setdefault(view.pool, []).append(view)
+        elif view.node_name is not None:
+            self._local.setdefault(view.node_name, []).append(view)
+        elif view.all_nodes or view.node_selector is not None or view.per_device:
+            self._wide.append(view)
+
+    # Grouping
+
+    def _follow_nodes(self, nodes: Snapshot) -> None:
+        seen = self._nodes_seen
+        if seen is not None and seen[0] == nodes.structure and len(self.group_of_row) == nodes.total:
+            changes = nodes.journal.since(seen[1])
+            if changes is not None and not (self._reads_labels and any(change.what & NODE for change in changes)):
+                self._nodes_seen = nodes.structure, nodes.journal.end
+                return
+        self._group(nodes.everything())
+        self._nodes_seen = nodes.structure, nodes.journal.end
+
+    @property
+    def _reads_labels(self) -> bool:
+        return any(view.node_selector is not None or view.per_device for view in self._wide)
+
+    def _group(self, nodes: Snapshot) -> None:
+        """Give every row its group; a row's ways to slices that are not its own are numbered, `ways` tells to what."""
+        self._error = None
+        columns: list[tuple[int, Bools]] = []
+        ways: list[tuple[SliceView, DeviceView | None]] = []
+        named: dict[str, list[int]] = {}
+        for view in self._wide:
+            for device in view.devices if view.per_device else (None,):
+                node_name = device.own_node_name if device is not None else None
+                if node_name:
+                    named.setdefault(node_name, []).append(len(ways))
+                else:
+                    columns.append((len(ways), self._column(view, device, nodes)))
+                ways.append((view, device))
+        patterns = self._patterns([column for _, column in columns], nodes.n)
+        group_of_row = np.zeros(nodes.n, dtype=np.int64)
+        for row, name in enumerate(nodes.names):
+            local = self._local.get(name, ())
+            own = tuple(named.get(name, ()))
+            key = (patterns[row], own, tuple(view.name for view in local))
+            group = self._by_key.get(key)
+            if group is None:
+                reached = [ways[way] for way in (*own, *(way for way, column in columns if column[row]))]
+                group = self._by_key[key] = self._new_group(local, reached)
+            group_of_row[row] = group
+        self.group_of_row = group_of_row
+
+    def _column(self, view: SliceView, device: DeviceView | None, nodes: Snapshot) -> Bools:
+        everywhere = device.own_all_nodes if device is not None else view.all_nodes
+        selector = device.own_node_selector if device is not None else view.node_selector
+        if everywhere:
+            return np.ones(nodes.n, dtype=np.bool_)
+        if selector is None:
+            return np.zeros(nodes.n, dtype=np.bool_)
+        matcher = self.matcher(selector)
+        if matcher.error is not None:
+            what = f"device {device.id} in slice {view.name}" if device is not None else f"slice {view.name}"
+            self._error = self._error or (
+                f"gather pool information: failed to perform node selection for {what}: {matcher.error}")
+        return match_node_selector(matcher, nodes)
+
+    def matcher(self, selector: NodeSelector) -> NodeSelectorMatcher:
+        """Return a node selector compiled, once for each selector object."""
+        known = self._matchers.get(id(selector))
+        if known is None or known[0] is not selector:
+            if len(self._matchers) > 10_000:
+                self._matchers.clear()
+            known = self._matchers[id(selector)] = selector, compile_node_selector(selector)
+        return known[1]
+
+    def _patterns(self, columns: list[Bools], n: int) -> Sequence[bytes]:
+        if not columns:
+            return [self._error_mark] * n
+        packed = np.packbits(np.array(columns), axis=0).T.copy()
+        return [self._error_mark + bits.tobytes() for bits in packed]
+
+    @property
+    def _error_mark(self) -> bytes:
+        return b"!" if self._error else b""
+
+    def _new_group(self, local: Sequence[SliceView], reached: list[tuple[SliceView, DeviceView | None]]) -> int:
+        slices: dict[PoolId, dict[str, SliceView]] = {}
+        for view in (*local, *(view for view, _ in reached)):
+            slices.setdefault(view.pool, {})[view.name] = view
+        there = {id(device) for _, device in reached if device is not None}
+        unreachable = {id(device) for view, way in reached if way is not None for device in view.devices} - there
+        for key, views in slices.items():
+            views.update((view.name, view) for view in self._counters.get(key, ()))
+        found = [pool for key, pool in self._broken_elsewhere.items() if key not in slices]
+        for key, views in slices.items():
+            seen = self._pool(key, views.values())
+            if seen is not None:
+                found.append(seen)
+        binding = self._features.binding_conditions
+        found.sort(key=lambda pool: (binding and any(d.binding_conditions for d in pool.devices), pool.id))
+        index = len(self.groups)
+        self.groups.append(Group(index, found, frozenset(unreachable), self._error))
+        for pool in found:
+            if pool.devices:
+                self.groups_of_pool.setdefault(pool.id, []).append(index)
+        return index
+
+    # Pools
+
+    def _pool(self, key: PoolId, relevant: Iterable[SliceView]) -> Pool | None:
+        """Return a pool as it looks to nodes that reach these slices of it; None if it is being replaced."""
+        newest = max(view.generation for view in relevant)
+        kept = sorted((view for view in relevant if view.generation == newest), key=lambda view: view.name)
+        cached = (key, *(view.name for view in kept))
+        if cached not in self._pools:
+            self._pools[cached] = self._build(key, newest, kept)
+        return self._pools[cached]
+
+    def _build(self, key: PoolId, newest: int, kept: list[SliceView]) -> Pool | None:
+        everything = self._by_pool[key]
+        wanted = kept[0].count
+        if len(kept) != wanted:
+            if any(view.generation > newest for view in everything):
+                return None
+            if sum(view.generation == newest for view in everything) != wanted:
+                return Pool(key, tuple(device for view in kept for device in view.devices), is_incomplete=True)
+        mine = {view.name for view in kept}
+        devices = tuple(device for view in kept for device in view.devices)
+        elsewhere = tuple(device for view in everything if view.generation == newest and view.name not in mine
+                          for device in view.devices)
+        counters: Counters = {}
+        sets: set[str] = set()
+        invalid = _duplicate(device.id.device for device in devices)
+        for view in kept:
+            for declared in view.counter_sets:
+                if declared.name in sets and not invalid:
+                    invalid = f"duplicate counter set name {declared.name}"
+                sets.add(declared.name)
+            counters.update(declared_counters(view))
+        for device in (*devices, *elsewhere):
+            unknown = next((use for use in device.consumes if use not in counters), None)
+            if unknown is not None and not invalid:
+                invalid = f"device {device.id.device} references unknown counter {unknown[0]}/{unknown[1]}"
+        return Pool(key, devices, elsewhere, counters, invalid=invalid)
+
+
+def _duplicate(names: Iterable[str]) -> str:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return f"duplicate device name {name}"
+        seen.add(name)
+    return ""

@@ -1,0 +1,142 @@
+"""Picks turned into the allocation that a claim's status carries."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+import msgspec
+
+from kubesched.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.resource import (
+    AllocationResult,
+    DeviceAllocationConfiguration,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+)
+from kubesched.framework.ports import Random
+from kubesched.plugins.dynamic_resources.allocator import MAX_SUB_REQUESTS, Allocation, Pick
+from kubesched.plugins.dynamic_resources.features import Features
+from kubesched.plugins.dynamic_resources.shapes import AllocationError, ClaimShape
+
+FROM_CLASS, FROM_CLAIM = "FromClass", "FromClaim"
+
+
+def build(allocation: Allocation, shapes: Sequence[ClaimShape], node_name: str, features: Features,
+          chance: Random) -> list[AllocationResult]:
+    """Return what each claim gets when the pod goes to a node; shares of devices get new identities."""
+    return [
+        AllocationResult(
+            devices=DeviceAllocationResult(
+                results=tuple(_result(pick, features, chance) for pick in picks),
+                config=_config(shape, ways),
+            ),
+            node_selector=_node_selector(picks, node_name, shape.index),
+        )
+        for shape, picks, ways in zip(shapes, allocation.picks, allocation.ways, strict=True)
+    ]
+
+
+def check(allocation: Allocation) -> None:
+    """Raise if the allocation cannot be written down."""
+    for i, picks in enumerate(allocation.picks):
+        _node_selector(picks, "", i)
+
+
+def score(allocation: Allocation, shapes: Sequence[ClaimShape]) -> int:
+    """Return how much the solution is liked: the earlier in its list a taken way stands, the more."""
+    return sum(
+        MAX_SUB_REQUESTS - way
+        for shape, ways in zip(shapes, allocation.ways, strict=True)
+        for is_list, way in zip(shape.is_list, ways, strict=True) if is_list
+    )
+
+
+def score_of_claim(claim: ResourceClaim) -> int:
+    """Return the same for a claim that has its devices already."""
+    allocation = claim.status.allocation
+    if allocation is None:
+        return 0
+    taken = {result.request for result in allocation.devices.results}
+    total = 0
+    for request in claim.spec.devices.requests:
+        for way, sub in enumerate(request.first_available):
+            if f"{request.name}/{sub.name}" in taken:
+                total += MAX_SUB_REQUESTS - way
+                break
+    return total
+
+
+def _result(pick: Pick, features: Features, chance: Random) -> DeviceRequestAllocationResult:
+    device, request = pick.device, pick.request
+    return DeviceRequestAllocationResult(
+        request=request.full_name,
+        driver=device.id.driver,
+        pool=device.id.pool,
+        device=device.id.device,
+        admin_access=True if request.admin else None,
+        tolerations=request.tolerations,
+        binding_conditions=device.binding_conditions if features.binding_conditions else (),
+        binding_failure_conditions=device.binding_failure_conditions if features.binding_conditions else (),
+        share_id=new_uid(chance) if pick.shared is not None else None,
+        consumed_capacity={taken.name: taken.text for taken in pick.shared or ()},
+    )
+
+
+def new_uid(chance: Random) -> str:
+    """Return a random identity."""
+    return str(uuid.UUID(int=chance.randrange(1 << 128), version=4))
+
+
+def _config(shape: ClaimShape, ways: Sequence[int]) -> tuple[DeviceAllocationConfiguration, ...]:
+    chosen = [requests[way] for requests, way in zip(shape.requests, ways, strict=True)]
+    by_class: dict[str, list[DeviceAllocationConfiguration]] = {}
+    for request in chosen:
+        assert request.device_class is not None
+        known = by_class.get(request.class_name)
+        if known is None:
+            by_class[request.class_name] = [
+                DeviceAllocationConfiguration(source=FROM_CLASS, requests=(request.full_name,), opaque=config.opaque)
+                for config in request.device_class.spec.config
+            ]
+        else:
+            by_class[request.class_name] = [
+                msgspec.structs.replace(config, requests=(*config.requests, request.full_name)) for config in known
+            ]
+    found = [config for configs in by_class.values() for config in configs]
+    for config in shape.spec.devices.config:
+        written = DeviceAllocationConfiguration(source=FROM_CLAIM, requests=config.requests, opaque=config.opaque)
+        if not config.requests:
+            found.append(written)
+        found += [written for request in chosen
+                  if request.base in config.requests or (request.parent and request.full_name in config.requests)]
+    return tuple(found)
+
+
+def _node_selector(picks: Sequence[Pick], node_name: str, claim: int) -> NodeSelector | None:
+    if any(pick.device.node_name or pick.device.binds_to_node for pick in picks):
+        here = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
+        return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),))
+    fields: dict[object, NodeSelectorRequirement] = {}
+    expressions: dict[object, NodeSelectorRequirement] = {}
+    for pick in picks:
+        selector = pick.device.node_selector
+        if selector is None or not selector.node_selector_terms:
+            continue
+        if len(selector.node_selector_terms) > 1:
+            raise AllocationError("create NodeSelector for claim {name}: unsupported ResourceSlice.NodeSelector with "
+                                  f"{len(selector.node_selector_terms)} terms", claim)
+        term = selector.node_selector_terms[0]
+        for requirement in term.match_fields:
+            fields.setdefault(_identity(requirement), requirement)
+        for requirement in term.match_expressions:
+            expressions.setdefault(_identity(requirement), requirement)
+    if not fields and not expressions:
+        return None
+    together = NodeSelectorTerm(match_expressions=tuple(expressions.values()), match_fields=tuple(fields.values()))
+    return NodeSelector(node_selector_terms=(together,))
+
+
+def _identity(requirement: NodeSelectorRequirement) -> object:
+    return requirement.key, requirement.operator, frozenset(requirement.values)

@@ -1,0 +1,169 @@
+"""Claims boiled down to what the search reads: requests with their classes, selectors and modes.
+
+Claims of equal specs have equal shapes, whatever their names, so a search's outcome is remembered by shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from kubesched.api.meta import Quantity
+from kubesched.api.resource import (
+    DeviceClass,
+    DeviceSubRequest,
+    DeviceTaint,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+from kubesched.cluster import Objects
+from kubesched.plugins._cel import CelError, CompileError, DeviceFacts, holds
+from kubesched.plugins.dynamic_resources.capacity import Consumption, consumption
+from kubesched.plugins.dynamic_resources.devices import DeviceView
+
+EXACT_COUNT = "ExactCount"
+ALL = "All"
+
+_encode = msgspec.json.Encoder().encode
+
+
+class AllocationError(Exception):
+    """The search cannot say yes or no; `claim` is the position of the claim that it broke on, -1 for none."""
+
+    def __init__(self, text: str, claim: int = -1) -> None:
+        super().__init__(text)
+        self.text = text
+        self.claim = claim
+
+    def message(self, claims: Sequence[ResourceClaim]) -> str:
+        """Return the text with the claim's name in it."""
+        if self.claim < 0:
+            return self.text
+        claim = claims[self.claim]
+        return self.text.replace("{claim}", claim.key).replace("{name}", claim.name)
+
+
+class RequestShape:
+    """One request or subrequest."""
+
+    __slots__ = ("_consumption", "_matches", "admin", "capacity", "claim", "class_name", "count", "device_class",
+                 "mode", "name", "parent", "selectors", "tolerations")
+
+    def __init__(self, claim: int, name: str, parent: str, wanted: ExactDeviceRequest | DeviceSubRequest,
+                 device_class: DeviceClass | None) -> None:
+        self.claim = claim
+        self.name = name
+        self.parent = parent
+        self.class_name = wanted.device_class_name
+        self.device_class = device_class
+        self.selectors = wanted.selectors
+        self.mode = wanted.allocation_mode
+        self.count = wanted.count
+        self.admin = bool(wanted.admin_access) if isinstance(wanted, ExactDeviceRequest) else False
+        self.tolerations = wanted.tolerations
+        self.capacity: Mapping[str, Quantity] = wanted.capacity.requests if wanted.capacity is not None else {}
+        self._matches: dict[DeviceFacts, bool] = {}
+        self._consumption: dict[DeviceFacts, tuple[Consumption, ...] | None] = {}
+
+    @property
+    def base(self) -> str:
+        """Return the name of the request, whether or not this is one of its subrequests."""
+        return self.parent or self.name
+
+    @property
+    def full_name(self) -> str:
+        """Return the name under which results know the request."""
+        return f"{self.parent}/{self.name}" if self.parent else self.name
+
+    @property
+    def where(self) -> str:
+        """Return the beginning of an error about this request."""
+        return f"claim {{claim}}, request {self.name}"
+
+    def validate(self) -> None:
+        """Raise if the request is one that we cannot understand."""
+        for i, selector in enumerate(self.selectors):
+            if selector.cel is None:
+                raise AllocationError(
+                    f"{self.where}, selector #{i}: CEL expression empty (unsupported selector type?)", self.claim)
+        if not self.class_name:
+            raise AllocationError(f"{self.where}: missing device class name (unsupported request type?)", self.claim)
+        if self.device_class is None:
+            raise AllocationError(f"{self.where}: could not retrieve device class {self.class_name}: "
+                                  f'deviceclass.resource.k8s.io "{self.class_name}" not found', self.claim)
+
+    def selects(self, device: DeviceView) -> bool:
+        """Return whether the class and the request want such a device."""
+        known = self._matches.get(device.facts)
+        if known is None:
+            known = self._matches[device.facts] = self._evaluate(device)
+        return known
+
+    def _evaluate(self, device: DeviceView) -> bool:
+        assert self.device_class is not None
+        sources = ((f", class {self.class_name}", self.device_class.spec.selectors), ("", self.selectors))
+        for source, selectors in sources:
+            for i, selector in enumerate(selectors):
+                expression = selector.cel.expression if selector.cel is not None else ""
+                try:
+                    if not holds(expression, device.facts):
+                        return False
+                except CelError as error:
+                    stage = "compile" if isinstance(error, CompileError) else "runtime"
+                    raise AllocationError(f"{self.where}{source}: selector #{i}: CEL {stage} error: {error} "
+                                          f"(device {device.id}, expression {expression!r})", self.claim) from None
+        return True
+
+    def consumption(self, device: DeviceView) -> tuple[Consumption, ...] | None:
+        """Return what the request takes of the device's capacities; None if the device cannot serve it."""
+        try:
+            return self._consumption[device.facts]
+        except KeyError:
+            found = self._consumption[device.facts] = consumption(device, self.capacity)
+            return found
+
+    def tolerates(self, taints: tuple[DeviceTaint, ...]) -> bool:
+        """Return whether the request puts up with all of these taints."""
+        return all(any(_tolerates(toleration, taint) for toleration in self.tolerations) for taint in taints)
+
+
+class ClaimShape:
+    """One claim: for each request the ways to serve it, one for an exact request, several for a list."""
+
+    __slots__ = ("index", "is_list", "requests", "spec")
+
+    def __init__(self, index: int, spec: ResourceClaimSpec, objects: Objects) -> None:
+        self.index = index
+        self.spec = spec
+        ways: list[tuple[RequestShape, ...]] = []
+        lists = []
+        for request in spec.devices.requests:
+            if request.exactly is not None:
+                device_class = objects.get(DeviceClass, request.exactly.device_class_name)
+                ways.append((RequestShape(index, request.name, "", request.exactly, device_class),))
+            else:
+                ways.append(tuple(
+                    RequestShape(index, sub.name, request.name, sub, objects.get(DeviceClass, sub.device_class_name))
+                    for sub in request.first_available
+                ))
+            lists.append(request.exactly is None)
+        self.requests = tuple(ways)
+        self.is_list = tuple(lists)
+
+
+def signature(claims: Sequence[ResourceClaim]) -> bytes:
+    """Return what the outcome of a search depends on, besides devices and classes."""
+    return b"\0".join(_encode(claim.spec) for claim in claims)
+
+
+def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return toleration.operator in ("", "Equal") and toleration.value == taint.value

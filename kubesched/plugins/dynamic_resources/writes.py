@@ -1,0 +1,242 @@
+"""Everything that this plugin writes: allocations and reservations in PreBind, and taking them back.
+
+In: claims with the allocations that Reserve promised. Out: calls on the Writer port, and the books told what the API
+accepted. A write that finds the claim changed is tried again on its newest version, a few times.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import msgspec
+
+from kubesched.api.meta import format_time
+from kubesched.api.pod import ContainerExtendedResourceRequest
+from kubesched.api.resource import (
+    DELETE_PROTECTION_FINALIZER,
+    AllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourceClaimStatus,
+)
+from kubesched.cluster import PodView
+from kubesched.cluster.device_claims import ClaimError, DeviceClaims
+from kubesched.errors import ApiError, Conflict, NotFound, SchedulerError, Unreachable
+from kubesched.framework.ports import Handle
+from kubesched.plugins.dynamic_resources import conditions
+from kubesched.plugins.dynamic_resources.claims import is_reserved_for
+
+log = logging.getLogger(__name__)
+
+TRIES = 5
+PAUSE_SECONDS = 0.01
+CACHE_WAIT_SECONDS = 120.0
+CACHE_POLL_SECONDS = 1.0
+CONDITION_POLL_SECONDS = 5.0
+
+
+class BindError(SchedulerError):
+    """The claims of a pod could not be made ready; the text says which and why. The pod is tried again."""
+
+
+class ClaimWriter:
+    """Writes claims through a handle's writer."""
+
+    def __init__(self, handle: Handle, book: DeviceClaims, with_timestamp: bool) -> None:
+        self._handle = handle
+        self._book = book
+        self._with_timestamp = with_timestamp
+
+    # Binding
+
+    async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodView) -> ResourceClaim:
+        """Write a claim's allocation, if it is ours to write, and the pod's reservation; return the stored claim."""
+        try:
+            stored = await self._retry(claim, lambda current: self._reserve_once(current, allocation, pod))
+        except BindError:
+            self._book.release(claim.metadata.uid)
+            raise
+        try:
+            self._book.assume(stored)
+        except ClaimError as error:
+            log.info("claim %s was written, but is not in the cache: %s", stored.key, error)
+        self._book.release(claim.metadata.uid)
+        return stored
+
+    async def _reserve_once(self, claim: ResourceClaim, allocation: AllocationResult | None,
+                            pod: PodView) -> ResourceClaim:
+        if claim.metadata.deletion_timestamp is not None:
+            raise BindError(f"claim {claim.key} got deleted in the meantime")
+        if allocation is not None:
+            if claim.status.allocation is not None:
+                raise BindError(f"claim {claim.key} got allocated elsewhere in the meantime")
+            claim = await self._protect(claim)
+        elif claim.status.allocation is None:
+            raise BindError(f"claim {claim.key} got deallocated elsewhere in the meantime")
+        given = allocation or claim.status.allocation
+        assert given is not None
+        if self._with_timestamp and given.allocation_timestamp is None:
+            now = format_time(self._handle.clock.now())
+            given = msgspec.structs.replace(given, allocation_timestamp=now)
+        consumer = ResourceClaimConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
+        status = msgspec.structs.replace(
+            claim.status, allocation=given, reserved_for=(*claim.status.reserved_for, consumer))
+        what = "add allocation and reservation to" if allocation is not None else "add reservation to"
+        return await self._update(msgspec.structs.replace(claim, status=status), "status", f"{what} claim {claim.key}")
+
+    async def _protect(self, claim: ResourceClaim) -> ResourceClaim:
+        """Add the finalizer that keeps an allocated claim from being deleted."""
+        if DELETE_PROTECTION_FINALIZER in claim.metadata.finalizers:
+            return claim
+        return await self._update(with_finalizer(claim), "", f"add finalizer to claim {claim.key}")
+
+    async def _update(self, claim: ResourceClaim, subresource: str, what: str) -> ResourceClaim:
+        try:
+            stored: ResourceClaim = await self._handle.writer.update(claim, subresource)
+        except Conflict:
+            raise
+        except (ApiError, Unreachable) as error:
+            raise BindError(f"{what}: {error}") from error
+        return stored
+
+    async def _retry(self, claim: ResourceClaim,
+                     write: Callable[[ResourceClaim], Awaitable[ResourceClaim]]) -> ResourceClaim:
+        for attempt in range(TRIES):
+            if attempt:
+                await self._handle.clock.sleep(PAUSE_SECONDS * (1 + self._handle.random.randrange(100) / 1000))
+                latest = self._book.get(claim.metadata.name, claim.metadata.namespace)
+                if latest is None or latest.metadata.uid != claim.metadata.uid:
+                    raise BindError(f'get updated claim {claim.key} after conflict: resourceclaims.resource.k8s.io '
+                                    f'"{claim.metadata.name}" not found')
+                claim = latest
+            try:
+                return await write(claim)
+            except Conflict as error:
+                conflict = error
+        raise BindError(f"add allocation and reservation to claim {claim.key}: {conflict}") from conflict
+
+    # The claim that stands in for extended resources
+
+    async def create(self, claim: ResourceClaim) -> ResourceClaim:
+        """Create the special claim; what exists in memory only (its name, its uid) is left to the API."""
+        metadata = msgspec.structs.replace(claim.metadata, name="", uid="")
+        wanted = msgspec.structs.replace(claim, metadata=metadata, status=ResourceClaimStatus())
+        try:
+            stored: ResourceClaim = await self._handle.writer.create(wanted)
+        except (ApiError, Unreachable) as error:
+            raise BindError(f"create claim for extended resources {claim.metadata.namespace}/"
+                            f"{claim.metadata.generate_name}: {error}") from error
+        return stored
+
+    async def reserve_special(self, created: ResourceClaim, booked_uid: str, allocation: AllocationResult,
+                              pod: PodView) -> ResourceClaim:
+        """Write the special claim's allocation, and keep the devices booked until the cache knows the claim."""
+        stored = await self._retry(created, lambda current: self._reserve_once(current, allocation, pod))
+        deadline = self._handle.clock.monotonic() + CACHE_WAIT_SECONDS
+        while True:
+            try:
+                self._book.assume(stored)
+                break
+            except ClaimError as error:
+                if self._handle.clock.monotonic() >= deadline:
+                    log.warning("claim %s was written, but did not appear in the cache: %s", stored.key, error)
+                    break
+                await self._handle.clock.sleep(CACHE_POLL_SECONDS)
+        self._book.release(booked_uid)
+        return stored
+
+    async def tell_pod(self, pod: PodView, claim: ResourceClaim,
+                       mappings: tuple[ContainerExtendedResourceRequest, ...]) -> None:
+        """Write into the pod's status which request of the special claim serves which container."""
+        if not mappings:
+            raise BindError(f"nil or empty request mappings, no update of pod {pod.key} ExtendedResourceClaimStatus")
+        status = {"extendedResourceClaimStatus": {
+            "requestMappings": [msgspec.to_builtins(mapping) for mapping in mappings],
+            "resourceClaimName": claim.metadata.name,
+        }}
+        try:
+            await self._handle.writer.patch_pod_status(pod, status)
+        except (ApiError, Unreachable) as error:
+            raise BindError(f"update pod {pod.key} ExtendedResourceClaimStatus: {error}") from error
+
+    # Waiting for devices
+
+    async def wait_until_ready(self, claims: list[tuple[str, str]], timeout_seconds: float) -> None:
+        """Wait until all devices of these claims, (name, namespace), are ready; raise if one will not be in time."""
+        deadline = self._handle.clock.monotonic() + timeout_seconds
+        while True:
+            found = [self._book.get(name, namespace) for name, namespace in claims]
+            waiting = False
+            for claim in (claim for claim in found if claim is not None):
+                broken = conditions.failure(claim)
+                if broken is not None:
+                    raise BindError(broken)
+                if not conditions.is_ready(claim):
+                    waiting = True
+                    if conditions.is_overdue(claim, self._handle.clock.now(), timeout_seconds):
+                        raise BindError(f"device binding timeout: claim={claim.metadata.name}")
+            if not waiting:
+                return
+            left = deadline - self._handle.clock.monotonic()
+            if left <= 0:
+                raise BindError("device binding timeout: context deadline exceeded")
+            await self._handle.clock.sleep(min(CONDITION_POLL_SECONDS, left))
+
+    # Giving back
+
+    async def deallocate(self, claim: ResourceClaim) -> None:
+        """Clear a claim's allocation, reservations and device reports."""
+        empty = msgspec.structs.replace(claim, status=ResourceClaimStatus())
+        self._accept(await self._handle.writer.update(empty, "status"))
+
+    async def unreserve(self, name: str, namespace: str, pod: PodView) -> None:
+        """Take the pod's reservation of a claim back; failures are only logged, the API's controller cleans up."""
+        try:
+            for attempt in range(TRIES):
+                if attempt:
+                    await self._handle.clock.sleep(PAUSE_SECONDS)
+                claim = self._book.get(name, namespace)
+                if claim is None or not is_reserved_for(claim, pod.uid):
+                    return
+                left = tuple(consumer for consumer in claim.status.reserved_for if consumer.uid != pod.uid)
+                status = msgspec.structs.replace(claim.status, reserved_for=left)
+                changed = msgspec.structs.replace(claim, status=status)
+                try:
+                    self._accept(await self._handle.writer.update(changed, "status"))
+                    return
+                except Conflict as error:
+                    log.info("unreserve claim %s: %s", claim.key, error)
+        except SchedulerError as error:
+            log.error("unreserve claim %s/%s for pod %s: %s", namespace, name, pod.key, error)
+
+    async def delete(self, claim: ResourceClaim) -> None:
+        """Delete a special claim, its finalizer first."""
+        if DELETE_PROTECTION_FINALIZER in claim.metadata.finalizers:
+            left = tuple(name for name in claim.metadata.finalizers if name != DELETE_PROTECTION_FINALIZER)
+            metadata = msgspec.structs.replace(claim.metadata, finalizers=left)
+            claim = await self._handle.writer.update(msgspec.structs.replace(claim, metadata=metadata))
+        with suppress(NotFound):
+            await self._handle.writer.delete(claim)
+
+    async def delete_quietly(self, claim: ResourceClaim) -> None:
+        """Delete a special claim; failures are only logged, the claim is found again in the pod's next attempt."""
+        try:
+            await self.delete(claim)
+        except SchedulerError as error:
+            log.error("delete claim %s: %s", claim.key, error)
+
+    def _accept(self, stored: ResourceClaim) -> None:
+        try:
+            self._book.assume(stored)
+        except ClaimError as error:
+            log.info("claim %s was written, but is not in the cache: %s", stored.key, error)
+
+
+def with_finalizer(claim: ResourceClaim) -> ResourceClaim:
+    """Return a claim with the finalizer that protects its allocation."""
+    if DELETE_PROTECTION_FINALIZER in claim.metadata.finalizers:
+        return claim
+    finalizers = (*claim.metadata.finalizers, DELETE_PROTECTION_FINALIZER)
+    return msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, finalizers=finalizers))
