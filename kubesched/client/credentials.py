@@ -161,12 +161,8 @@ class KubeconfigSource:
             context = self._context or merged.value.get("current-context")
             if not context:
                 raise self._wrong("no current-context is set; choose one with `kubectl config use-context`")
+            self._user = self._user_of(merged, merged["contexts"].get_with_name(context)["context"])
             self._loader = KubeConfigLoader(config_dict=merged, config_base_path=None, active_context=context)
-            chosen = merged["contexts"].get_with_name(context)["context"]
-            self._user = {}
-            if merged.safe_get("users"):
-                user = merged["users"].get_with_name(chosen.safe_get("user"), safe=True)
-                self._user = (user.value.get("user") if user is not None else None) or {}
         except yaml.YAMLError as error:
             raise self._wrong(f"not YAML: {_one_line(error)}") from error
         except ConfigException as error:
@@ -176,6 +172,17 @@ class KubeconfigSource:
         except (TypeError, AttributeError, KeyError, AssertionError) as error:
             # The library trusts the file's shape; what a wrong one does to it is not worth repeating.
             raise self._wrong("not a kubeconfig: clusters, contexts or users do not have the expected shape") from error
+
+    @staticmethod
+    def _user_of(merged: Any, chosen: Any) -> Mapping[str, Any]:
+        """Return the user of a context. One that has none gets one without credentials, which the loader expects."""
+        name = chosen.safe_get("user")
+        user = merged["users"].get_with_name(name, safe=True) if name else None
+        if user is None:
+            chosen.value["user"] = name = name or "nobody in particular"
+            merged.value["users"].append({"name": name, "user": {}})
+            return {}
+        return user.value.get("user") or {}
 
     async def _read(self) -> Credentials:
         """Take the credentials of the chosen context, running plugins where it says so."""
@@ -189,8 +196,10 @@ class KubeconfigSource:
                 command = self._user["exec"].get("command")
                 raise self._wrong(f"the credential plugin {command!r} is not installed, or not on PATH") from error
             raise self._wrong(f"cannot be read: {_one_line(error)}") from error
-        except (ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError) as error:
-            raise self._wrong(f"credentials cannot be loaded: {_one_line(error) or type(error).__name__}") from error
+        except AssertionError as error:
+            raise self._wrong("the chosen context, cluster or user is empty") from error
+        except (ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise self._wrong(f"credentials cannot be loaded: {_one_line(error)}") from error
         server = self._master or getattr(found, "host", "")
         if not server:
             raise self._wrong("the cluster has no server; set clusters[].cluster.server, or give --master")

@@ -158,9 +158,13 @@ class Transport:
             keepalive_timeout=90.0,
             socket_factory=_watchful_socket,
         )
-        return aiohttp.ClientSession(
+        session = aiohttp.ClientSession(
             connector=connector, cookie_jar=aiohttp.DummyCookieJar(), read_bufsize=READ_BUFFER_BYTES
         )
+        # aiohttp would send a PUT or DELETE a second time when the connection breaks, without telling: a replaced
+        # object then looks like a conflict with ourselves. Whoever asked decides about that. There is no public switch.
+        session._retry_connection = False
+        return session
 
     def _broken(self, error: BaseException, what: str) -> SchedulerError:
         server, origin = self.credentials.server, self.credentials.origin

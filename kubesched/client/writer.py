@@ -151,7 +151,7 @@ class Writer:
             found = codec.decode_as(type(obj), await self._connection.request("GET", path))
         except NotFound:
             return await self.create(obj)
-        if _says_the_same(found, obj):
+        if _is_part(codec.to_dict(obj), codec.to_dict(found)):
             return found
         raise AlreadyExists(409, "AlreadyExists", f'{INFO[type(obj)].plural} "{obj.name}" already exists') from error
 
@@ -209,6 +209,15 @@ def _changed_meanwhile(obj: TopLevel) -> Conflict:
         f'Operation cannot be fulfilled on {name} "{obj.name}": the object has been modified; '
         "please apply your changes to the latest version and try again",
     )
+
+
+def _is_part(sent: Any, stored: Any) -> bool:
+    """Return whether everything that was sent is in what is stored, which may have defaults besides."""
+    if isinstance(sent, dict) and isinstance(stored, dict):
+        return all(name in stored and _is_part(value, stored[name]) for name, value in sent.items())
+    if isinstance(sent, (list, tuple)) and isinstance(stored, (list, tuple)):
+        return len(sent) == len(stored) and all(map(_is_part, sent, stored))
+    return bool(sent == stored)
 
 
 def _says_the_same(stored: TopLevel, sent: TopLevel) -> bool:

@@ -1,0 +1,184 @@
+"""What the tests of this room hand in instead of time, chance and a network."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from kubesched.client.answers import refusal
+from kubesched.errors import AnswerLost, SchedulerError
+
+
+class FakeClock:
+    """Time that moves when a test says so, or by itself when everyone sleeps (`run_until`)."""
+
+    def __init__(self) -> None:
+        self.time = 1_700_000_000.0
+        self.slept: list[float] = []
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._numbers = itertools.count()
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self.time + max(seconds, 0.0), next(self._numbers), future))
+        await future
+
+    async def advance(self, seconds: float) -> None:
+        """Move on, waking sleepers in order and letting each do what it woke for."""
+        end = self.time + seconds
+        await settle()
+        while self._sleepers and self._sleepers[0][0] <= end:
+            when, _, future = heapq.heappop(self._sleepers)
+            self.time = max(self.time, when)
+            if not future.done():
+                future.set_result(None)
+            await settle()
+        self.time = end
+
+    async def run(self, work: Awaitable[Any], limit: float = 3600.0) -> Any:
+        """Do the work, jumping over every sleep."""
+        task = asyncio.ensure_future(work)
+        end = self.time + limit
+        while not task.done():
+            await settle()
+            if task.done():
+                break
+            if not self._sleepers or self._sleepers[0][0] > end:
+                task.cancel()
+                raise AssertionError("the work neither ends nor sleeps")
+            await self.advance(self._sleepers[0][0] - self.time)
+        return await task
+
+
+async def settle() -> None:
+    """Let every task that can run, run."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+class FakeChance:
+    """Chance that always says the same."""
+
+    def __init__(self, value: float = 0.0) -> None:
+        self.value = value
+
+    def random(self) -> float:
+        return self.value
+
+
+Reply = bytes | dict[str, Any] | SchedulerError | Callable[[str, str, bytes | None], Any]
+
+
+def status(code: int, reason: str, message: str = "", **details: Any) -> SchedulerError:
+    """Return what a connection raises when the server refuses."""
+    body = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message or reason}
+    if details:
+        body["details"] = details
+    return refusal(code, json.dumps(body).encode(), "test")
+
+
+class FakeConnection:
+    """A connection that answers from a script and remembers what it was asked.
+
+    `replies` are taken in order by `request`; `streams` by `stream`. A stream is a list of chunks; an exception in it
+    is raised, and a stream that ends without one ends cleanly. `HANG` waits for ever.
+    """
+
+    def __init__(self, clock: FakeClock | None = None) -> None:
+        self.clock = clock or FakeClock()
+        self.requests: list[tuple[str, str, Any]] = []
+        self.watches: list[str] = []
+        self.replies: list[Reply] = []
+        self.streams: list[list[Any] | SchedulerError] = []
+        self.server, self.origin = "https://cluster", "test"
+
+    async def request(self, method: str, path: str, body: bytes | None = None, content_type: str = "") -> bytes:
+        self.requests.append((method, path, json.loads(body) if body else None))
+        if not self.replies:
+            raise AssertionError(f"nobody expected {method} {path}")
+        reply = self.replies.pop(0)
+        if callable(reply):
+            reply = reply(method, path, body)
+            if asyncio.iscoroutine(reply):
+                reply = await reply
+        if isinstance(reply, SchedulerError):
+            raise reply
+        return reply if isinstance(reply, bytes) else json.dumps(reply).encode()
+
+    @asynccontextmanager
+    async def stream(self, path: str, longest_silence: float) -> AsyncIterator[Any]:
+        self.watches.append(path)
+        script = self.streams.pop(0) if self.streams else [HANG]
+        if isinstance(script, SchedulerError):
+            raise script
+        yield _FakeStream(list(script))
+
+
+HANG = object()
+
+
+class _FakeStream:
+    def __init__(self, script: list[Any]) -> None:
+        self._script = script
+
+    async def read(self) -> bytes:
+        await asyncio.sleep(0)
+        if not self._script:
+            return b""
+        chunk = self._script.pop(0)
+        if chunk is HANG:
+            await asyncio.Event().wait()
+        if isinstance(chunk, SchedulerError):
+            raise chunk
+        assert isinstance(chunk, bytes)
+        return chunk
+
+
+def broken() -> AnswerLost:
+    return AnswerLost("the connection broke")
+
+
+def pod(name: str, version: int, *, uid: str = "", node: str = "", **meta: Any) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "a",
+            "uid": uid or f"uid-{name}",
+            "resourceVersion": str(version),
+            **meta,
+        },
+        "spec": {"nodeName": node, "containers": [{"name": "c"}]} if node else {"containers": [{"name": "c"}]},
+    }
+
+
+def line(verb: str, obj: dict[str, Any]) -> bytes:
+    return json.dumps({"type": verb, "object": obj}).encode() + b"\n"
+
+
+def bookmark(version: int, *, ends_list: bool = False) -> bytes:
+    meta: dict[str, Any] = {"resourceVersion": str(version)}
+    if ends_list:
+        meta["annotations"] = {"k8s.io/initial-events-end": "true"}
+    return line("BOOKMARK", {"kind": "Pod", "apiVersion": "v1", "metadata": meta})
+
+
+def gone_line() -> bytes:
+    return line(
+        "ERROR", {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"}
+    )
+
+
+def page(version: int, *pods: dict[str, Any], token: str = "") -> dict[str, Any]:
+    return {"metadata": {"resourceVersion": str(version), "continue": token}, "items": list(pods)}

@@ -1,0 +1,265 @@
+"""A reflector delivers every change once and in order, whatever the connection does to it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+from client_fakes import (
+    HANG,
+    FakeChance,
+    FakeClock,
+    FakeConnection,
+    bookmark,
+    broken,
+    gone_line,
+    line,
+    page,
+    pod,
+    settle,
+    status,
+)
+
+from kubesched.client.reflector import Reflector
+from kubesched.client.resources import WATCH_SET, custom
+from kubesched.errors import Unreachable
+
+PODS = WATCH_SET[0]
+
+
+class Told:
+    """A sink that writes down what it hears as `+name`, `-name`, `name:old>new`."""
+
+    def __init__(self) -> None:
+        self.news: list[str] = []
+
+    def deliver(self, kind: str, old: Any, new: Any) -> None:
+        if old is None:
+            self.news.append(f"+{new.metadata.name}:{new.metadata.resource_version}")
+        elif new is None:
+            self.news.append(f"-{old.metadata.name}:{old.metadata.resource_version}")
+        else:
+            before, after = old.metadata.resource_version, new.metadata.resource_version
+            self.news.append(f"{new.metadata.name}:{before}>{after}")
+
+    def synced(self, kind: str) -> None:
+        self.news.append(f"synced {kind}")
+
+
+class Scene:
+    """A reflector of pods on a scripted connection."""
+
+    def __init__(self, *, streams: bool = True, page_size: int = 2, watched: Any = PODS) -> None:
+        self.clock = FakeClock()
+        self.connection = FakeConnection(self.clock)
+        self.told = Told()
+        self.reflector = Reflector(
+            self.connection,  # type: ignore[arg-type]
+            watched,
+            self.told,
+            streams=streams,
+            page_size=page_size,
+            chance=FakeChance(),
+        )
+
+    async def play(self, seconds: float = 0.0) -> list[str]:
+        """Run until nothing more happens, and return what was told."""
+        task = asyncio.create_task(self.reflector.run())
+        await settle()
+        await self.clock.advance(seconds)
+        await settle()
+        if task.done():
+            await task
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return self.told.news
+
+
+async def test_a_streaming_list_is_delivered_as_it_arrives_and_goes_on_as_a_watch() -> None:
+    scene = Scene()
+    scene.connection.streams = [
+        [
+            line("ADDED", pod("a", 3)),
+            line("ADDED", pod("b", 2)) + bookmark(9, ends_list=True) + line("MODIFIED", pod("b", 10)),
+            line("DELETED", pod("a", 11)),
+            HANG,
+        ]
+    ]
+    assert await scene.play() == ["+a:3", "+b:2", "synced Pod", "b:2>10", "-a:3"]
+    [path] = scene.connection.watches
+    assert "sendInitialEvents=true&resourceVersionMatch=NotOlderThan" in path
+    assert "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed" in path
+    assert "timeoutSeconds=300" in path
+
+
+async def test_lines_may_be_cut_anywhere() -> None:
+    scene = Scene()
+    whole = line("ADDED", pod("a", 1)) + line("ADDED", pod("b", 2)) + bookmark(2, ends_list=True)
+    scene.connection.streams = [[whole[i : i + 7] for i in range(0, len(whole), 7)] + [HANG]]
+    assert await scene.play() == ["+a:1", "+b:2", "synced Pod"]
+
+
+@pytest.mark.parametrize("refused", [status(422, "Invalid"), status(400, "BadRequest")])
+async def test_a_server_without_streaming_lists_is_listed_in_pages(refused: Any) -> None:
+    scene = Scene()
+    scene.connection.streams = [refused, [line("ADDED", pod("d", 8)), HANG]]
+    scene.connection.replies = [page(7, pod("a", 1), pod("b", 2), token="more/1"), page(7, pod("c", 3))]
+    assert await scene.play() == ["+a:1", "+b:2", "+c:3", "synced Pod", "+d:8"]
+    paths = [path for _, path, _ in scene.connection.requests]
+    assert paths[0].startswith("/api/v1/pods?limit=2&fieldSelector=")
+    assert "&continue=more%2F1" in paths[1]
+    assert "resourceVersion=7" in scene.connection.watches[1]
+
+
+async def test_a_silent_streaming_list_is_replaced_by_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubesched.client.reflector.LONGEST_INITIAL_SILENCE_SECONDS", 0.01)
+    scene = Scene()
+    scene.connection.streams = [[line("ADDED", pod("a", 1)), HANG]]
+    scene.connection.replies = [page(5, pod("a", 1), pod("b", 2))]
+    task = asyncio.create_task(scene.reflector.run())
+    await asyncio.sleep(0.1)
+    await scene.clock.advance(1.0)
+    task.cancel()
+    assert scene.told.news == ["+a:1", "+b:2", "synced Pod"]
+
+
+async def test_after_410_the_difference_is_delivered_deletions_first() -> None:
+    scene = Scene(streams=False)
+    scene.connection.streams = [[line("MODIFIED", pod("b", 6)), gone_line()]]
+    scene.connection.replies = [
+        page(5, pod("a", 1), pod("b", 2), pod("c", 3), pod("same", 4)),
+        page(20, pod("b", 15), pod("c", 16, uid="another"), pod("d", 17), pod("same", 4)),
+    ]
+    news = await scene.play(seconds=1.0)
+    assert news[:6] == ["+a:1", "+b:2", "+c:3", "+same:4", "synced Pod", "b:2>6"]
+    assert news[6:] == ["-a:1", "b:6>15", "-c:3", "+c:16", "+d:17"]
+
+
+async def test_after_410_a_streaming_list_is_gathered_before_it_is_compared() -> None:
+    scene = Scene()
+    scene.connection.streams = [
+        [line("ADDED", pod("a", 1)) + line("ADDED", pod("b", 2)) + bookmark(2, ends_list=True), gone_line()],
+        [line("ADDED", pod("c", 9)) + line("ADDED", pod("b", 2)), bookmark(9, ends_list=True), HANG],
+    ]
+    assert await scene.play(seconds=1.0) == ["+a:1", "+b:2", "synced Pod", "-a:1", "+c:9"]
+
+
+async def test_a_storm_of_410_is_met_with_growing_pauses() -> None:
+    scene = Scene(streams=False)
+    scene.connection.streams = [status(410, "Expired") for _ in range(8)]
+    scene.connection.replies = [page(5, pod("a", 1)) for _ in range(9)]
+    news = await scene.play(seconds=200.0)
+    assert news == ["+a:1", "synced Pod"]
+    assert [round(pause, 3) for pause in scene.clock.slept] == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
+
+
+@pytest.mark.parametrize("end", [[], [broken()], [b'{"type":"MODIFIED","object":{"metad', broken()]])
+async def test_a_watch_that_ends_goes_on_from_the_last_version_it_saw(end: list[Any]) -> None:
+    scene = Scene(streams=False)
+    scene.connection.replies = [page(5, pod("a", 1))]
+    scene.connection.streams = [
+        [line("MODIFIED", pod("a", 6)), bookmark(8), *end],
+        [line("MODIFIED", pod("a", 9)), HANG],
+    ]
+    assert await scene.play() == ["+a:1", "synced Pod", "a:1>6", "a:6>9"]
+    assert "resourceVersion=8" in scene.connection.watches[1]
+    assert scene.clock.slept == []
+
+
+async def test_lines_sent_twice_are_taken_once() -> None:
+    scene = Scene(streams=False)
+    scene.connection.replies = [page(5, pod("a", 1))]
+    twice = line("MODIFIED", pod("a", 6)) + line("ADDED", pod("b", 7)) + line("DELETED", pod("b", 8))
+    scene.connection.streams = [[twice, twice, HANG]]
+    assert await scene.play() == ["+a:1", "synced Pod", "a:1>6", "+b:7", "-b:7"]
+
+
+async def test_garbage_in_a_watch_breaks_it_and_nothing_else() -> None:
+    scene = Scene(streams=False)
+    scene.connection.replies = [page(5, pod("a", 1))]
+    scene.connection.streams = [[line("MODIFIED", pod("a", 6)), b'{"type":"MODI{{{\n'], [bookmark(7), HANG]]
+    assert await scene.play() == ["+a:1", "synced Pod", "a:1>6"]
+    assert "resourceVersion=6" in scene.connection.watches[1]
+
+
+async def test_a_server_that_counts_anew_is_listed_again() -> None:
+    scene = Scene(streams=False)
+    scene.connection.replies = [page(500, pod("a", 400)), page(3, pod("b", 2))]
+    scene.connection.streams = [[], [line("ADDED", pod("b", 2)), HANG], [HANG]]
+    assert await scene.play(seconds=5.0) == ["+a:400", "synced Pod", "-a:400", "+b:2"]
+
+
+async def test_versions_from_the_servers_future_are_listed_again() -> None:
+    scene = Scene(streams=False)
+    too_large = status(504, "Timeout", "Too large resource version", causes=[{"reason": "ResourceVersionTooLarge"}])
+    scene.connection.replies = [page(500, pod("a", 400)), page(3, pod("b", 2))]
+    scene.connection.streams = [too_large, [HANG]]
+    assert await scene.play(seconds=1.0) == ["+a:400", "synced Pod", "-a:400", "+b:2"]
+
+
+async def test_a_first_list_that_breaks_is_completed_without_telling_twice() -> None:
+    scene = Scene()
+    scene.connection.streams = [
+        [line("ADDED", pod("a", 1)) + line("ADDED", pod("b", 2)), broken()],
+        [line("ADDED", pod("b", 2)) + line("ADDED", pod("c", 3)) + bookmark(9, ends_list=True), HANG],
+    ]
+    assert await scene.play(seconds=1.0) == ["+a:1", "+b:2", "-a:1", "+c:3", "synced Pod"]
+
+
+async def test_a_list_whose_pages_expire_begins_again() -> None:
+    scene = Scene(streams=False)
+    scene.connection.replies = [
+        page(5, pod("a", 1), pod("b", 2), token="x"),
+        status(410, "Expired"),
+        page(9, pod("b", 2), pod("c", 8)),
+    ]
+    assert await scene.play() == ["+a:1", "+b:2", "-a:1", "+c:8", "synced Pod"]
+
+
+async def test_trouble_is_told_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    scene = Scene(streams=False)
+    refused = Unreachable("https://cluster: connection refused; is the API server running there?")
+    scene.connection.replies = [refused, refused, refused, page(5)]
+    task = asyncio.create_task(scene.reflector.run())
+    await settle()
+    assert scene.reflector.trouble.startswith("https://cluster: connection refused")
+    await scene.clock.advance(30.0)
+    assert scene.reflector.trouble == ""
+    task.cancel()
+    assert [record.message for record in caplog.records] == [
+        "cannot follow pods: https://cluster: connection refused; is the API server running there?; trying again",
+        "following pods again",
+    ]
+    assert scene.clock.slept[:3] == [0.8, 1.6, 3.2]
+
+
+async def test_too_many_requests_waits_as_long_as_the_server_asks() -> None:
+    scene = Scene(streams=False)
+    busy = status(429, "TooManyRequests", retryAfterSeconds=7)
+    scene.connection.replies = [busy, page(5, pod("a", 1))]
+    news = await scene.play(seconds=7.5)
+    assert news == []
+    assert scene.clock.slept == [7.0, 0.8]
+
+
+async def test_one_malformed_object_does_not_hide_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene(streams=False)
+    bad = pod("bad", 3)
+    bad["spec"]["containers"] = "none"
+    null = pod("null", 4)
+    null["spec"]["tolerations"] = None
+    scene.connection.replies = [page(5, pod("a", 1), bad, null)]
+    scene.connection.streams = [[line("ADDED", {**bad, "kind": "Pod"}) + line("ADDED", pod("c", 9)), HANG]]
+    assert await scene.play() == ["+a:1", "+null:4", "synced Pod", "+c:9"]
+    assert "pod a/bad: spec.containers: invalid value 'none'" in caplog.text
+
+
+async def test_resources_of_plugins_arrive_as_plain_content() -> None:
+    scene = Scene(streams=False, watched=custom("widgets.v1.example.com"))
+    scene.connection.replies = [page(5, {**pod("w", 1), "weight": 3})]
+    assert await scene.play() == ["+w:1", "synced widgets.v1.example.com"]
+    assert scene.reflector.objects["a/w"].content["weight"] == 3
+    assert scene.connection.requests[0][1] == "/apis/example.com/v1/widgets?limit=2"

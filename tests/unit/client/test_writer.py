@@ -1,0 +1,242 @@
+"""Writes are sent as the API expects them, and a lost answer is looked up before anything is sent again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from client_fakes import FakeChance, FakeConnection, broken, pod, status
+
+from kubesched.api import codec
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.pod import Pod
+from kubesched.api.storage import PersistentVolumeClaim
+from kubesched.client.writer import Writer
+from kubesched.errors import AlreadyExists, AnswerLost, Conflict, Forbidden, NotFound, ServerFault, Unreachable
+
+WEB = codec.decode_as(Pod, codec.encode(pod("web", 7)))
+PATH = "/api/v1/namespaces/a/pods/web"
+
+
+class Desk:
+    """A writer on a scripted connection."""
+
+    def __init__(self, *replies: Any) -> None:
+        self.connection = FakeConnection()
+        self.connection.replies = list(replies)
+        self.clock = self.connection.clock
+        self.writer = Writer(self.connection, FakeChance())  # type: ignore[arg-type]
+
+    async def bind(self) -> None:
+        await self.clock.run(self.writer.bind(WEB, "n1"))
+
+    @property
+    def sent(self) -> list[str]:
+        return [f"{method} {path}" for method, path, _ in self.connection.requests]
+
+
+async def test_a_binding_names_the_pod_its_uid_and_the_node() -> None:
+    desk = Desk(b"{}")
+    await desk.bind()
+    assert desk.connection.requests == [
+        (
+            "POST",
+            f"{PATH}/binding",
+            {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {"name": "web", "namespace": "a", "uid": "uid-web"},
+                "target": {"kind": "Node", "name": "n1"},
+            },
+        )
+    ]
+
+
+FOUND_ON = [
+    ("a lost answer to a binding that was carried out", broken(), "n1", None, 2),
+    ("a lost answer, and the pod went elsewhere", broken(), "n2", Conflict, 2),
+    ("a conflict with our own binding, sent twice on the way", status(409, "Conflict"), "n1", None, 2),
+    ("a conflict with somebody else's binding", status(409, "Conflict"), "n2", Conflict, 2),
+    ("a conflict because of a scheduling gate", status(409, "Conflict"), "", Conflict, 2),
+    ("a gateway's time-out to a binding that was carried out", status(504, "Timeout"), "n1", None, 2),
+    ("a server's fault that bound nothing", status(500, "InternalError"), "", ServerFault, 2),
+]
+
+
+@pytest.mark.parametrize(("answer", "node", "raised", "n_sent"), [case[1:] for case in FOUND_ON],
+                         ids=[case[0] for case in FOUND_ON])  # fmt: skip
+async def test_doubt_is_settled_by_looking(answer: Any, node: str, raised: Any, n_sent: int) -> None:
+    desk = Desk(answer, pod("web", 9, node=node))
+    if raised is None:
+        await desk.bind()
+    else:
+        with pytest.raises(raised):
+            await desk.bind()
+    assert desk.sent == [f"POST {PATH}/binding", f"GET {PATH}"][:n_sent]
+
+
+async def test_a_lost_binding_that_never_arrived_is_sent_again() -> None:
+    desk = Desk(broken(), pod("web", 9), broken(), pod("web", 9), b"{}")
+    await desk.bind()
+    assert desk.sent == [f"POST {PATH}/binding", f"GET {PATH}"] * 2 + [f"POST {PATH}/binding"]
+
+
+async def test_bindings_that_keep_getting_lost_are_given_up_after_three() -> None:
+    desk = Desk(*([broken(), pod("web", 9)] * 3))
+    with pytest.raises(AnswerLost):
+        await desk.bind()
+    assert len(desk.sent) == 6
+
+
+async def test_looking_waits_for_the_server_to_come_back() -> None:
+    away = Unreachable("connection refused")
+    desk = Desk(broken(), away, away, status(503, "ServiceUnavailable"), pod("web", 9, node="n1"))
+    await desk.bind()
+    assert desk.clock.slept == [0.1, 0.5, 2.0]
+    desk = Desk(broken(), *[away] * 6)
+    with pytest.raises(AnswerLost):
+        await desk.bind()
+
+
+@pytest.mark.parametrize("found", [status(404, "NotFound"), pod("web", 9, uid="younger", node="n1")])
+async def test_a_pod_that_is_gone_or_replaced_was_not_bound(found: Any) -> None:
+    with pytest.raises(NotFound):
+        await Desk(broken(), found).bind()
+
+
+@pytest.mark.parametrize(
+    ("answer", "raised"),
+    [(status(403, "Forbidden"), Forbidden), (status(404, "NotFound"), NotFound), (Unreachable("away"), Unreachable)],
+)
+async def test_what_is_certain_is_not_looked_up(answer: Any, raised: type[Exception]) -> None:
+    desk = Desk(answer)
+    with pytest.raises(raised):
+        await desk.bind()
+    assert len(desk.sent) == 1
+
+
+async def test_a_status_patch_is_sent_as_it_stands() -> None:
+    desk = Desk(b"{}")
+    await desk.writer.patch_pod_status(WEB, {"nominatedNodeName": None, "conditions": [{"type": "PodScheduled"}]})
+    assert desk.connection.requests == [
+        ("PATCH", f"{PATH}/status", {"status": {"nominatedNodeName": None, "conditions": [{"type": "PodScheduled"}]}})
+    ]
+
+
+PASSING = [status(500, "InternalError"), status(503, "ServiceUnavailable"), status(409, "Conflict"), Unreachable("x")]
+
+
+@pytest.mark.parametrize("trouble", PASSING)
+async def test_a_status_patch_is_tried_four_times(trouble: Any) -> None:
+    desk = Desk(trouble, trouble, trouble, b"{}")
+    await desk.clock.run(desk.writer.patch_pod_status(WEB, {}))
+    assert desk.clock.slept == [0.010, 0.050, 0.250]
+    desk = Desk(*[trouble] * 4)
+    with pytest.raises(type(trouble)):
+        await desk.clock.run(desk.writer.patch_pod_status(WEB, {}))
+
+
+@pytest.mark.parametrize("final", [status(404, "NotFound"), status(422, "Invalid"), status(504, "Timeout")])
+async def test_a_status_patch_that_was_refused_is_not_repeated(final: Any) -> None:
+    desk = Desk(final)
+    with pytest.raises(type(final)):
+        await desk.writer.patch_pod_status(WEB, {})
+
+
+async def test_a_deletion_names_the_uid() -> None:
+    desk = Desk(b"{}")
+    await desk.writer.delete_pod(WEB)
+    [(method, path, body)] = desk.connection.requests
+    assert (method, path, body["preconditions"]) == ("DELETE", PATH, {"uid": "uid-web"})
+
+
+async def test_deleting_what_is_gone_says_so_and_a_lost_deletion_is_repeated() -> None:
+    for answer in (status(404, "NotFound"), status(409, "Conflict")):
+        with pytest.raises(NotFound):
+            await Desk(answer).writer.delete_pod(WEB)
+    desk = Desk(broken(), status(404, "NotFound"))
+    await desk.clock.run(desk.writer.delete_pod(WEB))
+
+
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "data", "namespace": "a", "uid": "u", "resourceVersion": "5", "managedFields": [{"a": 1}]},
+    "spec": {"volumeName": "", "future": True},
+}
+
+
+def claim(volume: str, version: str = "5") -> PersistentVolumeClaim:
+    document = {**CLAIM, "spec": {"volumeName": volume}, "metadata": {**CLAIM["metadata"], "resourceVersion": version}}  # type: ignore[dict-item]
+    return codec.convert(document, PersistentVolumeClaim)
+
+
+def stored(volume: str, version: str) -> dict[str, Any]:
+    meta = {**CLAIM["metadata"], "resourceVersion": version}  # type: ignore[dict-item]
+    return {**CLAIM, "metadata": meta, "spec": {**CLAIM["spec"], "volumeName": volume}}  # type: ignore[dict-item]
+
+
+async def test_replacing_an_object_keeps_what_we_do_not_know() -> None:
+    desk = Desk(CLAIM, stored("v", "6"))
+    updated = await desk.writer.update(claim("v"))
+    assert updated.metadata.resource_version == "6"
+    method, path, body = desk.connection.requests[1]
+    assert (method, path) == ("PUT", "/api/v1/namespaces/a/persistentvolumeclaims/data")
+    assert body["spec"] == {"volumeName": "v", "future": True}
+    assert body["metadata"] == CLAIM["metadata"]
+
+
+async def test_replacing_a_status_goes_to_the_subresource() -> None:
+    desk = Desk(CLAIM, stored("v", "6"))
+    await desk.writer.update(claim("v"), "status")
+    assert desk.sent[1].endswith("/data/status")
+
+
+async def test_an_object_that_changed_meanwhile_is_a_conflict_and_nothing_is_sent() -> None:
+    desk = Desk(stored("", "8"))
+    with pytest.raises(Conflict, match='persistentvolumeclaims "data": the object has been modified'):
+        await desk.writer.update(claim("v"))
+    assert len(desk.sent) == 1
+
+
+async def test_a_lost_replacement_is_compared_with_what_is_there() -> None:
+    desk = Desk(CLAIM, broken(), stored("v", "6"))
+    assert (await desk.writer.update(claim("v"))).metadata.resource_version == "6"
+    desk = Desk(CLAIM, broken(), CLAIM, stored("v", "6"))
+    assert (await desk.writer.update(claim("v"))).metadata.resource_version == "6"
+    assert [line.split()[0] for line in desk.sent] == ["GET", "PUT", "GET", "PUT"]
+    desk = Desk(CLAIM, broken(), stored("other", "6"))
+    with pytest.raises(Conflict):
+        await desk.writer.update(claim("v"))
+
+
+async def test_creating_returns_the_stored_object() -> None:
+    desk = Desk(stored("v", "6"))
+    fresh = PersistentVolumeClaim(metadata=ObjectMeta(name="data", namespace="a"))
+    assert (await desk.writer.create(fresh)).uid == "u"
+    [(method, path, body)] = desk.connection.requests
+    assert (method, path) == ("POST", "/api/v1/namespaces/a/persistentvolumeclaims")
+    assert body == {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "a"},
+    }
+
+
+async def test_a_lost_creation_is_looked_up() -> None:
+    defaulted = stored("v", "6")
+    defaulted["spec"]["volumeMode"] = "Filesystem"
+    desk = Desk(broken(), defaulted)
+    assert (await desk.writer.create(claim("v", ""))).metadata.resource_version == "6"
+    desk = Desk(broken(), status(404, "NotFound"), stored("v", "6"))
+    assert (await desk.writer.create(claim("v", ""))).metadata.resource_version == "6"
+    with pytest.raises(AlreadyExists):
+        await Desk(broken(), stored("other", "6")).writer.create(claim("v", ""))
+    with pytest.raises(AlreadyExists):
+        await Desk(status(409, "AlreadyExists")).writer.create(claim("v", ""))
+
+
+async def test_deleting_an_object_names_its_place() -> None:
+    desk = Desk(b"{}")
+    await desk.writer.delete(claim("v"))
+    assert desk.sent == ["DELETE /api/v1/namespaces/a/persistentvolumeclaims/data"]
