@@ -13,7 +13,16 @@ from kubesched.api.node import Node
 from kubesched.cluster import Objects, PodView
 from kubesched.config import Gates
 from kubesched.errors import SchedulerError
-from kubesched.framework.ports import Clock, FeatureGates, Nominations, Random, Recorder, Writer
+from kubesched.framework.ports import (
+    Clock,
+    FeatureGates,
+    Nominations,
+    Random,
+    Recorder,
+    Waiting,
+    WaitingAtPermit,
+    Writer,
+)
 
 
 class SystemClock:
@@ -78,6 +87,26 @@ class NoNominations:
         """Return no node."""
         return ()
 
+    @property
+    def version(self) -> int:
+        """Return a number that never moves."""
+        return 0
+
+    def changed_since(self, version: int) -> Iterable[str]:
+        """Return no node."""
+        return ()
+
+
+class NobodyWaits:
+    """Nobody waits at Permit."""
+
+    def __iter__(self) -> Iterator[WaitingAtPermit]:
+        return iter(())
+
+    def get(self, uid: str) -> WaitingAtPermit | None:
+        """Return nobody."""
+        return None
+
 
 @dataclass(slots=True)
 class EngineHandle:
@@ -90,6 +119,8 @@ class EngineHandle:
     recorder: Recorder = field(default_factory=NoRecorder)
     random: Random = field(default_factory=lambda: chance.Random(0))
     nominations: Nominations = field(default_factory=NoNominations)
+    waiting: Waiting = field(default_factory=NobodyWaits)
+    activate: Callable[[Iterable[PodView]], None] = lambda pods: None
     find_node: Callable[[str], Node | None] = lambda name: None
     knows_pod: Callable[[str], bool] = lambda uid: True
 

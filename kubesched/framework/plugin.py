@@ -83,6 +83,8 @@ class Plugin:
     wakes_on: ClassVar[tuple[Wakeup, ...] | None] = None
     filter_scope: ClassVar[Scope] = Scope.CLUSTER
     score_scope: ClassVar[Scope] = Scope.CLUSTER
+    pre_binds_in_parallel: ClassVar[bool] = False
+    """Whether `pre_bind` may run beside that of a neighbour that allows it too."""
     reads: ClassVar[tuple[type[Any], ...]] = ()
     """Kinds of objects, other than nodes and pods, that counters of scope DOMAINS are built from."""
 
@@ -146,6 +148,14 @@ class Plugin:
 
     def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
         """Bring the state up to date: `other` left the node in `row` (a row of the whole cluster)."""
+
+    def is_moved_by(self, pod: PodView, other: PodView, nodes: Snapshot, state: State) -> bool:
+        """Return whether `add_pod` or `remove_pod` of such a pod could change the state, on any node.
+
+        The answer is taken for all pods of `other`'s template. Where it is False, many nodes are imagined at once
+        without this pod; saying nothing is always right, and a what-if then takes one node at a time.
+        """
+        return True
 
     def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: State) -> None:
         """Bring counters that are remembered for the pod's class up to date: `other` came (+1) or left (-1) for good.

@@ -6,7 +6,7 @@ fits them: a real clock or a virtual one, a writer that speaks HTTP or one that 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from kubesched.api.node import Node
@@ -85,6 +85,57 @@ class Nominations(Protocol):
         """Return the nodes that pods are nominated to."""
         ...
 
+    @property
+    def version(self) -> int:
+        """Return a number that moves whenever `on_node` would answer otherwise than before."""
+        ...
+
+    def changed_since(self, version: int) -> Iterable[str] | None:
+        """Return the nodes whose answers changed since a version (`framework.nominated.ChangedNodes` keeps such a log),
+        None if that is too long ago."""
+        ...
+
+
+class WaitingAtPermit(Protocol):
+    """A pod that is booked and held until plugins allow it."""
+
+    @property
+    def pod(self) -> PodView:
+        """Return the pod as it is booked."""
+        ...
+
+    @property
+    def node_name(self) -> str:
+        """Return the node that it is booked on."""
+        ...
+
+    @property
+    def pending_plugins(self) -> tuple[str, ...]:
+        """Return the plugins that have not allowed it yet."""
+        ...
+
+    def allow(self, plugin: str) -> None:
+        """Take back one plugin's wish to wait."""
+        ...
+
+    def reject(self, plugin: str, message: str) -> bool:
+        """Refuse the pod; False if it was decided already."""
+        ...
+
+    def preempt(self, plugin: str, message: str) -> bool:
+        """End the pod's attempt in favour of another pod; False if it was decided already."""
+        ...
+
+
+class Waiting(Protocol):
+    """All pods that wait at Permit."""
+
+    def __iter__(self) -> Iterator[WaitingAtPermit]: ...
+
+    def get(self, uid: str) -> WaitingAtPermit | None:
+        """Return a pod that waits, or None."""
+        ...
+
 
 class FeatureGates(Protocol):
     """Which features are on."""
@@ -130,6 +181,16 @@ class Handle(Protocol):
     @property
     def nominations(self) -> Nominations:
         """Return who is nominated where."""
+        ...
+
+    @property
+    def waiting(self) -> Waiting:
+        """Return the pods that wait at Permit."""
+        ...
+
+    @property
+    def activate(self) -> Callable[[Iterable[PodView]], None]:
+        """Return the function that has waiting pods tried at once."""
         ...
 
     def node(self, name: str) -> Node | None:

@@ -247,6 +247,48 @@ class Profile:
         for plugin in reversed(self.reserves):
             self._call("Unreserve", plugin, plugin.unreserve, pod, node_name, state)
 
+    def permit(self, pod: PodView, node_name: str, state: State) -> tuple[Status, dict[str, float]]:
+        """Run the Permits; return the first refusal, or the plugins that want to wait with their limits in seconds."""
+        limits: dict[str, float] = {}
+        for plugin in self.permits:
+            status, seconds = self._call("Permit", plugin, plugin.permit, pod, node_name, state)
+            if status.is_success:
+                continue
+            if status.is_rejected:
+                return _named(status, plugin), {}
+            if status.code is not Code.WAIT:
+                return failed(f'running Permit plugin "{plugin.name}": {status.message}').by(plugin.name), {}
+            limits[plugin.name] = seconds
+        return SUCCESS, limits
+
+    # On the way to the API server; these wait, so that other pods' calls of plugins lie in between
+
+    async def pre_bind(self, plugin: Plugin, pod: PodView, node_name: str, state: State) -> Status:
+        """Run one PreBind."""
+        answer = await plugin.pre_bind(pod, node_name, state)
+        if answer is None or answer.is_success:
+            return SUCCESS
+        if answer.is_rejected:
+            return _named(answer, plugin)
+        return failed(f'running PreBind plugin "{plugin.name}": {answer.message}').by(plugin.name)
+
+    async def bind(self, pod: PodView, node_name: str, state: State) -> Status:
+        """Ask the Bind plugins in order; the first that does not leave it to the next has the say."""
+        for plugin in self.binds:
+            answer = await plugin.bind(pod, node_name, state)
+            if answer is None or answer.is_success:
+                return SUCCESS
+            if answer.code is not Code.SKIP:
+                if answer.is_rejected:
+                    return _named(answer, plugin)
+                return failed(f'running Bind plugin "{plugin.name}": {answer.message}').by(plugin.name)
+        return SKIP
+
+    def post_bind(self, pod: PodView, node_name: str, state: State) -> None:
+        """Tell the PostBind plugins."""
+        for plugin in self.post_binds:
+            self._call("PostBind", plugin, plugin.post_bind, pod, node_name, state)
+
     def pre_enqueue(self, pod: PodView, first: str = "") -> Status:
         """Ask the gates, the one that gated the pod before first; return the first refusal."""
         gates = self.pre_enqueues

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubesched.api.meta import LabelSelector, ObjectMeta
+from kubesched.api.meta import LabelSelector, ObjectMeta, TopLevel
 from kubesched.api.node import Node, NodeCondition, NodeSpec, NodeStatus
 from kubesched.api.pod import (
     Affinity,
@@ -30,13 +30,15 @@ _GREEN = LabelSelector(match_labels={"color": "green"})
 _ASKED = ResourceRequirements(requests={"cpu": "100m", "memory": "500Mi"}, limits={"cpu": "100m", "memory": "500Mi"})
 
 
-def node(i: int, *, generation: int = 0) -> Node:
-    """Return node number i: 4 cores, 32Gi, 110 pods, one of ten zones."""
+def node(i: int, *, turn: int = 0) -> Node:
+    """Return node number i: 4 cores, 32Gi, 110 pods, one of ten zones; `turn` makes a version with another label."""
     name = f"node-{i:05d}"
     offer = {"cpu": "4", "memory": "32Gi", "pods": "110"}
+    labels = {HOSTNAME: name, ZONE: f"zone-{i % 10}"}
+    if turn:
+        labels["turn"] = str(turn % 7)
     return Node(
-        metadata=ObjectMeta(name=name, uid=f"node-uid-{i}", labels={HOSTNAME: name, ZONE: f"zone-{i % 10}"},
-                            annotations={"generation": str(generation)} if generation else {}),
+        metadata=ObjectMeta(name=name, uid=f"node-uid-{i}", labels=labels),
         spec=NodeSpec(),
         status=NodeStatus(capacity=offer, allocatable=offer, conditions=(NodeCondition(type="Ready", status="True"),)),
     )
@@ -67,6 +69,14 @@ def pod(i: int, kind: str, *, extra_label: str = "") -> Pod:
             scheduler_name="default-scheduler",
         ),
     )
+
+
+def cluster(kind: str, n_nodes: int, n_init: int, n_pods: int) -> Iterator[TopLevel]:
+    """Yield what is there before the first pod is scheduled."""
+    for i in range(n_nodes):
+        yield node(i)
+    for i in range(n_init):
+        yield init_pod(i, n_nodes)
 
 
 def pods(n: int, kind: str) -> Iterator[Pod]:

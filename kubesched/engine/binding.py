@@ -1,0 +1,155 @@
+"""Carry out a placement: wait for Permit, PreBind, Bind, PostBind.
+
+In: a placement that the loop booked. Out: `Bound` or `BindFailed` in the inbox; nothing else is touched, so that many
+placements can be under way beside the loop. What a failure undoes, the loop undoes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from kubesched.cluster import PodView
+from kubesched.engine.inbox import BindFailed, Bound, Errand, Inbox, Placement
+from kubesched.engine.observing import Observer
+from kubesched.engine.permits import WaitingPods
+from kubesched.errors import SchedulerError
+from kubesched.framework.plugin import Plugin
+from kubesched.framework.ports import Clock, Writer
+from kubesched.framework.verdicts import SUCCESS, Code, Status, failed
+
+SIBLING_FAILED = "some other PreBind operation failed"
+
+
+
+class Binder:
+    """Runs binding cycles."""
+
+    def __init__(self, inbox: Inbox, waiting: WaitingPods, writer: Writer, clock: Clock, observer: Observer,
+                 release: Callable[[Placement], None], *, writes_expectation: bool = True) -> None:
+        self._inbox = inbox
+        self._waiting = waiting
+        self._writer = writer
+        self._clock = clock
+        self._observer = observer
+        self._release = release
+        self._writes_expectation = writes_expectation
+        self._pre_binding: dict[str, asyncio.Task[Status]] = {}
+
+    def is_pre_binding(self, uid: str) -> bool:
+        """Return whether a pod's PreBind is under way and can still be called off."""
+        return uid in self._pre_binding
+
+    def call_off(self, uid: str, reason: str) -> bool:
+        """End a pod's PreBind in favour of another pod; False if it is over already."""
+        task = self._pre_binding.pop(uid, None)
+        return task is not None and task.cancel(reason)
+
+    async def carry_out(self, placement: Placement) -> None:
+        """Bind a booked pod and report."""
+        self._observer.binding_started()
+        try:
+            status = await self._bind_or_say_why(placement)
+        except SchedulerError as error:
+            status = failed(str(error))
+        finally:
+            self._observer.binding_ended()
+        self._inbox.post(Bound(placement) if status.is_success else BindFailed(placement, status))
+
+    async def _bind_or_say_why(self, placement: Placement) -> Status:
+        pod, node_name, state, profile = placement.booked, placement.node_name, placement.state, placement.profile
+        acting, status = self._pre_flight(placement)
+        if not status.is_success:
+            return status
+        waiting = self._waiting.get(pod.uid)
+        if self._writes_expectation and (acting or waiting is not None):
+            await self._announce(pod, node_name)
+        if waiting is not None:
+            started = self._clock.monotonic()
+            decision = await waiting.decision()
+            self._waiting.remove(pod.uid)
+            self._observer.permit_waited(decision.code.text, self._clock.monotonic() - started)
+            if decision.is_rejected:
+                return decision
+            if not decision.is_success:
+                return failed(f"waiting on permit for pod: {decision.message}").by(decision.plugin)
+        self._inbox.post(Errand(lambda: self._release(placement)))
+        if acting:
+            status = await self._pre_bind(placement, acting)
+            if not status.is_success:
+                return status
+        return await profile.bind(pod, node_name, state)
+
+    def _pre_flight(self, placement: Placement) -> tuple[list[Plugin], Status]:
+        """Return the PreBind plugins that have something to do."""
+        acting: list[Plugin] = []
+        for plugin in placement.profile.pre_binds:
+            answer = plugin.pre_bind_pre_flight(placement.booked, placement.node_name, placement.state)
+            if answer is None or answer.is_success:
+                acting.append(plugin)
+            elif answer.code is Code.ERROR:
+                return [], failed(f'running PreBindPreFlight "{plugin.name}": {answer.message}').by(plugin.name)
+            elif answer.code is not Code.SKIP:
+                return [], failed(f'PreBindPreFlight {plugin.name} returned "{answer.code.text}", which is unsupported. '
+                                  "It is supposed to return Success, Skip, or Error status").by(plugin.name)
+        return acting, SUCCESS
+
+    async def _announce(self, pod: PodView, node_name: str) -> None:
+        """Write the expected node into the pod's status; that it fails is no reason to stop."""
+        if pod.pod.status.nominated_node_name == node_name:
+            return
+        try:
+            await self._writer.patch_pod_status(pod, {"nominatedNodeName": node_name})
+        except SchedulerError as error:
+            self._observer.write_failed(pod, "nominatedNodeName", error)
+
+    async def _pre_bind(self, placement: Placement, acting: Sequence[Plugin]) -> Status:
+        uid = placement.booked.uid
+        task = asyncio.ensure_future(self._run_pre_binds(placement, acting))
+        self._pre_binding[uid] = task
+        try:
+            return await task
+        except asyncio.CancelledError as cancelled:
+            if not task.cancelled():
+                raise
+            return failed(str(cancelled.args[0]) if cancelled.args else "cancelled")
+        finally:
+            self._pre_binding.pop(uid, None)
+
+    async def _run_pre_binds(self, placement: Placement, acting: Sequence[Plugin]) -> Status:
+        """Run PreBind plugins in order; neighbours that allow it run side by side."""
+        groups: list[list[Plugin]] = []
+        last_parallel: Plugin | None = None
+        for plugin in placement.profile.pre_binds:
+            if not plugin.pre_binds_in_parallel:
+                last_parallel = None
+                if plugin in acting:
+                    groups.append([plugin])
+            elif plugin in acting:
+                if last_parallel is not None:
+                    groups[-1].append(plugin)
+                else:
+                    groups.append([plugin])
+                last_parallel = plugin
+        for group in groups:
+            status = await self._run_group(placement, group)
+            if not status.is_success:
+                return status
+        return SUCCESS
+
+    async def _run_group(self, placement: Placement, group: Sequence[Plugin]) -> Status:
+        profile = placement.profile
+        tasks = [asyncio.ensure_future(profile.pre_bind(p, placement.booked, placement.node_name, placement.state))
+                 for p in group]
+        try:
+            for finished in asyncio.as_completed(tasks):
+                status = await finished
+                if not status.is_success:
+                    return status
+            return SUCCESS
+        finally:
+            for task in tasks:
+                task.cancel(SIBLING_FAILED)
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+

@@ -1,0 +1,119 @@
+"""What happens to a pod whose attempt failed: back to the queue, an event for people, a condition for programs.
+
+In: the queued pod, what went wrong, which plugins refused it. Out: the pod parked (or let go, if it is gone or bound by
+now), `FailedScheduling` recorded, and one patch of the pod's status if anything in it changes. Patches are sent beside the
+loop; that one fails is noted and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.api.meta import format_time
+from kubesched.api.pod import Pod
+from kubesched.cluster import PodView
+from kubesched.engine.observing import Observer
+from kubesched.errors import SchedulerError
+from kubesched.framework.ports import Clock, Recorder, Writer
+from kubesched.framework.verdicts import Diagnosis, Nomination
+from kubesched.queue import Queue
+from kubesched.queue.queued import QueuedPod
+
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULER_ERROR = "SchedulerError"
+LONGEST_NOTE_BYTES = 1024
+_CUT = b" ..."
+
+Spawn = Callable[[Coroutine[Any, Any, None]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How an attempt ended. `diagnosis` names the refusing plugins; without one, something broke."""
+
+    message: str
+    is_rejection: bool
+    diagnosis: Diagnosis | None = None
+    nomination: Nomination | None = None
+    is_silent: bool = False
+    """No event and no condition: every Bind plugin left the pod to the next."""
+
+    @property
+    def reason(self) -> str:
+        """Return the reason for the pod's condition."""
+        return UNSCHEDULABLE if self.is_rejection else SCHEDULER_ERROR
+
+
+class Failures:
+    """Takes failed attempts and does with them what must be done."""
+
+    def __init__(self, queue: Queue, lookup: Callable[[str], PodView | None], is_placed: Callable[[str], bool],
+                 writer: Writer, recorder: Recorder, clock: Clock, observer: Observer, spawn: Spawn) -> None:
+        self._queue = queue
+        self._lookup = lookup
+        self._is_placed = is_placed
+        self._writer = writer
+        self._recorder = recorder
+        self._clock = clock
+        self._observer = observer
+        self._spawn = spawn
+        self.writes = True
+        """Whether statuses are written; a benchmark of decisions does without."""
+
+    def handle(self, queued: QueuedPod, failure: Failure) -> None:
+        """Requeue a pod whose attempt failed, and tell the world."""
+        tried = queued.view
+        newest = self._lookup(tried.key)
+        if newest is not None and newest.uid != tried.uid:
+            self._queue.done(tried.uid)  # another pod of that name by now: it has been queued on its own account
+            return
+        if newest is None:
+            self._queue.done(tried.uid)  # gone, or bound by somebody else
+        else:
+            refused = failure.diagnosis.unschedulable_plugins if failure.diagnosis is not None else ()
+            pending = failure.diagnosis.pending_plugins if failure.diagnosis is not None else ()
+            self._queue.park(queued, refused, pending, newest)
+        pod = newest or tried
+        self._observer.pod_failed(pod, failure.reason, failure.message)
+        if newest is not None:
+            self._queue.nominations.add(pod, failure.nomination)
+        if failure.is_silent:
+            return
+        self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", truncated(failure.message))
+        patch = self._patch(pod.pod, failure)
+        if patch and self.writes:
+            self._spawn(self._write(pod, patch))
+
+    def _patch(self, pod: Pod, failure: Failure) -> dict[str, Any]:
+        """Return what of the pod's status must change; empty if nothing."""
+        patch: dict[str, Any] = {}
+        nominated = failure.nomination.node_name if failure.nomination is not None else None
+        if nominated is not None and nominated != pod.status.nominated_node_name:
+            patch["nominatedNodeName"] = nominated or None
+        old = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
+        if old is None or (old.status, old.reason, old.message) != ("False", failure.reason, failure.message):
+            kept = old.last_transition_time if old is not None and old.status == "False" else None
+            condition: dict[str, Any] = {
+                "type": "PodScheduled", "status": "False", "reason": failure.reason, "message": failure.message,
+                "lastProbeTime": None, "lastTransitionTime": kept or format_time(self._clock.now()),
+            }
+            if pod.metadata.generation:
+                condition["observedGeneration"] = pod.metadata.generation
+            patch["conditions"] = [condition]
+        return patch
+
+    async def _write(self, pod: PodView, patch: dict[str, Any]) -> None:
+        try:
+            await self._writer.patch_pod_status(pod, patch)
+        except SchedulerError as error:
+            self._observer.write_failed(pod, "status", error)
+
+
+def truncated(message: str) -> str:
+    """Return a message cut to what an event's note may hold."""
+    data = message.encode()
+    if len(data) <= LONGEST_NOTE_BYTES:
+        return message
+    return (data[: LONGEST_NOTE_BYTES - len(_CUT)] + _CUT).decode(errors="ignore")

@@ -1,0 +1,106 @@
+"""The one door: everything that happens arrives here, in order.
+
+In: arrivals from anywhere, at any time of the event loop's turn. Out: the same, in the order in which they came, when the
+loop asks. Nothing is decided here. Whoever wants a recording sets `on_arrival` and writes down what passes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.cluster import PodView
+from kubesched.framework.profile import Profile
+from kubesched.framework.state import State
+from kubesched.framework.verdicts import Status
+from kubesched.queue.queued import QueuedPod
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """An API object was seen to change: `old` None means it came, `new` None that it went."""
+
+    kind: str
+    old: Any | None
+    new: Any | None
+
+
+@dataclass(slots=True)
+class Placement:
+    """A booked pod on its way to being bound."""
+
+    queued: QueuedPod
+    booked: PodView
+    node_name: str
+    state: State
+    profile: Profile
+    started: float
+    is_released: bool = False
+    """Whether the queue was told that the attempt is over: from then on a failure names no plugin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A placement was written to the API server."""
+
+    placement: Placement
+
+
+@dataclass(frozen=True, slots=True)
+class BindFailed:
+    """A placement could not be carried out."""
+
+    placement: Placement
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """Something to do in the loop's own turn, where the store and the queue may be touched."""
+
+    run: Callable[[], None]
+
+
+Arrival = Changed | Bound | BindFailed | Errand
+
+
+class Inbox:
+    """First in, first out."""
+
+    __slots__ = ("_arrivals", "_bell", "on_arrival")
+
+    def __init__(self) -> None:
+        self._arrivals: deque[Arrival] = deque()
+        self._bell: asyncio.Event = asyncio.Event()
+        self.on_arrival: Callable[[Arrival], None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._arrivals)
+
+    def post(self, arrival: Arrival) -> None:
+        """Put something in; it is looked at in the loop's next turn."""
+        self._arrivals.append(arrival)
+        self._bell.set()
+
+    def take(self) -> Iterator[Arrival]:
+        """Yield what has arrived, oldest first, until nothing is left."""
+        arrivals, noted = self._arrivals, self.on_arrival
+        while arrivals:
+            arrival = arrivals.popleft()
+            if noted is not None:
+                noted(arrival)
+            yield arrival
+        self._bell.clear()
+
+    async def wait(self, seconds: float | None = None) -> None:
+        """Wait until something arrives, at most so many seconds."""
+        if self._arrivals:
+            return
+        self._bell.clear()
+        try:
+            await asyncio.wait_for(self._bell.wait(), seconds)
+        except TimeoutError:
+            return

@@ -1,0 +1,325 @@
+"""The loop: take, decide, book, hand over.
+
+In: the inbox. Out: bookings in the store, placements handed to the binder, failures handed to `failing`. Everything that
+changes the store or the queue happens here, one thing after another, so there are no locks to reason about. This is the
+one place with a broad `except`: a plugin that breaks costs its attempt, never the scheduler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.api.pod import Pod
+from kubesched.cluster import PodView, Store
+from kubesched.engine.binding import Binder
+from kubesched.engine.cycle import Attempt, Rules, SeededTies, Ties, attempt
+from kubesched.engine.eviction import Evictions
+from kubesched.engine.failing import Failure, Failures
+from kubesched.engine.handle import EngineHandle
+from kubesched.engine.inbox import Arrival, BindFailed, Bound, Changed, Errand, Inbox, Placement
+from kubesched.engine.intake import POD_WENT, Intake
+from kubesched.engine.observing import Nobody, Observer
+from kubesched.engine.permits import LONGEST_WAIT_SECONDS, WaitingPod, WaitingPods
+from kubesched.errors import PluginError, SchedulerError
+from kubesched.framework.memo import Memo
+from kubesched.framework.profile import Profile
+from kubesched.framework.state import State
+from kubesched.framework.verdicts import CLEAR, Diagnosis, Failed, Placed, Status, Unschedulable
+from kubesched.queue import Queue
+from kubesched.queue.queued import QueuedPod
+
+log = logging.getLogger(__name__)
+
+PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
+_TURN = 16
+"""Pods decided before the binding tasks and the network get a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """How the engine runs."""
+
+    remembers: bool = True
+    evicts_in_background: bool = True
+    announces_expected_node: bool = True
+    assumed_ttl_seconds: float | None = None
+    """Forget a booking whose pod was bound but not seen on its node for so long; None, as the reference today, never."""
+
+
+class Engine:
+    """Makes it move."""
+
+    def __init__(self, store: Store, profiles: Mapping[str, Profile], queue: Queue, handle: EngineHandle, *,
+                 inbox: Inbox | None = None, ties: Ties | None = None, observer: Observer | None = None,
+                 options: EngineOptions | None = None) -> None:
+        self.store = store
+        self.profiles = profiles
+        self.queue = queue
+        self.handle = handle
+        self.inbox = inbox or Inbox()
+        self.options = options or EngineOptions()
+        self.observer: Observer = observer or Nobody()
+        self.waiting = WaitingPods()
+        self.rules = Rules(ties or SeededTies(), queue.nominations)
+        self.memos = {name: Memo(profile) for name, profile in profiles.items()} if self.options.remembers else {}
+        self.intake = Intake(store, queue, tuple(profiles), gates=handle.gates, reject_waiting=self.waiting.reject,
+                             handled=self.observer.event_handled if observer is not None else None)
+        self.binder = Binder(self.inbox, self.waiting, handle.writer, handle.clock, self.observer, self._release,
+                             writes_expectation=self.options.announces_expected_node)
+        self.failures = Failures(queue, self.intake.pod, lambda uid: store.pod(uid) is not None, handle.writer,
+                                 handle.recorder, handle.clock, self.observer, self._spawn)
+        self.evictions = Evictions(handle, self.inbox, queue, self.intake.pod, self.waiting, self.binder,
+                                   self._spawn, in_background=self.options.evicts_in_background)
+        self.hand_over: Callable[[Placement], None] = lambda placement: self._spawn(self.binder.carry_out(placement))
+        """What becomes of a booked pod; a benchmark of decisions puts something else here."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_stopped = False
+        handle.nominations = queue.nominations
+        handle.waiting = self.waiting
+        handle.activate = queue.activate
+
+    # Running
+
+    async def run(self) -> None:
+        """Run until `stop`."""
+        while not self._is_stopped:
+            worked = self.turn()
+            if worked:
+                await asyncio.sleep(0)
+                continue
+            deadline = self.queue.next_deadline()
+            seconds = None if deadline is None else max(deadline - self.handle.clock.now(), 0.0) + 0.001
+            await self.inbox.wait(seconds)
+        self.queue.close()
+
+    def stop(self) -> None:
+        """Let the loop end; bindings under way are not waited for."""
+        self._is_stopped = True
+        self.inbox.post(Errand(lambda: None))
+
+    def turn(self) -> bool:
+        """Take in what arrived and decide a few pods; return whether there was anything to do."""
+        arrived = self.take_in()
+        self.flush()
+        decided = 0
+        while decided < _TURN and not self._is_stopped and self.step():
+            decided += 1
+            if len(self.inbox):
+                self.take_in()
+        return bool(arrived or decided)
+
+    def take_in(self) -> int:
+        """Apply what is in the inbox; return how much that was."""
+        count = 0
+        for arrival in self.inbox.take():
+            count += 1
+            try:
+                self._apply(arrival)
+            except Exception as error:
+                log.exception("an arrival was dropped: %s", error)
+        return count
+
+    def flush(self) -> None:
+        """Let time pass in the queue."""
+        deadline = self.queue.next_deadline()
+        now = self.handle.clock.now()
+        if deadline is not None and deadline <= now:
+            self.queue.flush_backoff(now)
+            self.queue.flush_leftovers(now)
+
+    async def settle(self) -> None:
+        """Wait until nothing is under way: for tests, dry runs and simulations."""
+        while True:
+            self.turn()
+            if self._tasks:
+                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+            elif not len(self.inbox) and not self.queue.has_next:
+                return
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("a background task failed: %s", task.exception(), exc_info=task.exception())
+
+    def _apply(self, arrival: Arrival) -> None:
+        if isinstance(arrival, Changed):
+            self.intake.apply(arrival.kind, arrival.old, arrival.new)
+        elif isinstance(arrival, Bound):
+            self._bound(arrival.placement)
+        elif isinstance(arrival, BindFailed):
+            self._bind_failed(arrival.placement, arrival.status)
+        else:
+            arrival.run()
+
+    # Deciding
+
+    def step(self) -> bool:
+        """Try the next pod; False if there is none."""
+        queued = self.queue.pop()
+        if queued is None:
+            return False
+        profile = self.profiles.get(queued.view.pod.spec.scheduler_name)
+        if profile is None or not self._is_worth_trying(queued.view):
+            self.queue.done(queued.view.uid)
+            return True
+        started = self.handle.clock.monotonic()
+        try:
+            self._try(queued, profile, started)
+        except Exception as error:
+            self._broke(queued, profile, started, error)
+        return True
+
+    def _is_worth_trying(self, pod: PodView) -> bool:
+        if pod.pod.metadata.deletion_timestamp is not None:
+            note = f"skip schedule deleting pod: {pod.namespace}/{pod.name}"
+            self.handle.recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", note)
+            return False
+        return not self.store.is_assumed(pod.uid)
+
+    def _try(self, queued: QueuedPod, profile: Profile, started: float) -> None:
+        made = attempt(queued.view, self.store.snapshot(), profile, self.rules, self.memos.get(profile.name))
+        self.observer.decided(self.handle.clock.monotonic() - started)
+        decision = made.decision
+        if isinstance(decision, Placed):
+            self._book(queued, profile, made, decision.node_name, started)
+        elif isinstance(decision, Unschedulable):
+            failure = Failure(decision.message, True, decision.diagnosis if decision.diagnosis.n_nodes else None,
+                              decision.nomination)
+            self._fail(queued, profile, failure, started)
+            self._follow_up(made)
+        elif isinstance(decision, Failed):
+            self._fail(queued, profile, Failure(decision.message, False, None, decision.nomination), started)
+
+    def _follow_up(self, made: Attempt) -> None:
+        """Carry out what PostFilter proposed."""
+        result = made.post_filtered
+        if result is None:
+            return
+        if result.preemption is not None:
+            self.observer.preempted(len(result.preemption.victims))
+            self.evictions.carry_out(made.pod, result.preemption)
+        if result.errand is not None:
+            self._spawn(result.errand())  # type: ignore[arg-type]
+
+    def _book(self, queued: QueuedPod, profile: Profile, made: Attempt, node_name: str, started: float) -> None:
+        """Assume, Reserve, Permit, and hand over to the binder."""
+        state = made.state
+        booked = self.store.assume(queued.view, node_name)
+        self.queue.nominations.drop(booked.uid)
+        placement = Placement(queued, booked, node_name, state, profile, started)
+        try:
+            status = profile.reserve(booked, node_name, state)
+            limits: dict[str, float] = {}
+            if status.is_success:
+                status, limits = profile.permit(booked, node_name, state)
+        except Exception:
+            self._undo(placement)
+            raise
+        if not status.is_success:
+            self._undo(placement)
+            self._fail(queued, profile, _refused_on_node(node_name, status), started)
+            return
+        if limits:
+            limits = {plugin: min(seconds, LONGEST_WAIT_SECONDS) for plugin, seconds in limits.items()}
+            self.waiting.add(WaitingPod(booked, node_name, limits))
+        self._activate(state)
+        self.hand_over(placement)
+
+    def _activate(self, state: State) -> None:
+        """Move the pods that plugins of this attempt asked to have tried."""
+        pods = state.find(PODS_TO_ACTIVATE)
+        if pods:
+            self.queue.activate(list(pods.values()))
+            pods.clear()
+
+    def _undo(self, placement: Placement) -> None:
+        """Take back a booking and all promises."""
+        placement.profile.unreserve(placement.booked, placement.node_name, placement.state)
+        try:
+            self.store.forget(placement.booked.uid)
+        except SchedulerError as error:
+            log.warning("%s", error)
+
+    def _broke(self, queued: QueuedPod, profile: Profile, started: float, error: Exception) -> None:
+        plugin, point = (error.plugin, error.point) if isinstance(error, PluginError) else profile.running or ("", "")
+        self.observer.plugin_broke(plugin, point, queued.view, error)
+        log.error("plugin %s broke at %s for pod %s: %s", plugin, point, queued.key, error, exc_info=error)
+        message = f'running "{plugin}" at {point}: {error}' if plugin else str(error)
+        self._fail(queued, profile, Failure(message, False, None, CLEAR), started)
+
+    def _fail(self, queued: QueuedPod, profile: Profile, failure: Failure, started: float) -> None:
+        result = "unschedulable" if failure.is_rejection else "error"
+        self.observer.attempt_ended(result, profile.name, self.handle.clock.monotonic() - started)
+        self.failures.handle(queued, failure)
+
+    # What the binder reports
+
+    def _release(self, placement: Placement) -> None:
+        """The pod is past Permit: whatever happens to it now, no plugin refused it."""
+        placement.is_released = True
+        self.queue.done(placement.booked.uid)
+
+    def _bound(self, placement: Placement) -> None:
+        queued, pod, node_name = placement.queued, placement.booked, placement.node_name
+        now = self.handle.clock.now()
+        self.observer.attempt_ended("scheduled", placement.profile.name,
+                                    self.handle.clock.monotonic() - placement.started)
+        first = queued.initial_attempt if queued.initial_attempt is not None else now
+        self.observer.pod_bound(pod, node_name, queued.attempts, now - first, queued.was_flushed)
+        note = f"Successfully assigned {pod.namespace}/{pod.name} to {node_name}"
+        self.handle.recorder.event(pod, "Normal", "Scheduled", "Binding", note)
+        placement.profile.post_bind(pod, node_name, placement.state)
+        self._activate(placement.state)
+        if self.options.assumed_ttl_seconds is not None:
+            asyncio.get_running_loop().call_later(
+                self.options.assumed_ttl_seconds, lambda: self.inbox.post(Errand(lambda: self._expire(pod.uid))))
+
+    def _expire(self, uid: str) -> None:
+        """Forget a booking that the API server never confirmed."""
+        if self.store.is_assumed(uid):
+            gone = self.store.forget(uid)
+            if gone is not None:
+                log.warning("pod %s was bound to %s but never seen there; its booking expired", gone.key, gone.node_name)
+                self.queue.wake(POD_WENT, gone.pod, None)
+
+    def _bind_failed(self, placement: Placement, status: Status) -> None:
+        queued, pod = placement.queued, placement.booked
+        placement.profile.unreserve(pod, placement.node_name, placement.state)
+        is_forgotten = True
+        try:
+            self.store.forget(pod.uid)
+        except SchedulerError as error:
+            log.warning("%s", error)  # the API server has bound it after all
+            is_forgotten = False
+        if status.is_rejected and not placement.is_released:
+            failure = _refused_on_node(placement.node_name, status)
+            self._fail(queued, placement.profile, failure, placement.started)
+            if is_forgotten:
+                self._wake_after(pod.pod, leaving_out=pod.uid)
+            return
+        if is_forgotten:
+            self._wake_after(pod.pod)
+        failure = Failure(status.message, status.is_rejected, None, CLEAR, is_silent=not status.message)
+        self._fail(queued, placement.profile, failure, placement.started)
+
+    def _wake_after(self, gone: Pod, leaving_out: str = "") -> None:
+        concerns = (lambda waiting: waiting.uid != leaving_out) if leaving_out else None
+        self.queue.wake(POD_WENT, gone, None, concerns)
+
+
+def _refused_on_node(node_name: str, status: Status) -> Failure:
+    """Return what a refusal at Reserve or Permit means: one node was tried, and it refused."""
+    if not status.is_rejected:
+        return Failure(status.message, False, None, CLEAR)
+    diagnosis = Diagnosis(1, extra={node_name: status})
+    diagnosis.unschedulable_plugins.add(status.plugin)
+    return Failure(diagnosis.message(), True, diagnosis, CLEAR)

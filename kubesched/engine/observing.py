@@ -1,0 +1,94 @@
+"""What the engine tells whoever counts: results, durations, failures. Doing nothing with it costs nothing."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kubesched.cluster import PodView
+
+
+class Observer(Protocol):
+    """Counts and logs what the engine does. Calls must be cheap and never fail."""
+
+    def attempt_ended(self, result: str, profile: str, seconds: float) -> None:
+        """One attempt is over: `result` is scheduled, unschedulable or error."""
+        ...
+
+    def decided(self, seconds: float) -> None:
+        """The algorithm of one attempt took so long."""
+        ...
+
+    def pod_bound(self, pod: PodView, node_name: str, attempts: int, seconds_since_first: float,
+                  was_flushed: bool) -> None:
+        """A pod is bound, after so many attempts and so long after it first could be tried."""
+        ...
+
+    def pod_failed(self, pod: PodView, reason: str, message: str) -> None:
+        """An attempt ended without a binding."""
+        ...
+
+    def plugin_broke(self, plugin: str, point: str, pod: PodView, error: BaseException) -> None:
+        """A plugin raised, or returned what the contract does not allow."""
+        ...
+
+    def write_failed(self, pod: PodView, what: str, error: Exception) -> None:
+        """The API server refused a write that the attempt does not depend on."""
+        ...
+
+    def permit_waited(self, result: str, seconds: float) -> None:
+        """A pod waited at Permit."""
+        ...
+
+    def binding_started(self) -> None:
+        """A binding cycle began."""
+        ...
+
+    def binding_ended(self) -> None:
+        """A binding cycle is over."""
+        ...
+
+    def preempted(self, victims: int) -> None:
+        """A preemption with so many victims was begun."""
+        ...
+
+    def event_handled(self, event: str, seconds: float) -> None:
+        """An arrival was taken in."""
+        ...
+
+
+class Nobody:
+    """Nobody counts."""
+
+    def attempt_ended(self, result: str, profile: str, seconds: float) -> None:
+        """Do nothing."""
+
+    def decided(self, seconds: float) -> None:
+        """Do nothing."""
+
+    def pod_bound(self, pod: PodView, node_name: str, attempts: int, seconds_since_first: float,
+                  was_flushed: bool) -> None:
+        """Do nothing."""
+
+    def pod_failed(self, pod: PodView, reason: str, message: str) -> None:
+        """Do nothing."""
+
+    def plugin_broke(self, plugin: str, point: str, pod: PodView, error: BaseException) -> None:
+        """Do nothing."""
+
+    def write_failed(self, pod: PodView, what: str, error: Exception) -> None:
+        """Do nothing."""
+
+    def permit_waited(self, result: str, seconds: float) -> None:
+        """Do nothing."""
+
+    def binding_started(self) -> None:
+        """Do nothing."""
+
+    def binding_ended(self) -> None:
+        """Do nothing."""
+
+    def preempted(self, victims: int) -> None:
+        """Do nothing."""
+
+    def event_handled(self, event: str, seconds: float) -> None:
+        """Do nothing."""

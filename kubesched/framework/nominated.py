@@ -1,0 +1,182 @@
+"""Pods nominated to nodes, by row: what would come to each node if everybody nominated to it did.
+
+In: the nominations, a snapshot. Out: for any priority the rows that pods of at least that priority are nominated to, and
+what those pods would add there, as columns. A pod must fit beside them, so every attempt asks; with thousands nominated
+the answer is kept and repaired node by node from the nominations' own log of changes, never built again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from kubesched.cluster import Bools, Ints, Objects, PodView, Snapshot
+from kubesched.cluster.journal import USAGE, Change, Journal
+from kubesched.cluster.pods import PodTemplate
+from kubesched.framework.ports import Nominations
+
+_LONGEST_LOG = 1 << 16
+_PRIORITIES = 16
+"""For how many priorities columns are kept; pods of one cluster come with few."""
+
+
+class ChangedNodes:
+    """A bounded log of the nodes whose nominated pods changed, for those who keep nominations."""
+
+    __slots__ = ("_names", "_start")
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._start = 0
+
+    @property
+    def version(self) -> int:
+        """Return a number that moves with every change."""
+        return self._start + len(self._names)
+
+    def note(self, node_name: str) -> None:
+        """Write down that other pods are nominated to a node than before."""
+        self._names.append(node_name)
+        if len(self._names) > _LONGEST_LOG:
+            del self._names[: _LONGEST_LOG // 2]
+            self._start += _LONGEST_LOG // 2
+
+    def since(self, version: int) -> Sequence[str] | None:
+        """Return the nodes that changed after a version, None if some of them are forgotten."""
+        return self._names[version - self._start :] if version >= self._start else None
+
+
+class Ahead:
+    """The pods of at least one priority that are nominated to each row, and what they ask for."""
+
+    __slots__ = ("_rows", "count", "here", "non_zero_cpu", "non_zero_memory", "pods", "priority", "usage", "with_ports")
+
+    def __init__(self, priority: int, n: int) -> None:
+        self.priority = priority
+        self.pods: dict[int, tuple[PodView, ...]] = {}
+        self.here: Bools = np.zeros(n, dtype=np.bool_)
+        self.count: Ints = np.zeros(n, dtype=np.int64)
+        self.non_zero_cpu: Ints = np.zeros(n, dtype=np.int64)
+        self.non_zero_memory: Ints = np.zeros(n, dtype=np.int64)
+        self.usage: dict[int, Ints] = {}
+        self.with_ports: set[int] = set()
+        self._rows: Ints | None = None
+
+    @property
+    def rows(self) -> Ints:
+        """Return the rows that somebody is nominated to, rising."""
+        if self._rows is None:
+            self._rows = np.flatnonzero(self.here)
+        return self._rows
+
+    def templates(self) -> set[PodTemplate]:
+        """Return the distinct templates of the pods."""
+        return {pod.template for pods in self.pods.values() for pod in pods}
+
+    def write(self, row: int, pods: Iterable[PodView]) -> None:
+        """Replace the pods of a row."""
+        for pod in self.pods.pop(row, ()):
+            self._use(row, pod.template, -1)
+        coming = tuple(pod for pod in pods if pod.priority >= self.priority)
+        for pod in coming:
+            self._use(row, pod.template, 1)
+        if coming:
+            self.pods[row] = coming
+        if bool(coming) != self.here[row]:
+            self.here[row] = bool(coming)
+            self._rows = None
+        if any(pod.template.ports for pod in coming):
+            self.with_ports.add(row)
+        else:
+            self.with_ports.discard(row)
+
+    def _use(self, row: int, template: PodTemplate, sign: int) -> None:
+        for resource, amount in template.usage:
+            column = self.usage.get(resource)
+            if column is None:
+                column = self.usage[resource] = np.zeros(len(self.here), dtype=np.int64)
+            column[row] += sign * amount
+        self.non_zero_cpu[row] += sign * template.non_zero_cpu
+        self.non_zero_memory[row] += sign * template.non_zero_memory
+        self.count[row] += sign
+
+
+class Coming:
+    """All nominated pods by row. One for each store, shared by its profiles; `journal` lists the rows that changed."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.journal = Journal()
+        self._nominations: Nominations | None = None
+        self._cluster: tuple[Journal, int] | None = None
+        self._version = 0
+        self._pods: dict[int, tuple[PodView, ...]] = {}
+        self._row_of: dict[str, int] = {}
+        self._levels: OrderedDict[int, Ahead] = OrderedDict()
+        self._n = 0
+
+    def follow(self, nominations: Nominations, nodes: Snapshot) -> None:
+        """Bring the books up to date with the nominations and with the cluster that a view is of."""
+        cluster = (nodes.journal, nodes.structure)
+        if nominations is self._nominations and cluster == self._cluster:
+            version = nominations.version
+            if version == self._version:
+                return
+            names = nominations.changed_since(self._version)
+            if names is not None:
+                self._version = version
+                for name in dict.fromkeys(names):
+                    self._read(name, nominations, nodes.everything())
+                return
+        self._nominations, self._cluster, self._version = nominations, cluster, nominations.version
+        self._pods, self._row_of, self._n = {}, {}, nodes.total
+        self._levels.clear()
+        self.journal.restart()
+        whole = nodes.everything()
+        for name in nominations.nodes():
+            self._read(name, nominations, whole)
+
+    def _read(self, name: str, nominations: Nominations, whole: Snapshot) -> None:
+        row = whole.row(name)
+        if row < 0:
+            return  # counted when the node appears: that changes the structure, and everything is read again
+        for pod in self._pods.pop(row, ()):
+            if self._row_of.get(pod.uid) == row:
+                del self._row_of[pod.uid]
+        pods = tuple(nominations.on_node(name))
+        if pods:
+            self._pods[row] = pods
+            for pod in pods:
+                self._row_of[pod.uid] = row
+        for ahead in self._levels.values():
+            ahead.write(row, pods)
+        self.journal.append(Change(row, USAGE))
+
+    def __bool__(self) -> bool:
+        return bool(self._pods)
+
+    def row_of(self, uid: str) -> int:
+        """Return the row that a pod is nominated to, -1 for none."""
+        return self._row_of.get(uid, -1)
+
+    def above(self, priority: int) -> Ahead:
+        """Return the nominated pods that a pod of this priority gives way to."""
+        ahead = self._levels.get(priority)
+        if ahead is None:
+            ahead = self._levels[priority] = Ahead(priority, self._n)
+            for row, pods in self._pods.items():
+                ahead.write(row, pods)
+            while len(self._levels) > _PRIORITIES:
+                self._levels.popitem(last=False)
+        self._levels.move_to_end(priority)
+        return ahead
+
+
+def coming_to(nodes: Snapshot, nominations: Nominations | None) -> Coming | None:
+    """Return the nominated pods of a cluster by row, None if there are none."""
+    if nominations is None:
+        return None
+    coming = nodes.objects.companion(Coming)
+    coming.follow(nominations, nodes)
+    return coming if coming else None

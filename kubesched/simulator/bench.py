@@ -1,0 +1,113 @@
+"""Decision throughput in memory: pop, schedule and assume, without binding.
+
+In: a kind of workload and its size. Out: pods a second, the time of single decisions, memory. All nodes are evaluated.
+The pods are put into the queue before the clock starts; what is measured is the engine's own step.
+"""
+
+from __future__ import annotations
+
+import gc
+import resource
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kubesched import config
+from kubesched.api.pod import Pod
+from kubesched.cluster import Gates as ClusterGates
+from kubesched.cluster import Store
+from kubesched.engine.cycle import SeededTies
+from kubesched.engine.handle import EngineHandle
+from kubesched.engine.inbox import Placement
+from kubesched.engine.loop import Engine, EngineOptions
+from kubesched.framework.building import build_profile
+from kubesched.framework.registry import Registry
+from kubesched.plugins import IN_TREE
+from kubesched.plugins.args import IN_TREE_CATALOGUE
+from kubesched.queue import Queue
+from kubesched.simulator import workloads
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """One measurement to make."""
+
+    kind: str = "basic"
+    nodes: int = 5000
+    init: int = 1000
+    pods: int = 10000
+    seed: int = 0
+    remembers: bool = True
+
+
+def build_engine(seed: int, *, remembers: bool = True) -> Engine:
+    """Return an engine with the default configuration that writes to nobody."""
+    gates = config.Gates.defaults()
+    store = Store(ClusterGates())
+    handle = EngineHandle(store.objects, gates)
+    configured = config.defaults(gates=gates, registry=IN_TREE_CATALOGUE)
+    registry = Registry(*IN_TREE)
+    profiles = {p.scheduler_name: build_profile(p, registry, handle) for p in configured.profiles}
+    queue = Queue(list(profiles.values()), handle.clock)
+    return Engine(store, profiles, queue, handle, ties=SeededTies(seed), options=EngineOptions(remembers=remembers))
+
+
+def run(bench: Bench, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
+    """Build the cluster, schedule the pods, and return the figures."""
+    engine = build_engine(bench.seed, remembers=bench.remembers)
+    for obj in workloads.cluster(bench.kind, bench.nodes, bench.init, bench.pods):
+        engine.intake.apply(obj.kind, None, obj)
+    measured = list(workloads.pods(bench.pods, bench.kind))
+    placed: list[Placement] = []
+
+    def keep(placement: Placement) -> None:
+        placed.append(placement)
+        engine.queue.done(placement.booked.uid)
+
+    engine.hand_over = keep
+    engine.failures.writes = False
+    # Everything built so far lives as long as the run: keep the collector from walking it again and again.
+    gc.collect()
+    gc.freeze()
+    seconds: list[float] = []
+    churn = _churn(engine, bench, placed) if bench.kind == "churn" else None
+    for pod in measured:
+        engine.intake.apply("Pod", None, pod)
+    clock = time.perf_counter
+    started = clock()
+    while True:
+        before = clock()
+        if not engine.step():
+            break
+        seconds.append(clock() - before)
+        if len(seconds) >= bench.pods:
+            break
+        if churn is not None and len(seconds) % 10 == 0:
+            next(churn)
+        if progress is not None and len(seconds) % 500 == 0:
+            progress(len(seconds))
+    elapsed = clock() - started
+    micros = np.array(seconds or [0.0]) * 1e6
+    return {
+        "kind": bench.kind, "nodes": bench.nodes, "init": bench.init, "pods": bench.pods, "scheduled": len(placed),
+        "pods_per_s": round(len(seconds) / elapsed, 1), "p50_us": round(float(np.percentile(micros, 50)), 1),
+        "p99_us": round(float(np.percentile(micros, 99)), 1),
+        "rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "nodes_evaluated_percent": 100, "seed": bench.seed,
+    }
+
+
+def _churn(engine: Engine, bench: Bench, placed: list[Placement]) -> Iterator[None]:
+    """Between every ten pods: change one node's labels and delete one of the pods placed before."""
+    turn = 0
+    while True:
+        turn += 1
+        number = turn * 37 % bench.nodes
+        engine.intake.apply("Node", engine.store.node(f"node-{number:05d}"), workloads.node(number, turn=turn))
+        gone: Pod = placed[turn * 3 % len(placed)].booked.pod
+        if engine.store.pod(gone.metadata.uid) is not None:
+            engine.intake.apply("Pod", gone, None)
+        yield
