@@ -1,0 +1,172 @@
+"""The places of the queue, and the ways between them.
+
+In: an entry and where it should go. Out: where it went: a PreEnqueue gate may keep it in the waiting room. Every entry
+of the queue is in exactly one place, and found by its pod's namespace/name. What gates and the sort raise stays here: a
+pod whose plugin breaks waits as if that plugin had gated it, and is tried again like all that wait too long.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from kubesched.cluster import PodView
+from kubesched.framework.plugin import Plugin
+from kubesched.framework.wakeups import ADD, FORCE_ACTIVATE, UNSCHEDULABLE_POD, UPDATE, ClusterEvent
+from kubesched.queue.active import Active
+from kubesched.queue.backoff import Backoff, Pauses
+from kubesched.queue.judging import AFTER_BACKOFF, Strategy
+from kubesched.queue.nominated import Nominated
+from kubesched.queue.observing import Observer
+from kubesched.queue.queued import QueuedPod
+from kubesched.queue.waiting import Waiting
+
+POD_ADDED = ClusterEvent(UNSCHEDULABLE_POD, int(ADD)).label
+POD_UPDATED = ClusterEvent(UNSCHEDULABLE_POD, int(UPDATE)).label
+
+SortKey = Callable[[PodView, float], Any]
+"""(pod, when it was queued) -> what it is ordered by, smallest first"""
+
+log = logging.getLogger(__name__)
+
+
+class Places:
+    """Active, backoff and waiting pods. `pops_early` says whether pods may be popped during their pause."""
+
+    __slots__ = ("_observer", "_sort_key", "_sorter", "active", "backoff", "nominated", "pods", "pops_early", "waiting")
+
+    def __init__(self, sorter: Plugin | None, pauses: Pauses, observer: Observer | None) -> None:
+        self._sorter = sorter.name if sorter is not None else ""
+        self._sort_key: SortKey = sorter.sort_key if sorter is not None else _first_come
+        self._observer = observer
+        self.pods: dict[str, QueuedPod] = {}
+        self.active = Active()
+        self.backoff = Backoff(pauses)
+        self.waiting = Waiting()
+        self.nominated = Nominated(self._view_of)
+        self.pops_early = pauses.whole_seconds
+
+    def requeue(self, entry: QueuedPod, strategy: Strategy, label: str, now: float) -> bool:
+        """Move an entry on, after its pause if it must; return False if a gate keeps it waiting."""
+        if strategy is AFTER_BACKOFF and self.backoff.is_pausing(entry, now):
+            return self._to_backoff(entry, label)
+        return self.to_active(entry, label, now)
+
+    def to_active(self, entry: QueuedPod, label: str, now: float, *, from_backoff: bool = False) -> bool:
+        """Make an entry that waits, or is in no place, active; return False if a gate keeps it waiting."""
+        was_waiting = entry.place is not None
+        if was_waiting:
+            self.waiting.remove(entry)
+        # A pod that pauses passed its gates on the way in, unless popping early is switched off.
+        asks_gates = not (from_backoff and self.pops_early)
+        if (asks_gates and not self._passes_gates(entry)) or not self._is_sorted(entry):
+            self.to_waiting(entry, label, is_new=not was_waiting)
+            return False
+        if entry.initial_attempt is None:
+            entry.initial_attempt = now
+        self.active.add(entry)
+        if self._observer is not None:
+            self._observer.queue_incoming(self.active.name, label)
+        if label in (POD_ADDED, POD_UPDATED) and self.nominated.may_change(entry.view):
+            self.nominated.add(entry.view)
+        return True
+
+    def _to_backoff(self, entry: QueuedPod, label: str) -> bool:
+        was_waiting = entry.place is not None
+        if was_waiting:
+            self.waiting.remove(entry)
+        if (self.pops_early and not self._passes_gates(entry)) or not self._is_sorted(entry):
+            self.to_waiting(entry, label, is_new=not was_waiting)
+            return False
+        self.backoff.add(entry)
+        if self._observer is not None:
+            self._observer.queue_incoming(self.backoff.name, label)
+        return True
+
+    def to_waiting(self, entry: QueuedPod, label: str, *, is_new: bool = True) -> None:
+        """Let an entry that is in no place wait."""
+        entry.was_flushed = False
+        self.waiting.add(entry)
+        if is_new and self._observer is not None:
+            self._observer.queue_incoming(self.waiting.name, label)
+
+    def activate(self, entry: QueuedPod, now: float) -> bool:
+        """Make an entry active, pause or not; return False if a gate keeps it waiting."""
+        if entry.place is self.active:
+            return True
+        from_backoff = entry.place is self.backoff
+        if from_backoff:
+            self.backoff.remove(entry)
+        return self.to_active(entry, FORCE_ACTIVATE.label, now, from_backoff=from_backoff)
+
+    def replace_pod(self, entry: QueuedPod, pod: PodView) -> None:
+        """Give an entry its pod's new version, where it is."""
+        place = entry.place
+        assert place is not None
+        place.remove(entry)
+        entry.view = pod
+        if place is self.waiting or self._is_sorted(entry):
+            place.add(entry)
+        else:
+            self.to_waiting(entry, POD_UPDATED)
+
+    def forget(self, entry: QueuedPod) -> None:
+        """Remove an entry for good.
+
+        The reference takes only waiting pods off the gauge of refusals, so that a pod deleted during its pause is
+        counted forever; here every pod is taken off.
+        """
+        if entry.place is not None:
+            entry.place.remove(entry)
+        del self.pods[entry.view.key]
+        self.count_rejectors(entry, -1)
+
+    def count_rejectors(self, entry: QueuedPod, change: int) -> None:
+        """Tell the observer that the entry's rejectors begin or cease to keep it."""
+        if self._observer is not None:
+            for plugin in sorted(entry.rejectors):
+                self._observer.unschedulable(plugin, entry.profile.name, change)
+
+    def _view_of(self, key: str) -> PodView | None:
+        entry = self.pods.get(key)
+        return entry.view if entry is not None else None
+
+    def _passes_gates(self, entry: QueuedPod) -> bool:
+        """Ask the PreEnqueue plugins; the one that refuses becomes the pod's gate."""
+        profile = entry.profile.profile
+        try:
+            status = profile.pre_enqueue(entry.view, entry.gating_plugin)
+        except Exception as error:  # whatever a plugin raises, the pod must not be lost
+            self._broke(entry, *(profile.running or ("", "PreEnqueue")), error)
+            return False
+        if status.is_success:
+            entry.gating_plugin = ""
+            return True
+        self._gate(entry, status.plugin)
+        return False
+
+    def _is_sorted(self, entry: QueuedPod) -> bool:
+        """Find the key by which an entry is ordered; False if that cannot be said."""
+        try:
+            entry.sort_key = self._sort_key(entry.view, entry.timestamp)
+        except Exception as error:  # as above
+            self._broke(entry, self._sorter, "QueueSort", error)
+            return False
+        return True
+
+    def _gate(self, entry: QueuedPod, plugin: str) -> None:
+        if self._observer is not None and plugin not in entry.rejectors:
+            self._observer.unschedulable(plugin, entry.profile.name, 1)
+        entry.unschedulable_plugins |= {plugin}
+        entry.gating_plugin = plugin
+
+    def _broke(self, entry: QueuedPod, plugin: str, point: str, error: Exception) -> None:
+        log.error("plugin %s broke at %s of pod %s: %r", plugin, point, entry.view.key, error)
+        if self._observer is not None:
+            self._observer.broke(plugin, point, entry.view.key, error)
+        self._gate(entry, plugin)
+
+
+def _first_come(pod: PodView, queued_at: float) -> float:
+    return queued_at

@@ -1,0 +1,397 @@
+"""The scheduling queue: who is next.
+
+    add --> active --pop--> in flight --done--> gone: it was placed
+             ^  ^              |
+             |  |            park: refused -> waiting; failed, or something happened meanwhile -> backoff, active
+             |  '--flush-- backoff <--wake--.
+             '----------wake----------- waiting         gated pods wait as well, and were never in flight
+
+In: pods from the intake, failed attempts from the loop, cluster events from both. Out: the next pod to try.
+The queue has one caller at a time and never sleeps: time is read from the clock it was given, and `next_deadline` says
+when a flush is due. It calls nobody but the plugins' gates, sort and hints, and lets nothing out that they raise: a
+gate that breaks keeps its pod waiting, a hint that breaks wakes it.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kubesched.api.pod import Pod
+from kubesched.cluster import PodView
+from kubesched.errors import SchedulerError
+from kubesched.framework.profile import Profile
+from kubesched.framework.wakeups import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterEvent
+from kubesched.queue.backoff import Pauses
+from kubesched.queue.hints import Hints
+from kubesched.queue.inflight import InFlight
+from kubesched.queue.judging import AFTER_BACKOFF, IMMEDIATELY, SKIP, Judge, Strategy
+from kubesched.queue.nominated import Nominated
+from kubesched.queue.observing import Observer
+from kubesched.queue.places import POD_ADDED, POD_UPDATED, Places
+from kubesched.queue.queued import QueuedPod
+
+ATTEMPT_FAILED = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE = "BackoffComplete"
+POP_FROM_BACKOFF = "PopFromBackoffQ"
+LEFTOVERS_EVERY_SECONDS = 30.0
+
+log = logging.getLogger(__name__)
+
+
+class QueueError(SchedulerError):
+    """A pod that cannot be taken in; nothing was changed."""
+
+
+class Now(Protocol):
+    """What the queue needs of a clock."""
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QueueOptions:
+    """How the queue keeps time, and which features change it."""
+
+    initial_backoff_seconds: float = 1.0
+    max_backoff_seconds: float = 10.0
+    max_waiting_seconds: float = 300.0
+    pops_from_backoff: bool = True
+    has_extenders: bool = False
+    has_pod_groups: bool = False
+
+
+class Queue:
+    """Pods in the order in which they are to be tried, and pods that wait."""
+
+    def __init__(self, profiles: Sequence[Profile], clock: Now, options: QueueOptions | None = None,
+                 observer: Observer | None = None) -> None:
+        self.options = given = options or QueueOptions()
+        self._clock = clock
+        self._observer = observer
+        self._hints = Hints(profiles, has_extenders=given.has_extenders, has_pod_groups=given.has_pod_groups)
+        self._judge = Judge(self._hints, observer)
+        pauses = Pauses(given.initial_backoff_seconds, given.max_backoff_seconds, given.pops_from_backoff)
+        self._places = Places(profiles[0].sorter if profiles else None, pauses, observer)
+        self._pods = self._places.pods
+        self._active, self._backoff = self._places.active, self._places.backoff
+        self._waiting = self._places.waiting
+        self._in_flight = InFlight()
+        self._started = clock.now()
+        self._cycle = 0
+        self._is_closed = False
+
+    # Asking
+
+    @property
+    def nominations(self) -> Nominated:
+        """Return who is nominated where."""
+        return self._places.nominated
+
+    @property
+    def n_active(self) -> int:
+        """Return how many pods may be tried now."""
+        return len(self._active)
+
+    @property
+    def n_backoff(self) -> int:
+        """Return how many pods pause."""
+        return len(self._backoff)
+
+    @property
+    def n_unschedulable(self) -> int:
+        """Return how many pods wait for an event after an attempt."""
+        return len(self._waiting) - self._waiting.n_gated
+
+    @property
+    def n_gated(self) -> int:
+        """Return how many pods a gate keeps back."""
+        return self._waiting.n_gated
+
+    @property
+    def n_in_flight(self) -> int:
+        """Return how many pods were popped and are not done."""
+        return len(self._in_flight)
+
+    @property
+    def has_next(self) -> bool:
+        """Return whether `pop` has a pod to give."""
+        if self._is_closed:
+            return False
+        return bool(len(self._active) or (self.options.pops_from_backoff and self._backoff.n_refused))
+
+    @property
+    def scheduling_cycle(self) -> int:
+        """Return how many pods were popped so far."""
+        return self._cycle
+
+    @property
+    def is_closed(self) -> bool:
+        """Return whether the queue gives out no more pods."""
+        return self._is_closed
+
+    def __len__(self) -> int:
+        """Return how many pods are in the queue; those in flight are not."""
+        return len(self._pods)
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        """Yield the pods in the queue, in the order in which they came."""
+        return iter(self._pods.values())
+
+    def find(self, key: str) -> QueuedPod | None:
+        """Return the pod of that namespace/name, or None."""
+        return self._pods.get(key)
+
+    def place_of(self, key: str) -> str:
+        """Return where a pod is: active, backoff, unschedulable or gated; empty if it is not in the queue."""
+        entry = self._pods.get(key)
+        if entry is None or entry.place is None:
+            return ""
+        return "gated" if entry.is_gated else entry.place.name
+
+    def is_in_flight(self, uid: str) -> bool:
+        """Return whether a pod was popped and is not done."""
+        return uid in self._in_flight
+
+    def in_flight_events(self) -> dict[str, int]:
+        """Return how many events are kept for pods in flight, by label, and the pods as PodPopped."""
+        return self._in_flight.counts()
+
+    def is_of_interest(self, event: ClusterEvent) -> bool:
+        """Return whether an event could wake any pod."""
+        return event.is_wildcard or bool(self._hints.interest(event).plugins)
+
+    def watched_resources(self) -> dict[str, int]:
+        """Return the resources that plugins wait for, each with the actions that they wait for."""
+        return self._hints.resources()
+
+    def next_deadline(self) -> float | None:
+        """Return when a flush next has something to do, or None if time alone changes nothing."""
+        deadlines = []
+        over = self._backoff.next_over()
+        if over is not None:
+            deadlines.append(over)
+        oldest = self._waiting.oldest()
+        if oldest is not None:
+            ripe = oldest + self.options.max_waiting_seconds - self._started
+            turns = max(math.floor(ripe / LEFTOVERS_EVERY_SECONDS) + 1, 0)
+            deadlines.append(self._started + turns * LEFTOVERS_EVERY_SECONDS)
+        return min(deadlines) if deadlines else None
+
+    # Coming and going
+
+    def add(self, pod: PodView) -> None:
+        """Take in a new pod. A pod of the same name that is still here makes room for it."""
+        there = self._pods.get(pod.key)
+        if there is not None:
+            self._places.forget(there)
+        self._admit(pod, POD_ADDED)
+
+    def update(self, old: Pod, new: PodView, events: Iterable[ClusterEvent]) -> None:
+        """Take in a pod's new version. `events` is what changed, in the words of the plugins that may care."""
+        if new.uid in self._in_flight:
+            for event in events:
+                self._in_flight.record(event, old, new.pod)
+            return
+        entry = self._pods.get(new.key)
+        if entry is None:
+            self._admit(new, POD_UPDATED)
+            return
+        self._places.replace_pod(entry, new)
+        self.nominations.update(old, new)
+        if entry.place is self._waiting:
+            for event in events:
+                strategy = self._judge.strategy(entry, event, old, new.pod)
+                if strategy is not SKIP and self._requeue(entry, strategy, event.label):
+                    break
+
+    def delete(self, pod: PodView) -> None:
+        """Remove a pod that is gone or was bound; if it is in flight its attempt goes on."""
+        self.nominations.drop(pod.uid)
+        entry = self._pods.get(pod.key)
+        if entry is not None:
+            self._places.forget(entry)
+
+    def pop(self) -> QueuedPod | None:
+        """Take out the pod that is next, or return None; it is in flight until `done` or `park`."""
+        if self._is_closed:
+            return None
+        while True:
+            entry = self._active.pop()
+            if entry is None:
+                entry = self._backoff.pop() if self.options.pops_from_backoff else None
+                if entry is None:
+                    return None
+                if self._observer is not None:
+                    self._observer.queue_incoming(self._active.name, POP_FROM_BACKOFF)
+            if self._launch(entry):
+                return entry
+
+    def take(self, pod: PodView) -> QueuedPod | None:
+        """Take out one particular pod, wherever it is, as `pop` would; None if it is not here or a gate keeps it."""
+        entry = self._pods.get(pod.key)
+        if entry is None or not self._places.activate(entry, self._clock.now()):
+            return None
+        self._active.remove(entry)
+        return entry if self._launch(entry) else None
+
+    def done(self, uid: str) -> None:
+        """End an attempt whose pod does not come back. Ending it twice does no harm."""
+        self._in_flight.done(uid)
+
+    def park(self, entry: QueuedPod, unschedulable_plugins: Iterable[str] = (), pending_plugins: Iterable[str] = (),
+             pod: PodView | None = None) -> None:
+        """Take back a pod whose attempt failed, and end the attempt.
+
+        The plugins are those that refused it; none of them means that something broke. `pod` is the newest version
+        that is known, where that is not the one that was tried.
+        """
+        uid = entry.view.uid
+        try:
+            self._take_back(entry, frozenset(unschedulable_plugins), frozenset(pending_plugins), pod)
+        finally:
+            self._in_flight.done(uid)
+
+    def close(self) -> None:
+        """End all attempts and give out no more pods."""
+        self._in_flight.clear()
+        self._is_closed = True
+
+    # Waking
+
+    def wake(self, event: ClusterEvent, old: Any = None, new: Any = None,
+             concerns: Callable[[PodView], bool] | None = None) -> int:
+        """Let an event move the waiting pods that it may help; return how many left.
+
+        `concerns` narrows down who may be moved. The event is also kept for the pods in flight, unless no plugin of any
+        profile waits for its kind.
+        """
+        if not self.is_of_interest(event):
+            return 0
+        moved = 0
+        if len(self._waiting):
+            for entry, strategy in self._awakened(event, old, new).items():
+                if concerns is None or concerns(entry.view):
+                    self._waiting.remove(entry)
+                    moved += self._requeue(entry, strategy, event.label)
+        self._in_flight.record(event, old, new)
+        return moved
+
+    def activate(self, pods: Iterable[PodView]) -> None:
+        """Move pods to the active queue without waiting for anything but their gates; a pod in flight will at least not
+        be left waiting when it comes back."""
+        for pod in pods:
+            entry = self._pods.get(pod.key)
+            if entry is not None and self._places.activate(entry, self._clock.now()):
+                continue
+            if pod.uid in self._in_flight:
+                self._in_flight.record(FORCE_ACTIVATE, None, pod.pod)
+
+    def flush_backoff(self, now: float) -> int:
+        """Move the pods whose pause is over to the active queue; return how many went."""
+        over = list(self._backoff.pop_over(now))
+        return sum(self._places.to_active(entry, BACKOFF_COMPLETE, now, from_backoff=True) for entry in over)
+
+    def flush_leftovers(self, now: float) -> int:
+        """Move the pods that waited too long, whatever they wait for; return how many went."""
+        flushed = self._waiting.pop_older(now - self.options.max_waiting_seconds)
+        moved = 0
+        for entry in flushed:
+            entry.was_flushed = True
+            entry.flushed_at = now
+            moved += self._places.requeue(entry, AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now)
+        if flushed:
+            self._in_flight.record(UNSCHEDULABLE_TIMEOUT, None, None)
+        return moved
+
+    # Inside
+
+    def _admit(self, pod: PodView, label: str) -> None:
+        name = pod.pod.spec.scheduler_name
+        profile = self._hints.profiles.get(name)
+        if profile is None:
+            raise QueueError(f"pod {pod.key}: spec.schedulerName {name!r} is none of our profiles")
+        now = self._clock.now()
+        entry = self._pods[pod.key] = QueuedPod(pod, profile, now)
+        self._places.to_active(entry, label, now)
+
+    def _requeue(self, entry: QueuedPod, strategy: Strategy, label: str) -> bool:
+        return self._places.requeue(entry, strategy, label, self._clock.now())
+
+    def _launch(self, entry: QueuedPod) -> bool:
+        """Put an entry that is in no place in flight; a second entry of a pod in flight is dropped."""
+        view = entry.view
+        del self._pods[view.key]
+        self.nominations.touch(view.uid)
+        entry.attempts += 1
+        if entry.unschedulable_plugins or entry.pending_plugins:
+            self._places.count_rejectors(entry, -1)
+        if view.uid in self._in_flight:
+            log.error("pod %s is queued although an attempt for it is under way: dropping the second entry", view.key)
+            return False
+        self._in_flight.start(view.uid)
+        self._cycle += 1
+        return True
+
+    def _take_back(self, entry: QueuedPod, unschedulable: frozenset[str], pending: frozenset[str],
+                   pod: PodView | None) -> None:
+        if pod is not None:
+            entry.view = pod
+        there = self._pods.get(entry.view.key)
+        if there is not None:
+            where = ("in unschedulable queue" if there.place is self._waiting else
+                     "in the active queue" if there.place is self._active else "in the backoff queue")
+            raise QueueError(f"Pod {entry.view.key} is already present {where}")
+        entry.unschedulable_plugins, entry.pending_plugins, entry.gating_plugin = unschedulable, pending, ""
+        if unschedulable or pending:
+            entry.unschedulable_count += 1
+            entry.consecutive_errors = 0
+        else:
+            entry.consecutive_errors += 1
+        entry.timestamp = now = self._clock.now()
+        entry.backoff_expiry = None
+        entry.was_flushed = False
+        entry.flushed_at = 0.0
+        self._places.count_rejectors(entry, 1)
+        strategy = self._judge_in_flight(entry)
+        self._pods[entry.view.key] = entry
+        self.nominations.touch(entry.view.uid)
+        if strategy is SKIP:
+            self._places.to_waiting(entry, ATTEMPT_FAILED)
+        else:
+            self._places.requeue(entry, strategy, ATTEMPT_FAILED, now)
+
+    def _judge_in_flight(self, entry: QueuedPod) -> Strategy:
+        """Return what the events since the pod was popped mean for it."""
+        if not entry.unschedulable_plugins and not entry.pending_plugins:
+            return AFTER_BACKOFF
+        if self.options.has_pod_groups and entry.view.pod.spec.scheduling_group is not None:
+            return AFTER_BACKOFF
+        happened = self._in_flight.since_start(entry.view.uid)
+        if happened is None:
+            return AFTER_BACKOFF
+        best = SKIP
+        for event, old, new in happened:
+            strategy = self._judge.strategy(entry, event, old, new)
+            if strategy > best:
+                best = strategy
+                if best is IMMEDIATELY or not entry.pending_plugins:
+                    break
+        return best
+
+    def _awakened(self, event: ClusterEvent, old: Any, new: Any) -> dict[QueuedPod, Strategy]:
+        if event.is_wildcard:
+            found = ((entry, self._judge.strategy(entry, event, old, new)) for entry in self._waiting)
+            return {entry: strategy for entry, strategy in found if strategy is not SKIP}
+        changed = new if new is not None else old
+        itself = None
+        if isinstance(changed, Pod):
+            itself = self._pods.get(f"{changed.metadata.namespace}/{changed.metadata.name}")
+            if itself is not None and itself.view.uid != changed.metadata.uid:
+                itself = None
+        return self._judge.awakened(self._waiting, event, old, new, itself)
