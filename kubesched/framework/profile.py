@@ -7,7 +7,7 @@ plugin goes through here, so timing, naming the plugin that broke, and checking 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,8 @@ from kubesched.framework.verdicts import (
 )
 
 MAX_SCORE = 100
+
+Errand = Callable[[], Awaitable[None]]
 
 Observer = Callable[[str, str, str, float], None]
 """(extension point, plugin or "" for the whole point, status code's text, seconds)"""
@@ -165,20 +167,23 @@ class Profile:
     def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis) -> PostFiltered:
         """Run the PostFilters until one finds a way out; merge what the others say."""
         reasons: list[str] = []
+        errands: list[Errand | None] = []
         nomination: Nomination | None = None
         rejector = ""
         for plugin in self.post_filters:
             answer: PostFiltered = self._call("PostFilter", plugin, plugin.post_filter, pod, nodes, state, diagnosis, self)
             status = answer.status
             if status.is_success or status.code is Code.UNRESOLVABLE:
-                return PostFiltered(status.by(plugin.name), answer.nomination, answer.preemption, answer.errand)
+                errand = _all_of([*errands, answer.errand])
+                return PostFiltered(status.by(plugin.name), answer.nomination, answer.preemption, errand)
+            errands.append(answer.errand)
             if not status.is_rejected:
-                return PostFiltered(failed(*status.reasons).by(plugin.name), answer.nomination)
+                return PostFiltered(failed(*status.reasons).by(plugin.name), answer.nomination, errand=_all_of(errands))
             reasons.extend(status.reasons)
             rejector = rejector or plugin.name
             if answer.nomination is not None:
                 nomination = answer.nomination
-        return PostFiltered(unschedulable(*reasons).by(rejector), nomination)
+        return PostFiltered(unschedulable(*reasons).by(rejector), nomination, errand=_all_of(errands))
 
     # Scoring
 
@@ -310,6 +315,19 @@ class Profile:
         code = answer.code if isinstance(answer, Status) else Code.SUCCESS
         self.observe(point, plugin.name, code.text, time.perf_counter() - started)
         return answer
+
+
+def _all_of(errands: Sequence[Errand | None]) -> Errand | None:
+    """Return one errand that runs all of them, one after another; None if there is none."""
+    wanted = [errand for errand in errands if errand is not None]
+    if len(wanted) < 2:
+        return wanted[0] if wanted else None
+
+    async def run() -> None:
+        for errand in wanted:
+            await errand()
+
+    return run
 
 
 def _named(status: Status, plugin: Plugin) -> Status:

@@ -2,6 +2,7 @@
 
 from kubesched.framework import Plugin
 from kubesched.plugins.default_binder import DefaultBinder
+from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.image_locality import ImageLocality
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.plugins.node_affinity import NodeAffinity
@@ -35,6 +36,7 @@ IN_TREE: tuple[type[Plugin], ...] = (
     VolumeZone,
     PodTopologySpread,
     InterPodAffinity,
+    DynamicResources,
     NodeResourcesBalancedAllocation,
     ImageLocality,
     DefaultBinder,

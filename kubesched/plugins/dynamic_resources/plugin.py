@@ -317,7 +317,7 @@ class DynamicResources(Plugin):
                 return PostFiltered(unschedulable(DEALLOCATED), errand=partial(self._writer.deallocate, holder.claim))
         left_behind = mine.special
         if left_behind is not None and not extended.is_special(left_behind):
-            return PostFiltered(unschedulable(DELETED), errand=partial(self._writer.delete, left_behind))
+            return PostFiltered(unschedulable(DELETED), errand=partial(self._writer.delete_quietly, left_behind))
         return PostFiltered(unschedulable(STILL_NOT))
 
     def _refused_rows(self, diagnosis: Diagnosis) -> Snapshot | None:
