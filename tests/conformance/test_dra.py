@@ -20,7 +20,8 @@ from kubesched.framework import Profile, State
 from kubesched.framework.registry import points_of
 from kubesched.plugins.dynamic_resources import DynamicResources
 
-CASES = [json.loads(line) for line in gzip.open(Path(__file__).parent / "dra.jsonl.gz")]
+with gzip.open(Path(__file__).parent / "dra.jsonl.gz") as family:
+    CASES = [json.loads(line) for line in family]
 NAME = DynamicResources.name
 WEIGHT = 2
 

@@ -135,16 +135,11 @@ class Pools:
             known = before.get(name)
             view = known[1] if known is not None and known[0] is published else SliceView(published, self._facts, rules)
             self._views[name] = published, view
-            if self._counts(view):
-                self._sort_in(view)
+            self._sort_in(view)
         for pool, slices in self._counters.items():
             found = self._pool(pool, slices)
             if found is not None and not found.is_usable:
                 self._broken_elsewhere[pool] = found
-
-    def _counts(self, view: SliceView) -> bool:
-        """Return whether the slice is of a kind that the gates let us understand."""
-        return self._features.partitionable_devices or not (view.per_device or view.counter_sets)
 
     def _sort_in(self, view: SliceView) -> None:
         self._by_pool.setdefault(view.pool, []).append(view)
@@ -152,7 +147,8 @@ class Pools:
             self._counters.setdefault(view.pool, []).append(view)
         elif view.node_name is not None:
             self._local.setdefault(view.node_name, []).append(view)
-        elif view.all_nodes or view.node_selector is not None or view.per_device:
+        elif view.all_nodes or view.node_selector is not None or (
+                view.per_device and self._features.partitionable_devices):
             self._wide.append(view)
 
     # Grouping
@@ -285,7 +281,7 @@ class Pools:
                     invalid = f"duplicate counter set name {declared.name}"
                 sets.add(declared.name)
             counters.update(declared_counters(view))
-        for device in (*devices, *elsewhere):
+        for device in (*devices, *elsewhere) if self._features.partitionable_devices else ():
             unknown = next((use for use in device.consumes if use not in counters), None)
             if unknown is not None and not invalid:
                 invalid = f"device {device.id.device} references unknown counter {unknown[0]}/{unknown[1]}"
