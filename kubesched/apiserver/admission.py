@@ -11,6 +11,7 @@ from typing import Any
 
 from kubesched.apiserver.clock import timestamp
 from kubesched.apiserver.context import Context
+from kubesched.apiserver.custom import definition_problems, established
 from kubesched.apiserver.quality import qos_class
 from kubesched.apiserver.refusals import Cause, forbidden, not_found
 from kubesched.apiserver.resources import Object, Resource
@@ -216,6 +217,11 @@ def _daemon_set(context: Context, resource: Resource, obj: Object) -> None:
     obj["status"] = dict[str, Any].fromkeys(names, 0)
 
 
+def _definition(context: Context, resource: Resource, obj: Object) -> None:
+    if not definition_problems(obj):
+        obj["status"] = established(obj, context.clock.now())
+
+
 _ON_CREATE: dict[str, Callable[[Context, Resource, Object], None]] = {
     "pods": _pod,
     "namespaces": _namespace,
@@ -231,4 +237,5 @@ _ON_CREATE: dict[str, Callable[[Context, Resource, Object], None]] = {
     "daemonsets.apps": _daemon_set,
     "poddisruptionbudgets.policy": _budget,
     "resourceclaims.resource.k8s.io": _with_empty_status,
+    "customresourcedefinitions.apiextensions.k8s.io": _definition,
 }

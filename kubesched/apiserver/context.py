@@ -22,6 +22,7 @@ class Asked:
     dry_run: bool = False
     manager: str = ""
     force: bool = False
+    is_apply: bool = False  # server-side apply keeps its own record of who owns what
     field_validation: str = "Warn"
     warnings: list[str] = field(default_factory=list)
 

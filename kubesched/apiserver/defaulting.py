@@ -10,6 +10,7 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
+from kubesched.apiserver.custom import fill_defaults, schema_of
 from kubesched.apiserver.resources import Object, Resource
 
 SCHEDULER_NAME = "default-scheduler"
@@ -20,6 +21,9 @@ _FILE_MODE = 0o644
 
 def fill(obj: Object, resource: Resource) -> None:
     """Fill in the defaults of the object's kind."""
+    if resource.custom is not None:
+        fill_defaults(obj, schema_of(resource))
+        return
     default = _DEFAULTS.get(resource.table)
     if default is not None:
         default(obj)

@@ -8,6 +8,7 @@ is cut off; nobody waits for it.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,9 +19,11 @@ from aiohttp import web
 from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
 
 from kubesched.apiserver import deleting, discovery, reading, subresources, writing
+from kubesched.apiserver.access import Access, User, Wish
 from kubesched.apiserver.context import Asked, Context
 from kubesched.apiserver.deleting import DeleteOptions
 from kubesched.apiserver.encoding import JSON, Form, encode, encode_listing, encoder_for, wanted_form
+from kubesched.apiserver.openapi import OpenApi
 from kubesched.apiserver.patching import JSON_PATCH, MERGE_PATCH, PATCH_TYPES, STRATEGIC_PATCH, json_patch, merge
 from kubesched.apiserver.reading import ListQuery
 from kubesched.apiserver.refusals import (
@@ -33,11 +36,14 @@ from kubesched.apiserver.refusals import (
     unsupported_media_type,
 )
 from kubesched.apiserver.resources import Object, Resource
+from kubesched.apiserver.schema import protobuf
 from kubesched.apiserver.streaming import stream_watch
+from kubesched.apiserver.tables import encode_table
 from kubesched.apiserver.watch import Entry
 from kubesched.errors import ApiError
 
 MAX_BODY_BYTES = 3 * 1024 * 1024
+_KNOWN_PATHS = ("api", "apis", "healthz", "livez", "openapi", "readyz", "version")
 _JSON_HEADERS = {"Content-Type": JSON}
 _TRUE = ("true", "1", "t", "T", "TRUE", "True")
 _logger = logging.getLogger(__name__)
@@ -57,8 +63,12 @@ class Target:
 class HttpFace:
     """Answers requests from one context."""
 
-    def __init__(self, context: Context, bookmark_seconds: float = 60.0, stall_seconds: float = 30.0) -> None:
+    def __init__(
+        self, context: Context, access: Access, bookmark_seconds: float = 60.0, stall_seconds: float = 30.0
+    ) -> None:
         self._context = context
+        self._access = access
+        self._openapi = OpenApi(context.catalogue)
         self._bookmark_seconds = bookmark_seconds
         self._stall_seconds = stall_seconds
 
@@ -75,23 +85,41 @@ class HttpFace:
             return _refusal(internal(f"{type(error).__name__}: {error}"))
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        user = self._access.user_for(request.headers.get("Authorization", ""))
         steps = [step for step in request.path.split("/") if step]
         first = steps[0] if steps else ""
-        if first in ("healthz", "livez", "readyz") and request.method in ("GET", "HEAD"):
+        if first in ("api", "apis") and len(steps) > (2 if first == "api" else 3):
+            target = self._target(steps)
+            self._access.require(user, _wish(request, target))
+            return await self._resource_request(request, target, user)
+        verb = "get" if request.method in ("GET", "HEAD") else request.method.lower()
+        self._access.require(user, Wish(verb, path=request.path))
+        if verb != "get":
+            raise method_not_allowed() if first in _KNOWN_PATHS else path_not_found()
+        if first in ("api", "apis"):
+            return self._discover(request, steps)
+        return self._document(steps)
+
+    def _document(self, steps: list[str]) -> web.StreamResponse:
+        """Answer for the paths that are neither resources nor discovery."""
+        if not steps:
+            return _json({"paths": [f"/{path}" for path in _KNOWN_PATHS]})
+        if steps[0] in ("healthz", "livez", "readyz"):
             return web.Response(text="ok")
-        if first == "api" or first == "apis":
-            if len(steps) <= (2 if first == "api" else 3):
-                return self._discover(request, steps)
-            return await self._resource_request(request, self._target(steps))
         if steps == ["version"]:
             return _json(discovery.VERSION)
-        if not steps:
-            return _json({"paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/readyz", "/version"]})
-        raise path_not_found()
+        body: bytes | None = None
+        if steps == ["openapi", "v2"]:
+            body = self._openapi.v2()
+        elif steps == ["openapi", "v3"]:
+            body = self._openapi.index()
+        elif steps[:2] == ["openapi", "v3"]:
+            body = self._openapi.document("/".join(steps[2:]))
+        if body is None:
+            raise path_not_found()
+        return web.Response(body=body, headers=_JSON_HEADERS)
 
     def _discover(self, request: web.BaseRequest, steps: list[str]) -> web.StreamResponse:
-        if request.method not in ("GET", "HEAD"):
-            raise method_not_allowed()
         catalogue = self._context.catalogue
         document: Object | None
         if len(steps) == 1:
@@ -132,7 +160,7 @@ class HttpFace:
             raise path_not_found()
         return Target(resource, namespace, name, subresource)
 
-    async def _resource_request(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
+    async def _resource_request(self, request: web.BaseRequest, target: Target, user: User) -> web.StreamResponse:
         method = request.method
         query = request.rel_url.query
         if method in ("GET", "HEAD"):
@@ -144,7 +172,7 @@ class HttpFace:
             return self._list(request, target, listing)
         body = await _read_body(request)
         if method == "POST":
-            return self._post(request, target, body)
+            return self._post(request, target, body, user)
         if method == "PUT" and target.name:
             return self._put(request, target, body)
         if method == "PATCH" and target.name:
@@ -166,7 +194,12 @@ class HttpFace:
         _require_verb(target, "list")
         form = wanted_form(request.headers.get("Accept", ""))
         listing = reading.list_objects(self._context, target.resource, query)
-        return web.Response(body=encode_listing(target.resource, listing, form), headers=_JSON_HEADERS)
+        if form.kind == "Table":
+            include = request.rel_url.query.get("includeObject", "Metadata")
+            body = encode_table(target.resource, listing, self._context.clock.now(), include)
+        else:
+            body = encode_listing(target.resource, listing, form)
+        return web.Response(body=body, headers=_JSON_HEADERS)
 
     async def _watch(self, request: web.BaseRequest, target: Target, query: ListQuery) -> web.StreamResponse:
         _require_verb(target, "watch")
@@ -182,7 +215,15 @@ class HttpFace:
 
     def _writer(self, request: web.BaseRequest, resource: Resource) -> tuple[Form, Callable[[Entry], bytes]]:
         form = wanted_form(request.headers.get("Accept", ""))
-        return form, encoder_for(resource, form)
+        if form.kind != "Table":
+            return form, encoder_for(resource, form)
+        include = request.rel_url.query.get("includeObject", "Metadata")
+        now = self._context.clock.now
+
+        def one_row(entry: Entry) -> bytes:
+            return encode_table(resource, reading.Listing([entry], entry.version), now(), include)
+
+        return dataclasses.replace(form, version=f"v1 with {include}"), one_row
 
     def _entry(
         self, request: web.BaseRequest, resource: Resource, entry: Entry, status: int = 200, asked: Asked | None = None
@@ -195,7 +236,7 @@ class HttpFace:
 
     # --- writing
 
-    def _post(self, request: web.BaseRequest, target: Target, raw: bytes) -> web.StreamResponse:
+    def _post(self, request: web.BaseRequest, target: Target, raw: bytes, user: User) -> web.StreamResponse:
         asked = _asked(request)
         body = _object(request, raw)
         resource = target.resource
@@ -210,6 +251,9 @@ class HttpFace:
             name = (body.get("metadata") or {}).get("name") or ""
             subresources.bind_object(self._context, target.namespace, name, body, asked)
             return _json(_success(), 201)
+        if resource.group in ("authentication.k8s.io", "authorization.k8s.io"):
+            answer = {**body, "kind": resource.kind, "apiVersion": resource.api_version}
+            return _json({**answer, "status": self._access.review(resource.table, body, user)}, 201)
         _require_verb(target, "create")
         if resource.namespaced and not target.namespace:
             raise method_not_allowed()
@@ -286,6 +330,22 @@ class HttpFace:
         return _json(_success() | {"details": details})
 
 
+def _wish(request: web.BaseRequest, target: Target) -> Wish:
+    method = request.method
+    if method in ("GET", "HEAD"):
+        if target.name:
+            verb = "get"
+        else:
+            verb = "watch" if request.rel_url.query.get("watch") in _TRUE else "list"
+    elif method == "DELETE":
+        verb = "delete" if target.name else "deletecollection"
+    else:
+        verb = {"POST": "create", "PUT": "update", "PATCH": "patch"}.get(method, method.lower())
+    resource = target.resource
+    path = f"{resource.plural}/{target.subresource}" if target.subresource else resource.plural
+    return Wish(verb, resource.group, path, target.namespace, target.name)
+
+
 def _require_verb(target: Target, verb: str) -> None:
     if verb not in target.resource.verbs:
         raise method_not_allowed()
@@ -322,7 +382,7 @@ def _asked(request: web.BaseRequest) -> Asked:
             f'fieldValidation: Unsupported value: "{validation}": supported values: "Ignore", "Strict", "Warn"'
         )
     manager = query.get("fieldManager") or request.headers.get("User-Agent", "").partition("/")[0] or "unknown"
-    return Asked("All" in dry_run, manager[:128], query.get("force") in _TRUE, validation)
+    return Asked("All" in dry_run, manager[:128], query.get("force") in _TRUE, field_validation=validation)
 
 
 def _delete_options(request: web.BaseRequest, raw: bytes) -> DeleteOptions:
@@ -350,8 +410,13 @@ async def _read_body(request: web.BaseRequest) -> bytes:
 
 
 def _object(request: web.BaseRequest, raw: bytes) -> Object:
+    if request.content_type == protobuf.MEDIA_TYPE:
+        try:
+            return protobuf.decode(raw)
+        except protobuf.Unreadable as error:
+            raise bad_request(f"the object provided is unrecognized: {error}") from error
     if request.content_type not in (JSON, "application/octet-stream", "text/json"):
-        raise unsupported_media_type(request.content_type, (JSON,))
+        raise unsupported_media_type(request.content_type, (JSON, protobuf.MEDIA_TYPE))
     body = _decoded(raw)
     if not isinstance(body, dict):
         raise bad_request("the body of the request is not a JSON object")

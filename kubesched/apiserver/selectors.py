@@ -152,7 +152,7 @@ def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str] | None
 def predicate(resource: Resource, label_text: str, field_text: str) -> Predicate | None:
     """Return the test that both selectors of a request make, or None when they let everything through."""
     labels = parse_labels(label_text) if label_text.strip() else []
-    fields = _parse_fields(resource, label_text, field_text) if field_text.strip() else []
+    fields = _parse_fields(resource, field_text) if field_text.strip() else []
     if not labels and not fields:
         return None
 
@@ -187,7 +187,7 @@ def name_in(field_text: str) -> str:
     return ""
 
 
-def _parse_fields(resource: Resource, label_text: str, field_text: str) -> list[tuple[tuple[str, ...], bool, str]]:
+def _parse_fields(resource: Resource, field_text: str) -> list[tuple[tuple[str, ...], bool, str]]:
     supported = set(_SUPPORTED_FIELDS.get(resource.table, ()))
     supported.add("metadata.name")
     if resource.namespaced:
@@ -200,23 +200,14 @@ def _parse_fields(resource: Resource, label_text: str, field_text: str) -> list[
             continue
         split = re.fullmatch(r"\s*([^=!\s]+)\s*(==|=|!=)\s*(.*?)\s*", part)
         if split is None:
-            raise _unmatchable(
-                resource, label_text, field_text, f"invalid field selector: \"{part}\"; can't understand '{part}'"
-            )
+            raise bad_request(f"invalid selector: '{field_text}'; can't understand '{part}'")
         name, operator, value = split.groups()
         first, dot, rest = name.partition(".")
         name = _EVENT_ALIASES.get(first, first) + dot + rest if resource.table == "events" else name
         if name not in supported:
-            raise _unmatchable(resource, label_text, field_text, f"field label not supported: {name}")
+            raise bad_request(f"field label not supported: {name}")
         found.append((tuple(name.split(".")), operator != "!=", value))
     return found
-
-
-def _unmatchable(resource: Resource, label_text: str, field_text: str, why: str) -> Exception:
-    which = f"{resource.group}/{resource.version}, Resource={resource.plural}"
-    return bad_request(
-        f'Unable to find "{which}" that match label selector "{label_text}", field selector "{field_text}": {why}'
-    )
 
 
 def _tokens(text: str) -> list[str]:

@@ -1,49 +1,72 @@
-"""The API server: a store behind HTTP, started and stopped.
+"""The API server: a store behind HTTP and HTTPS, started and stopped.
 
-In: where to listen and what to keep. Out: a running server, its address and a kubeconfig for it.
+In: where to listen, what to keep, who may come. Out: a running server, its addresses and a kubeconfig for it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from aiohttp import web
 
+from kubesched.apiserver.access import Access, User
+from kubesched.apiserver.certificates import Certificate, serving_certificate
 from kubesched.apiserver.http import MAX_BODY_BYTES, HttpFace
 from kubesched.apiserver.store import Store
 from kubesched.errors import ConfigError
 
 _KEEPALIVE_SECONDS = 300.0
+_BACKLOG = 4096
 
 
 class ApiServer:
-    """Serves a store over HTTP until it is stopped; also an asynchronous context manager."""
+    """Serves a store until it is stopped; also an asynchronous context manager."""
 
     def __init__(
         self,
         store: Store | None = None,
         *,
         host: str = "127.0.0.1",
-        port: int = 0,
+        port: int | None = 0,
+        secure_port: int | None = None,
+        certificate_dir: Path | None = None,
+        tokens: Mapping[str, User] | None = None,
         bookmark_seconds: float = 60.0,
         stall_seconds: float = 30.0,
     ) -> None:
-        """Prepare a server; `port` 0 lets the system choose one."""
+        """Prepare a server. A port of 0 lets the system choose, None does not listen; HTTPS needs `certificate_dir`.
+
+        Without `tokens` everybody is an administrator.
+        """
+        if secure_port is not None and certificate_dir is None:
+            raise ConfigError("secure-port", "HTTPS needs a directory for its certificate")
         self.store = store or Store()
         self.host = host
         self.port = port
-        self._face = HttpFace(self.store.context, bookmark_seconds, stall_seconds)
+        self.secure_port = secure_port
+        self.certificate: Certificate | None = None
+        self._certificate_dir = certificate_dir
+        access = Access(self.store.context, tokens)
+        self._face = HttpFace(self.store.context, access, bookmark_seconds, stall_seconds)
         self._runner: web.ServerRunner | None = None
 
     @property
     def url(self) -> str:
-        """The address clients use."""
-        return f"http://{self.host}:{self.port}"
+        """The address clients use: HTTPS when there is one."""
+        if self.secure_port is not None:
+            return f"https://{self._reachable_host}:{self.secure_port}"
+        return f"http://{self._reachable_host}:{self.port}"
+
+    @property
+    def _reachable_host(self) -> str:
+        return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)
 
     async def start(self) -> None:
         """Begin to listen."""
@@ -56,15 +79,25 @@ class ApiServer:
         )
         self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()
-        await self._listen(self._runner, self.port, None)
+        try:
+            if self.port is not None:
+                self.port = await self._listen(self._runner, self.port, None)
+            if self.secure_port is not None and self._certificate_dir is not None:
+                hosts = list(dict.fromkeys(["localhost", "127.0.0.1", self._reachable_host]))
+                self.certificate = serving_certificate(self._certificate_dir, hosts)
+                self.secure_port = await self._listen(self._runner, self.secure_port, self.certificate.context())
+        except BaseException:
+            await self.stop()
+            raise
 
-    async def _listen(self, runner: web.ServerRunner, port: int, tls: ssl.SSLContext | None) -> None:
-        site = web.TCPSite(runner, self.host, port, ssl_context=tls)
+    async def _listen(self, runner: web.ServerRunner, port: int, tls: ssl.SSLContext | None) -> int:
+        site = web.TCPSite(runner, self.host, port, ssl_context=tls, backlog=_BACKLOG)
         try:
             await site.start()
         except OSError as error:
-            raise ConfigError("port", f"cannot listen on {self.host}:{port}: {error.strerror or error}") from error
-        self.port = int(runner.addresses[0][1])
+            flag = "secure-port" if tls is not None else "port"
+            raise ConfigError(flag, f"cannot listen on {self.host}:{port}: {error.strerror or error}") from error
+        return int(runner.addresses[-1][1])
 
     async def stop(self) -> None:
         """End every watch, answer nobody any more, and close the store."""
@@ -82,23 +115,25 @@ class ApiServer:
     ) -> None:
         await self.stop()
 
+    def write_kubeconfig(self, path: Path, token: str = "") -> Path:
+        """Write a kubeconfig for this running server and return its path."""
+        cluster: dict[str, Any] = {"server": self.url}
+        if self.certificate is not None:
+            cluster["certificate-authority-data"] = base64.b64encode(self.certificate.authority.read_bytes()).decode()
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "kubesched", "cluster": cluster}],
+            "users": [{"name": "admin", "user": {"token": token} if token else {}}],
+            "contexts": [{"name": "kubesched", "context": {"cluster": "kubesched", "user": "admin"}}],
+            "current-context": "kubesched",
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(document, indent=2) + "\n")  # JSON is YAML, and needs no library here
+        return path
+
 
 def _make_request(message: Any, payload: Any, protocol: Any, writer: Any, task: asyncio.Task[None]) -> web.BaseRequest:
     loop = asyncio.get_running_loop()
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY_BYTES)
-
-
-def write_kubeconfig(path: Path, url: str, token: str = "", authority: Path | None = None) -> None:
-    """Write a kubeconfig for one server and one user."""
-    cluster: dict[str, Any] = {"server": url}
-    if authority is not None:
-        cluster["certificate-authority"] = str(authority)
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "kubesched", "cluster": cluster}],
-        "users": [{"name": "admin", "user": {"token": token} if token else {}}],
-        "contexts": [{"name": "kubesched", "context": {"cluster": "kubesched", "user": "admin"}}],
-        "current-context": "kubesched",
-    }
-    path.write_text(json.dumps(document, indent=2) + "\n")

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.apiserver import deleting, reading, subresources, writing
+from kubesched.apiserver import custom, deleting, reading, subresources, writing
 from kubesched.apiserver.clock import Clock, RealClock
 from kubesched.apiserver.context import Asked, Context
 from kubesched.apiserver.converting import from_storage
@@ -50,7 +50,9 @@ class Store:
         rng = random.Random(seed) if seed is not None else random.SystemRandom()
         journal = Journal(data_dir, fsync) if data_dir is not None else None
         storage = Storage(journal, history_limit)
-        self.context = Context(storage, Catalogue(), clock or RealClock(), rng)
+        catalogue = Catalogue()
+        custom.follow(storage, catalogue)
+        self.context = Context(storage, catalogue, clock or RealClock(), rng)
         self._begin()
 
     def _begin(self) -> None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from kubesched.apiserver.custom import definition_problems, schema_of, value_problems
 from kubesched.apiserver.pod_validation import changed_pod_problems, pod_problems, template_problems
 from kubesched.apiserver.refusals import (
     Cause,
@@ -52,6 +53,8 @@ def _refuse(resource: Resource, obj: Object, causes: list[Cause]) -> None:
 
 
 def _own_problems(resource: Resource, obj: Object) -> list[Cause]:
+    if resource.custom is not None:
+        return list(value_problems(obj, schema_of(resource)))
     check = _CHECKS.get(resource.table)
     return check(obj) if check is not None else []
 
@@ -335,6 +338,7 @@ _CHECKS: dict[str, Callable[[Object], list[Cause]]] = {
     "storageclasses.storage.k8s.io": _storage_class,
     "leases.coordination.k8s.io": _lease,
     "events": _event,
+    "customresourcedefinitions.apiextensions.k8s.io": definition_problems,
 }
 _ON_CHANGE: dict[str, Callable[[Object, Object, str], list[Cause]]] = {
     "pods": changed_pod_problems,

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.apiserver import admission, defaulting, identity, validation
+from kubesched.apiserver import admission, applying, custom, defaulting, identity, validation
 from kubesched.apiserver.context import Asked, Context, key_of
 from kubesched.apiserver.converting import from_storage, to_storage
 from kubesched.apiserver.patching import (
+    APPLY_PATCH,
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_PATCH,
@@ -33,7 +34,6 @@ from kubesched.apiserver.refusals import (
 )
 from kubesched.apiserver.resources import Object, Resource
 from kubesched.apiserver.schema.checking import Undecodable, settle
-from kubesched.apiserver.schema.language import root_shape
 from kubesched.apiserver.watch import Entry
 
 
@@ -59,6 +59,8 @@ def create(context: Context, resource: Resource, obj: Object, namespace: str, as
     validation.check_new(resource, obj)
     if key in table.entries:
         raise already_exists(resource, name)
+    if resource.table == custom.TABLE and custom.has_expressions(obj["spec"]):
+        asked.warnings.append("x-kubernetes-validations: expressions are not evaluated by this server")
     if asked.dry_run:
         obj["metadata"].pop("resourceVersion", None)
         return Entry(key, obj, context.storage.version)
@@ -100,6 +102,8 @@ def patch(
 ) -> Entry:
     """Change an object as a patch says."""
     old = context.find(resource, namespace, name)
+    if patch_type == APPLY_PATCH:
+        return _apply(context, resource, name, namespace, body, old, subresource, asked)
     if old is None:
         raise not_found(resource, name)
     before = from_storage(old.obj, resource)
@@ -110,12 +114,11 @@ def patch(
             raise bad_request("error decoding patch: a merge patch is an object")
         after = merge(before, body)
     elif patch_type == STRATEGIC_PATCH:
-        shape = root_shape(resource.api_version, resource.kind)
-        if shape is None or resource.custom is not None:
-            raise unsupported_media_type(patch_type, (JSON_PATCH, MERGE_PATCH))
-        after = strategic_merge(before, body, shape)
+        if resource.custom is not None:
+            raise unsupported_media_type(patch_type, (JSON_PATCH, MERGE_PATCH, APPLY_PATCH))
+        after = strategic_merge(before, body, custom.shape_of(resource))
     else:
-        raise unsupported_media_type(patch_type, (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH))
+        raise unsupported_media_type(patch_type, (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH))
     return _store_patched(context, resource, old, after, subresource, asked)
 
 
@@ -134,6 +137,43 @@ def _store_patched(
     return replace(context, resource, old, after, subresource, asked)
 
 
+def _apply(
+    context: Context,
+    resource: Resource,
+    name: str,
+    namespace: str,
+    body: Any,
+    old: Entry | None,
+    subresource: str,
+    asked: Asked,
+) -> Entry:
+    """Server-side apply: the fields of `body` are what its manager wants, and no others."""
+    if not asked.manager:
+        raise bad_request("fieldManager: Required value: is required for apply patch")
+    if not isinstance(body, dict):
+        raise bad_request("error decoding patch: an apply patch is an object")
+    body, asked.is_apply = copied(body), True
+    identity.check_type(body, resource)
+    if body["metadata"].get("name") not in (None, "", name):
+        given = body["metadata"]["name"]
+        raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+    if body["metadata"].get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
+    body["metadata"]["name"] = name
+    body = settled(context, resource, body, asked)
+    now = context.clock.now()
+    if old is None:
+        if subresource:
+            raise not_found(resource, name)
+        if body["metadata"].get("uid"):
+            why = "uid mismatch: the provided object specified uid, and no existing object was found"
+            raise conflict(resource, name, why)
+        wanted = applying.first_apply(resource, body, asked.manager, now)
+        return create(context, resource, wanted, namespace, asked)
+    after = applying.apply(resource, old.obj, body, asked, subresource, now)
+    return _store_patched(context, resource, old, after, subresource, asked)
+
+
 def replace(context: Context, resource: Resource, old: Entry, new: Object, subresource: str, asked: Asked) -> Entry:
     """Store `new` (settled, in the storage version) in place of `old`, as far as `subresource` lets it."""
     before, name = old.obj, old.obj["metadata"]["name"]
@@ -144,6 +184,7 @@ def replace(context: Context, resource: Resource, old: Entry, new: Object, subre
     if uid and uid != before["metadata"]["uid"]:
         held = before["metadata"]["uid"]
         raise conflict(resource, name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {held}")
+    managed = new["metadata"].get("managedFields")
     identity.carry_over(new, before)
     new = _part(resource, before, new, subresource)
     if not subresource:
@@ -152,6 +193,8 @@ def replace(context: Context, resource: Resource, old: Entry, new: Object, subre
     validation.check_changed(resource, new, before, subresource)
     if "generation" in before["metadata"] and subresource != "status" and _is_new_generation(new, before):
         new["metadata"]["generation"] = before["metadata"]["generation"] + 1
+    if not asked.is_apply:
+        applying.note_update(resource, before, new, managed, asked.manager, subresource, context.clock.now())
     if new == before:
         return old
     if asked.dry_run:
@@ -165,8 +208,7 @@ def replace(context: Context, resource: Resource, old: Entry, new: Object, subre
 def settled(context: Context, resource: Resource, obj: Object, asked: Asked) -> Object:
     """Return `obj` in the storage version, without what the API does not know; refuse what it cannot decode."""
     try:
-        shape = root_shape(resource.api_version, resource.kind)
-        unknown = settle(obj, shape) if shape is not None else []
+        unknown = settle(obj, custom.shape_of(resource))
     except Undecodable as error:
         text = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
         raise bad_request(text) from error

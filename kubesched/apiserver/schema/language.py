@@ -1,6 +1,7 @@
 """The notation in which the types_*.py modules write down the fields of the API, and its reader.
 
-One paragraph per type: `Name: field type, field! type, ...`. The mark `!` means required. A type is
+One paragraph per type: `Name: field#1 type, field#2! type, ...`. The number is the field's number in protobuf, two of
+them with a dot when the field stands inside a message that JSON inlines. The mark `!` means required. A type is
 
     str int num bool time microtime quantity intstr bytes any     a value
     Name                                                          another paragraph
@@ -48,6 +49,7 @@ class Field:
     name: str
     shape: Shape
     required: bool = False
+    numbers: tuple[int, ...] = ()  # in protobuf; none for fields of the kinds that are never sent so
 
 
 ANY = Shape("any")
@@ -74,8 +76,9 @@ def shape_named(name: str) -> Shape:
         shape = _objects[name] = Shape("object", name, fields)
         for part in re.split(r", (?![^\[]*\])", _paragraphs()[name]):
             label, _, written = part.strip().partition(" ")
-            plain = label.rstrip("!")
-            fields[plain] = Field(plain, _read(written), label.endswith("!"))
+            plain, _, number = label.rstrip("!").partition("#")
+            numbers = tuple(int(one) for one in number.split(".")) if number else ()
+            fields[plain] = Field(plain, _read(written), label.endswith("!"), numbers)
     return shape
 
 

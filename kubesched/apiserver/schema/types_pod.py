@@ -1,199 +1,214 @@
 """Field names and types of pods and everything inside them, in the notation of schema/language.py."""
 
 TYPES = """
-AWSElasticBlockStoreVolumeSource: fsType str, partition int, readOnly bool, volumeID! str
-Affinity: nodeAffinity NodeAffinity, podAffinity PodAffinity, podAntiAffinity PodAntiAffinity
-AppArmorProfile: localhostProfile str, type! str
-AzureDiskVolumeSource: cachingMode str, diskName! str, diskURI! str, fsType str, kind str, readOnly bool
-AzureFileVolumeSource: readOnly bool, secretName! str, shareName! str
-CSIVolumeSource: driver! str, fsType str, nodePublishSecretRef LocalObjectReference, readOnly bool, volumeAttributes
-  {str}
-Capabilities: add [str], drop [str]
-CephFSVolumeSource: monitors! [str], path str, readOnly bool, secretFile str, secretRef LocalObjectReference, user str
-CinderVolumeSource: fsType str, readOnly bool, secretRef LocalObjectReference, volumeID! str
-ClusterTrustBundleProjection: labelSelector LabelSelector, name str, optional bool, path! str, signerName str
-ConfigMapEnvSource: name str, optional bool
-ConfigMapKeySelector: key! str, name str, optional bool
-ConfigMapProjection: items [KeyToPath], name str, optional bool
-ConfigMapVolumeSource: defaultMode int, items [KeyToPath], name str, optional bool
-Container: args [str], command [str], env [EnvVar|name], envFrom [EnvFromSource], image str, imagePullPolicy str,
-  lifecycle Lifecycle, livenessProbe Probe, name! str, ports [ContainerPort|containerPort,protocol], readinessProbe
-  Probe, resizePolicy [ContainerResizePolicy], resources ResourceRequirements, restartPolicy str, restartPolicyRules
-  [ContainerRestartRule], securityContext SecurityContext, startupProbe Probe, stdin bool, stdinOnce bool,
-  terminationMessagePath str, terminationMessagePolicy str, tty bool, volumeDevices [VolumeDevice|devicePath],
-  volumeMounts [VolumeMount|mountPath], workingDir str
-ContainerExtendedResourceRequest: containerName! str, requestName! str, resourceName! str
-ContainerPort: containerPort! int, hostIP str, hostPort int, name str, protocol str
-ContainerResizePolicy: resourceName! str, restartPolicy! str
-ContainerResourceClaim: name! str, request str
-ContainerRestartRule: action! str, exitCodes ContainerRestartRuleOnExitCodes
-ContainerRestartRuleOnExitCodes: operator! str, values [int]
-ContainerState: running ContainerStateRunning, terminated ContainerStateTerminated, waiting ContainerStateWaiting
-ContainerStateRunning: startedAt time
-ContainerStateTerminated: containerID str, exitCode! int, finishedAt time, message str, reason str, signal int,
-  startedAt time
-ContainerStateWaiting: message str, reason str
-ContainerStatus: allocatedResources {quantity}, allocatedResourcesStatus [ResourceStatus], containerID str, image!
-  str, imageID! str, lastState ContainerState, name! str, ready! bool, resources ResourceRequirements, restartCount!
-  int, started bool, state ContainerState, stopSignal str, user ContainerUser, volumeMounts
-  [VolumeMountStatus|mountPath]
-ContainerUser: linux LinuxContainerUser
-DownwardAPIProjection: items [DownwardAPIVolumeFile]
-DownwardAPIVolumeFile: fieldRef ObjectFieldSelector, mode int, path! str, resourceFieldRef ResourceFieldSelector
-DownwardAPIVolumeSource: defaultMode int, items [DownwardAPIVolumeFile]
-EmptyDirVolumeSource: medium str, sizeLimit quantity
-EnvFromSource: configMapRef ConfigMapEnvSource, prefix str, secretRef SecretEnvSource
-EnvVar: name! str, value str, valueFrom EnvVarSource
-EnvVarSource: configMapKeyRef ConfigMapKeySelector, fieldRef ObjectFieldSelector, fileKeyRef FileKeySelector,
-  resourceFieldRef ResourceFieldSelector, secretKeyRef SecretKeySelector
-EphemeralContainer: args [str], command [str], env [EnvVar|name], envFrom [EnvFromSource], image str, imagePullPolicy
-  str, lifecycle Lifecycle, livenessProbe Probe, name! str, ports [ContainerPort|containerPort,protocol],
-  readinessProbe Probe, resizePolicy [ContainerResizePolicy], resources ResourceRequirements, restartPolicy str,
-  restartPolicyRules [ContainerRestartRule], securityContext SecurityContext, startupProbe Probe, stdin bool,
-  stdinOnce bool, targetContainerName str, terminationMessagePath str, terminationMessagePolicy str, tty bool,
-  volumeDevices [VolumeDevice|devicePath], volumeMounts [VolumeMount|mountPath], workingDir str
-EphemeralVolumeSource: volumeClaimTemplate PersistentVolumeClaimTemplate
-ExecAction: command [str]
-FCVolumeSource: fsType str, lun int, readOnly bool, targetWWNs [str], wwids [str]
-FileKeySelector: key! str, optional bool, path! str, volumeName! str
-FlexVolumeSource: driver! str, fsType str, options {str}, readOnly bool, secretRef LocalObjectReference
-FlockerVolumeSource: datasetName str, datasetUUID str
-GCEPersistentDiskVolumeSource: fsType str, partition int, pdName! str, readOnly bool
-GRPCAction: port! int, service str
-GitRepoVolumeSource: directory str, repository! str, revision str
-GlusterfsVolumeSource: endpoints! str, path! str, readOnly bool
-HTTPGetAction: host str, httpHeaders [HTTPHeader], path str, port! intstr, scheme str
-HTTPHeader: name! str, value! str
-HostAlias: hostnames [str], ip! str
-HostIP: ip! str
-HostPathVolumeSource: path! str, type str
-ISCSIVolumeSource: chapAuthDiscovery bool, chapAuthSession bool, fsType str, initiatorName str, iqn! str,
-  iscsiInterface str, lun! int, portals [str], readOnly bool, secretRef LocalObjectReference, targetPortal! str
-ImageVolumeSource: pullPolicy str, reference str
-ImageVolumeStatus: imageRef! str
-KeyToPath: key! str, mode int, path! str
-LabelSelector: matchExpressions [LabelSelectorRequirement], matchLabels {str}
-LabelSelectorRequirement: key! str, operator! str, values [str]
-Lifecycle: postStart LifecycleHandler, preStop LifecycleHandler, stopSignal str
-LifecycleHandler: exec ExecAction, httpGet HTTPGetAction, sleep SleepAction, tcpSocket TCPSocketAction
-LinuxContainerUser: gid! int, supplementalGroups [int], uid! int
-LocalObjectReference: name str
-ManagedFieldsEntry: apiVersion str, fieldsType str, fieldsV1 any, manager str, operation str, subresource str, time
-  time
-NFSVolumeSource: path! str, readOnly bool, server! str
-NodeAffinity: preferredDuringSchedulingIgnoredDuringExecution [PreferredSchedulingTerm],
-  requiredDuringSchedulingIgnoredDuringExecution NodeSelector
-NodeAllocatableResourceClaimStatus: containers [str], resourceClaimName! str, resources! {quantity}
-NodeSelector: nodeSelectorTerms! [NodeSelectorTerm]
-NodeSelectorRequirement: key! str, operator! str, values [str]
-NodeSelectorTerm: matchExpressions [NodeSelectorRequirement], matchFields [NodeSelectorRequirement]
-ObjectFieldSelector: apiVersion str, fieldPath! str
-ObjectMeta: annotations {str}, creationTimestamp time, deletionGracePeriodSeconds int, deletionTimestamp time,
-  finalizers [str|set], generateName str, generation int, labels {str}, managedFields [ManagedFieldsEntry], name str,
-  namespace str, ownerReferences [OwnerReference|uid], resourceVersion str, selfLink str, uid str
-OwnerReference: apiVersion! str, blockOwnerDeletion bool, controller bool, kind! str, name! str, uid! str
-PersistentVolumeClaimSpec: accessModes [str], dataSource TypedLocalObjectReference, dataSourceRef
-  TypedObjectReference, resources VolumeResourceRequirements, selector LabelSelector, storageClassName str,
-  volumeAttributesClassName str, volumeMode str, volumeName str
-PersistentVolumeClaimTemplate: metadata ObjectMeta, spec! PersistentVolumeClaimSpec
-PersistentVolumeClaimVolumeSource: claimName! str, readOnly bool
-PhotonPersistentDiskVolumeSource: fsType str, pdID! str
-Pod: apiVersion str, kind str, metadata ObjectMeta, spec PodSpec, status PodStatus
-PodAffinity: preferredDuringSchedulingIgnoredDuringExecution [WeightedPodAffinityTerm],
-  requiredDuringSchedulingIgnoredDuringExecution [PodAffinityTerm]
-PodAffinityTerm: labelSelector LabelSelector, matchLabelKeys [str], mismatchLabelKeys [str], namespaceSelector
-  LabelSelector, namespaces [str], topologyKey! str
-PodAntiAffinity: preferredDuringSchedulingIgnoredDuringExecution [WeightedPodAffinityTerm],
-  requiredDuringSchedulingIgnoredDuringExecution [PodAffinityTerm]
-PodCertificateProjection: certificateChainPath str, credentialBundlePath str, keyPath str, keyType! str,
-  maxExpirationSeconds int, signerName! str, userAnnotations {str}
-PodCondition: lastProbeTime time, lastTransitionTime time, message str, observedGeneration int, reason str, status!
-  str, type! str
-PodDNSConfig: nameservers [str], options [PodDNSConfigOption], searches [str]
-PodDNSConfigOption: name str, value str
-PodExtendedResourceClaimStatus: requestMappings! [ContainerExtendedResourceRequest], resourceClaimName! str
-PodIP: ip! str
-PodOS: name! str
-PodReadinessGate: conditionType! str
-PodResourceClaim: name! str, resourceClaimName str, resourceClaimTemplateName str
-PodResourceClaimStatus: name! str, resourceClaimName str
-PodSchedulingGate: name! str
-PodSchedulingGroup: podGroupName str
-PodSecurityContext: appArmorProfile AppArmorProfile, fsGroup int, fsGroupChangePolicy str, runAsGroup int,
-  runAsNonRoot bool, runAsUser int, seLinuxChangePolicy str, seLinuxOptions SELinuxOptions, seccompProfile
-  SeccompProfile, supplementalGroups [int], supplementalGroupsPolicy str, sysctls [Sysctl], windowsOptions
+AWSElasticBlockStoreVolumeSource: fsType#2 str, partition#3 int, readOnly#4 bool, volumeID#1! str
+Affinity: nodeAffinity#1 NodeAffinity, podAffinity#2 PodAffinity, podAntiAffinity#3 PodAntiAffinity
+AppArmorProfile: localhostProfile#2 str, type#1! str
+AzureDiskVolumeSource: cachingMode#3 str, diskName#1! str, diskURI#2! str, fsType#4 str, kind#6 str, readOnly#5 bool
+AzureFileVolumeSource: readOnly#3 bool, secretName#1! str, shareName#2! str
+CSIVolumeSource: driver#1! str, fsType#3 str, nodePublishSecretRef#5 LocalObjectReference, readOnly#2 bool,
+  volumeAttributes#4 {str}
+Capabilities: add#1 [str], drop#2 [str]
+CephFSVolumeSource: monitors#1! [str], path#2 str, readOnly#6 bool, secretFile#4 str, secretRef#5
+  LocalObjectReference, user#3 str
+CinderVolumeSource: fsType#2 str, readOnly#3 bool, secretRef#4 LocalObjectReference, volumeID#1! str
+ClusterTrustBundleProjection: labelSelector#3 LabelSelector, name#1 str, optional#5 bool, path#4! str, signerName#2
+  str
+ConfigMapEnvSource: name#1.1 str, optional#2 bool
+ConfigMapKeySelector: key#2! str, name#1.1 str, optional#3 bool
+ConfigMapProjection: items#2 [KeyToPath], name#1.1 str, optional#4 bool
+ConfigMapVolumeSource: defaultMode#3 int, items#2 [KeyToPath], name#1.1 str, optional#4 bool
+Container: args#4 [str], command#3 [str], env#7 [EnvVar|name], envFrom#19 [EnvFromSource], image#2 str,
+  imagePullPolicy#14 str, lifecycle#12 Lifecycle, livenessProbe#10 Probe, name#1! str, ports#6
+  [ContainerPort|containerPort,protocol], readinessProbe#11 Probe, resizePolicy#23 [ContainerResizePolicy],
+  resources#8 ResourceRequirements, restartPolicy#24 str, restartPolicyRules#25 [ContainerRestartRule],
+  securityContext#15 SecurityContext, startupProbe#22 Probe, stdin#16 bool, stdinOnce#17 bool,
+  terminationMessagePath#13 str, terminationMessagePolicy#20 str, tty#18 bool, volumeDevices#21
+  [VolumeDevice|devicePath], volumeMounts#9 [VolumeMount|mountPath], workingDir#5 str
+ContainerExtendedResourceRequest: containerName#1! str, requestName#3! str, resourceName#2! str
+ContainerPort: containerPort#3! int, hostIP#5 str, hostPort#2 int, name#1 str, protocol#4 str
+ContainerResizePolicy: resourceName#1! str, restartPolicy#2! str
+ContainerResourceClaim: name#1! str, request#2 str
+ContainerRestartRule: action#1! str, exitCodes#2 ContainerRestartRuleOnExitCodes
+ContainerRestartRuleOnExitCodes: operator#1! str, values#2 [int]
+ContainerState: running#2 ContainerStateRunning, terminated#3 ContainerStateTerminated, waiting#1
+  ContainerStateWaiting
+ContainerStateRunning: startedAt#1 time
+ContainerStateTerminated: containerID#7 str, exitCode#1! int, finishedAt#6 time, message#4 str, reason#3 str, signal#2
+  int, startedAt#5 time
+ContainerStateWaiting: message#2 str, reason#1 str
+ContainerStatus: allocatedResources#10 {quantity}, allocatedResourcesStatus#14 [ResourceStatus|name], containerID#8
+  str, image#6! str, imageID#7! str, lastState#3 ContainerState, name#1! str, ready#4! bool, resources#11
+  ResourceRequirements, restartCount#5! int, started#9 bool, state#2 ContainerState, stopSignal#15 str, user#13
+  ContainerUser, volumeMounts#12 [VolumeMountStatus|mountPath]
+ContainerUser: linux#1 LinuxContainerUser
+DownwardAPIProjection: items#1 [DownwardAPIVolumeFile]
+DownwardAPIVolumeFile: fieldRef#2 ObjectFieldSelector, mode#4 int, path#1! str, resourceFieldRef#3
+  ResourceFieldSelector
+DownwardAPIVolumeSource: defaultMode#2 int, items#1 [DownwardAPIVolumeFile]
+EmptyDirVolumeSource: medium#1 str, sizeLimit#2 quantity
+EnvFromSource: configMapRef#2 ConfigMapEnvSource, prefix#1 str, secretRef#3 SecretEnvSource
+EnvVar: name#1! str, value#2 str, valueFrom#3 EnvVarSource
+EnvVarSource: configMapKeyRef#3 ConfigMapKeySelector, fieldRef#1 ObjectFieldSelector, fileKeyRef#5 FileKeySelector,
+  resourceFieldRef#2 ResourceFieldSelector, secretKeyRef#4 SecretKeySelector
+EphemeralContainer: args#1.4 [str], command#1.3 [str], env#1.7 [EnvVar|name], envFrom#1.19 [EnvFromSource], image#1.2
+  str, imagePullPolicy#1.14 str, lifecycle#1.12 Lifecycle, livenessProbe#1.10 Probe, name#1.1! str, ports#1.6
+  [ContainerPort|containerPort,protocol], readinessProbe#1.11 Probe, resizePolicy#1.23 [ContainerResizePolicy],
+  resources#1.8 ResourceRequirements, restartPolicy#1.24 str, restartPolicyRules#1.25 [ContainerRestartRule],
+  securityContext#1.15 SecurityContext, startupProbe#1.22 Probe, stdin#1.16 bool, stdinOnce#1.17 bool,
+  targetContainerName#2 str, terminationMessagePath#1.13 str, terminationMessagePolicy#1.20 str, tty#1.18 bool,
+  volumeDevices#1.21 [VolumeDevice|devicePath], volumeMounts#1.9 [VolumeMount|mountPath], workingDir#1.5 str
+EphemeralVolumeSource: volumeClaimTemplate#1 PersistentVolumeClaimTemplate
+ExecAction: command#1 [str]
+FCVolumeSource: fsType#3 str, lun#2 int, readOnly#4 bool, targetWWNs#1 [str], wwids#5 [str]
+FileKeySelector: key#3! str, optional#4 bool, path#2! str, volumeName#1! str
+FlexVolumeSource: driver#1! str, fsType#2 str, options#5 {str}, readOnly#4 bool, secretRef#3 LocalObjectReference
+FlockerVolumeSource: datasetName#1 str, datasetUUID#2 str
+GCEPersistentDiskVolumeSource: fsType#2 str, partition#3 int, pdName#1! str, readOnly#4 bool
+GRPCAction: port#1! int, service#2 str
+GitRepoVolumeSource: directory#3 str, repository#1! str, revision#2 str
+GlusterfsVolumeSource: endpoints#1! str, path#2! str, readOnly#3 bool
+HTTPGetAction: host#3 str, httpHeaders#5 [HTTPHeader], path#1 str, port#2! intstr, scheme#4 str
+HTTPHeader: name#1! str, value#2! str
+HostAlias: hostnames#2 [str], ip#1! str
+HostIP: ip#1! str
+HostPathVolumeSource: path#1! str, type#2 str
+ISCSIVolumeSource: chapAuthDiscovery#8 bool, chapAuthSession#11 bool, fsType#5 str, initiatorName#12 str, iqn#2! str,
+  iscsiInterface#4 str, lun#3! int, portals#7 [str], readOnly#6 bool, secretRef#10 LocalObjectReference,
+  targetPortal#1! str
+ImageVolumeSource: pullPolicy#2 str, reference#1 str
+ImageVolumeStatus: imageRef#1! str
+KeyToPath: key#1! str, mode#3 int, path#2! str
+LabelSelector: matchExpressions#2 [LabelSelectorRequirement], matchLabels#1 {str}
+LabelSelectorRequirement: key#1! str, operator#2! str, values#3 [str]
+Lifecycle: postStart#1 LifecycleHandler, preStop#2 LifecycleHandler, stopSignal#3 str
+LifecycleHandler: exec#1 ExecAction, httpGet#2 HTTPGetAction, sleep#4 SleepAction, tcpSocket#3 TCPSocketAction
+LinuxContainerUser: gid#2! int, supplementalGroups#3 [int], uid#1! int
+LocalObjectReference: name#1 str
+ManagedFieldsEntry: apiVersion#3 str, fieldsType#6 str, fieldsV1#7 any, manager#1 str, operation#2 str, subresource#8
+  str, time#4 time
+NFSVolumeSource: path#2! str, readOnly#3 bool, server#1! str
+NodeAffinity: preferredDuringSchedulingIgnoredDuringExecution#2 [PreferredSchedulingTerm],
+  requiredDuringSchedulingIgnoredDuringExecution#1 NodeSelector
+NodeAllocatableResourceClaimStatus: containers#2 [str], resourceClaimName#1! str, resources! {quantity}
+NodeSelector: nodeSelectorTerms#1! [NodeSelectorTerm]
+NodeSelectorRequirement: key#1! str, operator#2! str, values#3 [str]
+NodeSelectorTerm: matchExpressions#1 [NodeSelectorRequirement], matchFields#2 [NodeSelectorRequirement]
+ObjectFieldSelector: apiVersion#1 str, fieldPath#2! str
+ObjectMeta: annotations#12 {str}, creationTimestamp#8 time, deletionGracePeriodSeconds#10 int, deletionTimestamp#9
+  time, finalizers#14 [str|set], generateName#2 str, generation#7 int, labels#11 {str}, managedFields#17
+  [ManagedFieldsEntry], name#1 str, namespace#3 str, ownerReferences#13 [OwnerReference|uid], resourceVersion#6 str,
+  selfLink#4 str, uid#5 str
+OwnerReference: apiVersion#5! str, blockOwnerDeletion#7 bool, controller#6 bool, kind#1! str, name#3! str, uid#4! str
+PersistentVolumeClaimSpec: accessModes#1 [str], dataSource#7 TypedLocalObjectReference, dataSourceRef#8
+  TypedObjectReference, resources#2 VolumeResourceRequirements, selector#4 LabelSelector, storageClassName#5 str,
+  volumeAttributesClassName#9 str, volumeMode#6 str, volumeName#3 str
+PersistentVolumeClaimTemplate: metadata#1 ObjectMeta, spec#2! PersistentVolumeClaimSpec
+PersistentVolumeClaimVolumeSource: claimName#1! str, readOnly#2 bool
+PhotonPersistentDiskVolumeSource: fsType#2 str, pdID#1! str
+Pod: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2 PodSpec, status#3 PodStatus
+PodAffinity: preferredDuringSchedulingIgnoredDuringExecution#2 [WeightedPodAffinityTerm],
+  requiredDuringSchedulingIgnoredDuringExecution#1 [PodAffinityTerm]
+PodAffinityTerm: labelSelector#1 LabelSelector, matchLabelKeys#5 [str], mismatchLabelKeys#6 [str], namespaceSelector#4
+  LabelSelector, namespaces#2 [str], topologyKey#3! str
+PodAntiAffinity: preferredDuringSchedulingIgnoredDuringExecution#2 [WeightedPodAffinityTerm],
+  requiredDuringSchedulingIgnoredDuringExecution#1 [PodAffinityTerm]
+PodCertificateProjection: certificateChainPath#6 str, credentialBundlePath#4 str, keyPath#5 str, keyType#2! str,
+  maxExpirationSeconds#3 int, signerName#1! str, userAnnotations#7 {str}
+PodCondition: lastProbeTime#3 time, lastTransitionTime#4 time, message#6 str, observedGeneration#7 int, reason#5 str,
+  status#2! str, type#1! str
+PodDNSConfig: nameservers#1 [str], options#3 [PodDNSConfigOption], searches#2 [str]
+PodDNSConfigOption: name#1 str, value#2 str
+PodExtendedResourceClaimStatus: requestMappings#1! [ContainerExtendedResourceRequest], resourceClaimName#2! str
+PodIP: ip#1! str
+PodOS: name#1! str
+PodReadinessGate: conditionType#1! str
+PodResourceClaim: name#1! str, resourceClaimName#3 str, resourceClaimTemplateName#4 str
+PodResourceClaimStatus: name#1! str, resourceClaimName#2 str
+PodSchedulingGate: name#1! str
+PodSchedulingGroup: podGroupName#1 str
+PodSecurityContext: appArmorProfile#11 AppArmorProfile, fsGroup#5 int, fsGroupChangePolicy#9 str, runAsGroup#6 int,
+  runAsNonRoot#3 bool, runAsUser#2 int, seLinuxChangePolicy#13 str, seLinuxOptions#1 SELinuxOptions, seccompProfile#10
+  SeccompProfile, supplementalGroups#4 [int], supplementalGroupsPolicy#12 str, sysctls#7 [Sysctl], windowsOptions#8
   WindowsSecurityContextOptions
-PodSpec: activeDeadlineSeconds int, affinity Affinity, automountServiceAccountToken bool, containers!
-  [Container|name], dnsConfig PodDNSConfig, dnsPolicy str, enableServiceLinks bool, ephemeralContainers
-  [EphemeralContainer|name], hostAliases [HostAlias|ip], hostIPC bool, hostNetwork bool, hostPID bool, hostUsers bool,
-  hostname str, hostnameOverride str, imagePullSecrets [LocalObjectReference|name], initContainers [Container|name],
-  nodeName str, nodeSelector {str}, os PodOS, overhead {quantity}, preemptionPolicy str, priority int,
-  priorityClassName str, readinessGates [PodReadinessGate], resourceClaims [PodResourceClaim|name], resources
-  ResourceRequirements, restartPolicy str, runtimeClassName str, schedulerName str, schedulingGates
-  [PodSchedulingGate|name], schedulingGroup PodSchedulingGroup, securityContext PodSecurityContext, serviceAccount
-  str, serviceAccountName str, setHostnameAsFQDN bool, shareProcessNamespace bool, subdomain str,
-  terminationGracePeriodSeconds int, tolerations [Toleration], topologySpreadConstraints
-  [TopologySpreadConstraint|topologyKey,whenUnsatisfiable], volumes [Volume|name]
-PodStatus: allocatedResources {quantity}, conditions [PodCondition|type], containerStatuses [ContainerStatus],
-  ephemeralContainerStatuses [ContainerStatus], extendedResourceClaimStatus PodExtendedResourceClaimStatus, hostIP
-  str, hostIPs [HostIP], initContainerStatuses [ContainerStatus], message str, nodeAllocatableResourceClaimStatuses
-  [NodeAllocatableResourceClaimStatus], nominatedNodeName str, observedGeneration int, phase str, podIP str, podIPs
-  [PodIP|ip], qosClass str, reason str, resize str, resourceClaimStatuses [PodResourceClaimStatus|name], resources
-  ResourceRequirements, startTime time
-PortworxVolumeSource: fsType str, readOnly bool, volumeID! str
-PreferredSchedulingTerm: preference! NodeSelectorTerm, weight! int
-Probe: exec ExecAction, failureThreshold int, grpc GRPCAction, httpGet HTTPGetAction, initialDelaySeconds int,
-  periodSeconds int, successThreshold int, tcpSocket TCPSocketAction, terminationGracePeriodSeconds int,
-  timeoutSeconds int
-ProjectedVolumeSource: defaultMode int, sources [VolumeProjection]
-QuobyteVolumeSource: group str, readOnly bool, registry! str, tenant str, user str, volume! str
-RBDVolumeSource: fsType str, image! str, keyring str, monitors! [str], pool str, readOnly bool, secretRef
-  LocalObjectReference, user str
-ResourceFieldSelector: containerName str, divisor quantity, resource! str
-ResourceHealth: health str, message str, resourceID! str
-ResourceRequirements: claims [ContainerResourceClaim|name], limits {quantity}, requests {quantity}
-ResourceStatus: name! str, resources [ResourceHealth]
-SELinuxOptions: level str, role str, type str, user str
-ScaleIOVolumeSource: fsType str, gateway! str, protectionDomain str, readOnly bool, secretRef! LocalObjectReference,
-  sslEnabled bool, storageMode str, storagePool str, system! str, volumeName str
-SeccompProfile: localhostProfile str, type! str
-SecretEnvSource: name str, optional bool
-SecretKeySelector: key! str, name str, optional bool
-SecretProjection: items [KeyToPath], name str, optional bool
-SecretVolumeSource: defaultMode int, items [KeyToPath], optional bool, secretName str
-SecurityContext: allowPrivilegeEscalation bool, appArmorProfile AppArmorProfile, capabilities Capabilities, privileged
-  bool, procMount str, readOnlyRootFilesystem bool, runAsGroup int, runAsNonRoot bool, runAsUser int, seLinuxOptions
-  SELinuxOptions, seccompProfile SeccompProfile, windowsOptions WindowsSecurityContextOptions
-ServiceAccountTokenProjection: audience str, expirationSeconds int, path! str
-SleepAction: seconds! int
-StorageOSVolumeSource: fsType str, readOnly bool, secretRef LocalObjectReference, volumeName str, volumeNamespace str
-Sysctl: name! str, value! str
-TCPSocketAction: host str, port! intstr
-Toleration: effect str, key str, operator str, tolerationSeconds int, value str
-TopologySpreadConstraint: labelSelector LabelSelector, matchLabelKeys [str], maxSkew! int, minDomains int,
-  nodeAffinityPolicy str, nodeTaintsPolicy str, topologyKey! str, whenUnsatisfiable! str
-TypedLocalObjectReference: apiGroup str, kind! str, name! str
-TypedObjectReference: apiGroup str, kind! str, name! str, namespace str
-Volume: awsElasticBlockStore AWSElasticBlockStoreVolumeSource, azureDisk AzureDiskVolumeSource, azureFile
-  AzureFileVolumeSource, cephfs CephFSVolumeSource, cinder CinderVolumeSource, configMap ConfigMapVolumeSource, csi
-  CSIVolumeSource, downwardAPI DownwardAPIVolumeSource, emptyDir EmptyDirVolumeSource, ephemeral
-  EphemeralVolumeSource, fc FCVolumeSource, flexVolume FlexVolumeSource, flocker FlockerVolumeSource,
-  gcePersistentDisk GCEPersistentDiskVolumeSource, gitRepo GitRepoVolumeSource, glusterfs GlusterfsVolumeSource,
-  hostPath HostPathVolumeSource, image ImageVolumeSource, iscsi ISCSIVolumeSource, name! str, nfs NFSVolumeSource,
-  persistentVolumeClaim PersistentVolumeClaimVolumeSource, photonPersistentDisk PhotonPersistentDiskVolumeSource,
-  portworxVolume PortworxVolumeSource, projected ProjectedVolumeSource, quobyte QuobyteVolumeSource, rbd
-  RBDVolumeSource, scaleIO ScaleIOVolumeSource, secret SecretVolumeSource, storageos StorageOSVolumeSource,
-  vsphereVolume VsphereVirtualDiskVolumeSource
-VolumeDevice: devicePath! str, name! str
-VolumeMount: mountPath! str, mountPropagation str, name! str, readOnly bool, recursiveReadOnly str, subPath str,
-  subPathExpr str
-VolumeMountStatus: mountPath! str, name! str, readOnly bool, recursiveReadOnly str, volumeStatus VolumeStatus
-VolumeProjection: clusterTrustBundle ClusterTrustBundleProjection, configMap ConfigMapProjection, downwardAPI
-  DownwardAPIProjection, podCertificate PodCertificateProjection, secret SecretProjection, serviceAccountToken
+PodSpec: activeDeadlineSeconds#5 int, affinity#18 Affinity, automountServiceAccountToken#21 bool, containers#2!
+  [Container|name], dnsConfig#26 PodDNSConfig, dnsPolicy#6 str, enableServiceLinks#30 bool, ephemeralContainers#34
+  [EphemeralContainer|name], hostAliases#23 [HostAlias|ip], hostIPC#13 bool, hostNetwork#11 bool, hostPID#12 bool,
+  hostUsers#37 bool, hostname#16 str, hostnameOverride#41 str, imagePullSecrets#15 [LocalObjectReference|name],
+  initContainers#20 [Container|name], nodeName#10 str, nodeSelector#7 {str}, os#36 PodOS, overhead#32 {quantity},
+  preemptionPolicy#31 str, priority#25 int, priorityClassName#24 str, readinessGates#28 [PodReadinessGate],
+  resourceClaims#39 [PodResourceClaim|name], resources#40 ResourceRequirements, restartPolicy#3 str,
+  runtimeClassName#29 str, schedulerName#19 str, schedulingGates#38 [PodSchedulingGate|name], schedulingGroup#43
+  PodSchedulingGroup, securityContext#14 PodSecurityContext, serviceAccount#9 str, serviceAccountName#8 str,
+  setHostnameAsFQDN#35 bool, shareProcessNamespace#27 bool, subdomain#17 str, terminationGracePeriodSeconds#4 int,
+  tolerations#22 [Toleration], topologySpreadConstraints#33 [TopologySpreadConstraint|topologyKey,whenUnsatisfiable],
+  volumes#1 [Volume|name]
+PodStatus: allocatedResources#19 {quantity}, conditions#2 [PodCondition|type], containerStatuses#8 [ContainerStatus],
+  ephemeralContainerStatuses#13 [ContainerStatus], extendedResourceClaimStatus#18 PodExtendedResourceClaimStatus,
+  hostIP#5 str, hostIPs#16 [HostIP], initContainerStatuses#10 [ContainerStatus], message#3 str,
+  nodeAllocatableResourceClaimStatuses#21 [NodeAllocatableResourceClaimStatus|resourceClaimName], nominatedNodeName#11
+  str, observedGeneration#17 int, phase#1 str, podIP#6 str, podIPs#12 [PodIP|ip], qosClass#9 str, reason#4 str,
+  resize#14 str, resourceClaimStatuses#15 [PodResourceClaimStatus|name], resources#20 ResourceRequirements,
+  startTime#7 time
+PortworxVolumeSource: fsType#2 str, readOnly#3 bool, volumeID#1! str
+PreferredSchedulingTerm: preference#2! NodeSelectorTerm, weight#1! int
+Probe: exec#1.1 ExecAction, failureThreshold#6 int, grpc#1.4 GRPCAction, httpGet#1.2 HTTPGetAction,
+  initialDelaySeconds#2 int, periodSeconds#4 int, successThreshold#5 int, tcpSocket#1.3 TCPSocketAction,
+  terminationGracePeriodSeconds#7 int, timeoutSeconds#3 int
+ProjectedVolumeSource: defaultMode#2 int, sources#1 [VolumeProjection]
+QuobyteVolumeSource: group#5 str, readOnly#3 bool, registry#1! str, tenant#6 str, user#4 str, volume#2! str
+RBDVolumeSource: fsType#3 str, image#2! str, keyring#6 str, monitors#1! [str], pool#4 str, readOnly#8 bool,
+  secretRef#7 LocalObjectReference, user#5 str
+ResourceFieldSelector: containerName#1 str, divisor#3 quantity, resource#2! str
+ResourceHealth: health#2 str, message#6 str, resourceID#1! str
+ResourceRequirements: claims#3 [ContainerResourceClaim|name], limits#1 {quantity}, requests#2 {quantity}
+ResourceStatus: name#1! str, resources#2 [ResourceHealth]
+SELinuxOptions: level#4 str, role#2 str, type#3 str, user#1 str
+ScaleIOVolumeSource: fsType#9 str, gateway#1! str, protectionDomain#5 str, readOnly#10 bool, secretRef#3!
+  LocalObjectReference, sslEnabled#4 bool, storageMode#7 str, storagePool#6 str, system#2! str, volumeName#8 str
+SeccompProfile: localhostProfile#2 str, type#1! str
+SecretEnvSource: name#1.1 str, optional#2 bool
+SecretKeySelector: key#2! str, name#1.1 str, optional#3 bool
+SecretProjection: items#2 [KeyToPath], name#1.1 str, optional#4 bool
+SecretVolumeSource: defaultMode#3 int, items#2 [KeyToPath], optional#4 bool, secretName#1 str
+SecurityContext: allowPrivilegeEscalation#7 bool, appArmorProfile#12 AppArmorProfile, capabilities#1 Capabilities,
+  privileged#2 bool, procMount#9 str, readOnlyRootFilesystem#6 bool, runAsGroup#8 int, runAsNonRoot#5 bool,
+  runAsUser#4 int, seLinuxOptions#3 SELinuxOptions, seccompProfile#11 SeccompProfile, windowsOptions#10
+  WindowsSecurityContextOptions
+ServiceAccountTokenProjection: audience#1 str, expirationSeconds#2 int, path#3! str
+SleepAction: seconds#1! int
+StorageOSVolumeSource: fsType#3 str, readOnly#4 bool, secretRef#5 LocalObjectReference, volumeName#1 str,
+  volumeNamespace#2 str
+Sysctl: name#1! str, value#2! str
+TCPSocketAction: host#2 str, port#1! intstr
+Toleration: effect#4 str, key#1 str, operator#2 str, tolerationSeconds#5 int, value#3 str
+TopologySpreadConstraint: labelSelector#4 LabelSelector, matchLabelKeys#8 [str], maxSkew#1! int, minDomains#5 int,
+  nodeAffinityPolicy#6 str, nodeTaintsPolicy#7 str, topologyKey#2! str, whenUnsatisfiable#3! str
+TypedLocalObjectReference: apiGroup#1 str, kind#2! str, name#3! str
+TypedObjectReference: apiGroup#1 str, kind#2! str, name#3! str, namespace#4 str
+Volume: awsElasticBlockStore#2.4 AWSElasticBlockStoreVolumeSource, azureDisk#2.22 AzureDiskVolumeSource,
+  azureFile#2.18 AzureFileVolumeSource, cephfs#2.14 CephFSVolumeSource, cinder#2.13 CinderVolumeSource, configMap#2.19
+  ConfigMapVolumeSource, csi#2.28 CSIVolumeSource, downwardAPI#2.16 DownwardAPIVolumeSource, emptyDir#2.2
+  EmptyDirVolumeSource, ephemeral#2.29 EphemeralVolumeSource, fc#2.17 FCVolumeSource, flexVolume#2.12
+  FlexVolumeSource, flocker#2.15 FlockerVolumeSource, gcePersistentDisk#2.3 GCEPersistentDiskVolumeSource, gitRepo#2.5
+  GitRepoVolumeSource, glusterfs#2.9 GlusterfsVolumeSource, hostPath#2.1 HostPathVolumeSource, image#2.30
+  ImageVolumeSource, iscsi#2.8 ISCSIVolumeSource, name#1! str, nfs#2.7 NFSVolumeSource, persistentVolumeClaim#2.10
+  PersistentVolumeClaimVolumeSource, photonPersistentDisk#2.23 PhotonPersistentDiskVolumeSource, portworxVolume#2.24
+  PortworxVolumeSource, projected#2.26 ProjectedVolumeSource, quobyte#2.21 QuobyteVolumeSource, rbd#2.11
+  RBDVolumeSource, scaleIO#2.25 ScaleIOVolumeSource, secret#2.6 SecretVolumeSource, storageos#2.27
+  StorageOSVolumeSource, vsphereVolume#2.20 VsphereVirtualDiskVolumeSource
+VolumeDevice: devicePath#2! str, name#1! str
+VolumeMount: mountPath#3! str, mountPropagation#5 str, name#1! str, readOnly#2 bool, recursiveReadOnly#7 str,
+  subPath#4 str, subPathExpr#6 str
+VolumeMountStatus: mountPath#2! str, name#1! str, readOnly#3 bool, recursiveReadOnly#4 str, volumeStatus#5
+  VolumeStatus
+VolumeProjection: clusterTrustBundle#5 ClusterTrustBundleProjection, configMap#3 ConfigMapProjection, downwardAPI#2
+  DownwardAPIProjection, podCertificate#6 PodCertificateProjection, secret#1 SecretProjection, serviceAccountToken#4
   ServiceAccountTokenProjection
-VolumeResourceRequirements: limits {quantity}, requests {quantity}
-VolumeStatus: image ImageVolumeStatus
-VsphereVirtualDiskVolumeSource: fsType str, storagePolicyID str, storagePolicyName str, volumePath! str
-WeightedPodAffinityTerm: podAffinityTerm! PodAffinityTerm, weight! int
-WindowsSecurityContextOptions: gmsaCredentialSpec str, gmsaCredentialSpecName str, hostProcess bool, runAsUserName str
+VolumeResourceRequirements: limits#1 {quantity}, requests#2 {quantity}
+VolumeStatus: image#1 ImageVolumeStatus
+VsphereVirtualDiskVolumeSource: fsType#2 str, storagePolicyID#4 str, storagePolicyName#3 str, volumePath#1! str
+WeightedPodAffinityTerm: podAffinityTerm#2! PodAffinityTerm, weight#1! int
+WindowsSecurityContextOptions: gmsaCredentialSpec#2 str, gmsaCredentialSpecName#1 str, hostProcess#4 bool,
+  runAsUserName#3 str
 """

@@ -1,69 +1,75 @@
 """Field names and types of workloads, budgets, leases, events and pod groups, in the notation of schema/language.py."""
 
 TYPES = """
-Binding: apiVersion str, kind str, metadata ObjectMeta, target! ObjectReference
-Condition: lastTransitionTime! time, message! str, observedGeneration int, reason! str, status! str, type! str
-ControllerRevision: apiVersion str, data any, kind str, metadata ObjectMeta, revision! int
-DaemonSet: apiVersion str, kind str, metadata ObjectMeta, spec DaemonSetSpec, status DaemonSetStatus
-DaemonSetCondition: lastTransitionTime time, message str, reason str, status! str, type! str
-DaemonSetSpec: minReadySeconds int, revisionHistoryLimit int, selector! LabelSelector, template! PodTemplateSpec,
-  updateStrategy DaemonSetUpdateStrategy
-DaemonSetStatus: collisionCount int, conditions [DaemonSetCondition|type], currentNumberScheduled! int,
-  desiredNumberScheduled! int, numberAvailable int, numberMisscheduled! int, numberReady! int, numberUnavailable int,
-  observedGeneration int, updatedNumberScheduled int
-DaemonSetUpdateStrategy: rollingUpdate RollingUpdateDaemonSet, type str
-DeleteOptions: apiVersion str, dryRun [str], gracePeriodSeconds int, ignoreStoreReadErrorWithClusterBreakingPotential
-  bool, kind str, orphanDependents bool, preconditions Preconditions, propagationPolicy str
-Deployment: apiVersion str, kind str, metadata ObjectMeta, spec DeploymentSpec, status DeploymentStatus
-DeploymentCondition: lastTransitionTime time, lastUpdateTime time, message str, reason str, status! str, type! str
-DeploymentSpec: minReadySeconds int, paused bool, progressDeadlineSeconds int, replicas int, revisionHistoryLimit int,
-  selector! LabelSelector, strategy DeploymentStrategy, template! PodTemplateSpec
-DeploymentStatus: availableReplicas int, collisionCount int, conditions [DeploymentCondition|type], observedGeneration
-  int, readyReplicas int, replicas int, terminatingReplicas int, unavailableReplicas int, updatedReplicas int
-DeploymentStrategy: rollingUpdate RollingUpdateDeployment, type str
-Event: action str, apiVersion str, count int, eventTime microtime, firstTimestamp time, involvedObject!
-  ObjectReference, kind str, lastTimestamp time, message str, metadata! ObjectMeta, reason str, related
-  ObjectReference, reportingComponent str, reportingInstance str, series EventSeries, source EventSource, type str
-EventSeries: count int, lastObservedTime microtime
-EventSource: component str, host str
-EventsEvent: action str, apiVersion str, deprecatedCount int, deprecatedFirstTimestamp time, deprecatedLastTimestamp
-  time, deprecatedSource EventSource, eventTime! microtime, kind str, metadata ObjectMeta, note str, reason str,
-  regarding ObjectReference, related ObjectReference, reportingController str, reportingInstance str, series
-  EventsEventSeries, type str
-EventsEventSeries: count! int, lastObservedTime! microtime
-Eviction: apiVersion str, deleteOptions DeleteOptions, kind str, metadata ObjectMeta
+Binding: apiVersion str, kind str, metadata#1 ObjectMeta, target#2! ObjectReference
+Condition: lastTransitionTime#4! time, message#6! str, observedGeneration#3 int, reason#5! str, status#2! str, type#1!
+  str
+ControllerRevision: apiVersion str, data#2 any, kind str, metadata#1 ObjectMeta, revision#3! int
+DaemonSet: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2 DaemonSetSpec, status#3 DaemonSetStatus
+DaemonSetCondition: lastTransitionTime#3 time, message#5 str, reason#4 str, status#2! str, type#1! str
+DaemonSetSpec: minReadySeconds#4 int, revisionHistoryLimit#6 int, selector#1! LabelSelector, template#2!
+  PodTemplateSpec, updateStrategy#3 DaemonSetUpdateStrategy
+DaemonSetStatus: collisionCount#9 int, conditions#10 [DaemonSetCondition|type], currentNumberScheduled#1! int,
+  desiredNumberScheduled#3! int, numberAvailable#7 int, numberMisscheduled#2! int, numberReady#4! int,
+  numberUnavailable#8 int, observedGeneration#5 int, updatedNumberScheduled#6 int
+DaemonSetUpdateStrategy: rollingUpdate#2 RollingUpdateDaemonSet, type#1 str
+DeleteOptions: apiVersion str, dryRun#5 [str], gracePeriodSeconds#1 int,
+  ignoreStoreReadErrorWithClusterBreakingPotential#6 bool, kind str, orphanDependents#3 bool, preconditions#2
+  Preconditions, propagationPolicy#4 str
+Deployment: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2 DeploymentSpec, status#3 DeploymentStatus
+DeploymentCondition: lastTransitionTime#7 time, lastUpdateTime#6 time, message#5 str, reason#4 str, status#2! str,
+  type#1! str
+DeploymentSpec: minReadySeconds#5 int, paused#7 bool, progressDeadlineSeconds#9 int, replicas#1 int,
+  revisionHistoryLimit#6 int, selector#2! LabelSelector, strategy#4 DeploymentStrategy, template#3! PodTemplateSpec
+DeploymentStatus: availableReplicas#4 int, collisionCount#8 int, conditions#6 [DeploymentCondition|type],
+  observedGeneration#1 int, readyReplicas#7 int, replicas#2 int, terminatingReplicas#9 int, unavailableReplicas#5 int,
+  updatedReplicas#3 int
+DeploymentStrategy: rollingUpdate#2 RollingUpdateDeployment, type#1 str
+Event: action#12 str, apiVersion str, count#8 int, eventTime#10 microtime, firstTimestamp#6 time, involvedObject#2!
+  ObjectReference, kind str, lastTimestamp#7 time, message#4 str, metadata#1! ObjectMeta, reason#3 str, related#13
+  ObjectReference, reportingComponent#14 str, reportingInstance#15 str, series#11 EventSeries, source#5 EventSource,
+  type#9 str
+EventSeries: count#1 int, lastObservedTime#2 microtime
+EventSource: component#1 str, host#2 str
+EventsEvent: action#6 str, apiVersion str, deprecatedCount#15 int, deprecatedFirstTimestamp#13 time,
+  deprecatedLastTimestamp#14 time, deprecatedSource#12 EventSource, eventTime#2! microtime, kind str, metadata#1
+  ObjectMeta, note#10 str, reason#7 str, regarding#8 ObjectReference, related#9 ObjectReference, reportingController#4
+  str, reportingInstance#5 str, series#3 EventsEventSeries, type#11 str
+EventsEventSeries: count#1! int, lastObservedTime#2! microtime
+Eviction: apiVersion str, deleteOptions#2 DeleteOptions, kind str, metadata#1 ObjectMeta
 GangSchedulingPolicy: minCount! int
-Job: apiVersion str, kind str, metadata ObjectMeta, spec JobSpec, status JobStatus
-JobCondition: lastProbeTime time, lastTransitionTime time, message str, reason str, status! str, type! str
-JobSpec: activeDeadlineSeconds int, backoffLimit int, backoffLimitPerIndex int, completionMode str, completions int,
-  managedBy str, manualSelector bool, maxFailedIndexes int, parallelism int, podFailurePolicy PodFailurePolicy,
-  podReplacementPolicy str, selector LabelSelector, successPolicy SuccessPolicy, suspend bool, template!
-  PodTemplateSpec, ttlSecondsAfterFinished int
-JobStatus: active int, completedIndexes str, completionTime time, conditions [JobCondition|type], failed int,
-  failedIndexes str, ready int, startTime time, succeeded int, terminating int, uncountedTerminatedPods
-  UncountedTerminatedPods
-Lease: apiVersion str, kind str, metadata ObjectMeta, spec LeaseSpec
-LeaseSpec: acquireTime microtime, holderIdentity str, leaseDurationSeconds int, leaseTransitions int, preferredHolder
-  str, renewTime microtime, strategy str
-ModifyVolumeStatus: status! str, targetVolumeAttributesClassName str
-ObjectReference: apiVersion str, fieldPath str, kind str, name str, namespace str, resourceVersion str, uid str
-PersistentVolumeClaim: apiVersion str, kind str, metadata ObjectMeta, spec PersistentVolumeClaimSpec, status
+Job: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2 JobSpec, status#3 JobStatus
+JobCondition: lastProbeTime#3 time, lastTransitionTime#4 time, message#6 str, reason#5 str, status#2! str, type#1! str
+JobSpec: activeDeadlineSeconds#3 int, backoffLimit#7 int, backoffLimitPerIndex#12 int, completionMode#9 str,
+  completions#2 int, managedBy#15 str, manualSelector#5 bool, maxFailedIndexes#13 int, parallelism#1 int,
+  podFailurePolicy#11 PodFailurePolicy, podReplacementPolicy#14 str, selector#4 LabelSelector, successPolicy#16
+  SuccessPolicy, suspend#10 bool, template#6! PodTemplateSpec, ttlSecondsAfterFinished#8 int
+JobStatus: active#4 int, completedIndexes#7 str, completionTime#3 time, conditions#1 [JobCondition|type], failed#6
+  int, failedIndexes#10 str, ready#9 int, startTime#2 time, succeeded#5 int, terminating#11 int,
+  uncountedTerminatedPods#8 UncountedTerminatedPods
+Lease: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2 LeaseSpec
+LeaseSpec: acquireTime#3 microtime, holderIdentity#1 str, leaseDurationSeconds#2 int, leaseTransitions#5 int,
+  preferredHolder#7 str, renewTime#4 microtime, strategy#6 str
+ModifyVolumeStatus: status#2! str, targetVolumeAttributesClassName#1 str
+ObjectReference: apiVersion#5 str, fieldPath#7 str, kind#1 str, name#3 str, namespace#2 str, resourceVersion#6 str,
+  uid#4 str
+PersistentVolumeClaim: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2 PersistentVolumeClaimSpec, status#3
   PersistentVolumeClaimStatus
-PersistentVolumeClaimCondition: lastProbeTime time, lastTransitionTime time, message str, reason str, status! str,
-  type! str
-PersistentVolumeClaimStatus: accessModes [str], allocatedResourceStatuses {str}, allocatedResources {quantity},
-  capacity {quantity}, conditions [PersistentVolumeClaimCondition|type], currentVolumeAttributesClassName str,
-  modifyVolumeStatus ModifyVolumeStatus, phase str
-PodDisruptionBudget: apiVersion str, kind str, metadata ObjectMeta, spec PodDisruptionBudgetSpec, status
+PersistentVolumeClaimCondition: lastProbeTime#3 time, lastTransitionTime#4 time, message#6 str, reason#5 str,
+  status#2! str, type#1! str
+PersistentVolumeClaimStatus: accessModes#2 [str], allocatedResourceStatuses#7 {str}, allocatedResources#5 {quantity},
+  capacity#3 {quantity}, conditions#4 [PersistentVolumeClaimCondition|type], currentVolumeAttributesClassName#8 str,
+  modifyVolumeStatus#9 ModifyVolumeStatus, phase#1 str
+PodDisruptionBudget: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2 PodDisruptionBudgetSpec, status#3
   PodDisruptionBudgetStatus
-PodDisruptionBudgetSpec: maxUnavailable intstr, minAvailable intstr, selector LabelSelector,
-  unhealthyPodEvictionPolicy str
-PodDisruptionBudgetStatus: conditions [Condition|type], currentHealthy int, desiredHealthy int, disruptedPods {time},
-  disruptionsAllowed int, expectedPods int, observedGeneration int
-PodFailurePolicy: rules! [PodFailurePolicyRule]
-PodFailurePolicyOnExitCodesRequirement: containerName str, operator! str, values! [int]
-PodFailurePolicyOnPodConditionsPattern: status str, type! str
-PodFailurePolicyRule: action! str, onExitCodes PodFailurePolicyOnExitCodesRequirement, onPodConditions
+PodDisruptionBudgetSpec: maxUnavailable#3 intstr, minAvailable#1 intstr, selector#2 LabelSelector,
+  unhealthyPodEvictionPolicy#4 str
+PodDisruptionBudgetStatus: conditions#7 [Condition|type], currentHealthy#4 int, desiredHealthy#5 int, disruptedPods#2
+  {time}, disruptionsAllowed#3 int, expectedPods#6 int, observedGeneration#1 int
+PodFailurePolicy: rules#1! [PodFailurePolicyRule]
+PodFailurePolicyOnExitCodesRequirement: containerName#1 str, operator#2! str, values#3! [int]
+PodFailurePolicyOnPodConditionsPattern: status#2 str, type#1! str
+PodFailurePolicyRule: action#1! str, onExitCodes#2 PodFailurePolicyOnExitCodesRequirement, onPodConditions#3
   [PodFailurePolicyOnPodConditionsPattern]
 PodGroup: apiVersion str, kind str, metadata ObjectMeta, spec! PodGroupSpec, status PodGroupStatus
 PodGroupResourceClaim: name! str, resourceClaimName str, resourceClaimTemplateName str
@@ -78,44 +84,44 @@ PodGroupTemplate: disruptionMode str, name! str, priority int, priorityClassName
   [PodGroupResourceClaim|name], schedulingConstraints PodGroupSchedulingConstraints, schedulingPolicy!
   PodGroupSchedulingPolicy
 PodGroupTemplateReference: workload WorkloadPodGroupTemplateReference
-PodTemplate: apiVersion str, kind str, metadata ObjectMeta, template PodTemplateSpec
-PodTemplateSpec: metadata ObjectMeta, spec PodSpec
-Preconditions: resourceVersion str, uid str
-PriorityClass: apiVersion str, description str, globalDefault bool, kind str, metadata ObjectMeta, preemptionPolicy
-  str, value int
-ReplicaSet: apiVersion str, kind str, metadata ObjectMeta, spec ReplicaSetSpec, status ReplicaSetStatus
-ReplicaSetCondition: lastTransitionTime time, message str, reason str, status! str, type! str
-ReplicaSetSpec: minReadySeconds int, replicas int, selector! LabelSelector, template PodTemplateSpec
-ReplicaSetStatus: availableReplicas int, conditions [ReplicaSetCondition|type], fullyLabeledReplicas int,
-  observedGeneration int, readyReplicas int, replicas! int, terminatingReplicas int
-ReplicationController: apiVersion str, kind str, metadata ObjectMeta, spec ReplicationControllerSpec, status
+PodTemplate: apiVersion str, kind str, metadata#1 ObjectMeta, template#2 PodTemplateSpec
+PodTemplateSpec: metadata#1 ObjectMeta, spec#2 PodSpec
+Preconditions: resourceVersion str, uid#1 str
+PriorityClass: apiVersion str, description#4 str, globalDefault#3 bool, kind str, metadata#1 ObjectMeta,
+  preemptionPolicy#5 str, value#2 int
+ReplicaSet: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2 ReplicaSetSpec, status#3 ReplicaSetStatus
+ReplicaSetCondition: lastTransitionTime#3 time, message#5 str, reason#4 str, status#2! str, type#1! str
+ReplicaSetSpec: minReadySeconds#4 int, replicas#1 int, selector#2! LabelSelector, template#3 PodTemplateSpec
+ReplicaSetStatus: availableReplicas#5 int, conditions#6 [ReplicaSetCondition|type], fullyLabeledReplicas#2 int,
+  observedGeneration#3 int, readyReplicas#4 int, replicas#1! int, terminatingReplicas#7 int
+ReplicationController: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2 ReplicationControllerSpec, status#3
   ReplicationControllerStatus
-ReplicationControllerCondition: lastTransitionTime time, message str, reason str, status! str, type! str
-ReplicationControllerSpec: minReadySeconds int, replicas int, selector {str}, template PodTemplateSpec
-ReplicationControllerStatus: availableReplicas int, conditions [ReplicationControllerCondition|type],
-  fullyLabeledReplicas int, observedGeneration int, readyReplicas int, replicas! int
-RollingUpdateDaemonSet: maxSurge intstr, maxUnavailable intstr
-RollingUpdateDeployment: maxSurge intstr, maxUnavailable intstr
-RollingUpdateStatefulSetStrategy: maxUnavailable intstr, partition int
-Scale: apiVersion str, kind str, metadata ObjectMeta, spec ScaleSpec, status ScaleStatus
-ScaleSpec: replicas int
-ScaleStatus: replicas! int, selector str
-StatefulSet: apiVersion str, kind str, metadata ObjectMeta, spec StatefulSetSpec, status StatefulSetStatus
-StatefulSetCondition: lastTransitionTime time, message str, reason str, status! str, type! str
-StatefulSetOrdinals: start int
-StatefulSetPersistentVolumeClaimRetentionPolicy: whenDeleted str, whenScaled str
-StatefulSetSpec: minReadySeconds int, ordinals StatefulSetOrdinals, persistentVolumeClaimRetentionPolicy
-  StatefulSetPersistentVolumeClaimRetentionPolicy, podManagementPolicy str, replicas int, revisionHistoryLimit int,
-  selector! LabelSelector, serviceName str, template! PodTemplateSpec, updateStrategy StatefulSetUpdateStrategy,
-  volumeClaimTemplates [PersistentVolumeClaim]
-StatefulSetStatus: availableReplicas int, collisionCount int, conditions [StatefulSetCondition|type], currentReplicas
-  int, currentRevision str, observedGeneration int, readyReplicas int, replicas! int, updateRevision str,
-  updatedReplicas int
-StatefulSetUpdateStrategy: rollingUpdate RollingUpdateStatefulSetStrategy, type str
-SuccessPolicy: rules! [SuccessPolicyRule]
-SuccessPolicyRule: succeededCount int, succeededIndexes str
+ReplicationControllerCondition: lastTransitionTime#3 time, message#5 str, reason#4 str, status#2! str, type#1! str
+ReplicationControllerSpec: minReadySeconds#4 int, replicas#1 int, selector#2 {str}, template#3 PodTemplateSpec
+ReplicationControllerStatus: availableReplicas#5 int, conditions#6 [ReplicationControllerCondition|type],
+  fullyLabeledReplicas#2 int, observedGeneration#3 int, readyReplicas#4 int, replicas#1! int
+RollingUpdateDaemonSet: maxSurge#2 intstr, maxUnavailable#1 intstr
+RollingUpdateDeployment: maxSurge#2 intstr, maxUnavailable#1 intstr
+RollingUpdateStatefulSetStrategy: maxUnavailable#2 intstr, partition#1 int
+Scale: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2 ScaleSpec, status#3 ScaleStatus
+ScaleSpec: replicas#1 int
+ScaleStatus: replicas#1! int, selector#2 str
+StatefulSet: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2 StatefulSetSpec, status#3 StatefulSetStatus
+StatefulSetCondition: lastTransitionTime#3 time, message#5 str, reason#4 str, status#2! str, type#1! str
+StatefulSetOrdinals: start#1 int
+StatefulSetPersistentVolumeClaimRetentionPolicy: whenDeleted#1 str, whenScaled#2 str
+StatefulSetSpec: minReadySeconds#9 int, ordinals#11 StatefulSetOrdinals, persistentVolumeClaimRetentionPolicy#10
+  StatefulSetPersistentVolumeClaimRetentionPolicy, podManagementPolicy#6 str, replicas#1 int, revisionHistoryLimit#8
+  int, selector#2! LabelSelector, serviceName#5 str, template#3! PodTemplateSpec, updateStrategy#7
+  StatefulSetUpdateStrategy, volumeClaimTemplates#4 [PersistentVolumeClaim]
+StatefulSetStatus: availableReplicas#11 int, collisionCount#9 int, conditions#10 [StatefulSetCondition|type],
+  currentReplicas#4 int, currentRevision#6 str, observedGeneration#1 int, readyReplicas#3 int, replicas#2! int,
+  updateRevision#7 str, updatedReplicas#5 int
+StatefulSetUpdateStrategy: rollingUpdate#2 RollingUpdateStatefulSetStrategy, type#1 str
+SuccessPolicy: rules#1! [SuccessPolicyRule]
+SuccessPolicyRule: succeededCount#2 int, succeededIndexes#1 str
 TopologyConstraint: key! str
-UncountedTerminatedPods: failed [str|set], succeeded [str|set]
+UncountedTerminatedPods: failed#2 [str], succeeded#1 [str]
 Workload: apiVersion str, kind str, metadata ObjectMeta, spec! WorkloadSpec
 WorkloadControllerReference: apiGroup str, kind! str, name! str
 WorkloadPodGroupTemplateReference: podGroupTemplateName! str, workloadName! str
