@@ -14,7 +14,7 @@ import numpy as np
 
 from kubesched.api import requests
 from kubesched.api.node import Node, Taint
-from kubesched.cluster.columns import Codes, Column, Table
+from kubesched.cluster.columns import Column, Ints, Table
 from kubesched.cluster.intern import Interner
 from kubesched.cluster.journal import ALLOCATABLE, NODE
 from kubesched.cluster.pods import Amounts
@@ -33,7 +33,7 @@ class LabelColumn:
     __slots__ = ("codes", "values")
 
     def __init__(self, table: Table) -> None:
-        self.codes: Column = table.column(np.int32, ABSENT)
+        self.codes: Column = table.column(np.int64, ABSENT)  # the width that indexing is fastest with
         self.values: Interner[str] = Interner()
 
 
@@ -147,7 +147,7 @@ class NodeColumns:
         self.non_zero_memory.data[row] += sign * memory
         self.pod_count.data[row] += sign
 
-    def codes(self, key: str) -> Codes | None:
+    def codes(self, key: str) -> Ints | None:
         """Return the value numbers of a label key over all nodes, or None if no node ever had the key."""
         column = self.labels.get(key)
         return column.codes.live if column is not None else None

@@ -185,11 +185,11 @@ class Snapshot:
         """Return what is known of a label key (its values by number), or None if no node ever had it."""
         return self._nodes.labels.get(key)
 
-    def codes(self, key: str) -> Codes:
+    def codes(self, key: str) -> Ints:
         """Return the number of each node's value for a label key, ABSENT where the node lacks it."""
         column = self._nodes.labels.get(key)
         if column is None:
-            return np.full(self.n, ABSENT, dtype=np.int32)
+            return np.full(self.n, ABSENT, dtype=np.int64)
         return self._column(column.codes)
 
     def code_at(self, key: str, row: int) -> int:

@@ -286,11 +286,11 @@ class Memo:
             self._pre_score(plugin, pod, nodes, passing, state)
         for plugin, weight in plan.fixed_scores:
             if plugin.name not in state.skip_score:
-                entry.fixed += self._score_one(plugin, pod, nodes, passing, state) * weight
+                entry.fixed += self.profile.rate(plugin, pod, nodes, passing, state) * weight
         entry.totals += entry.fixed
         for plugin, weight in plan.row_scores:
             if plugin.name not in state.skip_score:
-                entry.totals += self._score_one(plugin, pod, nodes, passing, state) * weight
+                entry.totals += self.profile.rate(plugin, pod, nodes, passing, state) * weight
         entry.totals[~passing] = _REFUSED
         for plugin, weight in plan.scaled_scores:
             if plugin.name not in state.skip_score:
@@ -303,10 +303,6 @@ class Memo:
         if rejections.errors:
             raise Unusual
         return rejections
-
-    def _score_one(self, plugin: Plugin, pod: PodView, nodes: Snapshot, passing: Bools, state: State) -> Ints:
-        raw = self.profile.raw_score(plugin, pod, nodes, passing, state)
-        return self.profile.normalized(plugin, raw, pod, nodes, passing, state)
 
     def _pre_score(self, plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> None:
         answer = plugin.pre_score(pod, nodes, feasible, state)
@@ -357,7 +353,7 @@ class Memo:
         state, fixed = entry.state, np.zeros(nodes.n, dtype=np.int64)
         for plugin, weight in entry.plan.fixed_scores:
             if plugin.name not in state.skip_score:
-                fixed += self._score_one(plugin, pod, nodes, entry.passing, state) * weight
+                fixed += self.profile.rate(plugin, pod, nodes, entry.passing, state) * weight
         entry.totals += np.where(entry.passing, fixed - entry.fixed, 0)
         entry.fixed = fixed
         some = nodes.take(rows)
@@ -380,7 +376,7 @@ class Memo:
         totals = entry.fixed[rows]
         for plugin, weight in entry.plan.row_scores:
             if plugin.name not in state.skip_score:
-                totals += self._score_one(plugin, pod, some, passing, state) * weight
+                totals += self.profile.rate(plugin, pod, some, passing, state) * weight
         entry.totals[rows] = np.where(passing, totals, _REFUSED)
         if not every_column:
             for scaled in entry.scaled:
@@ -423,7 +419,7 @@ class Memo:
                     raise Unusual
             else:
                 one = nodes.take([row])
-                score = int(self._score_one(plugin, pod, one, np.ones(1, dtype=np.bool_), state)[0])
+                score = int(self.profile.rate(plugin, pod, one, np.ones(1, dtype=np.bool_), state)[0])
             total += score * weight
         entry.totals[row] = total
 
@@ -484,12 +480,12 @@ class Memo:
                 added = column if added is None else added + column
         for plugin, weight in entry.plan.live_scores:
             if plugin.name not in state.skip_score:
-                column = self._score_one(plugin, pod, nodes, feasible, state) * weight
+                column = self.profile.rate(plugin, pod, nodes, feasible, state) * weight
                 added = column if added is None else added + column
-        if added is not None:
-            recalled.totals = np.where(feasible, entry.totals + added, _REFUSED)
-        elif feasible is not entry.passing:
-            recalled.totals = np.where(feasible, entry.totals, _REFUSED)
+        if added is not None or feasible is not entry.passing:
+            totals = entry.totals.copy() if added is None else entry.totals + added
+            np.copyto(totals, _REFUSED, where=~feasible)
+            recalled.totals = totals
 
 
 def _versions(plan: _Plan, nodes: Snapshot) -> tuple[int, ...]:

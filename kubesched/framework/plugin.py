@@ -194,6 +194,10 @@ class Plugin:
         """Bring the scores of the feasible nodes into 0 to 100."""
         return scores
 
+    def rate(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:
+        """Score and normalise at once, where that is cheaper than one after the other; the result must be the same."""
+        return self.normalize(self.score(pod, nodes, state), feasible, pod, nodes, state)
+
     # Booked, waiting, bound
 
     def reserve(self, pod: PodView, node_name: str, state: State) -> Status | None:

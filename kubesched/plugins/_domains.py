@@ -57,11 +57,14 @@ class DomainCounts:
 
     def on(self, key: str, nodes: Snapshot) -> Ints:
         """Return the count of each node's domain; zero where the node lacks the label."""
-        amounts = self._amounts.get(key)
-        if amounts is None:
+        if key not in self._amounts:
             return np.zeros(nodes.n, dtype=np.int64)
         column: Ints = self._of(key, nodes)[nodes.codes(key)]
         return column
+
+    def by_code(self, key: str, nodes: Snapshot) -> Ints:
+        """Return the count of each domain by the number of its value, and a zero at the end for nodes in none."""
+        return self._of(key, nodes)
 
     def _of(self, key: str, nodes: Snapshot) -> Ints:
         """Return the amounts of a key: one for every value, and a zero at the end that code -1 (absent) finds."""

@@ -160,7 +160,7 @@ class HardCounts:
 class SoftCounts:
     """Matching pods per domain for the constraints that are wishes. A host is its own domain and counted by row."""
 
-    __slots__ = ("_counted", "_held", "_matching", "constraints", "counts", "needs_all_keys")
+    __slots__ = ("_counted", "_held", "_matching", "_scored", "constraints", "counts", "needs_all_keys")
 
     def __init__(self, constraints: tuple[Constraint, ...], needs_all_keys: bool, pod: PodView, nodes: Snapshot,
                  compare: bool) -> None:
@@ -169,6 +169,7 @@ class SoftCounts:
         self.counts: list[Ints] = []
         self._counted: list[Bools | None] = []
         self._matching: list[_Matching] = []
+        self._scored: list[Bools | None] = [None] * len(constraints)
         whole = nodes.everything()
         self._held = _with_all_keys(constraints, whole)
         for constraint in constraints:
@@ -216,8 +217,15 @@ class SoftCounts:
         key = self.constraints[i].key
         if key == HOSTNAME:
             return int(np.count_nonzero(scored))
-        codes = self._domain_codes(key, nodes)[scored]
-        return int(np.count_nonzero(np.bincount(codes)))
+        codes = nodes.codes(key) if self.needs_all_keys else self._domain_codes(key, nodes)
+        found = self._scored[i] = np.bincount(codes[scored], minlength=_n_domains(key, nodes) + 1) > 0
+        return int(np.count_nonzero(found))
+
+    def scored_domains(self, i: int) -> Bools:
+        """Return which domains the scored nodes were found in when `size` was last asked."""
+        scored = self._scored[i]
+        assert scored is not None
+        return scored
 
     def matching(self, i: int, nodes: Snapshot) -> Ints:
         """Return for each node the matching pods in its domain."""

@@ -37,6 +37,7 @@ from kubesched.framework import (
     failed,
     unresolvable,
 )
+from kubesched.framework.verdicts import Bits
 from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
 from kubesched.plugins._domains import DomainCounts
 
@@ -55,6 +56,7 @@ class InterPodAffinityArgs(Args, frozen=True, rename="camel"):
 NO_AFFINITY_MATCH = Reason("node(s) didn't match pod affinity rules", resolvable=False)
 ANTI_AFFINITY = Reason("node(s) didn't match pod anti-affinity rules")
 EXISTING_ANTI_AFFINITY = Reason("node(s) didn't satisfy existing pods anti-affinity rules")
+_REASONS = (NO_AFFINITY_MATCH, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,15 @@ class _Counters:
         copy._by_affinity = self._by_affinity
         return copy
 
+    def keys(self) -> set[str]:
+        """Return the topology keys that decide whether a node passes."""
+        terms = self.wanted.terms
+        return {term.topology_key for term in (*terms.required, *terms.required_anti)}.union(self.existing_anti.keys())
+
+    def is_first(self) -> bool:
+        """Return whether nobody is there that the pod wants to be near, and it is itself such a pod."""
+        return self.affinity.is_empty and self.wanted.matches_itself()
+
     def build(self, nodes: Snapshot) -> None:
         """Count all placed pods."""
         whole = nodes.everything()
@@ -140,6 +151,12 @@ class _Counters:
             self._apply(self._class_effect(template.class_id, nodes), row, sign, nodes)
         if template.affinity_id:
             self._apply(self._affinity_effect(template.affinity_id, nodes), row, sign, nodes)
+
+    def is_filtered_by(self, other: PodView, nodes: Snapshot) -> bool:
+        """Return whether a pod like this one changes what filtering reads."""
+        template = other.template
+        return (self.wanted.terms is not _NO_TERMS and self._class_effect(template.class_id, nodes).is_required) or (
+            template.affinity_id != 0 and self._affinity_effect(template.affinity_id, nodes).is_required)
 
     def _apply(self, effect: _Effect, row: int, sign: int, nodes: Snapshot) -> None:
         if not effect.is_felt:
@@ -203,6 +220,10 @@ class _Effect:
     def is_felt(self) -> bool:
         return bool(self.existing_anti or self.affinity or self.anti_affinity or self.preferences)
 
+    @property
+    def is_required(self) -> bool:
+        return bool(self.existing_anti or self.affinity or self.anti_affinity)
+
 
 class InterPodAffinity(Plugin):
     Args = InterPodAffinityArgs
@@ -243,6 +264,10 @@ class InterPodAffinity(Plugin):
 
     def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
         counters: _Counters = state.read(self.name)
+        keys = counters.keys()
+        if len(keys) == 1:
+            (key,) = keys
+            return Rejections.looked_up(nodes.codes(key), self._by_domain(counters, key, nodes), _REASONS)
         terms = counters.wanted.terms
         cases: list[tuple[Bools, Reason]] = []
         if terms.required:
@@ -251,13 +276,22 @@ class InterPodAffinity(Plugin):
             for term in terms.required:
                 has_keys &= nodes.codes(term.topology_key) != ABSENT
                 near &= counters.affinity.on(term.topology_key, nodes) > 0
-            is_first = counters.affinity.is_empty and counters.wanted.matches_itself()
-            cases.append((~(has_keys if is_first else has_keys & near), NO_AFFINITY_MATCH))
+            cases.append((~(has_keys if counters.is_first() else has_keys & near), NO_AFFINITY_MATCH))
         if terms.required_anti:
             cases.append((_any_positive(counters.anti_affinity, nodes), ANTI_AFFINITY))
         if not counters.existing_anti.is_empty:
             cases.append((_any_positive(counters.existing_anti, nodes), EXISTING_ANTI_AFFINITY))
         return Rejections.first(*cases) if cases else Rejections.none(nodes)
+
+    def _by_domain(self, counters: _Counters, key: str, nodes: Snapshot) -> Bits:
+        """Judge every domain of the only key that matters, and at the end the nodes that are in none."""
+        refused = np.where(counters.existing_anti.by_code(key, nodes) > 0, np.uint64(4), np.uint64(0))
+        refused[counters.anti_affinity.by_code(key, nodes) > 0] = 2
+        if counters.wanted.terms.required:
+            if not counters.is_first():
+                refused[counters.affinity.by_code(key, nodes) <= 0] = 1
+            refused[-1] = 1
+        return refused
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
         counters: _Counters = state.read(self.name)
@@ -266,6 +300,10 @@ class InterPodAffinity(Plugin):
     def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
         counters: _Counters = state.read(self.name)
         counters.adjust(other, row, -1, nodes)
+
+    def is_moved_by(self, pod: PodView, other: PodView, nodes: Snapshot, state: State) -> bool:
+        counters: _Counters = state.read(self.name)
+        return counters.is_filtered_by(other, nodes)
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
         if pod.template.affinity.error is not None:
@@ -279,8 +317,9 @@ class InterPodAffinity(Plugin):
 
     def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
         counters: _Counters = state.read(self.name)
-        scores = np.zeros(nodes.n, dtype=np.int64)
-        for key in counters.preferences.keys():
+        keys = tuple(counters.preferences.keys())
+        scores = counters.preferences.on(keys[0], nodes)
+        for key in keys[1:]:
             scores += counters.preferences.on(key, nodes)
         return scores
 
@@ -289,9 +328,25 @@ class InterPodAffinity(Plugin):
         low, high = int(counted.min()), int(counted.max())
         if high == low:
             return np.zeros(len(scores), dtype=np.int64)
-        # Divide first, then multiply: the reference's order, which decides the last digit.
-        scaled: Ints = (100.0 * ((scores - low) / float(high - low))).astype(np.int64)
-        return scaled
+        return _scaled(scores, low, high)
+
+    def rate(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:
+        counters: _Counters = state.read(self.name)
+        keys = tuple(counters.preferences.keys())
+        if len(keys) > 1:
+            return super().rate(pod, nodes, feasible, state)
+        # One key: normalise the domains, which are fewer than the nodes unless each node is its own.
+        codes = nodes.codes(keys[0])
+        domains = counters.preferences.by_code(keys[0], nodes)
+        if len(domains) > len(codes) // 2:
+            return super().rate(pod, nodes, feasible, state)
+        there = np.bincount(codes[feasible] + 1, minlength=len(domains)) > 0
+        counted = np.concatenate((domains[:-1][there[1:]], domains[-1:] if there[0] else domains[:0]))
+        low, high = int(counted.min()), int(counted.max())
+        if high == low:
+            return np.zeros(nodes.n, dtype=np.int64)
+        column: Ints = _scaled(domains, low, high)[codes]
+        return column
 
     # What may help. Terms are taken as written: namespace selectors are not expanded here, and other pods' namespaces
     # have no labels, as in the reference.
@@ -328,6 +383,12 @@ class InterPodAffinity(Plugin):
             if before is None or (key in before and before[key] != after.get(key)):
                 return True
         return False
+
+
+def _scaled(scores: Ints, low: int, high: int) -> Ints:
+    """Spread scores over 0 to 100. Divide first, then multiply: the reference's order, which decides the last digit."""
+    scaled: Ints = (100.0 * ((scores - low) / float(high - low))).astype(np.int64)
+    return scaled
 
 
 def _is_about(term: AffinityTerm, namespace: str, labels: Mapping[str, str]) -> bool:

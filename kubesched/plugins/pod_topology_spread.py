@@ -48,6 +48,7 @@ from kubesched.framework import (
     failed,
 )
 from kubesched.framework.ports import Handle
+from kubesched.framework.verdicts import Bits
 from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
 from kubesched.plugins._allocation import round_half_up
 from kubesched.plugins._owners import default_selector
@@ -181,13 +182,17 @@ class PodTopologySpread(Plugin):
 
     def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
         counts: HardCounts = state.read(self.name)
-        cases: list[tuple[Bools, Reason]] = []
+        bits: Bits | None = None
+        reasons: list[Reason] = []
         for i, constraint in enumerate(counts.constraints):
-            codes = nodes.codes(constraint.key)
-            cases.append((codes == ABSENT, MISSING_LABEL))
+            # Judged once for each domain, with one verdict more at the end for nodes that are in none.
             allowed = constraint.max_skew + counts.least(i) - constraint.matches_self
-            cases.append((counts.matching(i, nodes)[codes] > allowed, TOO_SKEWED))
-        return Rejections.first(*cases)
+            verdicts = (counts.counts[i] > allowed).astype(np.uint64) << np.uint64(2 * i + 1)
+            verdicts[-1] = 1 << 2 * i
+            here = verdicts[nodes.codes(constraint.key)]
+            bits = here if bits is None else np.where(bits != 0, bits, here)
+            reasons += [MISSING_LABEL, TOO_SKEWED]
+        return Rejections(bits, tuple(reasons))
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
         counts: HardCounts = state.read(self.name)
@@ -196,6 +201,10 @@ class PodTopologySpread(Plugin):
     def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
         counts: HardCounts = state.read(self.name)
         counts.imagine(other, row, -1, nodes)
+
+    def is_moved_by(self, pod: PodView, other: PodView, nodes: Snapshot, state: State) -> bool:
+        counts: HardCounts = state.read(self.name)
+        return other.namespace == pod.namespace and any(c.selector.matches(other.labels) for c in counts.constraints)
 
     def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: State) -> None:
         hard: HardCounts | None = state.find(self.name)
@@ -223,7 +232,7 @@ class PodTopologySpread(Plugin):
             state.write(_SOFT, counts)
         if not counts.constraints or not nodes.n:
             return SKIP
-        scored = feasible & ~counts.ignored(nodes)
+        scored = feasible & ~counts.ignored(nodes) if counts.needs_all_keys else feasible
         state.write(_WEIGHTS, [natural_log(counts.size(i, scored, nodes) + 2)
                                         for i in range(len(counts.constraints))])
         return None
@@ -245,15 +254,25 @@ class PodTopologySpread(Plugin):
         counts: SoftCounts = state.read(_SOFT)
         ignored = counts.ignored(nodes)
         counted = scores[feasible & ~ignored]
-        low = int(counted.min()) if len(counted) else 0
-        high = int(counted.max(initial=0))
-        if high == 0:
-            scaled = np.full(len(scores), 100, dtype=np.int64)
-        else:
-            scaled = 100 * (high + low - scores) // high
+        scaled = _scaled(scores, int(counted.min()) if len(counted) else 0, int(counted.max(initial=0)))
         if counts.needs_all_keys:
             scaled[ignored] = 0
         return scaled
+
+    def rate(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:
+        counts: SoftCounts = state.read(_SOFT)
+        if len(counts.constraints) > 1 or counts.constraints[0].key == HOSTNAME or not counts.needs_all_keys:
+            return super().rate(pod, nodes, feasible, state)
+        # One key: a node's score is its domain's, so score and normalise the few domains and look the nodes up.
+        weight: float = state.read(_WEIGHTS)[0]
+        constraint = counts.constraints[0]
+        domains = round_half_up(counts.counts[0] * weight + float(constraint.max_skew - 1))
+        scored = counts.scored_domains(0)
+        low, high = (int(domains[scored].min()), int(domains[scored].max())) if scored.any() else (0, 0)
+        scaled = _scaled(domains, low, high)
+        scaled[-1] = 0
+        column: Ints = scaled[nodes.codes(constraint.key)]
+        return column
 
     # What may help
 
@@ -290,6 +309,14 @@ class PodTopologySpread(Plugin):
         node = new if new is not None else old
         assert node is not None
         return is_in_all(node)
+
+
+def _scaled(scores: Ints, low: int, high: int) -> Ints:
+    """Turn counts into scores: the emptiest domain gets the most."""
+    if high == 0:
+        return np.full(len(scores), 100, dtype=np.int64)
+    scaled: Ints = 100 * (high + low - scores) // high
+    return scaled
 
 
 def _is_involved(changed: Pod, waiting: PodView) -> bool:

@@ -1,0 +1,144 @@
+"""`check_plugin`: what every plugin must hold to, ours or not.
+
+In: a plugin class, and arguments if it needs any. Out: nothing, or an AssertionError that says what was broken, for which
+pod, in which cluster. Clusters and pods are random and seeded: the same seed checks the same things.
+
+  * the input is read-only and stays as it was        * the columns have the right length and type
+  * the same question gets the same answer            * shuffling the nodes shuffles the answer, and nothing else
+  * some rows of a cluster get the answers they get among all rows (for answers that depend on rows alone)
+  * columns and the single-node methods agree         * empty and one-node clusters are survived
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from kubesched.api.meta import TopLevel
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.cluster import PodView, Snapshot, Store
+from kubesched.config import Gates
+from kubesched.engine.handle import EngineHandle
+from kubesched.errors import PluginError
+from kubesched.framework import lifting
+from kubesched.framework.plugin import NodeNames, Plugin, Scope
+from kubesched.framework.profile import Profile
+from kubesched.framework.registry import verify
+from kubesched.framework.state import State
+from kubesched.framework.verdicts import Code, Rejections, Status
+from kubesched.testing import clusters
+
+
+class _Bench:
+    """One cluster with one plugin built for it."""
+
+    def __init__(self, cls: type[Plugin], args: Any, objects: Sequence[TopLevel]) -> None:
+        self.store = Store()
+        for obj in objects:
+            if isinstance(obj, Node):
+                self.store.put_node(obj)
+            elif isinstance(obj, Pod):
+                self.store.put_pod(obj)
+            else:
+                self.store.objects.put(obj)
+        self.plugin = cls(args, EngineHandle(self.store.objects))
+        self.profile = Profile("checked", {"filter": [(self.plugin, 1)], "score": [(self.plugin, 1)]})
+
+    def answers(self, pod: Pod, nodes: Snapshot | None = None) -> dict[str, Any]:
+        """Return everything that the plugin says about a pod, by node name."""
+        view = self.store.view(pod)
+        nodes = nodes if nodes is not None else self.store.snapshot()
+        state, said = State(), {}
+        answer = self.plugin.pre_filter(view, nodes, state)
+        if isinstance(answer, NodeNames):
+            said["pre_filter"] = sorted(answer.names)
+        elif isinstance(answer, Status) and not answer.is_success:
+            said["pre_filter"] = answer.code.text
+            if answer.code is not Code.SKIP:
+                return said
+        if said.get("pre_filter") != "Skip" and self._is(view, "filter", "filter_node"):
+            said["filter"] = _by_name(nodes, self.profile.filter_one(self.plugin, view, nodes, state))
+        feasible = np.ones(nodes.n, dtype=np.bool_)
+        if nodes.n and self._is(view, "score", "score_node"):
+            status = self.plugin.pre_score(view, nodes, feasible, state)
+            if status is not None and not status.is_success:
+                said["pre_score"] = status.code.text
+                return said
+            raw = self.profile.raw_score(self.plugin, view, nodes, feasible, state)
+            said["raw"] = dict(zip(nodes.names, raw.tolist(), strict=True))
+            scores = self.profile.normalized(self.plugin, raw, view, nodes, feasible, state)
+            said["score"] = dict(zip(nodes.names, scores.tolist(), strict=True))
+        return said
+
+    def _is(self, pod: PodView, *methods: str) -> bool:
+        return any(self.plugin.implements(method) for method in methods)
+
+
+def _by_name(nodes: Snapshot, rejections: Rejections) -> dict[str, Any]:
+    statuses = [rejections.status(row) for row in range(nodes.n)]
+    return {name: (s.code.text, tuple(sorted(s.reasons))) for name, s in zip(nodes.names, statuses, strict=True)}
+
+
+def check_plugin(cls: type[Plugin], args: Any = None, *, seed: int = 0, rounds: int = 25) -> None:
+    """Raise AssertionError, naming what is broken, unless the class keeps the contract."""
+    verify(cls)
+    if args is None and cls.Args is not None:
+        args = cls.Args().defaulted(Gates.defaults())
+    random = Random(seed)
+    for size in (0, 1, *(random.randrange(2, 12) for _ in range(rounds))):
+        _check_cluster(cls, args, random, size)
+
+
+def _check_cluster(cls: type[Plugin], args: Any, random: Random, size: int) -> None:
+    nodes = [clusters.random_node(random, f"n{i}") for i in range(size)]
+    placed = [clusters.random_pod(random, f"old-{i}", on=f"n{random.randrange(size)}") for i in range(3 * size)]
+    incoming = [clusters.random_pod(random, f"new-{i}") for i in range(3)]
+    bench = _Bench(cls, args, [*clusters.namespaces(), *nodes, *placed])
+    shuffled_nodes = nodes[:]
+    random.shuffle(shuffled_nodes)
+    shuffled = _Bench(cls, args, [*clusters.namespaces(), *shuffled_nodes, *placed])
+    for pod in incoming:
+        where = f"plugin {cls.name}, pod {pod.key}, {size} nodes"
+        try:
+            first = bench.answers(pod)
+        except PluginError:
+            raise
+        except ValueError as error:
+            if "read-only" in str(error):
+                raise AssertionError(f"{where}: the plugin writes into its input: {error}") from error
+            raise
+        assert first == bench.answers(pod), f"{where}: asked twice, it answers differently"
+        assert first == shuffled.answers(pod), f"{where}: the answer depends on the order of the nodes"
+        _check_scalar(bench, pod, where)
+        if size > 1:
+            _check_rows(bench, pod, random, first, where)
+
+
+def _check_scalar(bench: _Bench, pod: Pod, where: str) -> None:
+    """Compare columns with the methods for one node, where a plugin has both."""
+    plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), State()
+    answer = plugin.pre_filter(view, nodes, state)
+    if answer is None and plugin.implements("filter") and plugin.implements("filter_node"):
+        column = _by_name(nodes, plugin.filter(view, nodes, state))
+        single = _by_name(nodes, lifting.filter_rows(plugin, view, nodes, state))
+        assert column == single, f"{where}: filter and filter_node disagree: {column} and {single}"
+    if nodes.n and plugin.implements("score") and plugin.implements("score_node"):
+        feasible = np.ones(nodes.n, dtype=np.bool_)
+        if plugin.pre_score(view, nodes, feasible, state) is None:
+            column_, single_ = plugin.score(view, nodes, state), lifting.score_rows(plugin, view, nodes, feasible, state)
+            assert column_.tolist() == single_.tolist(), f"{where}: score and score_node disagree: {column_} and {single_}"
+
+
+def _check_rows(bench: _Bench, pod: Pod, random: Random, whole: dict[str, Any], where: str) -> None:
+    """Ask for some rows only; where the plugin says that rows are on their own, the answers must be the same."""
+    plugin, nodes = bench.plugin, bench.store.snapshot()
+    rows = sorted(random.sample(range(nodes.n), random.randrange(1, nodes.n)))
+    some = bench.answers(pod, nodes.take(rows))
+    for what, scope in (("filter", plugin.filter_scope), ("raw", plugin.score_scope)):
+        if scope < Scope.DOMAINS and what in whole and what in some:
+            expected = {name: whole[what][name] for name in some[what]}
+            assert some[what] == expected, f"{where}: {what} of some rows differs from the same rows among all"
