@@ -16,6 +16,8 @@ ALLOCATABLE = 2
 """What the node offers changed."""
 NODE = 4
 """The node object changed in any other way that a decision may read: labels, taints, images, features, cordon."""
+STARTED = 8
+"""A pod of the node has another start time than before: of interest to those who rank pods for eviction."""
 
 _LONGEST = 1 << 16
 

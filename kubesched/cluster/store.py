@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.cluster.journal import USAGE, Change, Journal
+from kubesched.cluster.journal import STARTED, USAGE, Change, Journal
 from kubesched.cluster.nodes import NodeColumns
 from kubesched.cluster.objects import Objects
 from kubesched.cluster.pods import Gates, PodView, Templates
@@ -109,6 +109,8 @@ class Store:
                 self._pods[view.uid] = self._on_node[view.node_name][view.uid] = view
                 if old.slot >= 0:
                     self.slots.replace(old, view)
+                    if old.pod.status.start_time != pod.status.start_time:
+                        self.journal.append(Change(int(self.slots.row.data[view.slot]), STARTED))
                 return view
             self._remove(old)
         self._add(view)

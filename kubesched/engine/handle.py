@@ -23,6 +23,7 @@ from kubesched.framework.ports import (
     WaitingAtPermit,
     Writer,
 )
+from kubesched.framework.preempting import Preempting
 
 
 class SystemClock:
@@ -119,6 +120,7 @@ class EngineHandle:
     recorder: Recorder = field(default_factory=NoRecorder)
     random: Random = field(default_factory=lambda: chance.Random(0))
     nominations: Nominations = field(default_factory=NoNominations)
+    preempting: Preempting = field(default_factory=Preempting)
     waiting: Waiting = field(default_factory=NobodyWaits)
     activate: Callable[[Iterable[PodView]], None] = lambda pods: None
     find_node: Callable[[str], Node | None] = lambda name: None

@@ -23,6 +23,7 @@ from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import Arrival, BindFailed, Bound, Changed, Errand, Inbox, Placement
 from kubesched.engine.intake import POD_WENT, Intake
 from kubesched.engine.observing import Nobody, Observer
+from kubesched.engine.sampling import Sampling
 from kubesched.engine.permits import LONGEST_WAIT_SECONDS, WaitingPod, WaitingPods
 from kubesched.errors import PluginError, SchedulerError
 from kubesched.framework.memo import Memo
@@ -46,6 +47,7 @@ class EngineOptions:
     remembers: bool = True
     evicts_in_background: bool = True
     announces_expected_node: bool = True
+    percentage_of_nodes: int = 0
     assumed_ttl_seconds: float | None = None
     """Forget a booking whose pod was bound but not seen on its node for so long; None, as the reference today, never."""
 
@@ -64,7 +66,8 @@ class Engine:
         self.options = options or EngineOptions()
         self.observer: Observer = observer or Nobody()
         self.waiting = WaitingPods()
-        self.rules = Rules(ties or SeededTies(), queue.nominations)
+        self.rules = Rules(ties or SeededTies(), queue.nominations, sampling=Sampling(),
+                           percentage_of_nodes=self.options.percentage_of_nodes)
         self.memos = {name: Memo(profile) for name, profile in profiles.items()} if self.options.remembers else {}
         self.intake = Intake(store, queue, tuple(profiles), gates=handle.gates, reject_waiting=self.waiting.reject,
                              handled=self.observer.event_handled if observer is not None else None)
@@ -73,7 +76,8 @@ class Engine:
         self.failures = Failures(queue, self.intake.pod, lambda uid: store.pod(uid) is not None, handle.writer,
                                  handle.recorder, handle.clock, self.observer, self._spawn)
         self.evictions = Evictions(handle, self.inbox, queue, self.intake.pod, self.waiting, self.binder,
-                                   self._spawn, in_background=self.options.evicts_in_background)
+                                   self._spawn, in_background=self.options.evicts_in_background,
+                                   observer=self.observer)
         self.hand_over: Callable[[Placement], None] = lambda placement: self._spawn(self.binder.carry_out(placement))
         """What becomes of a booked pod; a benchmark of decisions puts something else here."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -81,6 +85,7 @@ class Engine:
         handle.nominations = queue.nominations
         handle.waiting = self.waiting
         handle.activate = queue.activate
+        handle.preempting.stays_on = self._stays_on
 
     # Running
 
@@ -194,21 +199,32 @@ class Engine:
         elif isinstance(decision, Unschedulable):
             failure = Failure(decision.message, True, decision.diagnosis if decision.diagnosis.n_nodes else None,
                               decision.nomination)
-            self._fail(queued, profile, failure, started)
-            self._follow_up(made)
+            self._follow_up(made, lambda given: self._fail(queued, profile, given, started), failure)
         elif isinstance(decision, Failed):
             self._fail(queued, profile, Failure(decision.message, False, None, decision.nomination), started)
 
-    def _follow_up(self, made: Attempt) -> None:
-        """Carry out what PostFilter proposed."""
+    def _follow_up(self, made: Attempt, fail: Callable[[Failure], None], failure: Failure) -> None:
+        """Carry out what PostFilter proposed, and let the attempt fail.
+
+        Evictions begin first: the pod must not be tried again while they are under way. Without a background, it does
+        not fail before they are over.
+        """
         result = made.post_filtered
-        if result is None:
-            return
-        if result.preemption is not None:
-            self.observer.preempted(len(result.preemption.victims))
-            self.evictions.carry_out(made.pod, result.preemption)
-        if result.errand is not None:
+        if result is not None and result.errand is not None:
             self._spawn(result.errand())  # type: ignore[arg-type]
+        preemption = result.preemption if result is not None else None
+        if preemption is None:
+            fail(failure)
+        elif self.evictions.in_background:
+            self.evictions.carry_out(made.pod, preemption)
+            fail(failure)
+        else:
+            self.evictions.carry_out(
+                made.pod, preemption, lambda problem: fail(_not_evicted(failure, problem) if problem else failure))
+
+    def _stays_on(self, victim: PodView) -> bool:
+        found = self.store.pod(victim.uid)
+        return found is not None and found.pod.metadata.deletion_timestamp is None
 
     def _book(self, queued: QueuedPod, profile: Profile, made: Attempt, node_name: str, started: float) -> None:
         """Assume, Reserve, Permit, and hand over to the binder."""
@@ -314,6 +330,15 @@ class Engine:
     def _wake_after(self, gone: Pod, leaving_out: str = "") -> None:
         concerns = (lambda waiting: waiting.uid != leaving_out) if leaving_out else None
         self.queue.wake(POD_WENT, gone, None, concerns)
+
+
+def _not_evicted(failure: Failure, problem: str) -> Failure:
+    """Return what a failed eviction makes of a failure that had found a way out: none was found after all."""
+    diagnosis = failure.diagnosis
+    if diagnosis is None:
+        return Failure(f"{failure.message} preemption: {problem}", True)
+    diagnosis.post_filter_message = f"preemption: {problem}"
+    return Failure(diagnosis.message(), True, diagnosis)
 
 
 def _refused_on_node(node_name: str, status: Status) -> Failure:

@@ -51,6 +51,10 @@ class Observer(Protocol):
         """A preemption with so many victims was begun."""
         ...
 
+    def evictions_ended(self, result: str, seconds: float) -> None:
+        """The evictions of a preemption in the background are over: `result` is success or error."""
+        ...
+
     def event_handled(self, event: str, seconds: float) -> None:
         """An arrival was taken in."""
         ...
@@ -88,6 +92,9 @@ class Nobody:
         """Do nothing."""
 
     def preempted(self, victims: int) -> None:
+        """Do nothing."""
+
+    def evictions_ended(self, result: str, seconds: float) -> None:
         """Do nothing."""
 
     def event_handled(self, event: str, seconds: float) -> None:

@@ -1,8 +1,8 @@
 """Pods nominated to nodes, by row: what would come to each node if everybody nominated to it did.
 
-In: the nominations, a snapshot. Out: for any priority the rows that pods of at least that priority are nominated to, and
-what those pods would add there, as columns. A pod must fit beside them, so every attempt asks; with thousands nominated
-the answer is kept and repaired node by node from the nominations' own log of changes, never built again.
+In: the nominations, a snapshot. Out: for any priority the rows that pods of at least that priority are nominated to,
+and what those pods would add there, as columns. A pod must fit beside them, so every attempt asks; with thousands
+nominated the answer is kept and repaired node by node from the nominations' own log of changes, never built again.
 """
 
 from __future__ import annotations
@@ -173,10 +173,8 @@ class Coming:
         return ahead
 
 
-def coming_to(nodes: Snapshot, nominations: Nominations | None) -> Coming | None:
-    """Return the nominated pods of a cluster by row, None if there are none."""
-    if nominations is None:
-        return None
+def coming_to(nodes: Snapshot, nominations: Nominations) -> Coming:
+    """Return the nominated pods of a cluster by row, as they are now."""
     coming = nodes.objects.companion(Coming)
     coming.follow(nominations, nodes)
-    return coming if coming else None
+    return coming

@@ -57,6 +57,12 @@ class Preemption:
     node_name: str
     victims: tuple[PodView, ...]
     violations: int = 0
+    plugin: str = ""
+
+    @property
+    def to_evict(self) -> tuple[PodView, ...]:
+        """Return the victims that are not on their way out already."""
+        return tuple(victim for victim in self.victims if victim.pod.metadata.deletion_timestamp is None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from kubesched.api.node import Node
 from kubesched.cluster import Objects, PodView
+from kubesched.framework.preempting import Preempting
 
 
 @runtime_checkable
@@ -191,6 +192,11 @@ class Handle(Protocol):
     @property
     def activate(self) -> Callable[[Iterable[PodView]], None]:
         """Return the function that has waiting pods tried at once."""
+        ...
+
+    @property
+    def preempting(self) -> Preempting:
+        """Return the pods whose evictions are still being carried out."""
         ...
 
     def node(self, name: str) -> Node | None:

@@ -1,8 +1,8 @@
 """Preemptions that are still being carried out.
 
 The policy decides, the engine evicts in the background, and between the two the preemptor must not be tried again: it
-would find its victims still there and choose others. This is the one thing both know. In: who preempts, and which victim
-is the last to go. Out: whether a pod has to wait.
+would find its victims still there and choose others. This is the one thing both know. In: who preempts, and which
+victim is the last to go. Out: whether a pod has to wait.
 """
 
 from __future__ import annotations

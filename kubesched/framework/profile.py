@@ -175,7 +175,8 @@ class Profile:
             status = answer.status
             if status.is_success or status.code is Code.UNRESOLVABLE:
                 errand = _all_of([*errands, answer.errand])
-                return PostFiltered(status.by(plugin.name), answer.nomination, answer.preemption, errand)
+                named = status if status.is_success else status.by(plugin.name)
+                return PostFiltered(named, answer.nomination, answer.preemption, errand)
             errands.append(answer.errand)
             if not status.is_rejected:
                 return PostFiltered(failed(*status.reasons).by(plugin.name), answer.nomination, errand=_all_of(errands))
@@ -204,22 +205,28 @@ class Profile:
         scores = Scores(np.zeros(nodes.n, dtype=np.int64))
         for plugin, weight in self.scorers:
             if plugin.name not in state.skip_score:
-                raw = self.raw_score(plugin, pod, nodes, feasible, state)
-                column = self.normalized(plugin, raw, pod, nodes, feasible, state) * weight
+                column = self.rate(plugin, pod, nodes, feasible, state) * weight
                 scores.by_plugin[plugin.name] = column
                 scores.total += column
         scores.total[~feasible] = -1
         return scores
 
+    def rate(self, plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:
+        """Run one scorer over all rows of the view, normalised; check its range on the feasible nodes."""
+        if plugin.implements("rate"):
+            column: Ints = self._call("Score", plugin, plugin.rate, pod, nodes, feasible, state)
+            self._check_shape(plugin, column, pod, nodes)
+            self._check_range(plugin, column, pod, feasible)
+            return column
+        return self.normalized(plugin, self.raw_score(plugin, pod, nodes, feasible, state), pod, nodes, feasible, state)
+
     def raw_score(self, plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:
-        """Run one scorer over all rows of the view."""
+        """Run one scorer over all rows of the view, without normalising."""
         if plugin.implements("score"):
-            column = self._call("Score", plugin, plugin.score, pod, nodes, state)
+            column: Ints = self._call("Score", plugin, plugin.score, pod, nodes, state)
         else:
             column = self._call("Score", plugin, lifting.score_rows, plugin, pod, nodes, feasible, state)
-        if not isinstance(column, np.ndarray) or column.shape != (nodes.n,) or column.dtype.kind != "i":
-            raise PluginError(plugin.name, "Score", f'running Score plugins: plugin "{plugin.name}" failed with: expected '
-                              f"one integer for each of {nodes.n} nodes", pod.key)
+        self._check_shape(plugin, column, pod, nodes)
         return column
 
     def normalized(self, plugin: Plugin, raw: Ints, pod: PodView, nodes: Snapshot, feasible: Bools,
@@ -228,12 +235,23 @@ class Profile:
         column: Ints = raw
         if plugin.implements("normalize"):
             column = self._call("ScoreExtensionNormalize", plugin, plugin.normalize, raw, feasible, pod, nodes, state)
+        self._check_range(plugin, column, pod, feasible)
+        return column
+
+    def _check_shape(self, plugin: Plugin, column: object, pod: PodView, nodes: Snapshot) -> None:
+        if not isinstance(column, np.ndarray) or column.shape != (nodes.n,) or column.dtype != np.int64:
+            raise PluginError(plugin.name, "Score", f'running Score plugins: plugin "{plugin.name}" failed with: expected '
+                              f"one 64-bit integer for each of {nodes.n} nodes", pod.key)
+
+    def _check_range(self, plugin: Plugin, column: Ints, pod: PodView, feasible: Bools) -> None:
+        # Read without a sign, what is below zero is above everything: one look for both ends.
+        if not len(column) or column.view(np.uint64).max() <= MAX_SCORE:
+            return
         outside = feasible & ((column < 0) | (column > MAX_SCORE))
         if outside.any():
             value = int(column[np.flatnonzero(outside)[0]])
             raise PluginError(plugin.name, "Score", f'plugin "{plugin.name}" returns an invalid score {value}, it should '
                               f"in the range of [0, {MAX_SCORE}] after normalizing", pod.key)
-        return column
 
     # Booked
 

@@ -157,6 +157,11 @@ class Rejections:
         return Rejections(bits, tuple(reason for _, reason in cases))
 
     @staticmethod
+    def looked_up(codes: npt.NDArray[np.int64], bits_by_code: Bits, reasons: Sequence[Reason]) -> Rejections:
+        """Refuse each node as its code says: bits are given once for each code, the last for code -1."""
+        return Rejections(bits_by_code[codes], tuple(reasons)) if bits_by_code.any() else _NONE
+
+    @staticmethod
     def choose(which: npt.NDArray[np.integer[Any]], reasons: Sequence[Reason]) -> Rejections:
         """Refuse each node for the reason of that number; 0 lets it pass, 1 is the first reason."""
         bits = np.where(which > 0, np.uint64(1) << (which.astype(np.uint64) - np.uint64(1)), np.uint64(0))
@@ -222,13 +227,10 @@ class Diagnosis:
 
     def message(self) -> str:
         """Return the text that users see."""
-        text = f"0/{self.n_nodes} nodes are available:"
         if self.pre_filter_message:
-            text += f" {self.pre_filter_message}."
+            text = f"0/{self.n_nodes} nodes are available: {self.pre_filter_message}."
         else:
-            lines = sorted(f"{count} {reason}" for reason, count in self.histogram().items())
-            if lines:
-                text += f" {', '.join(lines)}."
+            text = none_available(self.n_nodes, self.histogram())
         return f"{text} {self.post_filter_message}" if self.post_filter_message else text
 
     def histogram(self) -> dict[str, int]:
@@ -245,6 +247,13 @@ class Diagnosis:
             for reason in self.absent.reasons:
                 counts[reason] = counts.get(reason, 0) + self.n_nodes - explicit
         return counts
+
+
+def none_available(n_nodes: int, histogram: Mapping[str, int]) -> str:
+    """Return the text that says how many nodes gave which reason; its lines are sorted as text, not by number."""
+    lines = sorted(f"{count} {reason}" for reason, count in histogram.items())
+    text = f"0/{n_nodes} nodes are available:"
+    return f"{text} {', '.join(lines)}." if lines else text
 
 
 class Verdicts:
@@ -305,7 +314,7 @@ class Verdicts:
 
     def plugins(self) -> tuple[set[str], set[str]]:
         """Return the plugins that refused some node, and those of them that said "pending"."""
-        owners = np.unique(self.owner[self._refused()]).tolist()
+        owners = np.flatnonzero(np.bincount(self.owner[self._refused()])).tolist()
         refusing = {self.columns[i][0] for i in owners}
         pending = set()
         for i in owners:

@@ -279,8 +279,10 @@ def filter_with_nominated(profile: Profile, pod: PodView, nodes: Snapshot, state
 def refuse_for_nominated(profile: Profile, pod: PodView, nodes: Snapshot, state: State,
                          nominations: Nominations | None, verdicts: Verdicts) -> None:
     """Refuse those nodes, of the considered ones, that would not do with the pods nominated to them."""
+    if nominations is None:
+        return
     coming = coming_to(nodes, nominations)
-    if coming is None:
+    if not coming:
         return
     ahead = coming.above(pod.priority)
     positions = ahead.rows if nodes.rows is None else np.flatnonzero(ahead.here[nodes.rows])

@@ -2,6 +2,7 @@
 
 from kubesched.framework import Plugin
 from kubesched.plugins.default_binder import DefaultBinder
+from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.image_locality import ImageLocality
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
@@ -37,6 +38,7 @@ IN_TREE: tuple[type[Plugin], ...] = (
     PodTopologySpread,
     InterPodAffinity,
     DynamicResources,
+    DefaultPreemption,
     NodeResourcesBalancedAllocation,
     ImageLocality,
     DefaultBinder,

@@ -1,11 +1,49 @@
-"""DefaultPreemption: when nothing fits, find the cheapest pods of lower priority to evict."""
+"""DefaultPreemption: when nothing fits, find the cheapest pods of lower priority to evict.
+
+Nodes on which an eviction may help are visited from a random one on, until enough candidates are found; among them the
+node is chosen whose victims matter least. The plugin only decides: it returns the node and the victims, and the engine
+evicts them (engine/eviction). While it does, the pod is kept out of the active queue.
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.api.selectors import aggregate
+from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.cluster.columns import Array
 from kubesched.config.args import Args
 from kubesched.config.fielderrors import FieldError, Path, invalid
 from kubesched.config.gates import Gates
 from kubesched.config.wire import Int32
+from kubesched.errors import SchedulerError
+from kubesched.framework.nominated import coming_to
+from kubesched.framework.plugin import Plugin, PostFiltered, Preemption
+from kubesched.framework.ports import Handle
+from kubesched.framework.profile import Profile
+from kubesched.framework.state import State
+from kubesched.framework.verdicts import (
+    CLEAR,
+    SUCCESS,
+    Code,
+    Diagnosis,
+    Nomination,
+    Status,
+    failed,
+    none_available,
+    unresolvable,
+    unschedulable,
+)
+from kubesched.framework.wakeups import DELETE, POD, on
+from kubesched.framework.whatif import Imagining
+from kubesched.plugins._budgets import Budgets
+from kubesched.plugins._importance import Importance, started_at
+from kubesched.plugins._outlook import CANDIDATE, ERROR, PRIORITY_OFFSET, Outlook
+from kubesched.plugins._victims import DryRun
 
 
 class DefaultPreemptionArgs(Args, frozen=True, rename="camel"):
@@ -26,3 +64,230 @@ class DefaultPreemptionArgs(Args, frozen=True, rename="camel"):
             errors.append(invalid(of_percentage, percentage, f"{both} minCandidateNodesAbsolute"))
             errors.append(invalid(of_absolute, absolute, f"{both} minCandidateNodesPercentage"))
         return errors
+
+
+PREFIX = "preemption: "
+NEVER = "not eligible due to preemptionPolicy=Never."
+STILL_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+NO_CANDIDATE = "no candidate node for preemption"
+UNDER_WAY = unresolvable("waiting for the preemption for this pod to be finished")
+
+DISRUPTION_TARGET = "DisruptionTarget"
+BY_SCHEDULER = "PreemptionByScheduler"
+
+Narrow = Callable[[PodView, Sequence[Preemption], Snapshot], Sequence[Preemption]]
+"""(preemptor, candidates, nodes) -> those of the candidates that are left, maybe with other victims. Raises a
+SchedulerError if the attempt must end."""
+
+_MOST_OUTLOOKS = 16
+_SMALLEST_WINDOW = 64
+
+
+class DefaultPreemption(Plugin):
+    """The policy. `attempts` counts how often a way out was asked for; `narrow` holds what extenders have to say about
+    the candidates, called in order until none is left."""
+
+    Args = DefaultPreemptionArgs
+    wakes_on = (on(POD, DELETE, "pod_went"),)
+
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self.attempts = 0
+        self.narrow: list[Narrow] = []
+        self._outlooks: OrderedDict[tuple[bytes, frozenset[str]], Outlook] = OrderedDict()
+
+    def pre_enqueue(self, pod: PodView) -> Status | None:
+        """Keep a pod back whose victims are just being evicted."""
+        return UNDER_WAY if self.handle.preempting.is_under_way(pod.uid) else None
+
+    def pod_went(self, pod: PodView, old: Pod, new: Pod | None) -> bool:
+        """Return False: whether the pod fits now is for the plugins to say that refused it."""
+        return False
+
+    def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis,
+                    profile: Profile) -> PostFiltered:
+        """Find the node whose pods of lower priority it costs least to evict."""
+        self.attempts += 1
+        why_not = _why_not_eligible(pod, nodes, diagnosis)
+        if why_not:
+            return PostFiltered(unschedulable(PREFIX + why_not))
+        potential = np.flatnonzero(_may_be_helped(diagnosis, nodes))
+        if not len(potential):
+            return _no_candidates(nodes.n, {})
+        run = self._dry_run(pod, nodes, state, diagnosis, profile)
+        rows = self._candidates(potential, run)
+        answer = self._choose(rows, run) if len(rows) else _explain(potential, run)
+        own_row = run.coming.row_of(pod.uid)
+        if own_row >= 0:
+            run.outlook.forget(own_row)  # where a pod is nominated itself, the outlook is its own, not its class's
+        return answer
+
+    def _dry_run(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis, profile: Profile) -> DryRun:
+        """Return a dry run that starts from what is remembered for the pod's class."""
+        objects = nodes.objects
+        coming = coming_to(nodes, self.handle.nominations)
+        importance, budgets = objects.companion(Importance), objects.companion(Budgets)
+        importance.follow(nodes)
+        budgets.follow()
+        imagining = Imagining(profile, pod, state, diagnosis.verdicts)
+        versions = tuple(objects.version(kind) for plugin in imagining.active for kind in plugin.reads)
+        key = (pod.template.signature, frozenset(state.skip_filter))
+        outlook = self._outlooks.pop(key, None) if imagining.is_remembered else None
+        if outlook is None or not outlook.follow(nodes, coming, budgets, versions):
+            outlook = Outlook(nodes.n)
+            outlook.follow(nodes, coming, budgets, versions)
+        if imagining.is_remembered:
+            self._outlooks[key] = outlook
+            if len(self._outlooks) > _MOST_OUTLOOKS:
+                self._outlooks.popitem(last=False)
+        own_row = coming.row_of(pod.uid)
+        if own_row >= 0:
+            outlook.forget(own_row)
+        return DryRun(pod, nodes, imagining, coming, importance, budgets, outlook)
+
+    def _candidates(self, potential: Ints, run: DryRun) -> Ints:
+        """Return the rows to choose from: visit until there are enough, those that break no budget first."""
+        args: DefaultPreemptionArgs = self.args
+        n = len(potential)
+        limit = min(n, max(n * args.min_candidate_nodes_percentage // 100, args.min_candidate_nodes_absolute))
+        offset = self.handle.random.randrange(n)
+        visit = np.concatenate((potential[offset:], potential[:offset]))
+        outlook = run.outlook
+        clean: Ints = visit[:0]
+        breaking: Ints = visit[:0]
+        at, window = 0, max(limit, _SMALLEST_WINDOW)
+        while at < n:
+            rows = visit[at : at + window]
+            run.look_at(rows)
+            rows = rows[outlook.outcome[rows] == CANDIDATE]
+            breaks = outlook.violations[rows] > 0
+            n_clean = np.minimum(len(clean) + np.cumsum(~breaks), limit)
+            n_breaking = np.minimum(len(breaking) + np.cumsum(breaks), limit)
+            enough = (n_clean > 0) & (n_clean + n_breaking >= limit)
+            is_enough = bool(enough.any())
+            if is_enough:
+                seen = int(enough.argmax()) + 1
+                rows, breaks = rows[:seen], breaks[:seen]
+            clean = np.concatenate((clean, rows[~breaks]))[:limit]
+            breaking = np.concatenate((breaking, rows[breaks]))[:limit]
+            if is_enough:
+                break
+            at += window
+            window *= 2
+        return np.concatenate((clean, breaking))
+
+    def _choose(self, rows: Ints, run: DryRun) -> PostFiltered:
+        """Propose the cheapest of the candidates, or of those that extenders leave."""
+        if not self.narrow:
+            best = rows[self._pick(_costs_of_rows(rows, run.outlook))]
+            return _proposal(_preemption(int(best), run))
+        candidates: Sequence[Preemption] = [_preemption(row, run) for row in rows.tolist()]
+        try:
+            for narrow in self.narrow:
+                candidates = narrow(run.pod, candidates, run.nodes)
+                if not candidates:
+                    return PostFiltered(unschedulable(PREFIX + NO_CANDIDATE))
+        except SchedulerError as error:
+            return PostFiltered(failed(PREFIX + str(error)))
+        return _proposal(candidates[self._pick(_costs(candidates))])
+
+    def _pick(self, costs: Sequence[Array]) -> int:
+        """Return the index of the cheapest candidate: by the first cost, among equals by the second, and so on."""
+        left = np.arange(len(costs[0]))
+        for cost in costs:
+            if len(left) == 1:
+                break
+            mine = cost[left]
+            left = left[mine == mine.min()]
+        return int(left[self.handle.random.randrange(len(left))] if len(left) > 1 else left[0])
+
+
+def _why_not_eligible(pod: PodView, nodes: Snapshot, diagnosis: Diagnosis) -> str:
+    """Return why a pod may not evict anybody; empty if it may."""
+    if pod.pod.spec.preemption_policy == "Never":
+        return NEVER
+    nominated = pod.pod.status.nominated_node_name
+    if nominated and diagnosis.status(nominated).code is not Code.UNRESOLVABLE:
+        row = nodes.row(nominated)
+        if row >= 0 and any(other.priority < pod.priority and _makes_way(other) for other in nodes.pods_on(row)):
+            return STILL_TERMINATING
+    return ""
+
+
+def _makes_way(other: PodView) -> bool:
+    """Return whether a pod is on its way out because the scheduler evicted it."""
+    if other.pod.metadata.deletion_timestamp is None:
+        return False
+    target = next((c for c in other.pod.status.conditions if c.type == DISRUPTION_TARGET), None)
+    return target is not None and target.status == "True" and target.reason == BY_SCHEDULER
+
+
+def _may_be_helped(diagnosis: Diagnosis, nodes: Snapshot) -> Bools:
+    """Return which nodes were refused with a code that says that removing pods could help."""
+    hopeful = np.full(nodes.n, diagnosis.absent.code is Code.UNSCHEDULABLE)
+    if diagnosis.verdicts is not None:
+        refused = diagnosis.verdicts.owner >= 0
+        hopeful = np.where(refused, diagnosis.verdicts.has_code(Code.UNSCHEDULABLE), hopeful)
+    for name, status in diagnosis.extra.items():
+        row = nodes.row(name)
+        if row >= 0:
+            hopeful[row] = status.code is Code.UNSCHEDULABLE
+    return hopeful
+
+
+def _explain(potential: Ints, run: DryRun) -> PostFiltered:
+    """Return why there is no candidate at all."""
+    outlook = run.outlook
+    outcome = outlook.outcome[potential]
+    broken = potential[outcome == ERROR]
+    if len(broken):
+        return PostFiltered(failed(PREFIX + aggregate([outlook.errors[row] for row in broken.tolist()])))
+    numbers = np.bincount(outcome[outcome > 0])
+    histogram: dict[str, int] = {}
+    for number in np.flatnonzero(numbers).tolist():
+        for reason in outlook.reasons[number]:
+            histogram[reason] = histogram.get(reason, 0) + int(numbers[number])
+    return _no_candidates(run.nodes.n, histogram, int(numbers.sum()))
+
+
+def _no_candidates(n_nodes: int, histogram: dict[str, int], n_explained: int = 0) -> PostFiltered:
+    if n_explained < n_nodes:
+        histogram[NOT_HELPFUL] = histogram.get(NOT_HELPFUL, 0) + n_nodes - n_explained
+    return PostFiltered(unschedulable(PREFIX + none_available(n_nodes, histogram)), CLEAR)
+
+
+def _preemption(row: int, run: DryRun) -> Preemption:
+    pods = run.importance.pods(row, run.pod.priority, run.nodes)
+    victims = tuple(pods[rank] for rank in run.outlook.victims(row))
+    return Preemption(run.nodes.name(row), victims, int(run.outlook.violations[row]), DefaultPreemption.name)
+
+
+def _proposal(preemption: Preemption) -> PostFiltered:
+    return PostFiltered(SUCCESS, Nomination(preemption.node_name), preemption)
+
+
+def _costs_of_rows(rows: Ints, outlook: Outlook) -> tuple[Array, ...]:
+    """Return what candidates cost, in the order in which it counts: broken budgets, the highest priority among the
+    victims, the sum of their priorities, their number, and how late the first of the most important ones started."""
+    return (outlook.violations[rows], outlook.top_priority[rows], outlook.total_priority[rows],
+            outlook.n_victims[rows], -outlook.started[rows])
+
+
+def _costs(candidates: Sequence[Preemption]) -> tuple[Array, ...]:
+    """Return the same for candidates whose victims are not those of the dry run."""
+    def column(cost: Callable[[Preemption], float]) -> Array:
+        return np.array([cost(candidate) for candidate in candidates])
+
+    return (
+        column(lambda c: c.violations),
+        column(lambda c: c.victims[0].priority),
+        column(lambda c: sum(victim.priority + PRIORITY_OFFSET for victim in c.victims)),
+        column(lambda c: len(c.victims)),
+        column(lambda c: -_first_start(c.victims)),
+    )
+
+
+def _first_start(victims: Sequence[PodView]) -> float:
+    top = max(victim.priority for victim in victims)
+    return min(started_at(victim) for victim in victims if victim.priority == top)

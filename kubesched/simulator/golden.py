@@ -168,7 +168,7 @@ def decide(cluster: Cluster, profile: Profile, pod: PodView, *, preempts: bool) 
             preemption, nomination = made.post_filtered.preemption, made.post_filtered.nomination
             found["preemption"] = {
                 "node": nomination.node_name if nomination is not None else "",
-                "victims": sorted(victim.key for victim in preemption.victims) if preemption is not None else [],
+                "victims": sorted(victim.key for victim in preemption.to_evict) if preemption is not None else [],
             }
     return found, made
 

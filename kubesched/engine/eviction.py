@@ -1,0 +1,173 @@
+"""Carry out a preemption: make the victims go, and let the preemptor wait until they are on their way.
+
+In: a preemptor and what its PostFilter proposed. Out: the victims' DisruptionTarget conditions and deletions through
+the writer, `Preempted` events through the recorder, and the nominations cleared of pods of lower priority that wait for
+the same node. A victim that is not bound yet is not deleted: its attempt ends, and it is tried again.
+
+In the background, as the reference does it today, all victims but the last go side by side; only then the last one
+goes, so that the preemptor is not tried before its place is really free. Meanwhile it is kept out of the active queue
+(framework/preempting), and if an eviction fails it is tried again at once. In the foreground, the older way, all go
+side by side and the attempt ends when they are done, with their problem if one of them had one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from kubesched.api.meta import format_time
+from kubesched.api.pod import Pod
+from kubesched.cluster import PodView
+from kubesched.engine.binding import Binder
+from kubesched.engine.handle import EngineHandle
+from kubesched.engine.inbox import Errand, Inbox
+from kubesched.engine.observing import Nobody, Observer
+from kubesched.engine.permits import WaitingPods
+from kubesched.errors import NotFound, SchedulerError
+from kubesched.framework.plugin import Preemption
+from kubesched.queue import Queue
+
+DISRUPTION_TARGET = "DisruptionTarget"
+BY_SCHEDULER = "PreemptionByScheduler"
+MESSAGE = "preempting to accommodate a higher priority pod"
+IN_MEMORY = " (in kube-scheduler memory)."
+
+Lookup = Callable[[str], PodView | None]
+Spawn = Callable[[Coroutine[Any, Any, None]], None]
+Then = Callable[[str], None]
+"""What the loop does once a preemption in the foreground is over; the text says what went wrong, empty for nothing."""
+
+log = logging.getLogger(__name__)
+
+
+class Evictions:
+    """Evicts victims beside the loop."""
+
+    def __init__(self, handle: EngineHandle, inbox: Inbox, queue: Queue, lookup: Lookup, waiting: WaitingPods,
+                 binder: Binder, spawn: Spawn, *, in_background: bool = True, observer: Observer | None = None) -> None:
+        self._handle = handle
+        self._inbox = inbox
+        self._queue = queue
+        self._lookup = lookup
+        self._waiting = waiting
+        self._binder = binder
+        self._spawn = spawn
+        self._observer = observer or Nobody()
+        self.in_background = in_background
+
+    def carry_out(self, preemptor: PodView, preemption: Preemption, then: Then | None = None) -> None:
+        """Begin a preemption. Called in the loop's turn, before the preemptor is back in the queue.
+
+        `then` is called in a later turn, when a preemption in the foreground is over.
+        """
+        displaced = self._displaced(preemptor, preemption.node_name)
+        if not self.in_background:
+            self._observer.preempted(len(preemption.victims))
+            self._spawn(self._evict_first(preemptor, preemption, displaced, then))
+        elif preemption.to_evict:
+            self._observer.preempted(len(preemption.victims))
+            self._handle.preempting.begin(preemptor)
+            self._spawn(self._evict_meanwhile(preemptor, preemption, displaced))
+
+    def _displaced(self, preemptor: PodView, node_name: str) -> list[PodView]:
+        """Return the pods of lower priority whose status says that they wait for the node."""
+        nominated = [pod for pod in self._queue.nominations.on_node(node_name) if pod.priority < preemptor.priority]
+        newest = [self._lookup(pod.key) or pod for pod in nominated]
+        return [pod for pod in newest if pod.pod.status.nominated_node_name]
+
+    async def _evict_first(self, preemptor: PodView, preemption: Preemption, displaced: Sequence[PodView],
+                           then: Then | None) -> None:
+        problem = "the evictions were broken off"
+        try:
+            await self._evict_all(preemptor, preemption, preemption.to_evict)
+            problem = ""
+            await self._clear_nominations(displaced)
+        except SchedulerError as error:
+            problem = str(error)
+            log.error("pod %s: preemption on node %s failed: %s", preemptor.key, preemption.node_name, error)
+        finally:
+            if then is not None:
+                self._inbox.post(Errand(lambda: then(problem)))
+
+    async def _evict_meanwhile(self, preemptor: PodView, preemption: Preemption, displaced: Sequence[PodView]) -> None:
+        started = self._handle.clock.monotonic()
+        preempting = self._handle.preempting
+        *others, last = preemption.to_evict
+        is_done = False
+        try:
+            is_clear = await self._clear_nominations(displaced)
+            await self._evict_all(preemptor, preemption, others)
+            preempting.await_last(preemptor, last)
+            await self._evict(preemptor, preemption, last)
+            is_done = is_clear
+        except SchedulerError as error:
+            log.error("pod %s: preemption on node %s failed: %s", preemptor.key, preemption.node_name, error)
+        finally:
+            self._observer.evictions_ended("success" if is_done else "error", self._handle.clock.monotonic() - started)
+            self._inbox.post(Errand(lambda: self._end(preemptor, is_done)))
+
+    def _end(self, preemptor: PodView, is_done: bool) -> None:
+        """Let the preemptor be tried again. If its victims go, their going wakes it; if not, nothing else would."""
+        self._handle.preempting.end(preemptor)
+        if not is_done:
+            self._queue.activate([preemptor])
+
+    async def _evict_all(self, preemptor: PodView, preemption: Preemption, victims: Sequence[PodView]) -> None:
+        """Evict victims side by side; raise what the first of them that failed raised, after all are through."""
+        results = await asyncio.gather(*(self._evict(preemptor, preemption, victim) for victim in victims),
+                                       return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
+    async def _evict(self, preemptor: PodView, preemption: Preemption, victim: PodView) -> None:
+        note = f"Preempted by pod {preemptor.uid} on node {preemption.node_name}"
+        if self._is_called_off(victim, preemption.plugin):
+            note += IN_MEMORY
+        else:
+            writer = self._handle.writer
+            try:
+                condition = self._condition(victim.pod, preemptor)
+                if condition is not None:
+                    await writer.patch_pod_status(victim, {"conditions": [condition]})
+                await writer.delete_pod(victim)
+            except NotFound:
+                return  # it went by itself
+        self._handle.recorder.event(victim, "Normal", "Preempted", "Preempting", note)
+
+    def _is_called_off(self, victim: PodView, plugin: str) -> bool:
+        """End the attempt of a victim that is not bound yet; False if it is, or nearly."""
+        waiting = self._waiting.get(victim.uid)
+        if waiting is not None:
+            return waiting.preempt(plugin, "preempted")
+        return self._binder.is_pre_binding(victim.uid) and self._binder.call_off(victim.uid, f"preempted by {plugin}")
+
+    def _condition(self, victim: Pod, preemptor: PodView) -> dict[str, Any] | None:
+        """Return the condition that says why the victim goes; None if it says so already."""
+        message = f"{preemptor.pod.spec.scheduler_name}: {MESSAGE}"
+        old = next((c for c in victim.status.conditions if c.type == DISRUPTION_TARGET), None)
+        kept = None
+        if old is not None and old.status == "True":
+            if (old.reason, old.message) == (BY_SCHEDULER, message) and old.last_probe_time is None:
+                return None
+            kept = old.last_transition_time
+        condition: dict[str, Any] = {
+            "type": DISRUPTION_TARGET, "status": "True", "reason": BY_SCHEDULER, "message": message,
+            "lastProbeTime": None, "lastTransitionTime": kept or format_time(self._handle.clock.now()),
+        }
+        if victim.metadata.generation:
+            condition["observedGeneration"] = victim.metadata.generation
+        return condition
+
+    async def _clear_nominations(self, displaced: Sequence[PodView]) -> bool:
+        """Tell pods that the node they wait for goes to somebody else; return whether all could be told."""
+        is_clear = True
+        for pod in displaced:
+            try:
+                await self._handle.writer.patch_pod_status(pod, {"nominatedNodeName": None})
+            except SchedulerError as error:
+                is_clear = False
+                log.error("pod %s: cannot clear nominatedNodeName: %s", pod.key, error)
+        return is_clear

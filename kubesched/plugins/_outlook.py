@@ -1,0 +1,137 @@
+"""What evicting pods would bring on each node, as columns.
+
+One row a node: whether the pod would fit after an eviction, and what that eviction would be like; or why not. Rows are
+filled in when they are asked for. Pods of one class have one outlook, and a change makes only those rows unknown again
+that it concerns, so that thousands of preemptors of one kind pay for a node once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubesched.cluster import Bools, Codes, Ints, Snapshot
+from kubesched.cluster.journal import Journal
+from kubesched.framework.nominated import Coming
+from kubesched.plugins._budgets import Budgets
+from kubesched.plugins._importance import MOST_PODS, Floats
+
+UNKNOWN, CANDIDATE, ERROR = 0, -1, -2
+PRIORITY_OFFSET = 1 << 31
+"""Added to every victim's priority, so that fewer victims are better even where priorities are negative."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was found out about some rows. `gone` lists the pods below the preemptor's priority, most important first,
+    and says which of them would have to go."""
+
+    gone: Bools
+    violations: Ints
+    top_priority: Ints
+    total_priority: Ints
+    started: Floats
+    is_selected: Bools | None = None
+
+    def take(self, kept: Bools) -> Findings:
+        """Return what was found out about some of the rows."""
+        selected = self.is_selected[kept] if self.is_selected is not None else None
+        return Findings(self.gone[kept], self.violations[kept], self.top_priority[kept], self.total_priority[kept],
+                        self.started[kept], selected)
+
+
+class Outlook:
+    """The columns. `outcome` is UNKNOWN, CANDIDATE, ERROR, or the number of the reasons against the node."""
+
+    def __init__(self, n: int) -> None:
+        self.outcome: Codes = np.zeros(n, dtype=np.int32)
+        self.violations: Ints = np.zeros(n, dtype=np.int64)
+        self.top_priority: Ints = np.zeros(n, dtype=np.int64)
+        self.total_priority: Ints = np.zeros(n, dtype=np.int64)
+        self.n_victims: Ints = np.zeros(n, dtype=np.int64)
+        self.started: Floats = np.zeros(n)
+        self._gone = np.zeros((n, 1), dtype=np.uint8)
+        self._crowds: dict[int, Bools] = {}
+        self._selected: Bools = np.zeros(n, dtype=np.bool_)
+        self._reasons: dict[tuple[str, ...], int] = {}
+        self.reasons: list[tuple[str, ...]] = [()]
+        self.errors: dict[int, str] = {}
+        self._seen: tuple[Journal, int, Coming, int, tuple[int, ...]] | None = None
+        self._position = self._coming = self._version = 0
+
+    # Filling in
+
+    def refuse(self, rows: Ints | int, reasons: tuple[str, ...]) -> None:
+        """Write down why evictions would not help on some rows."""
+        number = self._reasons.get(reasons)
+        if number is None:
+            number = self._reasons[reasons] = len(self.reasons)
+            self.reasons.append(reasons)
+        self.outcome[rows] = number
+
+    def fail(self, row: int, text: str) -> None:
+        """Write down that it could not be found out what an eviction would bring."""
+        self.outcome[row] = ERROR
+        self.errors[row] = text
+
+    def accept(self, rows: Ints, found: Findings) -> None:
+        """Write down what the evictions on some rows would be like; all of them have at least one victim."""
+        self.outcome[rows] = CANDIDATE
+        self.violations[rows] = found.violations
+        self.top_priority[rows] = found.top_priority
+        self.total_priority[rows] = found.total_priority
+        self.started[rows] = found.started
+        self.n_victims[rows] = np.count_nonzero(found.gone, axis=1)
+        if found.is_selected is not None:
+            self._selected[rows] = found.is_selected
+        if found.gone.shape[1] > MOST_PODS:
+            for row, gone in zip(rows.tolist(), found.gone, strict=True):
+                self._crowds[row] = gone
+            return
+        packed = np.packbits(found.gone, axis=1)
+        width = packed.shape[1]
+        if width > self._gone.shape[1]:
+            wider = np.zeros((len(self._gone), width), dtype=np.uint8)
+            wider[:, : self._gone.shape[1]] = self._gone
+            self._gone = wider
+        self._gone[rows, :width] = packed
+        self._gone[rows, width:] = 0
+
+    def victims(self, row: int) -> list[int]:
+        """Return the ranks of a candidate's victims among the pods below the preemptor's priority."""
+        gone = self._crowds.get(row)
+        if gone is None:
+            gone = np.unpackbits(self._gone[row]).astype(np.bool_)
+        ranks: list[int] = np.flatnonzero(gone).tolist()
+        return ranks
+
+    # Staying true
+
+    def follow(self, nodes: Snapshot, coming: Coming, budgets: Budgets, versions: tuple[int, ...]) -> bool:
+        """Forget the rows that something happened to since the last time; False if that is all of them and more.
+
+        `versions` are those of the other objects that the filters read.
+        """
+        seen = (nodes.journal, nodes.structure, coming, budgets.meaning, versions)
+        if self._seen is not None:
+            changes = nodes.journal.since(self._position)
+            nominated = coming.journal.since(self._coming)
+            if seen != self._seen or changes is None or nominated is None:
+                return False
+            for change in changes:
+                self.forget(change.row)
+            for change in nominated:
+                self.forget(change.row)
+            if budgets.version != self._version:
+                self.outcome[self._selected] = UNKNOWN
+                self._selected[:] = False
+        self._seen = seen
+        self._position, self._coming, self._version = nodes.journal.end, coming.journal.end, budgets.version
+        return True
+
+    def forget(self, row: int) -> None:
+        """Make a row unknown again."""
+        self.outcome[row] = UNKNOWN
+        self.errors.pop(row, None)
+        self._crowds.pop(row, None)

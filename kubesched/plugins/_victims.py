@@ -1,0 +1,244 @@
+"""The dry run: which pods would have to go from a node so that a pod fits.
+
+In: a pod that fits nowhere, the rows on which evictions may help. Out: an outlook on these rows. On each node all pods
+of lower priority are taken away. If the pod fits then, they are given back one by one as far as it still does: first
+those whose eviction would break a disruption budget, then the others, the most important ones first. Who cannot be
+given back is a victim. The pod must fit with and without the pods that are nominated to the node.
+
+Nodes are independent of each other, so the k-th pod of every node is given back in one step, as long as filters look at
+one node only or at counters that these pods do not move. The other nodes are taken one by one, with their own counters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.errors import SchedulerError
+from kubesched.framework.nominated import Ahead, Coming
+from kubesched.framework.state import State
+from kubesched.framework.thinning import Thinned
+from kubesched.framework.verdicts import SUCCESS, Status
+from kubesched.framework.whatif import Imagining, WhatIf
+from kubesched.plugins._budgets import Budgets
+from kubesched.plugins._importance import Importance, Lines, by_importance, started_at
+from kubesched.plugins._outlook import PRIORITY_OFFSET, UNKNOWN, Findings, Outlook
+
+NO_VICTIMS = "No preemption victims found for incoming pod"
+
+
+def no_victim(node_name: str) -> str:
+    """Return the complaint about a node where nobody would have to go, although the pod does not fit it."""
+    return f'expected at least one victim pod on node "{node_name}"'
+
+
+@dataclass(slots=True)
+class DryRun:
+    """What all nodes of one attempt have in common."""
+
+    pod: PodView
+    nodes: Snapshot
+    imagining: Imagining
+    coming: Coming
+    importance: Importance
+    budgets: Budgets
+    outlook: Outlook
+
+    def look_at(self, rows: Ints) -> None:
+        """Find out about those of the rows that nothing is known about."""
+        rows = rows[self.outlook.outcome[rows] == UNKNOWN]
+        if not len(rows):
+            return
+        ahead = self.coming.above(self.pod.priority)
+        apart = np.ones(len(rows), dtype=np.bool_) if self.imagining.by_row else self._is_apart(rows, ahead)
+        together = rows[~apart]
+        if len(together):
+            try:
+                self._look_at_many(together, ahead)
+            except SchedulerError:
+                # A filter that fails on one node must not take the others with it: find out which one it is.
+                self._look_at_each(together)
+        self._look_at_each(rows[apart])
+
+    # Many nodes in one step
+
+    def _is_apart(self, rows: Ints, ahead: Ahead) -> Bools:
+        """Return which rows cannot be imagined together with others."""
+        importance, imagining = self.importance, self.imagining
+        importance.order(rows, self.nodes)
+        apart = importance.is_crowded(rows)
+        apart |= rows == self.coming.row_of(self.pod.uid)
+        if self.pod.template.ports:
+            # Where a pod holds one of the ports, what is left of the others' ports depends on the order of things.
+            apart |= self.nodes.port_conflicts(self.pod.template.ports)[rows]
+            apart |= np.isin(rows, list(ahead.with_ports))
+        if imagining.counting:
+            apart |= self._moves_counters(rows, apart)
+            apart |= np.isin(rows, [row for row, pods in ahead.pods.items()
+                                    if any(imagining.is_moved_by(other, self.nodes) for other in pods)])
+        return apart
+
+    def _moves_counters(self, rows: Ints, crowded: Bools) -> Bools:
+        moving = crowded.copy()
+        lines = self.importance.below(rows[~crowded], self.pod.priority)
+        views = self.nodes.slots.views
+        moves = np.zeros(len(self.importance.book), dtype=np.bool_)
+        numbers, first = np.unique(lines.numbers, return_index=True)
+        for number, at in zip(numbers.tolist(), first.tolist(), strict=True):
+            if number:
+                other = views[lines.slots.flat[at]]
+                assert other is not None
+                moves[number] = self.imagining.is_moved_by(other, self.nodes)
+        moving[~crowded] = moves[lines.numbers].any(axis=1)
+        return moving
+
+    def _look_at_many(self, rows: Ints, ahead: Ahead) -> None:
+        outlook = self.outlook
+        lines = self.importance.below(rows, self.pod.priority)
+        without = lines.count == 0
+        if without.any():
+            outlook.refuse(rows[without], (NO_VICTIMS,))
+            rows = rows[~without]
+            if not len(rows):
+                return
+            lines = self.importance.below(rows, self.pod.priority)
+        emptied = Thinned.without(self.nodes, rows, lines.slots, lines.numbers, self.importance.book)
+        fitting = self._fits_when_empty(emptied, rows, ahead)
+        if not fitting.any():
+            return
+        if not fitting.all():
+            rows = rows[fitting]
+            lines = Lines(lines.slots[fitting], lines.numbers[fitting], lines.priority[fitting],
+                          lines.started[fitting], lines.count[fitting])
+        self._reprieve_many(rows, lines, ahead)
+
+    def _fits_when_empty(self, emptied: Thinned, rows: Ints, ahead: Ahead) -> Bools:
+        """Return which rows the pod fits with all pods of lower priority away; write down why not the others."""
+        verdicts = self.imagining.filter(emptied)
+        awaited = np.flatnonzero(ahead.here[rows])
+        if len(awaited):
+            crowded = emptied.take(awaited)
+            crowded.arrive(ahead)
+            verdicts.overrule(awaited, self.imagining.filter(crowded))
+        fitting = verdicts.feasible
+        for owner in np.unique(verdicts.owner).tolist():
+            if owner >= 0:
+                bits = verdicts.columns[owner][1].bits
+                assert bits is not None
+                mine = np.flatnonzero(verdicts.owner == owner)
+                kinds, kind = np.unique(bits[mine], return_inverse=True)
+                for i in range(len(kinds)):
+                    alike = mine[kind == i]
+                    self.outlook.refuse(rows[alike], verdicts.status(int(alike[0])).reasons)
+        return fitting
+
+    def _reprieve_many(self, rows: Ints, lines: Lines, ahead: Ahead) -> None:
+        """Give pods back rank by rank as long as the pod fits; write down who could not be given back."""
+        book = self.importance.book
+        charged = self.budgets.charge(book.class_id[lines.numbers], lines.slots, self.nodes.slots.views,
+                                      self.nodes.templates.label_classes)
+        slots, numbers, turn = lines.slots, lines.numbers, None
+        if charged is not None:
+            # Those that break a budget come first, then the others; both stay in order. Short lines end in nobody.
+            turn = np.argsort(np.where(numbers == 0, 2, ~charged[0]), axis=1, kind="stable")
+            slots, numbers = np.take_along_axis(slots, turn, axis=1), np.take_along_axis(numbers, turn, axis=1)
+        thinned = Thinned.without(self.nodes, rows, slots, numbers, book)
+        awaited = np.flatnonzero(ahead.here[rows])
+        for rank in range(numbers.shape[1]):
+            here = numbers[:, rank] != 0
+            thinned.give_back(rank, here)
+            fits = self.imagining.fits(thinned)
+            if len(awaited):
+                crowded = thinned.take(awaited)
+                crowded.arrive(ahead)
+                fits[awaited] &= self.imagining.fits(crowded)
+            thinned.take_away(rank, here & ~fits)
+        gone = thinned.gone
+        if turn is not None:
+            gone = np.empty_like(thinned.gone)
+            np.put_along_axis(gone, turn, thinned.gone, axis=1)
+        self._write_down(rows, lines, gone, charged)
+
+    def _write_down(self, rows: Ints, lines: Lines, gone: Bools, charged: tuple[Bools, Bools] | None) -> None:
+        has_victims: Bools = np.count_nonzero(gone, axis=1) > 0
+        for row in rows[~has_victims].tolist():
+            self.outlook.fail(row, no_victim(self.nodes.name(row)))
+        first = gone.argmax(axis=1)
+        line = np.arange(len(rows))
+        found = Findings(
+            gone=gone,
+            violations=np.zeros(len(rows), dtype=np.int64) if charged is None else
+            np.count_nonzero(gone & charged[0], axis=1),
+            top_priority=lines.priority[line, first],
+            total_priority=np.where(gone, lines.priority + PRIORITY_OFFSET, 0).sum(axis=1),
+            started=lines.started[line, first],
+            is_selected=charged[1] if charged is not None else None,
+        )
+        if has_victims.all():
+            self.outlook.accept(rows, found)
+        else:
+            self.outlook.accept(rows[has_victims], found.take(has_victims))
+
+    # One node after the other
+
+    def _look_at_each(self, rows: Ints) -> None:
+        for row in rows.tolist():
+            try:
+                self._look_at_one(row)
+            except SchedulerError as error:
+                self.outlook.fail(row, str(error))
+
+    def _look_at_one(self, row: int) -> None:
+        pod, nodes, profile = self.pod, self.nodes, self.imagining.profile
+        lower = self.importance.pods(row, pod.priority, nodes)
+        if not lower:
+            self.outlook.refuse(row, (NO_VICTIMS,))
+            return
+        node = WhatIf.of(nodes, [row])
+        state = self.imagining.state.clone()
+        for other in lower:
+            node.remove(other, 0)
+            profile.adjust(pod, other, row, -1, nodes, state)
+        status = self._fits_one(node, row, state)
+        if not status.is_success:
+            self.outlook.refuse(row, status.reasons)
+            return
+        violating, others = self.budgets.split(lower)
+        victims: set[str] = set()
+        for other in (*violating, *others):
+            node.add(other, 0)
+            profile.adjust(pod, other, row, 1, nodes, state)
+            if not self._fits_one(node, row, state).is_success:
+                node.remove(other, 0)
+                profile.adjust(pod, other, row, -1, nodes, state)
+                victims.add(other.uid)
+        gone = np.array([[other.uid in victims for other in lower]])
+        if not victims:
+            self.outlook.fail(row, no_victim(nodes.name(row)))
+            return
+        first = min((other for other in lower if other.uid in victims), key=by_importance)
+        self.outlook.accept(np.array([row]), Findings(
+            gone=gone,
+            violations=np.array([sum(other.uid in victims for other in violating)]),
+            top_priority=np.array([first.priority]),
+            total_priority=np.array([sum(o.priority + PRIORITY_OFFSET for o in lower if o.uid in victims)]),
+            started=np.array([started_at(first)]),
+            is_selected=np.array([True]),
+        ))
+
+    def _fits_one(self, node: WhatIf, row: int, state: State) -> Status:
+        """Return whether the pod fits an imagined node, with the pods nominated to it and without."""
+        awaited = [other for other in self.coming.above(self.pod.priority).pods.get(row, ())
+                   if other.uid != self.pod.uid]
+        if awaited:
+            crowded, their_state = node.take([0]), state.clone()
+            for other in awaited:
+                crowded.add(other, 0)
+                self.imagining.profile.adjust(self.pod, other, row, 1, self.nodes, their_state)
+            verdicts = self.imagining.filter(crowded, their_state)
+            if verdicts.owner[0] >= 0:
+                return verdicts.status(0)
+        verdicts = self.imagining.filter(node, state)
+        return verdicts.status(0) if verdicts.owner[0] >= 0 else SUCCESS
