@@ -40,19 +40,21 @@ def check(expression: str) -> Node:
         compiled = _environment(not loose).compile(expression)
     except RuntimeError as error:
         complaints = [line for line in str(error).splitlines() if "ERROR:" in line]
-        if complaints and all(_UNTYPED.search(line) for line in complaints):
+        serious = [line for line in complaints if not _UNTYPED.search(line)]
+        if complaints and not serious:
             _check_functions(parsed)
             return parsed
-        raise CompileError(f"compilation failed: {_first_line(str(error))}") from None
+        raise CompileError(f"compilation failed: {_plain(serious[0] if serious else str(error))}") from None
     name = str(compiled.return_type().name()).lower()
     if name not in ("bool", "dyn"):
         raise CompileError(f"must evaluate to bool or the unknown type, not {name}")
     return decode(compiled.serialize())
 
 
-def _first_line(text: str) -> str:
+def _plain(text: str) -> str:
+    """Return the first line of a complaint of the library without its own marks."""
     line = next((line for line in text.splitlines() if line.strip()), "unknown error")
-    return re.sub(r"^[A-Z_]+: |\s*\[[A-Z_]+\]$", "", line.strip())
+    return re.sub(r"^[A-Z_]+: (?=ERROR)|\s*\[[A-Z_]+\]$", "", line.strip())
 
 
 def _check_fields(tree: Node) -> None:

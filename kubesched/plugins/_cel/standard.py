@@ -111,7 +111,10 @@ def _ordered(name: str, accept: Callable[[int], bool]) -> Callable[[Any, Any], b
             left, (bool, str, bytes, datetime, timedelta)
         ):
             raise no_overload(name, left, right)
-        return accept(compare(left, right))
+        try:
+            return accept(compare(left, right))
+        except EvaluationError:
+            raise no_overload(name, left, right) from None
 
     return answer
 

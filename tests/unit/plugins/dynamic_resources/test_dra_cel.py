@@ -1,0 +1,159 @@
+"""CEL over devices: the language, Kubernetes' functions, and what is said of expressions that are wrong."""
+
+import subprocess
+import sys
+
+import pytest
+from dra_world import DRIVER, device, make
+
+from kubesched.plugins._cel import CelError, CompileError, EvaluationError, FactBook, holds
+
+A = f'device.attributes["{DRIVER}"]'
+C = f'device.capacity["{DRIVER}"]'
+
+
+def facts(*, lists=False, **more):
+    attributes = {"model": "a100", "numa": 0, "ecc": True, "fw": ("version", "1.2.0"), "other.com/x": 5}
+    raw = device("d", {**attributes, **more.pop("attributes", {})}, {"memory": "40Gi", "cores": "1500m"}, **more)
+    published = make({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "s"},
+                      "spec": {"driver": DRIVER, "devices": [raw]}})
+    return FactBook(lists).facts(DRIVER, published.spec.devices[0])
+
+
+FACTS = facts()
+
+TRUE = [
+    f'device.driver == "{DRIVER}"',
+    f'{A}.model == "a100" && {A}.numa == 0 && {A}.ecc',
+    f'{A}.model in ["h100", "a100"]',
+    'device.attributes["other.com"].x > 4',
+    '"model" in ' + A + ' && !("nope" in ' + A + ")",
+    '!("unknown.com" in device.attributes) && size(device.attributes["unknown.com"]) == 0',
+    '!("name" in device.capacity["d"]) || device.capacity["d"].name.isGreaterThan(quantity("1"))',
+    f"has({A}.model) && !has({A}.nope) && has(device.attributes)",
+    f"{A}.?nope.orValue(3) == 3 && {A}[?'numa'].hasValue()",
+    f"{A}.fw.isGreaterThan(semver('0.0.1')) && {A}.fw.compareTo(semver('1.10.0')) < 0 && {A}.fw.major() == 1",
+    f"{A}.fw == semver('1.2.0+build')",
+    "semver('1.0.0-alpha').isLessThan(semver('1.0.0')) && semver('1.0.0-2').isLessThan(semver('1.0.0-10'))",
+    "semver('v1.2', true).minor() == 2 && !isSemver('v1.2') && isSemver('01.2', true)",
+    f"{C}.memory.isGreaterThan(quantity('1Ki')) && {C}.memory.compareTo(quantity('40Gi')) == 0",
+    f"{C}.memory == quantity('40960Mi') && {C}.memory.asInteger() == 42949672960",
+    f"!{C}.cores.isInteger() && {C}.cores.asApproximateFloat() == 1.5 && {C}.cores.sign() == 1",
+    "quantity('1Ki').add(quantity('1')).sub(25).asInteger() == 1000 && !isQuantity('1Kx')",
+    "!device.allowMultipleAllocations",
+    f"cel.bind(a, {A}, a.model == 'a100' && a.numa < 1.5)",
+    "1 < 2.0 && 2u >= 1 && dyn(1) == 1.0 && dyn(1) != dyn('1')",
+    f"{A}.exists(k, v, k == 'numa' && v == 0) && {A}.all(k, k != 'zz')",
+    "[1, 2].exists(x, x / 0 == 1 || x == 2)",
+    "[1, 2, 3].all(i, v, i < v) && [1, 2, 2].exists_one(x, x == 1)",
+    "[1, 2].map(x, x * 2) == [2, 4] && [1, 2, 3].filter(x, x > 1).size() == 2 && [1, 2].map(x, x > 1, x) == [2]",
+    "[1, 2].transformList(i, v, v + i) == [1, 3] && {'a': 1}.transformMap(k, v, v + 1) == {'a': 2}",
+    "[3, 1, 2].sort() == [1, 2, 3] && [3, 1, 2].sortBy(e, -e) == [3, 2, 1] && [1, 1].distinct() == [1]",
+    "[1, 2, 3].sum() == 6 && [1, 3].max() == 3 && [1, 3].min() == 1 && [1, 2].isSorted()",
+    "[1, 2, 1].indexOf(1) == 0 && [1, 2, 1].lastIndexOf(1) == 2 && 'abcb'.indexOf('b') == 1",
+    "[[1], [2]].flatten() == [1, 2] && lists.range(3) == [0, 1, 2] && [1, 2, 3].slice(1, 2) == [2]",
+    "[1, 2].first().value() == 1 && [1, 2].last().orValue(0) == 2 && [1, 2].reverse() == [2, 1]",
+    "sets.contains([1, 2], [2]) && sets.intersects([1], [1, 3]) && sets.equivalent([1, 2], [2, 1, 1])",
+    "optional.of(1).optMap(x, x + 1).value() == 2 && !optional.none().hasValue() && [1, ?optional.none()].size() == 1",
+    "'GPU'.lowerAscii() == 'gpu' && 'a,b'.split(',').join('-') == 'a-b' && ' x '.trim() == 'x'",
+    "'abc'.charAt(1) == 'b' && 'abc'.substring(1, 2) == 'b' && 'aXa'.replace('a', 'b') == 'bXb'",
+    "'%s-%d-%.2f'.format(['a', 3, 1.5]) == 'a-3-1.50' && strings.quote('a\"b') == '\"a\\\\\"b\"'",
+    f"{A}.model.matches('^a[0-9]+$') && 'abc'.find('b.') == 'bc' && 'a1b2'.findAll('[0-9]') == ['1', '2']",
+    "ip('10.0.0.1').family() == 4 && ip('::1').isLoopback() && ip.isCanonical('::1') && !isIP('1.2.3')",
+    "cidr('10.0.0.0/8').containsIP('10.1.1.1') && cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16')",
+    "cidr('10.1.2.3/8').masked() == cidr('10.0.0.0/8') && string(cidr('10.1.2.3/8').ip()) == '10.1.2.3'",
+    "url('https://a.com:80/x?y=1').getHost() == 'a.com:80' && url('https://a.com/x?y=1').getQuery()['y'] == ['1']",
+    "format.dns1123Label().validate('a_b').hasValue() && !format.named('uuid').value().validate("
+    "'123e4567-e89b-12d3-a456-426614174000').hasValue()",
+    "timestamp('2024-01-01T00:00:00Z').getFullYear() == 2024 && duration('1h') > duration('30m')",
+    "timestamp('2024-01-01T00:00:00Z') + duration('24h') == timestamp('2024-01-02T00:00:00Z')",
+    f"type({A}.numa) == int && type(device.driver) == string && int('3') + 1 == 4 && string(1) == '1'",
+    "-7 / 2 == -3 && -7 % 2 == -1 && 7u / 2u == 3u && 5.0 / 2.0 == 2.5",
+    "true || 1 / 0 == 1",
+    "!(false && 1 / 0 == 1)",
+    "{'a': {'b': [1, 2]}}.a.b[1] == 2 && null == null && b'a' == bytes('a')",
+]
+
+
+@pytest.mark.parametrize("expression", TRUE)
+def test_true(expression):
+    assert holds(expression, FACTS) is True
+
+
+@pytest.mark.parametrize("expression", [
+    f'{A}.model == "h100"', '"other" in ' + A, f'{A}.fw.isGreaterThan(semver("1.5.0"))', f"{C}.memory.isLessThan("
+    "quantity('1Gi'))", "device.driver.endsWith('.org')", "1 > 2.0", "[1].exists(x, x > 1)",
+])
+def test_false(expression):
+    assert holds(expression, FACTS) is False
+
+
+@pytest.mark.parametrize(("expression", "text"), [
+    (f"{A}.nope == 1", "no such key: nope"),
+    ('device.attributes["unknown.com"].x == 1', "no such key: x"),
+    (f"{A}.numa", "CEL result of type int could not be converted to bool"),
+    (f"{A}.model > 1", "no such overload: _>_(string, int)"),
+    ("1 / 0 == 1", "division by zero"),
+    ("9223372036854775807 + 1 > 0", "integer overflow"),
+    ("[1][2] == 1", "index out of bounds: 2"),
+    ("semver('x').major() == 1", '"x" is not a semantic version'),
+    ("'a'.matches('(?=b)')", "error parsing regexp"),
+    ("[1].all(x, 1 / (x - 1) == 1)", "division by zero"),
+    ("optional.none().value() == 1", "optional.none() dereference"),
+    ("lists.range(2000).all(x, lists.range(2000).all(y, true))", "actual cost limit exceeded"),
+])
+def test_no_value(expression, text):
+    with pytest.raises(EvaluationError) as raised:
+        holds(expression, FACTS)
+    assert text in str(raised.value)
+
+
+@pytest.mark.parametrize(("expression", "text"), [
+    ("", "the expression is empty"),
+    ("1 +", "Syntax error"),
+    ("device.driver", "must evaluate to bool or the unknown type, not string"),
+    ("device.nope == 1", "undefined field 'nope'"),
+    ("nope(1)", "undeclared reference to 'nope'"),
+    ("unknown == 1", "undeclared reference to 'unknown'"),
+    ("device.driver > 1", "no matching overload"),
+    (f"{C}.memory.isGreaterThan(semver('1.0.0'))", "no matching overload"),
+    (f"{C}.memory > 1", "no matching overload"),
+    ("1 < 2.0 && 'a'.nope()", "undeclared reference to 'nope'"),
+])
+def test_does_not_compile(expression, text):
+    with pytest.raises(CompileError) as raised:
+        holds(expression, FACTS)
+    assert text in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_an_attribute_that_cannot_be_read_breaks_every_expression():
+    for attributes, text in (({"v": ("version", "1.x")}, "attribute v: parse semantic version"),
+                             ({"t": ("strings", ["a"])}, "attribute t: unsupported attribute value")):
+        with pytest.raises(EvaluationError, match=text):
+            holds("true", facts(attributes=attributes))
+
+
+def test_lists_can_be_read_where_the_gate_is_on():
+    there = facts(lists=True, attributes={"t": ("strings", ["a", "b"]), "v": ("versions", ["1.2.3"])})
+    assert holds(f"{A}.t.includes('b') && {A}.numa.includes(0) && {A}.v[0].minor() == 2", there)
+
+
+def test_an_answer_is_remembered_for_all_devices_that_look_the_same(monkeypatch):
+    from kubesched.plugins._cel import devices
+
+    book, calls = FactBook(), []
+    evaluate = devices._evaluate
+    monkeypatch.setattr(devices, "_evaluate", lambda *args: calls.append(args) or evaluate(*args))
+    raw = [make({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": {
+        "devices": [device(name, {"x": 1})]}}).spec.devices[0] for name in ("d1", "d2")]
+    for each in raw:
+        holds("device.driver == 'x'", book.facts("x", each))
+        with pytest.raises(CelError):
+            holds("1 / 0 == 1", book.facts("x", each))
+    assert len(calls) == 2
+
+
+def test_the_library_is_not_loaded_before_a_selector_is_met():
+    code = ("import sys, kubesched.plugins.dynamic_resources; "
+            "assert not any(name.startswith('cel_expr_python') for name in sys.modules)")
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
