@@ -14,6 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.engine.sampling import Sampling
 from kubesched.errors import SchedulerError
 from kubesched.framework.memo import Memo, first_best
 from kubesched.framework.plugin import PostFiltered
@@ -81,8 +82,17 @@ class Rules:
     ties: Ties
     nominations: Nominations | None = None
     preempts: bool = True
+    percentage_of_nodes: int = 0
+    """How many of the nodes are looked at, in percent, where a profile does not say; 0 and 100 mean all of them."""
+    sampling: Sampling | None = None
     scores_single: bool = False
     """Score even when only one node is feasible; the reference does not, explanations and golden cases want it."""
+
+
+    def percentage_for(self, profile: Profile) -> int:
+        """Return how many percent of the nodes are looked at for a profile; 0 for all."""
+        percentage = self.percentage_of_nodes if profile.percentage_of_nodes is None else profile.percentage_of_nodes
+        return percentage if percentage < 100 else 0
 
 
 def attempt(pod: PodView, nodes: Snapshot, profile: Profile, rules: Rules, memo: Memo | None = None) -> Attempt:
@@ -121,7 +131,7 @@ def _decide(made: Attempt, profile: Profile, rules: Rules) -> None:
 def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Memo) -> bool:
     """Decide from what is remembered; False if this pod needs the plain path."""
     pod, nodes = made.pod, made.nodes
-    if not nodes.n or rules.scores_single or pod.pod.status.nominated_node_name:
+    if not nodes.n or rules.scores_single or pod.pod.status.nominated_node_name or rules.percentage_for(profile):
         return False
     if rules.nominations is not None and any(True for _ in rules.nominations.nodes()):
         return False
@@ -160,6 +170,9 @@ def find_feasible(made: Attempt, profile: Profile, rules: Rules) -> None:
     if nominated and _fits_nominated(made, profile, rules, nodes.row(nominated)):
         return
     made.verdicts = verdicts = filter_with_nominated(profile, pod, nodes, state, before.considered, rules.nominations)
+    percentage = rules.percentage_for(profile)
+    if percentage and rules.sampling is not None:
+        rules.sampling.limit(verdicts, percentage)
     made.feasible = verdicts.feasible
     diagnosis.verdicts = verdicts
 

@@ -17,17 +17,9 @@ import numpy as np
 
 from kubesched import config
 from kubesched.api.pod import Pod
-from kubesched.cluster import Gates as ClusterGates
-from kubesched.cluster import Store
-from kubesched.engine.cycle import SeededTies
-from kubesched.engine.handle import EngineHandle
+from kubesched.engine.assembly import Outside, assemble, default_configuration
 from kubesched.engine.inbox import Placement
 from kubesched.engine.loop import Engine, EngineOptions
-from kubesched.framework.building import build_profile
-from kubesched.framework.registry import Registry
-from kubesched.plugins import IN_TREE
-from kubesched.plugins.args import IN_TREE_CATALOGUE
-from kubesched.queue import Queue
 from kubesched.simulator import workloads
 
 
@@ -46,13 +38,7 @@ class Bench:
 def build_engine(seed: int, *, remembers: bool = True) -> Engine:
     """Return an engine with the default configuration that writes to nobody."""
     gates = config.Gates.defaults()
-    store = Store(ClusterGates())
-    handle = EngineHandle(store.objects, gates)
-    configured = config.defaults(gates=gates, registry=IN_TREE_CATALOGUE)
-    registry = Registry(*IN_TREE)
-    profiles = {p.scheduler_name: build_profile(p, registry, handle) for p in configured.profiles}
-    queue = Queue(list(profiles.values()), handle.clock)
-    return Engine(store, profiles, queue, handle, ties=SeededTies(seed), options=EngineOptions(remembers=remembers))
+    return assemble(default_configuration(gates), gates, Outside(seed=seed), options=EngineOptions(remembers=remembers))
 
 
 def run(bench: Bench, progress: Callable[[int], None] | None = None) -> dict[str, Any]:

@@ -19,17 +19,13 @@ from kubesched import config
 from kubesched.api import codec
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.cluster import Gates as ClusterGates
-from kubesched.cluster import Ints, PodView, Snapshot, Store
+from kubesched.cluster import Ints, PodView, Snapshot
+from kubesched.engine.assembly import Outside, build_profiles, default_configuration, new_handle, registry_with
 from kubesched.engine.cycle import Attempt, Rules, attempt
-from kubesched.engine.handle import EngineHandle
 from kubesched.errors import SchedulerError
-from kubesched.framework.building import build_profile
+from kubesched.framework.building import catalogue
 from kubesched.framework.profile import Profile
-from kubesched.framework.registry import Registry
 from kubesched.framework.verdicts import Failed, Placed, Status, Unschedulable
-from kubesched.plugins import IN_TREE
-from kubesched.plugins.args import IN_TREE_ARGS
 
 Case = dict[str, Any]
 
@@ -81,18 +77,16 @@ class Cluster:
 
     def __init__(self, objects: Iterable[Mapping[str, Any]], document: Mapping[str, Any] | None = None) -> None:
         self.gates = config.Gates.defaults()
-        self.store = Store(ClusterGates())
+        self.store, self.handle = new_handle(self.gates, Outside())
         for raw in objects:
             self.put(codec.decode(dict(raw)))
-        self.handle = EngineHandle(self.store.objects, self.gates)
-        catalogue = config.in_tree(IN_TREE_ARGS)
+        registry = registry_with()
         if document is None:
-            self.config = config.defaults(gates=self.gates, registry=catalogue)
+            self.config = default_configuration(self.gates, registry)
         else:
             text = msgspec.json.encode(document).decode()
-            self.config = config.load(text, gates=self.gates, registry=catalogue)
-        registry = Registry(*IN_TREE)
-        self.profiles = {p.scheduler_name: build_profile(p, registry, self.handle) for p in self.config.profiles}
+            self.config = config.load(text, gates=self.gates, registry=catalogue(registry))
+        self.profiles = build_profiles(self.config, registry, self.handle)
 
     def put(self, obj: Any) -> None:
         """Take in an object."""

@@ -1,0 +1,98 @@
+"""From a configuration to an engine that can run: store, profiles, queue, loop, connected.
+
+In: a configuration, feature gates, and the outside as ports. Out: an `Engine`. The scheduler, the benchmark, the golden
+cases and the simulator are all put together here, so that they decide alike.
+"""
+
+from __future__ import annotations
+
+import random as chance
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kubesched import config
+from kubesched.cluster import Gates as ClusterGates
+from kubesched.cluster import Store
+from kubesched.engine.cycle import SeededTies, Ties
+from kubesched.engine.handle import EngineHandle, NoRecorder, NoWriter, SystemClock
+from kubesched.engine.inbox import Inbox
+from kubesched.engine.loop import Engine, EngineOptions
+from kubesched.engine.observing import Observer
+from kubesched.framework.building import build_profile, catalogue
+from kubesched.framework.plugin import Plugin
+from kubesched.framework.ports import Clock, Recorder, Writer
+from kubesched.framework.profile import Profile
+from kubesched.framework.registry import Registry
+from kubesched.plugins import IN_TREE
+from kubesched.queue import Queue, QueueOptions
+from kubesched.queue.observing import Observer as QueueObserver
+
+
+@dataclass(slots=True)
+class Outside:
+    """What the engine is given of the world; the defaults write to nobody."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    writer: Writer = field(default_factory=NoWriter)
+    recorder: Recorder = field(default_factory=NoRecorder)
+    observer: Observer | None = None
+    queue_observer: QueueObserver | None = None
+    ties: Ties | None = None
+    seed: int = 0
+
+
+def registry_with(extra: Iterable[type[Plugin]] = ()) -> Registry:
+    """Return the plugins in the tree and those of other people."""
+    return Registry(*IN_TREE, *extra)
+
+
+def default_configuration(gates: config.Gates | None = None, registry: Registry | None = None) -> config.Configuration:
+    """Return the configuration of a scheduler that was given no file."""
+    return config.defaults(gates=gates or config.Gates.defaults(), registry=catalogue(registry or registry_with()))
+
+
+def build_profiles(configuration: config.Configuration, registry: Registry, handle: EngineHandle) -> dict[str, Profile]:
+    """Build every profile of a configuration."""
+    return {p.scheduler_name: build_profile(p, registry, handle) for p in configuration.profiles}
+
+
+def new_handle(gates: config.Gates, outside: Outside) -> tuple[Store, EngineHandle]:
+    """Return an empty store, and the handle that plugins reach it and the world through."""
+    store = Store(ClusterGates(
+        pod_level_resources=gates.is_enabled("PodLevelResources"),
+        in_place_pod_level_resize=gates.is_enabled("InPlacePodLevelResourcesVerticalScaling"),
+        node_allocatable_claims=gates.is_enabled("DRANodeAllocatableResources"),
+        toleration_comparison=gates.is_enabled("TaintTolerationComparisonOperators"),
+    ))
+    handle = EngineHandle(store.objects, gates, outside.clock, outside.writer, outside.recorder,
+                          chance.Random(outside.seed))
+    return store, handle
+
+
+def assemble(configuration: config.Configuration, gates: config.Gates, outside: Outside | None = None, *,
+             registry: Registry | None = None, profiles: Mapping[str, Profile] | None = None,
+             prepared: tuple[Store, EngineHandle] | None = None, inbox: Inbox | None = None,
+             options: EngineOptions | None = None, max_waiting_seconds: float = 300.0) -> Engine:
+    """Put an engine together. `profiles` (with the store and handle they were built for) replace the configured ones."""
+    outside = outside or Outside()
+    store, handle = prepared or new_handle(gates, outside)
+    if profiles is None:
+        profiles = build_profiles(configuration, registry or registry_with(), handle)
+    queue = Queue(
+        list(profiles.values()), handle.clock,
+        QueueOptions(
+            initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
+            max_backoff_seconds=configuration.pod_max_backoff_seconds,
+            max_waiting_seconds=max_waiting_seconds,
+            pops_from_backoff=gates.is_enabled("SchedulerPopFromBackoffQ"),
+            has_extenders=bool(configuration.extenders),
+            has_pod_groups=gates.is_enabled("GenericWorkload"),
+        ),
+        outside.queue_observer,
+    )
+    return Engine(store, profiles, queue, handle, inbox=inbox, ties=outside.ties or SeededTies(outside.seed),
+                  observer=outside.observer, options=options or EngineOptions(
+                      evicts_in_background=gates.is_enabled("SchedulerAsyncPreemption"),
+                      announces_expected_node=gates.is_enabled("NominatedNodeNameForExpectation"),
+                      percentage_of_nodes=configuration.percentage_of_nodes_to_score,
+                  ))

@@ -1,0 +1,31 @@
+"""Golden configuration files: the exact error, or the exact document with everything defaulted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kubesched import config
+from kubesched.errors import ConfigError
+from kubesched.plugins.args import IN_TREE_CATALOGUE
+from kubesched.simulator.golden import Case, Difference
+
+
+def run_config_case(case: Case) -> list[Difference]:
+    """Load a configuration and compare what comes of it with what was recorded."""
+    text = msgspec.json.encode(case["config"]).decode() if not isinstance(case["config"], str) else case["config"]
+    found = answer(text)
+    return [Difference(case["name"], what, case.get(what), found.get(what))
+            for what in ("error", "effective") if case.get(what) != found.get(what)]
+
+
+def answer(text: str) -> dict[str, Any]:
+    """Return what the program says to a file, without the kubeconfig that differs between machines."""
+    try:
+        loaded = config.load(text, gates=config.Gates.defaults(), registry=IN_TREE_CATALOGUE)
+    except ConfigError as error:
+        return {"error": str(error)}
+    document = config.effective(loaded)
+    document["clientConnection"].pop("kubeconfig", None)
+    return {"effective": document}
