@@ -318,6 +318,7 @@ class Queue:
             raise QueueError(f"pod {pod.key}: spec.schedulerName {name!r} is none of our profiles")
         now = self._clock.now()
         entry = self._pods[pod.key] = QueuedPod(pod, profile, now)
+        self.nominations.touch(pod.uid)
         self._places.to_active(entry, label, now)
 
     def _requeue(self, entry: QueuedPod, strategy: Strategy, label: str) -> bool:
