@@ -1,0 +1,109 @@
+"""The predicates and priorities that came with the releases, by their old names.
+
+In: a name and a `Setting`. Out: the plugins that do what the name stood for then. What was one predicate may be several
+plugins (GeneralPredicates from 1.17 on), and a priority may be nothing at all (EqualPriority from 1.17 on).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kubesched.framework import Plugin
+from kubesched.framework.ports import Handle
+from kubesched.legacy.predicates.base import AllOf, Predicate
+from kubesched.legacy.predicates.conditions import (
+    CheckNodeCondition,
+    CheckNodeDiskPressure,
+    CheckNodeMemoryPressure,
+    CheckNodePIDPressure,
+)
+from kubesched.legacy.predicates.node_facts import (
+    CheckNodeUnschedulable,
+    HostName,
+    MatchNodeSelector,
+    PodFitsHostPorts,
+    PodToleratesNodeTaints,
+)
+from kubesched.legacy.predicates.pods import EvenPodsSpread, MatchInterPodAffinity
+from kubesched.legacy.predicates.resources import PodFitsResources
+from kubesched.legacy.predicates.volumes import volume_predicate
+from kubesched.legacy.priorities.even_pods_spread import EvenPodsSpreadPriority
+from kubesched.legacy.priorities.node_contents import ImageLocalityPriority, ResourceLimitsPriority
+from kubesched.legacy.priorities.preferences import (
+    EqualPriority,
+    InterPodAffinityPriority,
+    NodeAffinityPriority,
+    NodePreferAvoidPodsPriority,
+    TaintTolerationPriority,
+)
+from kubesched.legacy.priorities.requested import (
+    BalancedResourceAllocation,
+    LeastRequestedPriority,
+    MostRequestedPriority,
+    RequestedToCapacityRatioPriority,
+)
+from kubesched.legacy.priorities.spreading import SelectorSpreadPriority, ServiceSpreadingPriority
+from kubesched.legacy.setting import Setting
+from kubesched.plugins.legacy_volumes import LEGACY_VOLUME_PREDICATES
+
+PredicateFactory = Callable[[Setting, Handle], list[Plugin]]
+PriorityFactory = Callable[[Setting, Handle], Plugin | None]
+GENERAL = (PodFitsResources, HostName, PodFitsHostPorts, MatchNodeSelector)
+
+
+def _general(setting: Setting, handle: Handle) -> list[Plugin]:
+    parts: list[Plugin] = [cls(setting, handle) for cls in GENERAL]
+    if setting.release.runs_plugins:
+        return parts
+    return [AllOf.under("GeneralPredicates", parts, handle)]
+
+
+def _one(cls: type[Predicate] | type[MatchInterPodAffinity]) -> PredicateFactory:
+    return lambda setting, handle: [cls(setting, handle)]
+
+
+def _volumes(name: str) -> PredicateFactory:
+    return lambda setting, handle: [volume_predicate(name, setting, handle)]
+
+
+PREDICATES: Mapping[str, PredicateFactory] = {
+    "GeneralPredicates": _general,
+    "PodFitsPorts": _one(PodFitsHostPorts),
+    **{cls.name: _one(cls) for cls in (
+        *GENERAL, CheckNodeUnschedulable, PodToleratesNodeTaints, CheckNodeCondition, CheckNodeMemoryPressure,
+        CheckNodeDiskPressure, CheckNodePIDPressure, MatchInterPodAffinity, EvenPodsSpread)},
+    **{name: _volumes(name) for name in LEGACY_VOLUME_PREDICATES},
+}
+
+PRIORITIES: Mapping[str, PriorityFactory] = {
+    **{cls.name: cls for cls in (
+        LeastRequestedPriority, MostRequestedPriority, BalancedResourceAllocation, RequestedToCapacityRatioPriority,
+        SelectorSpreadPriority, ServiceSpreadingPriority, NodeAffinityPriority, TaintTolerationPriority,
+        InterPodAffinityPriority, NodePreferAvoidPodsPriority, ImageLocalityPriority, ResourceLimitsPriority,
+        EvenPodsSpreadPriority)},
+    "EqualPriority": lambda setting, handle: None if setting.release.runs_plugins else EqualPriority(setting, handle),
+}
+
+FILTER_PLUGINS: Mapping[str, tuple[str, ...]] = {
+    "GeneralPredicates": ("NodeResourcesFit", "NodeName", "NodePorts", "NodeAffinity"),
+    "PodFitsResources": ("NodeResourcesFit",),
+    "PodFitsHostPorts": ("NodePorts",),
+    "PodFitsPorts": ("NodePorts",),
+    "HostName": ("NodeName",),
+    "MatchNodeSelector": ("NodeAffinity",),
+    "NoDiskConflict": ("VolumeRestrictions",),
+    "NoVolumeZoneConflict": ("VolumeZone",),
+    "MaxEBSVolumeCount": ("EBSLimits",),
+    "MaxGCEPDVolumeCount": ("GCEPDLimits",),
+    "MaxAzureDiskVolumeCount": ("AzureDiskLimits",),
+    "MaxCinderVolumeCount": ("CinderLimits",),
+    "MaxCSIVolumeCountPred": ("NodeVolumeLimits",),
+    "CheckVolumeBinding": ("VolumeBinding",),
+    "CheckNodeUnschedulable": ("NodeUnschedulable",),
+    "PodToleratesNodeTaints": ("TaintToleration",),
+    "MatchInterPodAffinity": ("InterPodAffinity",),
+    "EvenPodsSpread": ("PodTopologySpread",),
+    "CheckNodeLabelPresence": ("NodeLabel",),
+    "CheckServiceAffinity": ("ServiceAffinity",),
+}
+"""The plugins of 1.17 that the predicates ran as; the same plugin twice at one point was an error."""

@@ -1,0 +1,146 @@
+"""Predicates about a node's reported condition, from the time before conditions became taints.
+
+No column holds conditions, as nothing today decides by them. They are read off the node objects and remembered until
+the object is another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+
+from kubesched.api.node import Node
+from kubesched.cluster import Bools, PodView, Snapshot
+from kubesched.framework import NodeNames, Plugin, PreFilterAnswer, Rejections, State
+from kubesched.framework.ports import Handle
+from kubesched.legacy.asking import is_best_effort
+from kubesched.legacy.predicates.base import Cases, Predicate
+from kubesched.legacy.setting import Setting
+
+
+def has_status(node: Node, kind: str, *statuses: str) -> bool:
+    """Return whether a node reports a condition with one of these statuses."""
+    return any(condition.type == kind and condition.status in statuses for condition in node.status.conditions)
+
+
+def lacks_status(node: Node, kind: str, status: str) -> bool:
+    """Return whether a node reports a condition, and with another status than this one."""
+    return any(condition.type == kind and condition.status != status for condition in node.status.conditions)
+
+
+class NodeQuestion:
+    """One yes-or-no question about node objects as a column; asked again only of objects that changed."""
+
+    __slots__ = ("_answers", "_asked", "_question")
+
+    def __init__(self, question: Callable[[Node], bool]) -> None:
+        self._question = question
+        self._asked: list[Node | None] = []
+        self._answers: Bools = np.zeros(0, dtype=np.bool_)
+
+    def column(self, nodes: Snapshot) -> Bools:
+        """Return the answer for every node of a view."""
+        whole = nodes.everything()
+        if len(self._asked) != whole.n:
+            self._asked = [None] * whole.n
+            self._answers = np.zeros(whole.n, dtype=np.bool_)
+        rows = range(whole.n) if nodes.rows is None else nodes.rows.tolist()
+        for row in rows:
+            node = whole.node(row)
+            if self._asked[row] is not node:
+                self._asked[row] = node
+                self._answers[row] = self._question(node)
+        return self._answers.copy() if nodes.rows is None else self._answers[nodes.rows]
+
+
+def is_not_ready(node: Node) -> bool:
+    """Return whether a node says that it is anything but ready."""
+    return lacks_status(node, "Ready", "True")
+
+
+def is_out_of_disk(node: Node) -> bool:
+    """Return whether a node's disk is full, or may be."""
+    return lacks_status(node, "OutOfDisk", "False")
+
+
+def has_no_network(node: Node) -> bool:
+    """Return whether a node's network is not there, or may not be."""
+    return lacks_status(node, "NetworkUnavailable", "False")
+
+
+class CheckNodeCondition(Predicate):
+    """The node must be ready, have disk and network, and not be cordoned."""
+
+    def __init__(self, setting: Setting, handle: Handle) -> None:
+        super().__init__(setting, handle)
+        self._questions = [(NodeQuestion(question), self.reason(text, resolvable=False)) for question, text in (
+            (is_not_ready, "node(s) were not ready"),
+            (is_out_of_disk, "node(s) were out of disk space"),
+            (has_no_network, "node(s) had unavailable network"),
+        )]
+        self._cordoned = self.reason("node(s) were unschedulable", resolvable=False)
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        cases: Cases = [(question.column(nodes), reason) for question, reason in self._questions]
+        cases.append((nodes.is_unschedulable, self._cordoned))
+        return self.refuse(nodes, cases)
+
+
+class _Pressure(Predicate):
+    """The node must not be under one kind of pressure."""
+
+    condition: ClassVar[str]
+    sentence: ClassVar[str]
+
+    def __init__(self, setting: Setting, handle: Handle) -> None:
+        super().__init__(setting, handle)
+        self._question = NodeQuestion(lambda node: has_status(node, self.condition, "True"))
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        return Rejections.where(self._question.column(nodes), self.reason(self.sentence, resolvable=False))
+
+
+class CheckNodeMemoryPressure(_Pressure):
+    """Keep pods that promise nothing about their memory off nodes that are short of it."""
+
+    failure = "NodeUnderMemoryPressure"
+    condition = "MemoryPressure"
+    sentence = "node(s) had memory pressure"
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        if not pod.template.remember("legacy.best effort", lambda: is_best_effort(pod.pod)):
+            return Rejections.none(nodes)
+        return super().filter(pod, nodes, state)
+
+
+class CheckNodeDiskPressure(_Pressure):
+    """Keep pods off nodes that are short of disk."""
+
+    failure = "NodeUnderDiskPressure"
+    condition = "DiskPressure"
+    sentence = "node(s) had disk pressure"
+
+
+class CheckNodePIDPressure(_Pressure):
+    """Keep pods off nodes that are short of process numbers."""
+
+    failure = "NodeUnderPIDPressure"
+    condition = "PIDPressure"
+    sentence = "node(s) had pid pressure"
+
+
+class ListedNodes(Plugin):
+    """Up to 1.6 nobody ever looked at a node that was not ready, or cordoned: it was not in the list."""
+
+    def __init__(self, setting: Setting, handle: Handle) -> None:
+        super().__init__(setting, handle)
+        self._unlisted = NodeQuestion(lambda node: node.spec.unschedulable or is_not_ready(node)
+                                      or is_out_of_disk(node) or has_no_network(node))
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+        unlisted = self._unlisted.column(nodes)
+        if not unlisted.any():
+            return None
+        return NodeNames(frozenset(nodes.name(row) for row in np.flatnonzero(~unlisted).tolist()))

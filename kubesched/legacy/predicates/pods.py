@@ -1,0 +1,186 @@
+"""Predicates about the other pods: inter-pod affinity, even spreading, and service affinity's idea of togetherness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubesched.api import matching
+from kubesched.cluster import ABSENT, Bools, PodView, Snapshot
+from kubesched.framework import SKIP, PreFilterAnswer, Reason, Rejections, Scope, State, failed, wakeups
+from kubesched.framework.ports import Handle
+from kubesched.legacy.predicates.base import Cases, Predicate
+from kubesched.legacy.setting import Setting
+from kubesched.legacy.siblings import services_of
+from kubesched.plugins._domains import DomainCounts
+from kubesched.plugins._spread import Constraint, HardCounts
+from kubesched.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
+
+NO_MATCH = "node(s) didn't match pod affinity/anti-affinity"
+EXISTING_ANTI = Reason("node(s) didn't satisfy existing pods anti-affinity rules")
+AFFINITY = Reason("node(s) didn't match pod affinity rules", resolvable=False)
+ANTI = Reason("node(s) didn't match pod anti-affinity rules")
+
+
+class MatchInterPodAffinity(InterPodAffinity):
+    """Place pods next to, or away from, other pods.
+
+    The counting is today's. Otherwise than today, the anti-affinity of the pods that are there is looked at first, and
+    the first pod of a group that wants to be near its own kind fits nodes without the topology's label, too.
+    """
+
+    filter_scope = Scope.CLUSTER
+    score_scope = Scope.CLUSTER
+
+    def __init__(self, setting: Setting, handle: Handle) -> None:
+        super().__init__(InterPodAffinityArgs(hard_pod_affinity_weight=setting.hard_pod_affinity_weight), handle)
+        self.release = setting.release
+
+    def wakeups(self) -> tuple[wakeups.Wakeup, ...] | None:
+        """Return None: whatever happens, refused pods are tried again."""
+        return None
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        counters = self._counters(pod, nodes, state)
+        terms = counters.wanted.terms
+        unwanted = _in_any(counters.existing_anti, nodes)
+        lonely = np.zeros(nodes.n, dtype=np.bool_)
+        if terms.required and not (counters.affinity.is_empty and counters.wanted.matches_itself()):
+            for term in terms.required:
+                lonely |= counters.affinity.on(term.topology_key, nodes) <= 0
+        crowded = _in_any(counters.anti_affinity, nodes)
+        return self._refuse(unwanted, lonely & ~unwanted, crowded & ~unwanted & ~lonely)
+
+    def _refuse(self, unwanted: Bools, lonely: Bools, crowded: Bools) -> Rejections:
+        anything = unwanted | lonely | crowded
+        if self.release.names_failures:
+            return Rejections.where(anything, Reason(self.name))
+        details: Cases = [(unwanted, EXISTING_ANTI), (lonely, AFFINITY), (crowded, ANTI)]
+        if self.release.runs_plugins:
+            return Rejections.first((lonely, AFFINITY), (anything, Reason(NO_MATCH)))
+        return Rejections.every((anything, Reason(NO_MATCH)), *details)
+
+
+def _in_any(counts: DomainCounts, nodes: Snapshot) -> Bools:
+    """Return which nodes lie in a domain that anything was counted for."""
+    found = np.zeros(nodes.n, dtype=np.bool_)
+    for key in list(counts.keys()):
+        found |= counts.on(key, nodes) > 0
+    return found
+
+
+class EvenPodsSpread(Predicate):
+    """A hard constraint refuses nodes whose domain would hold too many more matching pods than the emptiest one."""
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+        wanted = [c for c in pod.pod.spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"]
+        if not wanted:
+            return SKIP
+        constraints = []
+        try:
+            for given in wanted:
+                selector = matching.compile_selector(given.label_selector)
+                constraints.append(Constraint(
+                    max_skew=given.max_skew, key=given.topology_key, selector=selector, min_domains=1,
+                    honors_affinity=True, honors_taints=False, matches_self=selector.matches(pod.labels)))
+        except matching.SelectorError as error:
+            return failed(str(error))
+        state.write(self.name, HardCounts(tuple(constraints), pod, nodes, False))
+        return None
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        counts: HardCounts = state.read(self.name)
+        refused = np.zeros(nodes.n, dtype=np.bool_)
+        for i, constraint in enumerate(counts.constraints):
+            codes = nodes.codes(constraint.key)
+            allowed = constraint.max_skew + counts.least(i) - constraint.matches_self
+            refused |= (codes == ABSENT) | (counts.matching(i, nodes)[codes] > allowed)
+        return Rejections.where(refused, self.reason("node(s) didn't match pod topology spread constraints"))
+
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+        state.read(self.name).adjust(other, row, 1, nodes)
+
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+        state.read(self.name).adjust(other, row, -1, nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Company:
+    """The pods that an incoming pod joins, as (uid, node), in the order in which the cluster lists them."""
+
+    members: tuple[tuple[str, str], ...]
+
+
+class CheckServiceAffinity(Predicate):
+    """All pods of a service go where the first of them went, as far as some labels of the nodes are concerned.
+
+    For each of the labels the pod's node selector may fix the value. Where it does not, and the pod belongs to a
+    service, the node of the first pod with the same labels does.
+    """
+
+    wakes_on = (*wakeups.INTERESTED_IN_ALL, wakeups.on("Service", wakeups.ALL))
+
+    def __init__(self, setting: Setting, handle: Handle, labels: tuple[str, ...]) -> None:
+        super().__init__(setting, handle)
+        self.labels = labels
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+        members: tuple[tuple[str, str], ...] = ()
+        if services_of(pod, self.handle.objects):
+            members = tuple((other.uid, other.node_name) for other in _company(pod, nodes.everything()))
+        state.write(self.name, _Company(members))
+        return None
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        company: _Company = state.read(self.name)
+        selector = pod.pod.spec.node_selector or {}
+        wanted = {key: selector[key] for key in self.labels if key in selector}
+        if len(wanted) < len(self.labels) and company.members:
+            whole = nodes.everything()
+            row = whole.row(company.members[0][1])
+            if row < 0:
+                return Rejections(None, (), dict.fromkeys(range(nodes.n), "node not found"))
+            there = whole.node(row).metadata.labels
+            for key in self.labels:
+                if key not in wanted and key in there:
+                    wanted[key] = there[key]
+        return Rejections.where(~_have(wanted, nodes), self.reason("node(s) didn't match service affinity",
+                                                                   failure="CheckServiceAffinity"))
+
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+        if services_of(pod, self.handle.objects) and _joins(pod, other.namespace, other.labels):
+            node_name = nodes.everything().name(row)
+            state.write(self.name, _Company((*state.read(self.name).members, (other.uid, node_name))))
+
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+        left = tuple(member for member in state.read(self.name).members if member[0] != other.uid)
+        state.write(self.name, _Company(left))
+
+
+def _joins(pod: PodView, namespace: str, labels: Mapping[str, str]) -> bool:
+    return namespace == pod.namespace and pod.labels.items() <= labels.items()
+
+
+def _company(pod: PodView, whole: Snapshot) -> Iterable[PodView]:
+    """Return the placed pods that carry all of a pod's labels, node by node in visiting order."""
+    classes = whole.templates.label_classes
+    alike = [c for c in classes.by_namespace.get(pod.namespace, ())
+             if c in whole.slots.classes and _joins(pod, pod.namespace, classes[c].labels)]
+    if not alike:
+        return []
+    rows = set(whole.pod_rows()[np.isin(whole.pod_classes(), alike)].tolist())
+    names = {whole.name(row): row for row in rows}
+    return [other for name in whole.order.names if name in names for other in whole.pods_on(names[name])
+            if other.template.class_id in alike]
+
+
+def _have(wanted: Mapping[str, str], nodes: Snapshot) -> Bools:
+    """Return which nodes have all these labels with these values."""
+    held = np.ones(nodes.n, dtype=np.bool_)
+    for key, value in wanted.items():
+        column = nodes.label(key)
+        code = column.values.find(value) if column is not None else ABSENT
+        held &= (nodes.codes(key) == code) & (code != ABSENT)
+    return held

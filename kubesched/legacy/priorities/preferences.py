@@ -1,0 +1,165 @@
+"""Priorities by what pods and nodes prefer: node affinity, taints, other pods, avoided pods, labels."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from kubesched.api import matching
+from kubesched.api.matching import PREFER_NO_SCHEDULE, is_tolerated
+from kubesched.api.node import Node
+from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
+from kubesched.cluster.selection import match_term
+from kubesched.framework import Scope, State
+from kubesched.framework.ports import Handle
+from kubesched.legacy.priorities.base import Priority, scaled
+from kubesched.legacy.setting import Setting
+from kubesched.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
+
+AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+AVOIDABLE = ("ReplicationController", "ReplicaSet")
+
+
+class NodeAffinityPriority(Priority):
+    """The weights of the pod's preferred terms that match; what they say of fields is not looked at."""
+
+    score_scope = Scope.ROW_NODE
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        scores = np.zeros(nodes.n, dtype=np.int64)
+        wishes: tuple[matching.PreferredNodeTerm, ...] = pod.template.remember("legacy.wishes", lambda: _wishes(pod))
+        for wish in wishes:
+            scores += wish.weight * match_term(wish.term, nodes)
+        return scores
+
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        return scaled(scores, feasible, self.most)
+
+
+def _wishes(pod: PodView) -> tuple[matching.PreferredNodeTerm, ...]:
+    affinity = pod.pod.spec.affinity
+    wanted = affinity.node_affinity if affinity is not None else None
+    terms = wanted.preferred or () if wanted is not None else ()
+    without_fields = [
+        msgspec.structs.replace(term, preference=msgspec.structs.replace(term.preference, match_fields=()))
+        for term in terms
+    ]
+    return matching.compile_preferred_terms(without_fields)
+
+
+class TaintTolerationPriority(Priority):
+    """Few soft taints that the pod does not tolerate."""
+
+    score_scope = Scope.ROW_NODE
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        soft = tuple(t for t in pod.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
+        disliked = np.array([
+            sum(1 for taint in taints if taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, soft))
+            for taints in nodes.taint_sets
+        ], dtype=np.int64)
+        counts: Ints = disliked[nodes.taint_set]
+        return counts
+
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        return scaled(scores, feasible, self.most, reverse=True)
+
+
+class InterPodAffinityPriority(InterPodAffinity):
+    """What the preferences of the pod and of those that are there add up to; the counting is today's.
+
+    Nodes are placed between the least and the largest sum, but the least is never above zero, nor the largest below.
+    """
+
+    filter_scope = Scope.CLUSTER
+    score_scope = Scope.CLUSTER
+
+    def __init__(self, setting: Setting, handle: Handle) -> None:
+        super().__init__(InterPodAffinityArgs(hard_pod_affinity_weight=setting.hard_pod_affinity_weight), handle)
+        self.most = setting.release.max_score
+
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        counted = scores[feasible]
+        least, largest = int(counted.min(initial=0)), int(counted.max(initial=0))
+        if largest == least:
+            return np.zeros(len(scores), dtype=np.int64)
+        placed: Ints = (float(self.most) * ((scores - least) / float(largest - least))).astype(np.int64)
+        return placed
+
+
+class _Avoided(msgspec.Struct, frozen=True):
+    kind: str = ""
+    uid: str = ""
+
+
+class _Signature(msgspec.Struct, frozen=True, rename="camel"):
+    pod_controller: _Avoided | None = None
+
+
+class _Entry(msgspec.Struct, frozen=True, rename="camel"):
+    pod_signature: _Signature | None = None
+
+
+class _AvoidPods(msgspec.Struct, frozen=True, rename="camel"):
+    prefer_avoid_pods: tuple[_Entry, ...] = ()
+
+
+_decode_avoided = msgspec.json.Decoder(_AvoidPods).decode
+
+
+def avoided(node: Node) -> frozenset[tuple[str, str]]:
+    """Return the controllers, as (kind, uid), whose pods a node asks to be spared in an annotation that can be read."""
+    text = node.metadata.annotations.get(AVOID_PODS)
+    if not text:
+        return frozenset()
+    try:
+        entries = _decode_avoided(text).prefer_avoid_pods
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return frozenset()
+    controllers = [entry.pod_signature.pod_controller for entry in entries if entry.pod_signature is not None]
+    return frozenset((controller.kind, controller.uid) for controller in controllers if controller is not None)
+
+
+class NodePreferAvoidPodsPriority(Priority):
+    """Nothing for a node that asks to be spared the pods of the pod's controller, everything for the others."""
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        scores = np.full(nodes.n, self.most, dtype=np.int64)
+        owner = pod.pod.metadata.controller()
+        if owner is None or owner.kind not in AVOIDABLE:
+            return scores
+        for row in range(nodes.n):
+            node = nodes.node(row)
+            if AVOID_PODS in node.metadata.annotations and (owner.kind, owner.uid) in avoided(node):
+                scores[row] = 0
+        return scores
+
+
+class NodeLabelPriority(Priority):
+    """Everything for a node that has (or does not have) a label, whatever its value; several are averaged."""
+
+    name = "NodeLabel"
+    score_scope = Scope.ROW_NODE
+
+    def __init__(self, setting: Setting, handle: Handle, present: tuple[str, ...], absent: tuple[str, ...]) -> None:
+        super().__init__(setting, handle)
+        self.present = present
+        self.absent = absent
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        met = np.zeros(nodes.n, dtype=np.int64)
+        for key in self.present:
+            met += nodes.codes(key) != ABSENT
+        for key in self.absent:
+            met += nodes.codes(key) == ABSENT
+        scores: Ints = met * self.most // (len(self.present) + len(self.absent))
+        return scores
+
+
+class EqualPriority(Priority):
+    """One for every node."""
+
+    score_scope = Scope.ROW_NODE
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        return np.ones(nodes.n, dtype=np.int64)

@@ -1,0 +1,121 @@
+"""Priorities by how full a node would be: LeastRequested, MostRequested, Balanced, RequestedToCapacityRatio.
+
+"Requested" takes a container that asks for no cpu or memory as 100m and 200Mi, on the node as in the pod. Whole numbers
+are divided towards zero. Unlike today, a node that would be overfull scores nothing in MostRequested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kubesched.api.requests import CPU, MEMORY
+from kubesched.cluster import Ints, PodView, Snapshot
+from kubesched.framework import Scope, State
+from kubesched.framework.ports import Handle
+from kubesched.legacy.asking import asked
+from kubesched.legacy.predicates.volumes import AttachedVolumes
+from kubesched.legacy.priorities.base import Priority
+from kubesched.legacy.setting import Setting
+from kubesched.plugins._allocation import round_half_up, shape_table
+
+
+class _Requested(Priority):
+    score_scope = Scope.ROW
+
+    def usage(self, pod: PodView, nodes: Snapshot, name: str) -> tuple[Ints, Ints]:
+        """Return what would be requested of a resource with the pod, and what the nodes offer of it."""
+        resource = nodes.resource(name)
+        amount = asked(pod, overhead=self.setting.gates.pod_overhead).scoring.get(name, 0)
+        return nodes.non_zero_requested(resource) + amount, nodes.allocatable(resource)
+
+
+def _fitting(requested: Ints, offered: Ints, part: Ints, most: int) -> Ints:
+    """Return `most` times a part of what is offered; zero where nothing is, or less than requested."""
+    there = (offered > 0) & (requested <= offered)
+    shares: Ints = np.where(there, part * most // np.where(there, offered, 1), 0)
+    return shares
+
+
+class LeastRequestedPriority(_Requested):
+    """The emptier, the better."""
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        total = np.zeros(nodes.n, dtype=np.int64)
+        for name in (CPU, MEMORY):
+            requested, offered = self.usage(pod, nodes, name)
+            total += _fitting(requested, offered, offered - requested, self.most)
+        return total // 2
+
+
+class MostRequestedPriority(_Requested):
+    """The fuller, the better."""
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        total = np.zeros(nodes.n, dtype=np.int64)
+        for name in (CPU, MEMORY):
+            requested, offered = self.usage(pod, nodes, name)
+            total += _fitting(requested, offered, requested, self.most)
+        return total // 2
+
+
+class BalancedResourceAllocation(_Requested):
+    """The closer cpu and memory would be used to the same degree, the better; a full node gets nothing.
+
+    With the gate BalanceAttachedNodeVolumes, the disks that the pod brings count as a third degree.
+    """
+
+    score_scope = Scope.CLUSTER
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        degrees = []
+        for name in (CPU, MEMORY):
+            requested, offered = self.usage(pod, nodes, name)
+            degrees.append(np.where(offered > 0, requested / np.where(offered > 0, offered, 1), 1.0))
+        cpu, memory = degrees
+        full = (cpu >= 1) | (memory >= 1)
+        difference = np.abs(cpu - memory)
+        if self.release.minor < 10:
+            balance = self.most - difference * self.most
+        else:
+            balance = (1 - difference) * self.most
+        scores: Ints = np.where(full, 0, balance).astype(np.int64)
+        volumes: AttachedVolumes | None = state.find(AttachedVolumes.KEY)
+        if self.setting.gates.balance_attached_node_volumes and volumes is not None:
+            rows = slice(None) if nodes.rows is None else nodes.rows
+            free, new = volumes.free[rows], volumes.new[rows]
+            counted = free > 0
+            disks = np.where(counted, new / np.where(counted, free, 1), 0.0)
+            mean = (cpu + memory + disks) / 3
+            variance = ((cpu - mean) ** 2 + (memory - mean) ** 2 + (disks - mean) ** 2) / 3
+            three = np.where(full | (disks >= 1), 0, (1 - variance) * self.most).astype(np.int64)
+            scores = np.where(counted, three, scores)
+        return scores
+
+
+class RequestedToCapacityRatioPriority(_Requested):
+    """A shape of one's own: a line through given points from utilization (percent) to score.
+
+    A resource that scores nothing does not enter the average. Without arguments, the emptier the better.
+    """
+
+    def __init__(self, setting: Setting, handle: Handle, shape: Sequence[tuple[int, int]] = (),
+                 weights: Mapping[str, int] | None = None) -> None:
+        super().__init__(setting, handle)
+        self.shape = shape_table(shape or ((0, self.most), (100, 0)))
+        self.weights = weights or {CPU: 1, MEMORY: 1}
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        total = np.zeros(nodes.n, dtype=np.int64)
+        weight_sum = np.zeros(nodes.n, dtype=np.int64)
+        for name, weight in self.weights.items():
+            requested, offered = self.usage(pod, nodes, name)
+            there = (offered > 0) & (requested <= offered)
+            free = np.where(there, (offered - requested) * 100 // np.where(there, offered, 1), 0)
+            scores = self.shape[100 - free]
+            counts = scores > 0 if self.release.minor >= 16 else np.ones(nodes.n, dtype=np.bool_)
+            total += np.where(counts, scores * weight, 0)
+            weight_sum += np.where(counts, weight, 0)
+        divisor = np.maximum(weight_sum, 1)
+        return round_half_up(total / divisor) if self.release.minor >= 16 else total // divisor

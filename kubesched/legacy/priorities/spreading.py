@@ -1,0 +1,107 @@
+"""Priorities that keep pods which belong together apart: SelectorSpread, ServiceSpreading, ServiceAntiAffinity.
+
+Map counts a pod's siblings on each node; reduce prefers nodes, zones or values of a label with few of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from kubesched.api.matching import Selector
+from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
+from kubesched.cluster.topology import zone_key
+from kubesched.framework import State
+from kubesched.framework.ports import Handle
+from kubesched.legacy.priorities.base import Priority
+from kubesched.legacy.setting import Setting
+from kubesched.legacy.siblings import all_of, count_matching, owner_selectors, service_selectors
+
+ZONE_WEIGHT = 2.0 / 3.0
+NODE_WEIGHT = 1.0 - ZONE_WEIGHT  # not 1/3: the last bit decides whether an empty node in an empty zone gets all
+Floats = npt.NDArray[np.float64]
+
+
+class SelectorSpreadPriority(Priority):
+    """Few siblings on the node and, counting twice as much, few in its zone.
+
+    Up to 1.6 a pod was a sibling if any service or controller selected both; later all of them had to.
+    """
+
+    def selectors(self, pod: PodView) -> Sequence[Selector]:
+        """Return the selectors of which one must match a sibling."""
+        found = owner_selectors(pod, self.handle.objects)
+        return found if self.release.minor < 10 else all_of(found)
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        return count_matching(self.selectors(pod), pod.namespace, nodes)
+
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        most = float(self.most)
+        counted = np.where(feasible, scores, 0)
+        of_node = _emptiness(counted, most)
+        zones = _zones(nodes)
+        in_zone = zones >= 0
+        present = np.unique(zones[feasible & in_zone])
+        if not len(present):
+            return of_node.astype(np.int64)
+        per_zone = np.bincount(zones[in_zone], weights=counted[in_zone]).astype(np.int64)
+        of_zone = _emptiness(per_zone, most)[zones]
+        mixed: Ints = np.where(in_zone, of_node * NODE_WEIGHT + ZONE_WEIGHT * of_zone, of_node).astype(np.int64)
+        return mixed
+
+
+class ServiceSpreadingPriority(SelectorSpreadPriority):
+    """The same with services alone. From 1.10 on it read the selectors of controllers too, a mistake that stayed."""
+
+    def selectors(self, pod: PodView) -> Sequence[Selector]:
+        if self.release.minor >= 10:
+            return super().selectors(pod)
+        return service_selectors(pod, self.handle.objects)
+
+
+def _emptiness(counts: Ints, most: float) -> Floats:
+    """Return `most` where there is nothing and zero where there is most, as the share in between elsewhere."""
+    largest = int(counts.max(initial=0))
+    if largest == 0:
+        return np.full(len(counts), most)
+    return most * ((largest - counts) / float(largest))
+
+
+def _zones(nodes: Snapshot) -> Ints:
+    """Return a number for each node's zone; -1 where it has none."""
+    numbers: dict[str, int] = {"": -1}
+    keys = (zone_key(nodes.node(row).metadata.labels) for row in range(nodes.n))
+    return np.fromiter((numbers.setdefault(key, len(numbers) - 1) for key in keys), dtype=np.int64, count=nodes.n)
+
+
+class ServiceAntiAffinity(Priority):
+    """Few pods of the pod's first service on nodes that share the value of a label; several labels are averaged."""
+
+    def __init__(self, setting: Setting, handle: Handle, labels: tuple[str, ...]) -> None:
+        super().__init__(setting, handle)
+        self.labels = labels
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        first = service_selectors(pod, self.handle.objects)[:1]
+        return count_matching([s for s in first if not s.is_everything], pod.namespace, nodes)
+
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        counted = np.where(feasible, scores, 0)
+        everywhere = int(counted.sum())
+        total = np.zeros(nodes.n)
+        for label in self.labels:
+            codes = nodes.codes(label)
+            here = codes != ABSENT
+            if not here.any():
+                continue
+            if everywhere:
+                per_value = np.bincount(codes[here], weights=counted[here])
+                share = self.most * ((everywhere - per_value) / float(everywhere))
+                total += np.where(here, share[codes], 0.0) / len(self.labels)
+            else:
+                total += np.where(here, float(self.most), 0.0) / len(self.labels)
+        rounded: Ints = total.astype(np.int64)
+        return rounded

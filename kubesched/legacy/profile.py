@@ -1,0 +1,224 @@
+"""From a policy or a provider to a profile that the ordinary cycle runs.
+
+In: a `Policy` or a provider's name, the release, a handle. Out: an `Algorithm`: the profile, the extenders beside it,
+and what of the release's ways the engine must be told (how ties are broken, how a failure is worded). Predicates become
+filters in the release's order, priorities become scorers with their weights. Errors are the old program's, wrapped as
+it wrapped them; those that ended it on the spot are not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from kubesched.config import Extender
+from kubesched.config.building import build_extenders
+from kubesched.errors import ConfigError
+from kubesched.framework import Plugin, Profile
+from kubesched.framework.ports import Handle
+from kubesched.legacy.algorithms import FILTER_PLUGINS
+from kubesched.legacy.policy import Policy
+from kubesched.legacy.predicates.base import AllOf
+from kubesched.legacy.predicates.conditions import ListedNodes
+from kubesched.legacy.predicates.custom import FunctionPredicate
+from kubesched.legacy.predicates.volumes import ClaimsExist
+from kubesched.legacy.priorities.preferences import EqualPriority
+from kubesched.legacy.providers import DEFAULT_PROVIDER, is_listed, ordered
+from kubesched.legacy.queueing import FirstInFirstOut
+from kubesched.legacy.registry import Custom, Registry
+from kubesched.legacy.releases import LATEST, LegacyGates, Release, release_of
+from kubesched.legacy.selecting import FRAMEWORK, Selected, select
+from kubesched.legacy.setting import Setting
+from kubesched.legacy.validation import MAX_INT, check_policy
+from kubesched.plugins import IN_TREE
+from kubesched.plugins.legacy_volume_counts import max_volumes_from
+
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What flags and the component configuration of then said beside policy and provider."""
+
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME
+    hard_pod_affinity_symmetric_weight: int = 1
+    disable_preemption: bool = False
+    percentage_of_nodes_to_score: int | None = None
+    """None is the release's own default."""
+    feature_gates: Mapping[str, bool] | None = None
+    """Gates of then by name, where they differ from the release's defaults."""
+    to_the_letter: bool = False
+    """Repeat the release's mistakes: 1.17 ignored a policy's hardPodAffinitySymmetricWeight, counted an image's holders
+    when nodes came, and from 1.10 on predicates of unlisted names were accepted and never run."""
+    custom: Custom | None = None
+    """Predicates and priorities of one's own; None are those of `register_fit_predicate` and its like."""
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """A legacy scheduler, ready to run."""
+
+    profile: Profile
+    release: Release
+    setting: Setting
+    predicates: tuple[str, ...]
+    priorities: Mapping[str, int]
+    extenders: tuple[Extender, ...] = ()
+    always_check_all_predicates: bool = False
+
+
+def profile_from_provider(name: str, handle: Handle, version: str | Release = LATEST,
+                          options: Options | None = None) -> Algorithm:
+    """Build the scheduler of an algorithm provider; an empty name is the default provider. It has no extenders."""
+    release, options = release_of(version), options or Options()
+    setting = _setting(release, options, options.hard_pod_affinity_symmetric_weight, ())
+    registry = Registry(release, setting.gates, options.custom)
+    with _wrapped(f'couldn\'t create scheduler using provider "{name}"', release):
+        predicates, priorities = registry.provider(name or DEFAULT_PROVIDER)
+        selected = Selected(set(predicates), {key: registry.priority(key).weight for key in priorities})
+        _check_hard_weight(setting.hard_pod_affinity_weight, release)
+        _check_total(selected, release)
+    return _create(selected, registry, setting, handle, options)
+
+
+def profile_from_policy(policy: Policy, handle: Handle, version: str | Release = LATEST,
+                        options: Options | None = None) -> Algorithm:
+    """Build the scheduler that a policy describes."""
+    release, options = release_of(version), options or Options()
+    with _wrapped("couldn't create scheduler from policy", release):
+        check_policy(policy, release)
+    gates = LegacyGates.of(release, options.feature_gates)
+    registry = Registry(release, gates, options.custom)
+    selected = select(policy, registry)
+    extenders = tuple(extender.modern() for extender in policy.extenders)
+    weight = policy.hard_pod_affinity_symmetric_weight or options.hard_pod_affinity_symmetric_weight
+    with _wrapped("couldn't create scheduler from policy", release):
+        _check_hard_weight(weight, release)
+        _check_total(selected, release)
+        extenders = build_extenders(extenders)
+    if options.to_the_letter and release.runs_plugins:
+        weight = options.hard_pod_affinity_symmetric_weight
+    setting = _setting(release, options, weight, extenders)
+    return _create(selected, registry, setting, handle, options, extenders, policy.always_check_all_predicates)
+
+
+@contextmanager
+def _wrapped(prefix: str, release: Release) -> Iterator[None]:
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError("", f"{prefix}: {error}" if release.minor >= 10 else str(error)) from error
+
+
+def _setting(release: Release, options: Options, weight: int, extenders: Sequence[Extender]) -> Setting:
+    return Setting(
+        release=release,
+        gates=LegacyGates.of(release, options.feature_gates),
+        hard_pod_affinity_weight=weight,
+        ignored_resources=frozenset(resource.name for extender in extenders for resource in extender.managed_resources
+                                    if resource.ignored_by_scheduler),
+        max_pd_volumes=max_volumes_from(os.environ),
+        to_the_letter=options.to_the_letter,
+    )
+
+
+def _check_hard_weight(weight: int, release: Release) -> None:
+    least = release.least_hard_weight
+    if not least <= weight <= 100:
+        raise ConfigError("", f"invalid hardPodAffinitySymmetricWeight: {weight}, must be in the range {least}-100")
+
+
+def _check_total(selected: Selected, release: Release) -> None:
+    if release.minor >= 7 and sum(selected.priorities.values()) * release.max_score > MAX_INT:
+        word = "total" if release.minor >= 17 else "Total"
+        raise ConfigError("", f"{word} priority of priority functions has overflown")
+
+
+def _create(selected: Selected, registry: Registry, setting: Setting, handle: Handle, options: Options,
+            extenders: tuple[Extender, ...] = (), checks_all: bool = False) -> Algorithm:
+    release = setting.release
+    names = ordered(_runnable(selected.predicates | (registry.mandatory & registry.predicates.keys())), release)
+    if release.runs_plugins:
+        _check_repeated(names)
+    if options.to_the_letter and release.has_order:
+        names = [name for name in names if is_listed(name, release)]
+    filters = [plugin for name in names for plugin in registry.build_predicate(name, setting, handle)]
+    scorers: list[tuple[Plugin, int]] = []
+    for name in sorted(selected.priorities):
+        scorer = registry.priority(name).factory(setting, handle)
+        if scorer is not None:
+            scorers.append((scorer, selected.priorities[name]))
+    if not scorers and not extenders:
+        scorers = [(EqualPriority(setting, handle), 1)]
+    profile = Profile(
+        options.scheduler_name,
+        _points(filters, _grouped(filters, release, checks_all, handle), scorers, setting, handle, options),
+        release.percentage_of_nodes if options.percentage_of_nodes_to_score is None
+        else options.percentage_of_nodes_to_score,
+    )
+    return Algorithm(profile, release, setting, tuple(names), dict(sorted(selected.priorities.items())), extenders,
+                     checks_all)
+
+
+def _runnable(names: set[str]) -> set[str]:
+    """Return the names without PodFitsPorts where its better known namesake is there as well."""
+    if names & {"PodFitsHostPorts", "GeneralPredicates"}:
+        return names - {"PodFitsPorts"}
+    return names
+
+
+def _check_repeated(names: Sequence[str]) -> None:
+    """Refuse predicates that ran as the same plugin, such as GeneralPredicates beside PodFitsResources."""
+    seen: set[str] = set()
+    for name in names:
+        for plugin in FILTER_PLUGINS.get(name, ()):
+            if plugin in seen:
+                raise ConfigError("", f'{FRAMEWORK}: plugin "{plugin}" already registered as "FilterPlugin"')
+            seen.add(plugin)
+
+
+def _grouped(filters: Sequence[Plugin], release: Release, checks_all: bool, handle: Handle) -> list[Plugin]:
+    """Return the filters as they are to run: one by one, or as one where all reasons of all predicates are wanted."""
+    if release.runs_plugins:
+        own = [plugin for plugin in filters if isinstance(plugin, FunctionPredicate)]
+        if not checks_all or len(own) < 2:
+            return list(filters)
+        # In 1.17 only predicates that were not plugins heeded the wish; those are the ones registered from outside.
+        return [plugin for plugin in filters if plugin not in own] + [AllOf.under("CustomPredicates", own, handle)]
+    if release.stops_at_first and not checks_all:
+        return list(filters)
+    return [AllOf.under("AllPredicates", filters, handle)]
+
+
+def _points(leaves: Sequence[Plugin], filters: Sequence[Plugin], scorers: Sequence[tuple[Plugin, int]],
+            setting: Setting, handle: Handle, options: Options) -> dict[str, list[tuple[Plugin, int]]]:
+    release = setting.release
+    in_tree = {cls.name: cls for cls in IN_TREE}
+
+    def built(name: str) -> list[tuple[Plugin, int]]:
+        cls = in_tree[name]
+        return [(cls(cls.Args() if cls.Args is not None else None, handle), 0)]
+
+    first: list[Plugin] = []
+    if release.lists_ready_nodes:
+        first.append(ListedNodes(setting, handle))
+    if release.checks_claims_first:
+        first.append(ClaimsExist(setting, handle))
+    points: dict[str, list[tuple[Plugin, int]]] = {
+        # Old releases knew no gates, so none of their decisions changes; the API refuses to bind a gated pod.
+        "pre_enqueue": built("SchedulingGates"),
+        "queue_sort": (built("PrioritySort") if release.has_priorities_of_pods
+                       else [(FirstInFirstOut(setting, handle), 0)]),
+        "pre_filter": [(plugin, 0) for plugin in (*first, *filters) if plugin.implements("pre_filter")],
+        "filter": [(plugin, 0) for plugin in filters],
+        "pre_score": [(plugin, 0) for plugin, _ in scorers if plugin.implements("pre_score")],
+        "score": list(scorers),
+        "reserve": [(plugin, 0) for plugin in leaves if plugin.implements("reserve")],
+        "pre_bind": [(plugin, 0) for plugin in leaves if plugin.implements("pre_bind")],
+        "bind": built("DefaultBinder"),
+    }
+    if release.has_priorities_of_pods and not options.disable_preemption and "DefaultPreemption" in in_tree:
+        points["post_filter"] = built("DefaultPreemption")
+    return points

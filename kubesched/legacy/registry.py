@@ -1,0 +1,164 @@
+"""Names to predicates and priorities: the built-in ones of a release, and anybody's own.
+
+`register_fit_predicate` and `register_priority` add a Python function under a name; from then on a Policy can ask for
+it. A scheduler is built from a `Registry`: the release's table with the custom names on top. Registering a name again
+replaces it, as it always did. A bad name, or one that nobody registered, is a ConfigError in the old words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kubesched.errors import ConfigError
+from kubesched.framework import Plugin
+from kubesched.framework.ports import Handle
+from kubesched.legacy.algorithms import PREDICATES, PRIORITIES, PredicateFactory, PriorityFactory
+from kubesched.legacy.predicates.custom import FitFunction, FunctionPredicate
+from kubesched.legacy.priorities.custom import FunctionPriority, MapFunction, ReduceFunction
+from kubesched.legacy.providers import known_to, providers_of
+from kubesched.legacy.releases import LegacyGates, Release
+from kubesched.legacy.setting import Setting
+
+_NAME = "^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])$"
+_NAME_SYNTAX = re.compile(_NAME)
+
+
+def _checked(name: str) -> str:
+    if not _NAME_SYNTAX.fullmatch(name):
+        raise ConfigError("", f'Algorithm name {name} does not match the name validation regexp "{_NAME}".')
+    return name
+
+
+@dataclass(slots=True)
+class PriorityEntry:
+    """A registered priority and the weight it has when nobody says otherwise."""
+
+    factory: PriorityFactory
+    weight: int
+
+
+@dataclass(slots=True)
+class Custom:
+    """What was registered from outside, for all releases."""
+
+    predicates: dict[str, PredicateFactory] = field(default_factory=dict)
+    mandatory: set[str] = field(default_factory=set)
+    priorities: dict[str, PriorityEntry] = field(default_factory=dict)
+    providers: dict[str, tuple[set[str], set[str]]] = field(default_factory=dict)
+
+    def register_fit_predicate(self, name: str, function: FitFunction, *, mandatory: bool = False) -> str:
+        """Register `function(pod, node)`, which says whether a pod fits a node; return the name."""
+        cls = FunctionPredicate.of(_checked(name), function)
+        self.predicates[name] = lambda setting, handle: [cls(setting, handle)]
+        if mandatory:
+            self.mandatory.add(name)
+        return name
+
+    def register_priority(self, name: str, function: MapFunction, weight: int = 1,
+                          reduce: ReduceFunction | None = None) -> str:
+        """Register `function(pod, node)`, which scores a node from 0 to the release's maximum; return the name."""
+        cls = FunctionPriority.of(_checked(name), function, reduce)
+        self.priorities[name] = PriorityEntry(lambda setting, handle: cls(setting, handle), weight)
+        return name
+
+    def register_algorithm_provider(self, name: str, predicates: Iterable[str], priorities: Iterable[str]) -> str:
+        """Register a set of predicates and priorities as a provider; return the name."""
+        self.providers[_checked(name)] = (set(predicates), set(priorities))
+        return name
+
+
+CUSTOM = Custom()
+"""What `register_fit_predicate` and its like add to when no other `Custom` is given."""
+
+register_fit_predicate = CUSTOM.register_fit_predicate
+register_priority = CUSTOM.register_priority
+register_algorithm_provider = CUSTOM.register_algorithm_provider
+
+
+class Registry:
+    """The names that one scheduler of one release knows."""
+
+    def __init__(self, release: Release, gates: LegacyGates | None = None, custom: Custom | None = None) -> None:
+        self.release = release
+        custom = CUSTOM if custom is None else custom
+        names = known_to(release, gates or LegacyGates.of(release))
+        self.predicates: dict[str, PredicateFactory] = {name: PREDICATES[name] for name in names.predicates}
+        self.predicates.update(custom.predicates)
+        self.mandatory = names.mandatory_predicates | custom.mandatory
+        self.priorities = {name: PriorityEntry(PRIORITIES[name], weight) for name, weight in names.priorities.items()}
+        self.priorities.update({name: PriorityEntry(e.factory, e.weight) for name, e in custom.priorities.items()})
+        self.providers = {**providers_of(names), **custom.providers}
+
+    # Changing
+
+    def add_predicate(self, name: str, factory: PredicateFactory) -> str:
+        """Register a predicate under a name; return the name."""
+        self.predicates[_checked(name)] = factory
+        return name
+
+    def add_priority(self, name: str, factory: PriorityFactory, weight: int) -> str:
+        """Register a priority under a name; return the name."""
+        self.priorities[_checked(name)] = PriorityEntry(factory, weight)
+        return name
+
+    def remove_fit_predicate(self, name: str) -> str:
+        """Forget a predicate, also as a mandatory one; return the name."""
+        self.predicates.pop(_checked(name), None)
+        self.mandatory.discard(name)
+        return name
+
+    def insert_predicate_key(self, provider: str, name: str) -> None:
+        """Add a predicate to a provider."""
+        self._provider(provider)[0].add(_checked(name))
+
+    def remove_predicate_key(self, provider: str, name: str) -> None:
+        """Take a predicate out of a provider."""
+        self._provider(provider)[0].discard(_checked(name))
+
+    def insert_predicate_key_everywhere(self, name: str) -> None:
+        """Add a predicate to all providers."""
+        for provider in self.providers:
+            self.insert_predicate_key(provider, name)
+
+    def remove_predicate_key_everywhere(self, name: str) -> None:
+        """Take a predicate out of all providers."""
+        for provider in self.providers:
+            self.remove_predicate_key(provider, name)
+
+    def insert_priority_key_everywhere(self, name: str) -> None:
+        """Add a priority to all providers."""
+        for _, priorities in self.providers.values():
+            priorities.add(_checked(name))
+
+    def _provider(self, name: str) -> tuple[set[str], set[str]]:
+        if name not in self.providers:
+            raise ConfigError("", f"provider {name} is not registered")
+        return self.providers[name]
+
+    # Looking up
+
+    def provider(self, name: str) -> tuple[set[str], set[str]]:
+        """Return the predicates and priorities of a provider."""
+        if name not in self.providers:
+            raise ConfigError("", f'provider "{name}" is not registered' if self.release.minor >= 17 else
+                              f'plugin "{name}" has not been registered')
+        return self.providers[name]
+
+    def build_predicate(self, name: str, setting: Setting, handle: Handle) -> list[Plugin]:
+        """Return the plugins of a predicate."""
+        if name not in self.predicates:
+            raise ConfigError(
+                "", f'{self._invalid} predicate name "{name}" specified - no corresponding function found')
+        return self.predicates[name](setting, handle)
+
+    def priority(self, name: str) -> PriorityEntry:
+        """Return a priority and its weight."""
+        if name not in self.priorities:
+            raise ConfigError("", f"{self._invalid} priority name {name} specified - no corresponding function found")
+        return self.priorities[name]
+
+    @property
+    def _invalid(self) -> str:
+        return "invalid" if self.release.minor >= 17 else "Invalid"

@@ -1,0 +1,148 @@
+"""The old releases: what each of them did its own way, as facts that the rest of the room asks for by name.
+
+Five are known: 1.3, 1.4, 1.6, 1.13 and 1.17, the last one being what a Policy without a version means. A fact is a
+question about a `Release`; where a release did something differently, there is no `if` on a version anywhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from kubesched.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Release:
+    """A minor release of kube-scheduler 1.x."""
+
+    minor: int
+
+    def __str__(self) -> str:
+        return f"1.{self.minor}"
+
+    @property
+    def max_score(self) -> int:
+        """Return what the best node gets of one priority."""
+        return 100 if self.minor >= 17 else 10
+
+    @property
+    def has_order(self) -> bool:
+        """Return whether predicates run in a fixed order; before 1.10 it was the order of a Go map, that is none."""
+        return self.minor >= 10
+
+    @property
+    def stops_at_first(self) -> bool:
+        """Return whether a node is left alone after the first predicate that refuses it."""
+        return self.minor == 3 or self.minor >= 10
+
+    @property
+    def runs_plugins(self) -> bool:
+        """Return whether predicates and priorities are run as plugins of the framework, each with a single reason."""
+        return self.minor >= 17
+
+    @property
+    def names_failures(self) -> bool:
+        """Return whether a refusal shows the short name of a failure instead of a sentence."""
+        return self.minor < 10
+
+    @property
+    def lists_ready_nodes(self) -> bool:
+        """Return whether nodes that are not ready or cordoned are left out before anybody looks at them."""
+        return self.minor < 8
+
+    @property
+    def absent_means_default(self) -> bool:
+        """Return whether a Policy without predicates (priorities) has the default ones; before 1.10 it had none."""
+        return self.minor >= 10
+
+    @property
+    def reads_yaml(self) -> bool:
+        """Return whether a Policy may be YAML."""
+        return self.minor >= 15
+
+    @property
+    def is_strict(self) -> bool:
+        """Return whether a Policy with unknown fields is refused."""
+        return self.minor >= 17
+
+    @property
+    def folds_extender_keys(self) -> bool:
+        """Return whether the keys of an extender are read in any case."""
+        return self.minor >= 8
+
+    @property
+    def forces_names(self) -> bool:
+        """Return whether custom predicates and priorities lose the names that the Policy gives them."""
+        return self.minor >= 17
+
+    @property
+    def least_hard_weight(self) -> int:
+        """Return the least hardPodAffinitySymmetricWeight that is allowed."""
+        return 1 if self.minor >= 7 else 0
+
+    @property
+    def has_priorities_of_pods(self) -> bool:
+        """Return whether pods have priorities: who goes first in the queue, and who may evict whom."""
+        return self.minor >= 8
+
+    @property
+    def checks_claims_first(self) -> bool:
+        """Return whether a pod's claims must exist before any node is looked at."""
+        return self.minor >= 17
+
+    @property
+    def percentage_of_nodes(self) -> int | None:
+        """Return how many of the nodes are scored by default, in percent; None stands for today's sliding scale."""
+        if self.minor >= 14:
+            return None
+        return 50 if self.minor >= 12 else 100
+
+
+V1_3, V1_4, V1_6, V1_13, V1_17 = map(Release, (3, 4, 6, 13, 17))
+RELEASES = (V1_3, V1_4, V1_6, V1_13, V1_17)
+LATEST = V1_17
+_VERSION = re.compile(r"v?1\.(\d+)(\.\d+)?")
+
+
+def release_of(version: str | Release) -> Release:
+    """Return the release that a version such as `1.13` or `v1.17.4` belongs to; raise ConfigError for others."""
+    if isinstance(version, Release):
+        return version
+    found = _VERSION.fullmatch(version.strip())
+    release = Release(int(found[1])) if found else None
+    if release not in RELEASES:
+        known = ", ".join(map(str, RELEASES))
+        raise ConfigError("", f"legacy version {version!r} is not known, expected one of {known}")
+    assert release is not None
+    return release
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyGates:
+    """The feature gates of then that added or removed predicates and priorities."""
+
+    taint_nodes_by_condition: bool = True
+    resource_limits_priority_function: bool = False
+    even_pods_spread: bool = False
+    balance_attached_node_volumes: bool = False
+    pod_overhead: bool = False
+
+    @staticmethod
+    def of(release: Release, switches: Mapping[str, bool] | None = None) -> LegacyGates:
+        """Return a release's gates with some of them switched; raise ConfigError for one that it does not have."""
+        values = {"taint_nodes_by_condition": release.minor >= 12}
+        for name, on in (switches or {}).items():
+            since = _SINCE.get(name)
+            if since is None or release.minor < since:
+                raise ConfigError("", f"legacy feature gate {name} does not exist in {release}")
+            if name == "TaintNodesByCondition" and release.minor >= 17 and not on:
+                raise ConfigError("", f"cannot set feature gate {name} to false, feature is locked to true")
+            values[_FIELDS[name]] = on
+        return LegacyGates(**values)
+
+
+_SINCE = {"TaintNodesByCondition": 8, "ResourceLimitsPriorityFunction": 9, "EvenPodsSpread": 16,
+          "BalanceAttachedNodeVolumes": 11, "PodOverhead": 16}
+_FIELDS = {"".join(word.capitalize() for word in field.name.split("_")): field.name for field in fields(LegacyGates)}

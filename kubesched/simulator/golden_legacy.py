@@ -1,0 +1,89 @@
+"""Golden cases of the legacy family: a policy or a provider, a cluster, one pod, and what 1.17 made of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from kubesched import config
+from kubesched.api import codec
+from kubesched.api.kinds import INFO
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.cluster import Store
+from kubesched.engine.cycle import Rules, attempt
+from kubesched.engine.handle import EngineHandle
+from kubesched.errors import SchedulerError
+from kubesched.framework.verdicts import Failed, Unschedulable
+from kubesched.legacy import Options, load_policy, profile_from_policy, profile_from_provider
+from kubesched.simulator.golden import Case, Difference, FirstByName
+
+TO_THE_LETTER = Options(to_the_letter=True)
+"""The recorded program had its mistakes."""
+
+
+def run_legacy_case(case: Case) -> list[Difference]:
+    """Build the old scheduler, decide the pod, and compare with what was recorded."""
+    name, wanted = case["name"], case["expected"]
+    try:
+        found = _decide(case)
+    except SchedulerError as error:
+        found = {"error": str(error)}
+    differences = []
+    for what in ("error", "feasible", "totals", "fitError"):
+        expected, got = wanted.get(what), found.get(what)
+        if (expected or None) != (got or None):
+            differences.append(Difference(name, what, expected, got))
+    expected, got = wanted.get("rejected") or {}, found.get("rejected") or {}
+    for node in sorted(expected.keys() | got.keys()):
+        if Counter(expected.get(node, ())) != Counter(got.get(node, ())):
+            differences.append(Difference(name, f"rejected {node}", expected.get(node), got.get(node)))
+    return differences
+
+
+def _decide(case: Case) -> dict[str, Any]:
+    store = _store(case)
+    handle = EngineHandle(store.objects, config.Gates.defaults())
+    if "policy" in case:
+        policy = load_policy(msgspec.json.encode(case["policy"]).decode())
+        algorithm = profile_from_policy(policy, handle, options=TO_THE_LETTER)
+    else:
+        algorithm = profile_from_provider(case["provider"], handle, options=TO_THE_LETTER)
+    pod = store.view(codec.convert(case["pods"][0], Pod))
+    rules = Rules(FirstByName(), preempts=False, scores_single=True)
+    made = attempt(pod, store.snapshot(), algorithm.profile, rules)
+    if isinstance(made.decision, Failed):
+        return {"error": made.decision.message}
+    names = made.nodes.names
+    found: dict[str, Any] = {}
+    found["feasible"] = sorted(names[row] for row in made.feasible.nonzero()[0].tolist()) if made.feasible is not None else []
+    if made.verdicts is not None:
+        found["rejected"] = {node: list(status.reasons) for node, status in made.verdicts.statuses().items()}
+    if made.scores is not None:
+        found["totals"] = {node: int(made.scores.total[made.nodes.row(node)]) for node in found["feasible"]}
+    if isinstance(made.decision, Unschedulable):
+        found["fitError"] = made.decision.message
+    return found
+
+
+def _store(case: Case) -> Store:
+    """Return the cluster of a case. Two objects of one name are refused, as the old program's test API refused them."""
+    store = Store()
+    seen: set[tuple[type, str, str]] = set()
+    for raw in case["objects"]:
+        obj = codec.decode(dict(raw))
+        identity = (type(obj), obj.namespace, obj.name)
+        if identity in seen:
+            raise SchedulerError(f'panic: {INFO[type(obj)].plural} "{obj.name}" already exists')
+        seen.add(identity)
+        if isinstance(obj, Node):
+            store.put_node(obj)
+        elif isinstance(obj, Pod):
+            if obj.spec.node_name:
+                store.put_pod(obj)
+        else:
+            store.objects.put(obj)
+    return store
+
