@@ -5,8 +5,9 @@ from kubesched.cluster import Store
 from kubesched.cluster.device_claims import DeviceClaims
 from kubesched.config import Gates
 from kubesched.engine.handle import EngineHandle
-from kubesched.framework import Profile, State
+from kubesched.framework import Diagnosis, Profile, State
 from kubesched.framework.registry import points_of
+from kubesched.framework.verdicts import Verdicts
 from kubesched.plugins.dynamic_resources import DynamicResources
 
 DRIVER = "gpu.example.com"
@@ -156,6 +157,20 @@ class World:
         nodes = self.store.snapshot()
         assert not isinstance(self.filter(raw), str)
         return dict(zip(nodes.names, self.plugin.score(self.view(raw), nodes, self.state).tolist(), strict=True))
+
+
+def post_filter(world, raw, refused_by=None):
+    """Return what PostFilter says after this plugin refused every node in question."""
+    found = world.filter(raw)
+    nodes = world.store.snapshot()
+    diagnosis = Diagnosis(nodes.n)
+    if not isinstance(found, str):
+        diagnosis.verdicts = Verdicts(nodes, refused_by)
+        diagnosis.verdicts.add(world.plugin.name, world.plugin.filter(world.view(raw), nodes, world.state))
+    return world.plugin.post_filter(world.view(raw), nodes, world.state, diagnosis, world.profile)
+
+
+AWAY = allocation("d1", node_name="elsewhere")
 
 
 class _Gates:

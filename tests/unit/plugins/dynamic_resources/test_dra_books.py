@@ -1,5 +1,6 @@
 """The books: claims ahead of the watch, devices held, and which class answers to which resource."""
 
+import msgspec
 import pytest
 from dra_world import DRIVER, allocation, claim, device, device_class, node, resource_slice
 
@@ -102,7 +103,6 @@ def served(name, created=None, resource="example.com/gpu"):
 
 
 def _created(device_class_, moment):
-    import msgspec
     metadata = msgspec.structs.replace(device_class_.metadata, creation_timestamp=moment)
     return msgspec.structs.replace(device_class_, metadata=metadata)
 

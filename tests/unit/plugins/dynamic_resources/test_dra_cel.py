@@ -6,7 +6,7 @@ import sys
 import pytest
 from dra_world import DRIVER, device, make
 
-from kubesched.plugins._cel import CelError, CompileError, EvaluationError, FactBook, holds
+from kubesched.plugins._cel import CelError, CompileError, EvaluationError, FactBook, devices, holds
 
 A = f'device.attributes["{DRIVER}"]'
 C = f'device.capacity["{DRIVER}"]'
@@ -139,8 +139,6 @@ def test_lists_can_be_read_where_the_gate_is_on():
 
 
 def test_an_answer_is_remembered_for_all_devices_that_look_the_same(monkeypatch):
-    from kubesched.plugins._cel import devices
-
     book, calls = FactBook(), []
     evaluate = devices._evaluate
     monkeypatch.setattr(devices, "_evaluate", lambda *args: calls.append(args) or evaluate(*args))

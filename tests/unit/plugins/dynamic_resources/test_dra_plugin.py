@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from dra_world import (
+    AWAY,
     DRIVER,
     World,
     allocation,
@@ -13,6 +14,7 @@ from dra_world import (
     make,
     node,
     pod,
+    post_filter,
     request,
     resource_slice,
     sub,
@@ -21,7 +23,6 @@ from dra_world import (
 from kubesched.api.resource import ResourceClaim
 from kubesched.cluster.device_claims import DeviceId
 from kubesched.framework import Code, Diagnosis, State
-from kubesched.framework.verdicts import Verdicts
 
 TWO = resource_slice("s", ["d1", "d2"], "n1")
 NOT_HERE = "resourceclaim not available on the node"
@@ -149,18 +150,6 @@ def test_no_claims_no_filter_and_no_score():
 
 # PostFilter
 
-
-def post_filter(world, raw, refused_by=None):
-    found = world.filter(raw)
-    nodes = world.store.snapshot()
-    diagnosis = Diagnosis(nodes.n)
-    if not isinstance(found, str):
-        diagnosis.verdicts = Verdicts(nodes, refused_by)
-        diagnosis.verdicts.add(world.plugin.name, world.plugin.filter(world.view(raw), nodes, world.state))
-    return world.plugin.post_filter(world.view(raw), nodes, world.state, diagnosis, world.profile)
-
-
-AWAY = allocation("d1", node_name="elsewhere")
 
 POST = [
     ("no claims", pod(), [], "no new claims to deallocate"),

@@ -1,0 +1,342 @@
+"""What is written between the decision and the binding, what is waited for, and what is taken back."""
+
+import asyncio
+
+import msgspec
+import pytest
+from dra_world import (
+    AWAY,
+    DRIVER,
+    World,
+    allocation,
+    claim,
+    device,
+    device_class,
+    node,
+    pod,
+    post_filter,
+    request,
+    resource_slice,
+)
+
+from kubesched.api.meta import Condition, format_time
+from kubesched.api.resource import DELETE_PROTECTION_FINALIZER, AllocatedDeviceStatus, ResourceClaim
+from kubesched.errors import Conflict, Forbidden
+from kubesched.framework import Code, State
+
+TWO = resource_slice("s", ["d1", "d2"], "n1")
+GPU = "example.com/gpu"
+
+
+class Clock:
+    """Time that passes only while somebody sleeps; `on_sleep` is what the world does meanwhile."""
+
+    def __init__(self):
+        self.time = 1_700_000_000.0
+        self.slept = []
+        self.on_sleep = lambda: None
+
+    def now(self):
+        return self.time
+
+    def monotonic(self):
+        return self.time
+
+    async def sleep(self, seconds):
+        self.slept.append(seconds)
+        self.time += seconds
+        self.on_sleep()
+
+
+class Writer:
+    """An API that keeps what it is given, and fails when it is told to."""
+
+    def __init__(self):
+        self.calls = []
+        self.objects = None
+        self.failures = []
+        self.follow = True
+        self.version = 100
+        self.patched = None
+
+    def _stored(self, what, obj):
+        self.calls.append(what)
+        if self.failures and self.failures[0] is not None:
+            raise self.failures.pop(0)
+        if self.failures:
+            self.failures.pop(0)
+        self.version += 1
+        metadata = msgspec.structs.replace(obj.metadata, resource_version=str(self.version))
+        stored = msgspec.structs.replace(obj, metadata=metadata)
+        if self.follow:
+            self.objects.put(stored)
+        return stored
+
+    async def update(self, changed, subresource=""):
+        return self._stored(f"update {changed.name} {subresource}".strip(), changed)
+
+    async def create(self, obj):
+        assert not obj.metadata.name and not obj.metadata.uid and obj.status.allocation is None
+        metadata = msgspec.structs.replace(obj.metadata, name=obj.metadata.generate_name + "1", uid="created")
+        return self._stored("create", msgspec.structs.replace(obj, metadata=metadata))
+
+    async def delete(self, obj):
+        self.calls.append(f"delete {obj.name}")
+        self.objects.drop(ResourceClaim, obj.name, obj.namespace)
+
+    async def patch_pod_status(self, pod_, status):
+        self.calls.append("patch pod")
+        self.patched = status
+
+
+class Recorder:
+    def __init__(self):
+        self.events = []
+
+    def event(self, regarding, kind, reason, action, note):
+        self.events.append((kind, reason, action, note))
+
+
+def world(*objects, **more):
+    made = World(*objects, writer=Writer(), clock=Clock(), recorder=Recorder(), **more)
+    made.handle.writer.objects = made.store.objects
+    return made
+
+
+async def bind(made, raw, node_name="n1"):
+    """Decide, book and prepare the binding; return the status of the last step."""
+    assert not made.filter(raw)[node_name]
+    assert made.profile.reserve(made.view(raw), node_name, made.state).is_success
+    return await made.plugin.pre_bind(made.view(raw), node_name, made.state)
+
+
+async def test_allocation_and_reservation_are_written():
+    made = world(TWO, claim("a", request()))
+    assert await bind(made, pod(claims=["a"])) is None
+    assert made.handle.writer.calls == ["update a", "update a status"]
+    stored = made.store.objects.get(ResourceClaim, "a", "default")
+    assert stored.metadata.finalizers == (DELETE_PROTECTION_FINALIZER,)
+    assert [result.device for result in stored.status.allocation.devices.results] == ["d1"]
+    assert stored.status.allocation.allocation_timestamp == format_time(made.handle.clock.time)
+    (consumer,) = stored.status.reserved_for
+    assert (consumer.api_group, consumer.resource, consumer.name, consumer.uid) == ("", "pods", "pod", "uid-pod")
+    assert not list(made.book.in_flight()) and len(made.book.exclusive) == 1
+
+
+async def test_the_cache_is_ahead_of_the_watch():
+    made = world(TWO, claim("a", request()))
+    made.handle.writer.follow = False
+    assert await bind(made, pod(claims=["a"])) is None
+    assert made.book.get("a", "default").status.allocation is not None
+    assert len(made.book.exclusive) == 1
+    assert made.filter(pod("second", ["a"])) == {"n1": ""}
+
+
+async def test_a_finalizer_that_is_there_is_not_written_again():
+    made = world(TWO, claim("a", request(), finalizers=[DELETE_PROTECTION_FINALIZER]))
+    await bind(made, pod(claims=["a"]))
+    assert made.handle.writer.calls == ["update a status"]
+
+
+async def test_an_allocated_claim_is_only_reserved():
+    made = world(TWO, claim("a", request(), status=allocation("d1", reserved_for=["other"])))
+    assert await bind(made, pod(claims=["a"])) is None
+    assert made.handle.writer.calls == ["update a status"]
+    stored = made.store.objects.get(ResourceClaim, "a", "default")
+    assert [consumer.name for consumer in stored.status.reserved_for] == ["other", "pod"]
+
+
+async def test_a_claim_reserved_for_the_pod_is_not_written():
+    made = world(TWO, claim("a", request(), status=allocation("d1", reserved_for=["pod"])))
+    assert await bind(made, pod(claims=["a"])) is None
+    assert made.handle.writer.calls == []
+
+
+async def test_a_conflict_is_tried_again_on_the_newest_version():
+    made = world(TWO, claim("a", request()))
+    made.handle.writer.failures = [None, Conflict(409, "Conflict", "changed")]
+    assert await bind(made, pod(claims=["a"])) is None
+    assert made.handle.writer.calls == ["update a", "update a status", "update a status"]
+    assert len(made.handle.clock.slept) == 1
+
+
+async def test_conflicts_without_end_fail():
+    made = world(TWO, claim("a", request()))
+    made.handle.writer.failures = [Conflict(409, "Conflict", "changed")] * 9
+    status = await bind(made, pod(claims=["a"]))
+    assert status.code is Code.ERROR and "add allocation and reservation to claim default/a: changed" in status.message
+    assert len(made.handle.writer.calls) == 5 and not made.book.exclusive
+
+
+BROKEN = [
+    ("deleted", claim("a", request(), resourceVersion="9", deletionTimestamp="2026-01-01T00:00:00Z"),
+     "claim default/a got deleted in the meantime"),
+    ("allocated", claim("a", request(), resourceVersion="9", status=allocation("d2")),
+     "claim default/a got allocated elsewhere in the meantime"),
+]
+
+
+@pytest.mark.parametrize(("now", "text"), [case[1:] for case in BROKEN], ids=[case[0] for case in BROKEN])
+async def test_a_claim_that_changed_too_much_meanwhile(now, text):
+    made = world(TWO, claim("a", request()))
+    made.handle.writer.failures = [Conflict(409, "Conflict", "changed")]
+    made.handle.clock.on_sleep = lambda: made.put(now)
+    status = await bind(made, pod(claims=["a"]))
+    assert (status.code, status.message) == (Code.ERROR, text)
+
+
+async def test_a_claim_deallocated_meanwhile():
+    made = world(TWO, claim("a", request(), status=allocation("d1")))
+    made.handle.writer.failures = [Conflict(409, "Conflict", "changed")]
+    made.handle.clock.on_sleep = lambda: made.put(claim("a", request(), resourceVersion="9"))
+    status = await bind(made, pod(claims=["a"]))
+    assert status.message == "claim default/a got deallocated elsewhere in the meantime"
+
+
+async def test_a_refusal_names_what_was_tried_and_gives_the_devices_back():
+    made = world(TWO, claim("a", request()))
+    made.handle.writer.failures = [Forbidden(403, "Forbidden", "no")]
+    status = await bind(made, pod(claims=["a"]))
+    assert (status.code, status.message) == (Code.ERROR, "add finalizer to claim default/a: no")
+    assert not made.book.exclusive
+
+
+def test_without_claims_there_is_nothing_to_do():
+    made = world(TWO, claim("a", request()))
+    made.filter(pod())
+    assert made.plugin.pre_bind_pre_flight(made.view(pod()), "n1", made.state).code is Code.SKIP
+    made.filter(pod(claims=["a"]))
+    assert made.plugin.pre_bind_pre_flight(made.view(pod(claims=["a"])), "n1", made.state) is None
+    assert made.plugin.pre_bind_pre_flight(made.view(pod()), "n1", State()).code is Code.SKIP
+
+
+# Binding conditions
+
+
+AWAITED = resource_slice("s", [device("d1", bindingConditions=["ready"], bindingFailureConditions=["broken"])], "n1")
+
+
+def reported(made, **conditions):
+    """Let the driver report conditions of the device of claim a."""
+    stored = made.book.get("a", "default")
+    told = tuple(Condition(type=name, status=status, reason="Why", message="what")
+                 for name, status in conditions.items())
+    status = msgspec.structs.replace(stored.status, devices=(
+        AllocatedDeviceStatus(driver=DRIVER, pool="p", device="d1", conditions=told),))
+    metadata = msgspec.structs.replace(stored.metadata, resource_version=str(int(stored.metadata.resource_version) + 1))
+    made.put(msgspec.structs.replace(stored, metadata=metadata, status=status))
+
+
+async def test_the_pod_waits_until_its_devices_are_ready():
+    made = world(AWAITED, claim("a", request()))
+    made.handle.clock.on_sleep = lambda: reported(made, ready="True") if len(made.handle.clock.slept) == 3 else None
+    assert await bind(made, pod(claims=["a"])) is None
+    assert made.handle.clock.slept == [5.0, 5.0, 5.0]
+    assert made.handle.recorder.events == [("Normal", "BindingConditionsPending", "Scheduling",
+                                            "waiting for binding conditions for device on node n1")]
+
+
+async def test_a_device_that_fails_ends_the_wait():
+    made = world(AWAITED, claim("a", request()))
+    made.handle.clock.on_sleep = lambda: reported(made, broken="True")
+    status = await bind(made, pod(claims=["a"]))
+    assert (status.code, status.message) == (
+        Code.ERROR, 'device binding failed: claim=a, reason=Why, message="what"')
+
+
+async def test_the_wait_has_an_end():
+    made = world(AWAITED, claim("a", request()))
+    status = await bind(made, pod(claims=["a"]))
+    assert status.code is Code.ERROR and status.message.startswith("device binding timeout")
+    assert 600 <= sum(made.handle.clock.slept) <= 605
+
+
+async def test_an_allocation_that_did_not_become_ready_is_given_up():
+    made = world(AWAITED, claim("a", request()))
+    await bind(made, pod(claims=["a"]))
+    made.profile.unreserve(made.view(pod(claims=["a"])), "n1", made.state)
+    made.handle.clock.time += 10
+    assert made.filter(pod(claims=["a"])) == {"n1": "resourceclaim not available on the node"}
+
+
+# Taking back
+
+
+async def test_unreserve_takes_the_reservation_back_and_leaves_the_allocation():
+    made = world(TWO, claim("a", request()), claim("b", request(), status=allocation("d2", reserved_for=["other"])))
+    raw = pod(claims=["a", "b"])
+    await bind(made, raw)
+    made.handle.writer.calls.clear()
+    made.profile.unreserve(made.view(raw), "n1", made.state)
+    await asyncio.gather(*made.plugin._errands)
+    assert sorted(made.handle.writer.calls) == ["update a status", "update b status"]
+    for name, left in (("a", []), ("b", ["other"])):
+        stored = made.store.objects.get(ResourceClaim, name, "default")
+        assert stored.status.allocation is not None
+        assert [consumer.name for consumer in stored.status.reserved_for] == left
+
+
+async def test_post_filter_clears_the_claim():
+    made = world(TWO, claim("a", request(), status=AWAY))
+    await post_filter(made, pod(claims=["a"])).errand()
+    stored = made.store.objects.get(ResourceClaim, "a", "default")
+    assert stored.status.allocation is None and not made.book.exclusive
+    assert made.filter(pod(claims=["a"])) == {"n1": ""}
+
+
+async def test_a_failed_errand_does_not_spread(caplog):
+    made = world(TWO, claim("a", request(), status=AWAY))
+    made.handle.writer.failures = [Forbidden(403, "Forbidden", "no")]
+    await post_filter(made, pod(claims=["a"])).errand()
+    assert "deallocate claim default/a: no" in caplog.text
+
+
+# Extended resources
+
+
+async def test_the_special_claim_is_created_reserved_and_told_to_the_pod():
+    made = world(TWO, device_class("gpu", extendedResourceName=GPU))
+    assert await bind(made, pod(requests={GPU: "2"})) is None
+    assert made.handle.writer.calls == ["create", "update pod-extended-resources-1",
+                                        "update pod-extended-resources-1 status", "patch pod"]
+    stored = made.store.objects.get(ResourceClaim, "pod-extended-resources-1", "default")
+    assert stored.metadata.annotations == {"resource.kubernetes.io/extended-resource-claim": "true"}
+    assert stored.metadata.owner_references[0].uid == "uid-pod"
+    assert len(stored.status.allocation.devices.results) == 2 and len(made.book.exclusive) == 2
+    assert made.handle.writer.patched == {"extendedResourceClaimStatus": {
+        "requestMappings": [{"containerName": "c", "resourceName": GPU, "requestName": "container-0-request-0"}],
+        "resourceClaimName": "pod-extended-resources-1"}}
+
+
+async def test_the_devices_stay_booked_until_the_cache_knows_the_claim():
+    made = world(TWO, device_class("gpu", extendedResourceName=GPU))
+    made.handle.writer.follow = False
+    assert await bind(made, pod(requests={GPU: "2"})) is None
+    assert sum(made.handle.clock.slept) == 120
+
+
+async def test_unreserve_deletes_the_special_claim():
+    made = world(TWO, device_class("gpu", extendedResourceName=GPU))
+    raw = pod(requests={GPU: "2"})
+    await bind(made, raw)
+    made.profile.unreserve(made.view(raw), "n1", made.state)
+    await asyncio.gather(*made.plugin._errands)
+    assert made.handle.writer.calls[-2:] == ["update pod-extended-resources-1", "delete pod-extended-resources-1"]
+    made.book.refresh()
+    assert not made.book.exclusive
+
+
+async def test_on_a_node_that_serves_the_resource_itself_no_claim_is_made():
+    made = world(TWO, device_class("gpu", extendedResourceName=GPU), claim("a", request()),
+                 nodes=(node("n1", **{GPU: "4"}),))
+    assert await bind(made, pod(claims=["a"], requests={GPU: "2"})) is None
+    assert made.handle.writer.calls == ["update a", "update a status"]
+
+
+async def test_a_special_claim_that_cannot_be_created():
+    made = world(TWO, device_class("gpu", extendedResourceName=GPU))
+    made.handle.writer.failures = [Forbidden(403, "Forbidden", "no")]
+    status = await bind(made, pod(requests={GPU: "2"}))
+    assert status.message.startswith("create claim for extended resources ") and status.code is Code.ERROR
+    made.profile.unreserve(made.view(pod(requests={GPU: "2"})), "n1", made.state)
+    assert not made.book.exclusive
