@@ -1,0 +1,81 @@
+"""What is written down while the scheduler runs: counts in dictionaries, durations in short lists.
+
+Writing is the hot path, so it only appends; sorting into buckets is left to whoever reads, or to the writer once in
+`FULL` samples. Nothing here knows Prometheus. One thread writes and reads.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from itertools import accumulate
+
+from kubesched.telemetry.families import Bounds
+
+FULL = 1024
+"""Samples that a series may hold unsorted: a bound on memory, large enough to make the sorting cheap for each."""
+
+Labels = tuple[str, ...]
+Counts = defaultdict[Labels, float]
+
+
+class Samples(list[float]):
+    """One series of a histogram: what was appended and not yet sorted, and the buckets of all the rest."""
+
+    __slots__ = ("bounds", "sorted_in", "total")
+
+    def __init__(self, bounds: Bounds) -> None:
+        super().__init__()
+        self.bounds = bounds
+        self.sorted_in = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def fold(self) -> None:
+        """Sort what was appended into the buckets."""
+        # Sorting all and looking for each bound in them is half the cost of looking for each of them in the bounds.
+        self.total += sum(self)
+        self.sort()
+        before = 0
+        for bucket, bound in enumerate(self.bounds):
+            upto = bisect_right(self, bound, before)
+            self.sorted_in[bucket] += upto - before
+            before = upto
+        self.sorted_in[-1] += len(self) - before
+        self.clear()
+
+    def read(self) -> tuple[list[int], float]:
+        """Return how many samples are at most each bound, the last for all of them, and their sum."""
+        self.fold()
+        return list(accumulate(self.sorted_in)), self.total
+
+    def merge(self, other: Samples, scale: float = 1.0) -> None:
+        """Add another series, whose bounds are ours divided by the scale."""
+        other.fold()
+        self.sorted_in = [mine + theirs for mine, theirs in zip(self.sorted_in, other.sorted_in, strict=True)]
+        self.total += other.total * scale
+
+
+class Histogram(dict[Labels, Samples]):
+    """The series of one histogram, each made when it is first written to."""
+
+    __slots__ = ("bounds",)
+
+    def __init__(self, bounds: Bounds) -> None:
+        super().__init__()
+        self.bounds = bounds
+
+    def __missing__(self, labels: Labels) -> Samples:
+        series = self[labels] = Samples(self.bounds)
+        return series
+
+    def observe(self, labels: Labels, value: float) -> None:
+        """Write one sample down."""
+        series = self[labels]
+        series.append(value)
+        if len(series) >= FULL:
+            series.fold()
+
+
+def new_counts() -> Counts:
+    """Return counts that start at zero."""
+    return defaultdict(float)
