@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
+Codes = Ints
+"""Numbers of interned values; as wide as an index, because that is what indexing is fastest with."""
 Bools = npt.NDArray[np.bool_]
 
 

@@ -33,7 +33,7 @@ class LabelColumn:
     __slots__ = ("codes", "values")
 
     def __init__(self, table: Table) -> None:
-        self.codes: Column = table.column(np.int64, ABSENT)  # the width that indexing is fastest with
+        self.codes: Column = table.column(np.int64, ABSENT)
         self.values: Interner[str] = Interner()
 
 
@@ -61,8 +61,8 @@ class NodeColumns:
         self.allowed_pods = self.table.column(np.int64)
         self.pod_count = self.table.column(np.int64)
         self.unschedulable = self.table.column(np.bool_, False)
-        self.taint_set = self.table.column(np.int32)
-        self.feature_set = self.table.column(np.int32)
+        self.taint_set = self.table.column(np.int64)
+        self.feature_set = self.table.column(np.int64)
         self.taint_sets: Interner[tuple[Taint, ...]] = Interner(())
         self.feature_sets: Interner[frozenset[str]] = Interner(frozenset())
         self.labels: dict[str, LabelColumn] = {}

@@ -18,9 +18,9 @@ class PodSlots:
 
     def __init__(self) -> None:
         self.table = Table()
-        self.row = self.table.column(np.int32)
-        self.class_id = self.table.column(np.int32)
-        self.affinity_id = self.table.column(np.int32)
+        self.row = self.table.column(np.int64)
+        self.class_id = self.table.column(np.int64)
+        self.affinity_id = self.table.column(np.int64)
         self.views: list[PodView | None] = []
         self._free: list[int] = []
         self.classes: dict[int, int] = {}

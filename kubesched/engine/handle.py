@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random as chance
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 

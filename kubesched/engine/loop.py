@@ -82,6 +82,8 @@ class Engine:
         """What becomes of a booked pod; a benchmark of decisions puts something else here."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopped = False
+        self.is_leading = True
+        """Whether pods are tried. A standby takes everything in, so that it can go on where the leader stopped."""
         handle.nominations = queue.nominations
         handle.waiting = self.waiting
         handle.activate = queue.activate
@@ -96,10 +98,15 @@ class Engine:
             if worked:
                 await asyncio.sleep(0)
                 continue
-            deadline = self.queue.next_deadline()
+            deadline = self.queue.next_deadline() if self.is_leading else None
             seconds = None if deadline is None else max(deadline - self.handle.clock.now(), 0.0) + 0.001
             await self.inbox.wait(seconds)
         self.queue.close()
+
+    def lead(self) -> None:
+        """Begin to try pods."""
+        self.is_leading = True
+        self.inbox.post(Errand(lambda: None))
 
     def stop(self) -> None:
         """Let the loop end; bindings under way are not waited for."""
@@ -111,7 +118,7 @@ class Engine:
         arrived = self.take_in()
         self.flush()
         decided = 0
-        while decided < _TURN and not self._is_stopped and self.step():
+        while decided < _TURN and self.is_leading and not self._is_stopped and self.step():
             decided += 1
             if len(self.inbox):
                 self.take_in()

@@ -70,7 +70,7 @@ class Recorder(Protocol):
 class Random(Protocol):
     """Chance, seeded."""
 
-    def randrange(self, stop: int) -> int:
+    def randrange(self, stop: int, /) -> int:
         """Return a number from 0 to stop - 1."""
         ...
 

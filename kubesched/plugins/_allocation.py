@@ -7,7 +7,7 @@ round towards zero, as in the reference; only the ratio strategy divides in floa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -76,7 +76,8 @@ def strategy_of(strategy: ScoringStrategy) -> Strategy:
 
 
 def _least(used: Ints, offered: Ints) -> Ints:
-    return np.maximum((offered - used) * 100 // offered, 0)
+    left: Ints = np.maximum((offered - used) * 100 // offered, 0)
+    return left
 
 
 def _most(used: Ints, offered: Ints) -> Ints:
@@ -97,7 +98,9 @@ def _weighted(asked: Asked, score: Callable[[Ints, Ints], Ints], nodes: Snapshot
             total += np.where(there, score(used, np.where(there, offered, 1)) * weight, 0)
             weight_sum = weight_sum + np.where(there, weight, 0)
     if isinstance(weight_sum, int):
-        return total // weight_sum if weight_sum else total
+        if weight_sum:
+            total //= weight_sum
+        return total
     averaged: Ints = total // np.maximum(weight_sum, 1)
     return averaged
 
@@ -133,7 +136,7 @@ def _ratio(asked: Asked, shape: Ints, nodes: Snapshot) -> Ints:
     return round_half_up(total / np.maximum(weight_sum, 1))
 
 
-def round_half_up(values: npt.NDArray[np.float64]) -> Ints:
+def round_half_up(values: npt.NDArray[np.floating[Any]]) -> Ints:
     """Round numbers that are not negative, halves upwards."""
     whole = np.trunc(values)
     rounded: Ints = (whole + (values - whole >= 0.5)).astype(np.int64)

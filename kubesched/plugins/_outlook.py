@@ -45,7 +45,7 @@ class Outlook:
     """The columns. `outcome` is UNKNOWN, CANDIDATE, ERROR, or the number of the reasons against the node."""
 
     def __init__(self, n: int) -> None:
-        self.outcome: Codes = np.zeros(n, dtype=np.int32)
+        self.outcome: Codes = np.zeros(n, dtype=np.int64)
         self.violations: Ints = np.zeros(n, dtype=np.int64)
         self.top_priority: Ints = np.zeros(n, dtype=np.int64)
         self.total_priority: Ints = np.zeros(n, dtype=np.int64)

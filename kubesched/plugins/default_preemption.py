@@ -89,7 +89,7 @@ class DefaultPreemption(Plugin):
     the candidates, called in order until none is left."""
 
     Args = DefaultPreemptionArgs
-    wakes_on = (on(POD, DELETE, "pod_went"),)
+    wakes_on = (on(POD, DELETE, "pod_went", by_template=True),)
 
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         super().__init__(args, handle)

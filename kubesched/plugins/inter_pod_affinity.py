@@ -228,8 +228,8 @@ class _Effect:
 class InterPodAffinity(Plugin):
     Args = InterPodAffinityArgs
     wakes_on = (
-        on(POD, ADD | Action.POD_LABELS | DELETE, "pod_may_help"),
-        on(NODE, ADD | Action.NODE_LABELS, "node_may_help"),
+        on(POD, ADD | Action.POD_LABELS | DELETE, "pod_may_help", by_template=True),
+        on(NODE, ADD | Action.NODE_LABELS, "node_may_help", by_template=True),
     )
     filter_scope = Scope.DOMAINS
     score_scope = Scope.DOMAINS
@@ -358,19 +358,25 @@ class InterPodAffinity(Plugin):
         if any(p is not None and not p.spec.node_name and not p.status.nominated_node_name for p in (old, new)):
             return False
         terms = pod.template.affinity
+        if _has_unread(terms, pod.pod):
+            return True
         if old is not None and new is not None:
             return ((not _matches_all(terms.required, old) and _matches_all(terms.required, new))
                     or (_matches_all(terms.required_anti, old) and not _matches_all(terms.required_anti, new)))
         if new is not None:
             return _matches_all(terms.required, new)
         assert old is not None
-        return (_matches_all(terms.required_anti, old)
-                or _matches_all(matching.compile_pod_affinity(old).required_anti, pod.pod))
+        if _matches_all(terms.required_anti, old):
+            return True
+        theirs = matching.compile_pod_affinity(old)
+        return _has_unread(theirs, old, anti_only=True) or _matches_all(theirs.required_anti, pod.pod)
 
     def node_may_help(self, pod: PodView, old: Node | None, new: Node) -> bool:
         """Return whether a node came into, or left, a topology that the waiting pod's terms speak of."""
         terms, after = pod.template.affinity, new.metadata.labels
         before = old.metadata.labels if old is not None else None
+        if _has_unread(terms, pod.pod):
+            return True
         for term in terms.required:
             key = term.topology_key
             if before is None:
@@ -398,6 +404,15 @@ def _is_about(term: AffinityTerm, namespace: str, labels: Mapping[str, str]) -> 
     by name. So a selector of negations alone matches every namespace: the reference's quirk, kept.
     """
     return term.matches(namespace, labels, {})
+
+
+def _has_unread(terms: PodAffinityTerms, pod: Pod, *, anti_only: bool = False) -> bool:
+    """Return whether a required term of the pod's cannot be read: then nobody can say what would not help."""
+    if terms.error is None or pod.spec.affinity is None:
+        return False
+    near, away = pod.spec.affinity.pod_affinity, pod.spec.affinity.pod_anti_affinity
+    return (away is not None and bool(away.required) and not terms.required_anti) or (
+        not anti_only and near is not None and bool(near.required) and not terms.required)
 
 
 def _matches_all(terms: Iterable[AffinityTerm], pod: Pod) -> bool:

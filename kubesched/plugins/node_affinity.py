@@ -51,7 +51,7 @@ class NodeAffinityArgs(Args, frozen=True, rename="camel"):
 
 class NodeAffinity(Plugin):
     Args = NodeAffinityArgs
-    wakes_on = (on(NODE, Action.ADD | Action.NODE_LABELS, "matches_now"),)
+    wakes_on = (on(NODE, Action.ADD | Action.NODE_LABELS, "matches_now", by_template=True),)
     filter_scope = Scope.ROW_NODE
     score_scope = Scope.ROW_NODE
 

@@ -17,8 +17,8 @@ USER_NAMESPACES = "UserNamespacesHostNetworkSupport"
 
 class NodeDeclaredFeatures(Plugin):
     wakes_on = (
-        on(NODE, Action.ADD | Action.NODE_FEATURES, "declares_other_features"),
-        on(POD, Action.UPDATE, "needs_other_features"),
+        on(NODE, Action.ADD | Action.NODE_FEATURES, "declares_other_features", by_template=True),
+        on(POD, Action.UPDATE, "needs_other_features", by_template=True),
     )
     filter_scope = Scope.ROW_NODE
 

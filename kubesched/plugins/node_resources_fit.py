@@ -120,10 +120,11 @@ class NodeResourcesFit(Plugin):
         self._delegates = handle.gates.is_enabled("DRAExtendedResource")
 
     def wakeups(self) -> tuple[Wakeup, ...]:
-        declared = [on(POD, DELETE, "pod_went"), on(POD, Action.POD_SCALE_DOWN, "pod_shrank"),
-                    on(NODE, ADD | Action.NODE_ALLOCATABLE, "node_grew")]
+        declared = [on(POD, DELETE, "pod_went", by_template=True),
+                    on(POD, Action.POD_SCALE_DOWN, "pod_shrank", by_template=True),
+                    on(NODE, ADD | Action.NODE_ALLOCATABLE, "node_grew", by_template=True)]
         if self._delegates:
-            declared.append(on(DEVICE_CLASS, ADD | UPDATE, "class_serves"))
+            declared.append(on(DEVICE_CLASS, ADD | UPDATE, "class_serves", by_template=True))
         return tuple(declared)
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:

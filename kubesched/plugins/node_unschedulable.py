@@ -14,8 +14,8 @@ CORDONED = Reason("node(s) were unschedulable", resolvable=False)
 
 class NodeUnschedulable(Plugin):
     wakes_on = (
-        on(NODE, Action.ADD | Action.NODE_TAINTS, "is_open_now"),
-        on(POD, Action.POD_TOLERATIONS, "tolerates_now"),
+        on(NODE, Action.ADD | Action.NODE_TAINTS, "is_open_now", by_template=True),
+        on(POD, Action.POD_TOLERATIONS, "tolerates_now", by_template=True),
     )
     filter_scope = Scope.ROW_NODE
 

@@ -121,8 +121,8 @@ SYSTEM_CONSTRAINTS = (
 class PodTopologySpread(Plugin):
     Args = PodTopologySpreadArgs
     wakes_on = (
-        on(POD, ADD | Action.POD_LABELS | Action.POD_TOLERATIONS | DELETE, "pod_may_help"),
-        on(NODE, ADD | DELETE | Action.NODE_LABELS | Action.NODE_TAINTS, "node_may_help"),
+        on(POD, ADD | Action.POD_LABELS | Action.POD_TOLERATIONS | DELETE, "pod_may_help", by_template=True),
+        on(NODE, ADD | DELETE | Action.NODE_LABELS | Action.NODE_TAINTS, "node_may_help", by_template=True),
     )
     filter_scope = Scope.DOMAINS
     score_scope = Scope.DOMAINS

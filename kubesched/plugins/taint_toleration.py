@@ -20,8 +20,8 @@ UNTOLERATED = Reason("node(s) had untolerated taint(s)", resolvable=False)
 
 class TaintToleration(Plugin):
     wakes_on = (
-        on(NODE, Action.ADD | Action.NODE_TAINTS, "is_tolerated_now"),
-        on(POD, Action.POD_TOLERATIONS, "is_itself"),
+        on(NODE, Action.ADD | Action.NODE_TAINTS, "is_tolerated_now", by_template=True),
+        on(POD, Action.POD_TOLERATIONS, "is_itself", by_template=True),
     )
     filter_scope = Scope.ROW_NODE
     score_scope = Scope.ROW_NODE

@@ -69,7 +69,7 @@ class FirstByName:
 
     def pick(self, pod: PodView, rows: Ints, nodes: Snapshot) -> int:
         """Return the row whose node's name sorts first."""
-        return min(rows.tolist(), key=nodes.name)
+        return int(min(rows.tolist(), key=nodes.name))
 
 
 class Cluster:
@@ -143,7 +143,7 @@ def decide(cluster: Cluster, profile: Profile, pod: PodView, *, preempts: bool) 
     if before is not None and before.status is not None:
         found["preFilter"] = _status(before.status)
     names = made.nodes.names
-    found["feasible"] = sorted(names[row] for row in made.feasible.nonzero()[0]) if made.feasible is not None else []
+    found["feasible"] = sorted(names[row] for row in made.feasible.nonzero()[0].tolist()) if made.feasible is not None else []
     if made.verdicts is not None:
         rejected = {node: _status(status) for node, status in made.verdicts.statuses().items()}
         if rejected:

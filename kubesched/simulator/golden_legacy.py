@@ -56,9 +56,8 @@ def _decide(case: Case) -> dict[str, Any]:
     made = attempt(pod, store.snapshot(), algorithm.profile, rules)
     if isinstance(made.decision, Failed):
         return {"error": made.decision.message}
-    names = made.nodes.names
-    found: dict[str, Any] = {}
-    found["feasible"] = sorted(names[row] for row in made.feasible.nonzero()[0].tolist()) if made.feasible is not None else []
+    rows = made.feasible.nonzero()[0].tolist() if made.feasible is not None else []
+    found: dict[str, Any] = {"feasible": sorted(made.nodes.name(row) for row in rows)}
     if made.verdicts is not None:
         found["rejected"] = {node: list(status.reasons) for node, status in made.verdicts.statuses().items()}
     if made.scores is not None:

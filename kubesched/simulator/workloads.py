@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubesched.api.meta import LabelSelector, ObjectMeta, TopLevel
+from kubesched.api.meta import LabelSelector, ObjectMeta, Quantity, TopLevel
 from kubesched.api.node import Node, NodeCondition, NodeSpec, NodeStatus
 from kubesched.api.pod import (
     Affinity,
@@ -33,7 +33,7 @@ _ASKED = ResourceRequirements(requests={"cpu": "100m", "memory": "500Mi"}, limit
 def node(i: int, *, turn: int = 0) -> Node:
     """Return node number i: 4 cores, 32Gi, 110 pods, one of ten zones; `turn` makes a version with another label."""
     name = f"node-{i:05d}"
-    offer = {"cpu": "4", "memory": "32Gi", "pods": "110"}
+    offer: dict[str, Quantity] = {"cpu": "4", "memory": "32Gi", "pods": "110"}
     labels = {HOSTNAME: name, ZONE: f"zone-{i % 10}"}
     if turn:
         labels["turn"] = str(turn % 7)

@@ -62,7 +62,7 @@ def pod(name: str = "pod-1", *, namespace: str = "default", labels: Mapping[str,
         requests: Mapping[str, str] | None = None, image: str = "app", on: str = "", priority: int | None = None,
         tolerates: Iterable[Taint | Toleration] = (), node_selector: Mapping[str, str] | None = None,
         affinity: Mapping[str, Any] | None = None, spread: Sequence[Mapping[str, Any]] = (),
-        host_ports: Iterable[int] = (), gates: Sequence[str] = (), nominated: str = "", scheduler: str = "",
+        host_ports: Iterable[int] = (), gates: Sequence[str] = (), nominated: str = "", scheduler: str = "default-scheduler",
         preemption_policy: str = "", deleted_at: str | None = None, conditions: Sequence[PodCondition] = (),
         start_time: str | None = None, uid: str = "", volumes: Sequence[Mapping[str, Any]] = ()) -> Pod:
     """Return a pod with one container. `affinity`, `spread` and `volumes` are written as on the wire."""
@@ -84,7 +84,7 @@ def pod(name: str = "pod-1", *, namespace: str = "default", labels: Mapping[str,
             scheduling_gates=tuple(PodSchedulingGate(name=gate) for gate in gates),
             preemption_policy=preemption_policy,
             volumes=raw.spec.volumes if raw is not None else (),
-            **({"scheduler_name": scheduler} if scheduler else {}),
+            scheduler_name=scheduler,
         ),
         status=PodStatus(nominated_node_name=nominated, conditions=tuple(conditions), start_time=start_time),
     )

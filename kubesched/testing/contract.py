@@ -52,7 +52,8 @@ class _Bench:
         """Return everything that the plugin says about a pod, by node name."""
         view = self.store.view(pod)
         nodes = nodes if nodes is not None else self.store.snapshot()
-        state, said = State(), {}
+        state = State()
+        said: dict[str, Any] = {}
         answer = self.plugin.pre_filter(view, nodes, state)
         if isinstance(answer, NodeNames):
             said["pre_filter"] = sorted(answer.names)

@@ -31,7 +31,7 @@ class Outcomes:
     def __init__(self, claims: Sequence[ResourceClaim], objects: Objects, position: int) -> None:
         self.shapes = tuple(ClaimShape(i, claim.spec, objects) for i, claim in enumerate(claims))
         self.position = position
-        self.codes: Codes = np.zeros(0, dtype=np.int32)
+        self.codes: Codes = np.zeros(0, dtype=np.int64)
         self.scores: Ints = np.zeros(0, dtype=np.int64)
         self.allocations: dict[int, Allocation] = {}
         self.errors: dict[int, AllocationError] = {}
@@ -40,7 +40,7 @@ class Outcomes:
         """Make room for groups that came since."""
         missing = size - len(self.codes)
         if missing > 0:
-            self.codes = np.concatenate([self.codes, np.full(missing, UNKNOWN, dtype=np.int32)])
+            self.codes = np.concatenate([self.codes, np.full(missing, UNKNOWN, dtype=np.int64)])
             self.scores = np.concatenate([self.scores, np.zeros(missing, dtype=np.int64)])
 
 

@@ -242,7 +242,7 @@ class DynamicResources(Plugin):
             return Rejections.none(nodes)
         if mine.is_stale:
             return Rejections.where(np.ones(nodes.n, dtype=np.bool_), STALE_CLAIM)
-        verdicts = np.zeros(nodes.n, dtype=np.int32)
+        verdicts = np.zeros(nodes.n, dtype=np.int64)
         errors: dict[int, str] = {}
         served = self._served(mine, nodes, verdicts)
         for kind in (0,) if served is None else np.unique(served).tolist():
@@ -264,11 +264,11 @@ class DynamicResources(Plugin):
         """Return for every row the set of extended resources that devices must serve there, as bits."""
         if mine.special is None:
             return None
-        served = np.zeros(nodes.n, dtype=np.int32)
+        served = np.zeros(nodes.n, dtype=np.int64)
         for bit, resource in enumerate(mine.resources):
             missing = nodes.allocatable(nodes.resource(resource)) == 0
             if self._classes.find(resource) is not None:
-                served |= np.where(missing, 1 << bit, 0).astype(np.int32)
+                served |= np.where(missing, 1 << bit, 0).astype(np.int64)
                 continue
             for row in np.flatnonzero(missing).tolist():
                 if resource not in nodes.node(row).status.allocatable:
@@ -343,7 +343,7 @@ class DynamicResources(Plugin):
         if mine is None or not mine.found:
             return scores
         groups = self._pools.rows(nodes)
-        served = self._served(mine, nodes, np.zeros(nodes.n, dtype=np.int32))
+        served = self._served(mine, nodes, np.zeros(nodes.n, dtype=np.int64))
         held = sum(results.score_of_claim(holder.claim) for holder in mine.allocated)
         for kind, found in mine.found.items():
             here = found.codes[groups] == outcomes.FITS
@@ -384,7 +384,7 @@ class DynamicResources(Plugin):
         if mine.special is None:
             return 0
         node = self._pools.node(node_name)
-        served = self._served(mine, node, np.zeros(node.n, dtype=np.int32))
+        served = self._served(mine, node, np.zeros(node.n, dtype=np.int64))
         return int(served[0]) if served is not None and node.n else 0
 
     def unreserve(self, pod: PodView, node_name: str, state: State) -> None:
