@@ -6,11 +6,13 @@
 
 from kubesched.telemetry.logs import Logger, configure, logger, set_verbosity, verbosity
 from kubesched.telemetry.metrics import Metrics, MetricsSettings
+from kubesched.telemetry.reporting import Reporter
 
 __all__ = [
     "Logger",
     "Metrics",
     "MetricsSettings",
+    "Reporter",
     "configure",
     "logger",
     "set_verbosity",

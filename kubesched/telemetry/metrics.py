@@ -20,7 +20,7 @@ from kubesched.telemetry.samples import FULL, Counts, Histogram, Labels, new_cou
 SAMPLED_SHARE = 0.1
 """The share of attempts in which single plugins are timed."""
 
-SUCCESS, ERROR = "success", "error"
+PREEMPTION = "DefaultPreemption"
 _EVALUATED = frozenset({"PreFilter", "Filter", "PreScore", "Score"})
 _MOST_ATTEMPTS = 15
 
@@ -174,8 +174,11 @@ class Metrics:
                 return
             if self.is_sampling:
                 self.plugin_execution(plugin, point, status, seconds)
-            if point in _EVALUATED and status != "Skip":
-                self._evaluations[plugin, point, profile] += 1
+            if point in _EVALUATED:
+                if status != "Skip":
+                    self._evaluations[plugin, point, profile] += 1
+            elif point == "PostFilter" and plugin == PREEMPTION:
+                self.preemption_attempt()
 
         return observe
 
@@ -301,14 +304,30 @@ class Metrics:
     # Around the scheduler
 
     def rest_request(
-        self, method: str, host: str, code: str, seconds: float, request_bytes: int = 0, response_bytes: int = 0
+        self,
+        method: str,
+        host: str,
+        code: str,
+        seconds: float,
+        request_bytes: int | None = None,
+        response_bytes: int | None = None,
     ) -> None:
-        """Count a request to the API server; the code is `<error>` where no answer came."""
+        """Count a request to the API server; the code is `<error>` where no answer came, sizes may be unknown."""
         verb = (method, host)
         self.counters["rest_client_requests_total"][code, method, host] += 1
         self.histograms["rest_client_request_duration_seconds"].observe(verb, seconds)
-        self.histograms["rest_client_request_size_bytes"].observe(verb, request_bytes)
-        self.histograms["rest_client_response_size_bytes"].observe(verb, response_bytes)
+        if request_bytes is not None:
+            self.histograms["rest_client_request_size_bytes"].observe(verb, request_bytes)
+        if response_bytes is not None:
+            self.histograms["rest_client_response_size_bytes"].observe(verb, response_bytes)
+
+    def rest_observer(self, host: str) -> Callable[[str, str, float], None]:
+        """Return what a connection to that host calls after each request: method, code, seconds."""
+
+        def observe(method: str, code: str, seconds: float) -> None:
+            self.rest_request(method, host, code, seconds)
+
+        return observe
 
     def rest_limited(self, method: str, host: str, seconds: float) -> None:
         """Take how long our own limit held a request back."""

@@ -1,0 +1,115 @@
+"""The reporter: what the engine and the queue tell, counted and put into words.
+
+In: the calls of the engine's and the queue's observers, which it fits without knowing them. Out: metrics, and log lines
+with the reference's texts at the reference's verbosity. It never raises and never waits.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kubesched.telemetry.logs import logger
+from kubesched.telemetry.metrics import Metrics
+
+log = logger(__name__)
+
+BINDING = "binding"
+UNSCHEDULABLE = "Unschedulable"
+HINT = "QueueingHint"
+
+
+class Keyed(Protocol):
+    """A pod, as far as a log line needs it."""
+
+    @property
+    def key(self) -> str:
+        """Return namespace/name."""
+        ...
+
+
+class Reporter:
+    """Counts and says what happens."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self.metrics = metrics
+        metrics.begin_attempt()
+
+    # Attempts
+
+    def attempt_ended(self, result: str, profile: str, seconds: float) -> None:
+        """Count an attempt: scheduled, unschedulable or error."""
+        self.metrics.schedule_attempts(result, profile, seconds)
+
+    def decided(self, seconds: float) -> None:
+        """Take the time of a decision, and draw lots whether the next one's plugins are timed one by one."""
+        self.metrics.algorithm(seconds)
+        self.metrics.begin_attempt()
+
+    def pod_bound(
+        self, pod: Keyed, node_name: str, attempts: int, seconds_since_first: float, was_flushed: bool
+    ) -> None:
+        """Count a pod that was placed."""
+        self.metrics.pod_scheduled(attempts, seconds_since_first, was_flushed)
+        if log.level >= 2:
+            log.v(2).info("Successfully bound pod to node", pod=pod.key, node=node_name, attempts=attempts)
+
+    def pod_failed(self, pod: Keyed, reason: str, message: str) -> None:
+        """Say why a pod was not placed: routine if it does not fit, an error otherwise."""
+        if reason != UNSCHEDULABLE:
+            log.error("Error scheduling pod; retrying", err=message, pod=pod.key)
+        elif log.level >= 2:
+            log.v(2).info("Unable to schedule pod; no fit; waiting", pod=pod.key, err=message)
+
+    def plugin_broke(self, plugin: str, point: str, pod: Keyed, error: BaseException) -> None:
+        """Count a plugin that raised or answered nonsense; the loop has named it in the log, with its traceback."""
+        self.metrics.plugin_failed(plugin, point)
+
+    def write_failed(self, pod: Keyed, what: str, error: Exception) -> None:
+        """Say that the API server refused a write the attempt does not depend on."""
+        log.error("Error updating pod", err=error, pod=pod.key, what=what)
+
+    # Binding and preemption
+
+    def permit_waited(self, result: str, seconds: float) -> None:
+        """Take how long a pod waited at Permit."""
+        self.metrics.permit_wait(result, seconds)
+
+    def binding_started(self) -> None:
+        """Count a binding under way."""
+        self.metrics.working(BINDING, 1)
+
+    def binding_ended(self) -> None:
+        """Count it out again."""
+        self.metrics.working(BINDING, -1)
+
+    def preempted(self, victims: int) -> None:
+        """Take how many pods a preemption evicts."""
+        self.metrics.preemption_victims(victims)
+
+    def evictions_ended(self, result: str, seconds: float) -> None:
+        """Take how evicting in the background ended: success or error."""
+        self.metrics.preemption_finished(result, seconds)
+
+    def event_handled(self, event: str, seconds: float) -> None:
+        """Take how long it took to take in an event."""
+        self.metrics.event_handling(event, seconds)
+
+    # The queue
+
+    def queue_incoming(self, queue: str, event: str) -> None:
+        """Count a pod that came to a queue, and why."""
+        self.metrics.queue_incoming(queue, event)
+
+    def unschedulable(self, plugin: str, profile: str, change: int) -> None:
+        """Count a pod that a plugin begins (+1) or ceases (-1) to keep from being placed."""
+        self.metrics.unschedulable(plugin, profile, change)
+
+    def hint(self, plugin: str, event: str, answer: str, seconds: float) -> None:
+        """Take the time that a hint took, with its answer."""
+        self.metrics.hint(plugin, event, answer, seconds)
+
+    def broke(self, plugin: str, point: str, pod: str, error: Exception) -> None:
+        """Count a plugin that raised in the queue's hands, and name it where the queue does not."""
+        self.metrics.plugin_failed(plugin, point)
+        if point == HINT:
+            log.error("Plugin failed", err=error, plugin=plugin, extensionPoint=point, pod=pod)
