@@ -58,7 +58,7 @@ def _general(setting: Setting, handle: Handle) -> list[Plugin]:
     return [AllOf.under("GeneralPredicates", parts, handle)]
 
 
-def _one(cls: type[Predicate] | type[MatchInterPodAffinity]) -> PredicateFactory:
+def _one(cls: type[Predicate]) -> PredicateFactory:
     return lambda setting, handle: [cls(setting, handle)]
 
 

@@ -24,6 +24,7 @@ from kubesched.legacy.predicates.base import AllOf
 from kubesched.legacy.predicates.conditions import ListedNodes
 from kubesched.legacy.predicates.custom import FunctionPredicate
 from kubesched.legacy.predicates.volumes import ClaimsExist
+from kubesched.legacy.preempting import QuietPreemption
 from kubesched.legacy.priorities.preferences import EqualPriority
 from kubesched.legacy.providers import DEFAULT_PROVIDER, is_listed, ordered
 from kubesched.legacy.queueing import FirstInFirstOut
@@ -32,8 +33,11 @@ from kubesched.legacy.releases import LATEST, LegacyGates, Release, release_of
 from kubesched.legacy.selecting import FRAMEWORK, Selected, select
 from kubesched.legacy.setting import Setting
 from kubesched.legacy.validation import MAX_INT, check_policy
-from kubesched.plugins import IN_TREE
+from kubesched.plugins.default_binder import DefaultBinder
+from kubesched.plugins.default_preemption import DefaultPreemptionArgs
 from kubesched.plugins.legacy_volume_counts import max_volumes_from
+from kubesched.plugins.priority_sort import PrioritySort
+from kubesched.plugins.scheduling_gates import SchedulingGates
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
@@ -78,8 +82,8 @@ def profile_from_provider(name: str, handle: Handle, version: str | Release = LA
     with _wrapped(f'couldn\'t create scheduler using provider "{name}"', release):
         predicates, priorities = registry.provider(name or DEFAULT_PROVIDER)
         selected = Selected(set(predicates), {key: registry.priority(key).weight for key in priorities})
-        _check_hard_weight(setting.hard_pod_affinity_weight, release)
-        _check_total(selected, release)
+        check_hard_weight(setting.hard_pod_affinity_weight, release)
+        check_total(selected, release)
     return _create(selected, registry, setting, handle, options)
 
 
@@ -95,8 +99,8 @@ def profile_from_policy(policy: Policy, handle: Handle, version: str | Release =
     extenders = tuple(extender.modern() for extender in policy.extenders)
     weight = policy.hard_pod_affinity_symmetric_weight or options.hard_pod_affinity_symmetric_weight
     with _wrapped("couldn't create scheduler from policy", release):
-        _check_hard_weight(weight, release)
-        _check_total(selected, release)
+        check_hard_weight(weight, release)
+        check_total(selected, release)
         extenders = build_extenders(extenders)
     if options.to_the_letter and release.runs_plugins:
         weight = options.hard_pod_affinity_symmetric_weight
@@ -124,13 +128,15 @@ def _setting(release: Release, options: Options, weight: int, extenders: Sequenc
     )
 
 
-def _check_hard_weight(weight: int, release: Release) -> None:
+def check_hard_weight(weight: int, release: Release) -> None:
+    """Raise ConfigError for a weight of required affinity that the release does not take."""
     least = release.least_hard_weight
     if not least <= weight <= 100:
         raise ConfigError("", f"invalid hardPodAffinitySymmetricWeight: {weight}, must be in the range {least}-100")
 
 
-def _check_total(selected: Selected, release: Release) -> None:
+def check_total(selected: Selected, release: Release) -> None:
+    """Raise ConfigError for weights whose sum no total can hold."""
     if release.minor >= 7 and sum(selected.priorities.values()) * release.max_score > MAX_INT:
         word = "total" if release.minor >= 17 else "Total"
         raise ConfigError("", f"{word} priority of priority functions has overflown")
@@ -139,9 +145,7 @@ def _check_total(selected: Selected, release: Release) -> None:
 def _create(selected: Selected, registry: Registry, setting: Setting, handle: Handle, options: Options,
             extenders: tuple[Extender, ...] = (), checks_all: bool = False) -> Algorithm:
     release = setting.release
-    names = ordered(_runnable(selected.predicates | (registry.mandatory & registry.predicates.keys())), release)
-    if release.runs_plugins:
-        _check_repeated(names)
+    names = names_to_run(selected, registry)
     if options.to_the_letter and release.has_order:
         names = [name for name in names if is_listed(name, release)]
     filters = [plugin for name in names for plugin in registry.build_predicate(name, setting, handle)]
@@ -162,11 +166,15 @@ def _create(selected: Selected, registry: Registry, setting: Setting, handle: Ha
                      checks_all)
 
 
-def _runnable(names: set[str]) -> set[str]:
-    """Return the names without PodFitsPorts where its better known namesake is there as well."""
+def names_to_run(selected: Selected, registry: Registry) -> list[str]:
+    """Return the predicates that run, mandatory ones included, in order; raise ConfigError if one runs twice."""
+    names = selected.predicates | (registry.mandatory & registry.predicates.keys())
     if names & {"PodFitsHostPorts", "GeneralPredicates"}:
-        return names - {"PodFitsPorts"}
-    return names
+        names -= {"PodFitsPorts"}  # only another name for what is there already
+    in_order = ordered(names, registry.release)
+    if registry.release.runs_plugins:
+        _check_repeated(in_order)
+    return in_order
 
 
 def _check_repeated(names: Sequence[str]) -> None:
@@ -195,12 +203,6 @@ def _grouped(filters: Sequence[Plugin], release: Release, checks_all: bool, hand
 def _points(leaves: Sequence[Plugin], filters: Sequence[Plugin], scorers: Sequence[tuple[Plugin, int]],
             setting: Setting, handle: Handle, options: Options) -> dict[str, list[tuple[Plugin, int]]]:
     release = setting.release
-    in_tree = {cls.name: cls for cls in IN_TREE}
-
-    def built(name: str) -> list[tuple[Plugin, int]]:
-        cls = in_tree[name]
-        return [(cls(cls.Args() if cls.Args is not None else None, handle), 0)]
-
     first: list[Plugin] = []
     if release.lists_ready_nodes:
         first.append(ListedNodes(setting, handle))
@@ -208,17 +210,19 @@ def _points(leaves: Sequence[Plugin], filters: Sequence[Plugin], scorers: Sequen
         first.append(ClaimsExist(setting, handle))
     points: dict[str, list[tuple[Plugin, int]]] = {
         # Old releases knew no gates, so none of their decisions changes; the API refuses to bind a gated pod.
-        "pre_enqueue": built("SchedulingGates"),
-        "queue_sort": (built("PrioritySort") if release.has_priorities_of_pods
-                       else [(FirstInFirstOut(setting, handle), 0)]),
+        "pre_enqueue": [(SchedulingGates(None, handle), 0)],
+        "queue_sort": [(PrioritySort(None, handle) if release.has_priorities_of_pods
+                        else FirstInFirstOut(setting, handle), 0)],
         "pre_filter": [(plugin, 0) for plugin in (*first, *filters) if plugin.implements("pre_filter")],
         "filter": [(plugin, 0) for plugin in filters],
         "pre_score": [(plugin, 0) for plugin, _ in scorers if plugin.implements("pre_score")],
         "score": list(scorers),
         "reserve": [(plugin, 0) for plugin in leaves if plugin.implements("reserve")],
         "pre_bind": [(plugin, 0) for plugin in leaves if plugin.implements("pre_bind")],
-        "bind": built("DefaultBinder"),
+        "bind": [(DefaultBinder(None, handle), 0)],
     }
-    if release.has_priorities_of_pods and not options.disable_preemption and "DefaultPreemption" in in_tree:
-        points["post_filter"] = built("DefaultPreemption")
+    if release.has_priorities_of_pods and not options.disable_preemption:
+        preemption = QuietPreemption(DefaultPreemptionArgs(), handle)
+        points["post_filter"] = [(preemption, 0)]
+        points["pre_enqueue"].append((preemption, 0))
     return points

@@ -18,6 +18,11 @@ from kubesched.legacy.setting import Setting
 class HostName(Predicate):
     """A pod that names its node fits that node only."""
 
+    filter_scope = Scope.ROW_NODE
+
+    def remembers(self, pod: PodView) -> bool:
+        return not pod.pod.spec.node_name
+
     def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
         wanted = pod.pod.spec.node_name
         if not wanted:

@@ -9,14 +9,14 @@ import numpy as np
 
 from kubesched.api import matching
 from kubesched.cluster import ABSENT, Bools, PodView, Snapshot
-from kubesched.framework import SKIP, PreFilterAnswer, Reason, Rejections, Scope, State, failed, wakeups
+from kubesched.framework import SKIP, PreFilterAnswer, Reason, Rejections, State, failed, wakeups
 from kubesched.framework.ports import Handle
+from kubesched.legacy.affinity import counting
 from kubesched.legacy.predicates.base import Cases, Predicate
 from kubesched.legacy.setting import Setting
 from kubesched.legacy.siblings import services_of
 from kubesched.plugins._domains import DomainCounts
 from kubesched.plugins._spread import Constraint, HardCounts
-from kubesched.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
 
 NO_MATCH = "node(s) didn't match pod affinity/anti-affinity"
 EXISTING_ANTI = Reason("node(s) didn't satisfy existing pods anti-affinity rules")
@@ -24,34 +24,41 @@ AFFINITY = Reason("node(s) didn't match pod affinity rules", resolvable=False)
 ANTI = Reason("node(s) didn't match pod anti-affinity rules")
 
 
-class MatchInterPodAffinity(InterPodAffinity):
+class MatchInterPodAffinity(Predicate):
     """Place pods next to, or away from, other pods.
 
     The counting is today's. Otherwise than today, the anti-affinity of the pods that are there is looked at first, and
     the first pod of a group that wants to be near its own kind fits nodes without the topology's label, too.
     """
 
-    filter_scope = Scope.CLUSTER
-    score_scope = Scope.CLUSTER
-
     def __init__(self, setting: Setting, handle: Handle) -> None:
-        super().__init__(InterPodAffinityArgs(hard_pod_affinity_weight=setting.hard_pod_affinity_weight), handle)
-        self.release = setting.release
+        super().__init__(setting, handle)
+        self._counting = counting(setting, handle)
 
-    def wakeups(self) -> tuple[wakeups.Wakeup, ...] | None:
-        """Return None: whatever happens, refused pods are tried again."""
-        return None
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+        if pod.template.affinity.error is not None:
+            return failed(pod.template.affinity.error)
+        return self._counting.pre_filter(pod, nodes, state)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
-        counters = self._counters(pod, nodes, state)
+        counters = state.read(self._counting.name)
         terms = counters.wanted.terms
         unwanted = _in_any(counters.existing_anti, nodes)
         lonely = np.zeros(nodes.n, dtype=np.bool_)
-        if terms.required and not (counters.affinity.is_empty and counters.wanted.matches_itself()):
+        if terms.required and not counters.is_first():
             for term in terms.required:
                 lonely |= counters.affinity.on(term.topology_key, nodes) <= 0
         crowded = _in_any(counters.anti_affinity, nodes)
         return self._refuse(unwanted, lonely & ~unwanted, crowded & ~unwanted & ~lonely)
+
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+        self._counting.add_pod(pod, other, row, nodes, state)
+
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+        self._counting.remove_pod(pod, other, row, nodes, state)
+
+    def is_moved_by(self, pod: PodView, other: PodView, nodes: Snapshot, state: State) -> bool:
+        return self._counting.is_moved_by(pod, other, nodes, state)
 
     def _refuse(self, unwanted: Bools, lonely: Bools, crowded: Bools) -> Rejections:
         anything = unwanted | lonely | crowded

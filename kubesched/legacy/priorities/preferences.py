@@ -10,11 +10,11 @@ from kubesched.api.matching import PREFER_NO_SCHEDULE, is_tolerated
 from kubesched.api.node import Node
 from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
 from kubesched.cluster.selection import match_term
-from kubesched.framework import Scope, State
+from kubesched.framework import Scope, State, Status
 from kubesched.framework.ports import Handle
+from kubesched.legacy.affinity import counting
 from kubesched.legacy.priorities.base import Priority, scaled
 from kubesched.legacy.setting import Setting
-from kubesched.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
 
 AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 AVOIDABLE = ("ReplicationController", "ReplicaSet")
@@ -65,18 +65,21 @@ class TaintTolerationPriority(Priority):
         return scaled(scores, feasible, self.most, reverse=True)
 
 
-class InterPodAffinityPriority(InterPodAffinity):
+class InterPodAffinityPriority(Priority):
     """What the preferences of the pod and of those that are there add up to; the counting is today's.
 
     Nodes are placed between the least and the largest sum, but the least is never above zero, nor the largest below.
     """
 
-    filter_scope = Scope.CLUSTER
-    score_scope = Scope.CLUSTER
-
     def __init__(self, setting: Setting, handle: Handle) -> None:
-        super().__init__(InterPodAffinityArgs(hard_pod_affinity_weight=setting.hard_pod_affinity_weight), handle)
-        self.most = setting.release.max_score
+        super().__init__(setting, handle)
+        self._counting = counting(setting, handle)
+
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+        return self._counting.pre_score(pod, nodes, feasible, state)
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        return self._counting.score(pod, nodes, state)
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
         counted = scores[feasible]

@@ -1,0 +1,15 @@
+"""Inter-pod affinity is counted by today's plugin: predicate and priority of one scheduler read the same counters.
+
+The counters stand in an attempt's state under that plugin's name, so whoever comes first builds them.
+"""
+
+from __future__ import annotations
+
+from kubesched.framework.ports import Handle
+from kubesched.legacy.setting import Setting
+from kubesched.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
+
+
+def counting(setting: Setting, handle: Handle) -> InterPodAffinity:
+    """Return the plugin that counts, with the scheduler's weight for required affinity."""
+    return InterPodAffinity(InterPodAffinityArgs(hard_pod_affinity_weight=setting.hard_pod_affinity_weight), handle)
