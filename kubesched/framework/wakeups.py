@@ -37,7 +37,7 @@ class Action(IntFlag):
 
 ADD, DELETE, UPDATE, ALL = Action.ADD, Action.DELETE, Action.UPDATE, Action.ALL
 
-_ACTION_TEXTS = {
+_ACTION_TEXTS: dict[int, str] = {
     Action.ADD: "Add", Action.DELETE: "Delete", Action.NODE_ALLOCATABLE: "UpdateNodeAllocatable",
     Action.NODE_LABELS: "UpdateNodeLabel", Action.NODE_TAINTS: "UpdateNodeTaint",
     Action.NODE_CONDITIONS: "UpdateNodeCondition", Action.NODE_ANNOTATIONS: "UpdateNodeAnnotation",
@@ -75,7 +75,7 @@ class ClusterEvent(NamedTuple):
     @property
     def label(self) -> str:
         """Return the name under which metrics and logs know the event."""
-        return self.custom_label or self.resource + _ACTION_TEXTS.get(Action(self.action), str(int(self.action)))
+        return self.custom_label or self.resource + _ACTION_TEXTS.get(self.action, str(int(self.action)))
 
     @property
     def is_wildcard(self) -> bool:

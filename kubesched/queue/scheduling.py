@@ -207,7 +207,7 @@ class Queue:
         if entry.place is self._waiting:
             for event in events:
                 strategy = self._judge.strategy(entry, event, old, new.pod)
-                if strategy is not SKIP and self._requeue(entry, strategy, event.label):
+                if strategy is not SKIP and self._places.requeue(entry, strategy, event.label, self._clock.now()):
                     break
 
     def delete(self, pod: PodView) -> None:
@@ -275,10 +275,11 @@ class Queue:
             return 0
         moved = 0
         if len(self._waiting):
+            label, now = event.label, self._clock.now()
             for entry, strategy in self._awakened(event, old, new).items():
                 if concerns is None or concerns(entry.view):
                     self._waiting.remove(entry)
-                    moved += self._requeue(entry, strategy, event.label)
+                    moved += self._places.requeue(entry, strategy, label, now)
         self._in_flight.record(event, old, new)
         return moved
 
@@ -320,9 +321,6 @@ class Queue:
         entry = self._pods[pod.key] = QueuedPod(pod, profile, now)
         self.nominations.touch(pod.uid)
         self._places.to_active(entry, label, now)
-
-    def _requeue(self, entry: QueuedPod, strategy: Strategy, label: str) -> bool:
-        return self._places.requeue(entry, strategy, label, self._clock.now())
 
     def _launch(self, entry: QueuedPod) -> bool:
         """Put an entry that is in no place in flight; a second entry of a pod in flight is dropped."""
