@@ -20,10 +20,12 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from kubesched.api.meta import ObjectMeta
+from kubesched.api.pod import Pod
 from kubesched.client.answers import advice, is_version_unknown, refusal_of
 from kubesched.client.connection import Connection
 from kubesched.client.decoding import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Decoder, Event, garbage_kept
 from kubesched.client.resources import Watched
+from kubesched.client.sharing import Sharing
 from kubesched.client.timing import SYSTEM_CHANCE, Backoff, Chance
 from kubesched.client.transport import Stream
 from kubesched.errors import ApiError, BadRequest, Forbidden, Gone, Invalid, SchedulerError, Unreachable
@@ -74,6 +76,7 @@ class Reflector:
         self._decoder = Decoder(watched)
         self._streams = streams
         self._page_size = page_size
+        self._sharing = Sharing() if watched.type is Pod else None
         self._version = ""  # of the last thing we saw; empty: list first
         self._has_progressed = False
 
@@ -254,6 +257,8 @@ class Reflector:
                 del objects[key]
                 deliver(self.kind, old, None)
             return
+        if self._sharing is not None:
+            self._sharing.settle(new, old)
         if old is None:
             objects[key] = new
             deliver(self.kind, None, new)

@@ -30,6 +30,8 @@ CONNECT_TIMEOUT_SECONDS = 30.0
 RENEW_EVERY_SECONDS = 60.0
 MAX_CONNECTIONS = 256  # watches hold about twenty of them for good
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
+GATHER_SECONDS = 0.005  # at 2,000 events a second this makes one wake-up of ten
+ENOUGH_BYTES = 1 << 16
 READ_BUFFER_BYTES = 1 << 18  # larger chunks of a watch are parsed with fewer calls
 
 
@@ -189,13 +191,36 @@ class Stream:
         self.status = response.status
         self.headers = response.headers
         self._transport, self._response, self._what = transport, response, what
+        self._is_flowing = False
 
     async def read(self) -> bytes:
-        """Return what has arrived, waiting for something to; b"" at the end."""
+        """Return what has arrived, waiting for something to; b"" at the end.
+
+        The first pieces come at once. When many small ones follow each other, the socket is left alone for a few
+        milliseconds in between, so that they arrive together: waking up for each costs more than decoding it.
+        """
+        loop = asyncio.get_running_loop()
         try:
-            return await self._response.content.readany()
+            if self._is_flowing:
+                await self._gather()
+            began = loop.time()
+            chunk = await self._response.content.readany()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._transport._broken(error, self._what) from error
+        self._is_flowing = len(chunk) < ENOUGH_BYTES and loop.time() - began < GATHER_SECONDS
+        return chunk
+
+    async def _gather(self) -> None:
+        connection = self._response.connection
+        wire = connection.transport if connection is not None else None
+        if wire is None or wire.is_closing():
+            return
+        wire.pause_reading()
+        try:
+            await asyncio.sleep(GATHER_SECONDS)
+        finally:
+            if not wire.is_closing():
+                wire.resume_reading()
 
     async def read_all(self) -> bytes:
         """Return the whole rest."""
