@@ -249,6 +249,9 @@ class Memo:
         except Unusual:
             self._entries.pop(key, None)
             return None
+        except BaseException:
+            self._entries.pop(key, None)  # half repaired is worse than not remembered
+            raise
 
     def clear(self) -> None:
         """Forget everything."""
