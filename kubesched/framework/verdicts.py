@@ -259,7 +259,7 @@ def none_available(n_nodes: int, histogram: Mapping[str, int]) -> str:
 class Verdicts:
     """All filters over all nodes: for each row the filter that refused it first, and what it said."""
 
-    __slots__ = ("columns", "considered", "error", "nodes", "owner")
+    __slots__ = ("_owned", "columns", "considered", "error", "nodes", "owner")
 
     def __init__(self, nodes: Snapshot, considered: Bools | None = None) -> None:
         self.nodes = nodes
@@ -267,10 +267,12 @@ class Verdicts:
         self.error: tuple[str, str] | None = None
         self.owner = np.full(nodes.n, -1, dtype=np.int16)
         self.columns: list[tuple[str, Rejections]] = []
+        self._owned: tuple[Bools | None, list[tuple[int, npt.NDArray[np.int64]]]] | None = None
 
     def add(self, plugin: str, rejections: Rejections) -> None:
         """Take in the verdict of the next filter; it owns the nodes that no earlier one refused."""
         self.columns.append((plugin, rejections))
+        self._owned = None
         if rejections.errors and self.error is None:
             for row, text in rejections.errors.items():
                 if self.owner[row] < 0 and (self.considered is None or self.considered[row]):
@@ -281,14 +283,27 @@ class Verdicts:
 
     def overrule(self, rows: npt.NDArray[np.int64], by: Verdicts) -> None:
         """Refuse those of the rows that other verdicts, one for each of the rows, refuse; the others stay as they are."""
-        for i, (plugin, rejections) in enumerate(by.columns):
-            mine = by.owner == i
-            if rejections.bits is None or not mine.any():
-                continue
+        for i, mine in by.owned():
+            plugin, rejections = by.columns[i]
+            assert rejections.bits is not None
             bits = np.zeros(self.nodes.n, dtype=np.uint64)
             bits[rows[mine]] = rejections.bits[mine]
-            self.columns.append((plugin, Rejections(bits, rejections.reasons)))
-            self.owner[rows[mine]] = len(self.columns) - 1
+            self.take_over(rows[mine], plugin, Rejections(bits, rejections.reasons))
+
+    def take_over(self, rows: npt.NDArray[np.int64], plugin: str, rejections: Rejections) -> None:
+        """Give rows that one more column refuses to that column, whoever had them before."""
+        self.columns.append((plugin, rejections))
+        self.owner[rows] = len(self.columns) - 1
+        self._owned = None
+
+    def owned(self) -> list[tuple[int, npt.NDArray[np.int64]]]:
+        """Return for each column that owns considered rows its number and the rows, rising."""
+        if self._owned is None or self._owned[0] is not self.considered:
+            owner = self.owner if self.considered is None else np.where(self.considered, self.owner, np.int16(-1))
+            refusing = (i for i, (_, rejections) in enumerate(self.columns) if rejections.bits is not None)
+            groups = ((i, np.flatnonzero(owner == i)) for i in refusing)
+            self._owned = self.considered, [(i, rows) for i, rows in groups if len(rows)]
+        return self._owned[1]
 
     @property
     def feasible(self) -> Bools:
@@ -314,43 +329,44 @@ class Verdicts:
 
     def plugins(self) -> tuple[set[str], set[str]]:
         """Return the plugins that refused some node, and those of them that said "pending"."""
-        owners = np.flatnonzero(np.bincount(self.owner[self._refused()])).tolist()
-        refusing = {self.columns[i][0] for i in owners}
-        pending = set()
-        for i in owners:
+        refusing: set[str] = set()
+        pending: set[str] = set()
+        for i, rows in self.owned():
             plugin, rejections = self.columns[i]
-            if any(reason.pending for reason in rejections.reasons):
-                rows = np.flatnonzero(self.owner == i).tolist()
-                if any(rejections.status(row).code is Code.PENDING for row in rows):
-                    pending.add(plugin)
+            refusing.add(plugin)
+            if any(reason.pending for reason in rejections.reasons) and any(
+                    rejections.status(row).code is Code.PENDING for row in rows.tolist()):
+                pending.add(plugin)
         return refusing, pending
 
     def count_reasons(self, counts: dict[str, int], leaving_out: Mapping[str, Status]) -> int:
         """Add up reasons over the refused nodes; return how many nodes that were."""
-        refused = self._refused()
-        if leaving_out:
-            left_out = {self.nodes.row(name) for name in leaving_out}
-            refused = np.array([row for row in refused.tolist() if row not in left_out], dtype=np.int64)
-        owners = self.owner[refused]
-        for i in np.unique(owners).tolist():
+        left_out = self.nodes.rows_of(leaving_out) if leaving_out else None
+        n_refused = 0
+        for i, rows in self.owned():
             _, rejections = self.columns[i]
             assert rejections.bits is not None
-            bits = rejections.bits[refused[owners == i]]
+            if left_out is not None:
+                rows = rows[~np.isin(rows, left_out)]
+            n_refused += len(rows)
+            bits = rejections.bits if len(rows) == self.nodes.n else rejections.bits[rows]
             for bit, reason in enumerate(rejections.reasons):
-                hits = int(np.count_nonzero(bits >> np.uint64(bit) & np.uint64(1)))
+                hits = int(np.count_nonzero(bits & np.uint64(1 << bit)))
                 if hits:
                     counts[reason.text] = counts.get(reason.text, 0) + hits
-        return len(refused)
+        return n_refused
 
     def has_code(self, code: Code) -> Bools:
         """Return which considered nodes were refused with exactly this code."""
         found = np.zeros(self.nodes.n, dtype=np.bool_)
-        for i, (_, rejections) in enumerate(self.columns):
-            mine = self.owner == i
-            if rejections.bits is None or not mine.any():
-                continue
-            found |= mine & code_column(rejections, code)
-        return found if self.considered is None else found & self.considered
+        for i, rows in self.owned():
+            _, rejections = self.columns[i]
+            assert rejections.bits is not None
+            if all(reason.code is code for reason in rejections.reasons):
+                found[rows] = True
+            else:
+                found[rows] = code_column(Rejections(rejections.bits[rows], rejections.reasons), code)
+        return found
 
 
 def code_column(rejections: Rejections, code: Code) -> Bools:

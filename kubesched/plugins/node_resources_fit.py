@@ -110,6 +110,7 @@ class NodeResourcesFit(Plugin):
     Args = NodeResourcesFitArgs
     filter_scope = Scope.ROW
     score_scope = Scope.ROW
+    reads = (DeviceClass,)
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         super().__init__(args, handle)
