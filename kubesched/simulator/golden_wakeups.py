@@ -60,14 +60,15 @@ def _play(case: Case) -> dict[str, Any]:
         else:
             queue.park(entry, refused.unschedulable_plugins, refused.pending_plugins)
     parked = queue.find(f"{pod.metadata.namespace}/{pod.metadata.name}")
-    assert parked is not None
+    if parked is None:
+        raise SchedulerError(f"pod {pod.key}: spec.schedulerName {pod.spec.scheduler_name!r} is none of the profiles")
     plugins = sorted(parked.rejectors)
     if queue.place_of(parked.key) not in LEFT:
-        _happen(cluster, intake, pod, case["event"])
+        deliver(cluster, intake, pod, case["event"])
     return {"unschedulablePlugins": plugins, "requeued": queue.place_of(parked.key) in LEFT}
 
 
-def _happen(cluster: Cluster, intake: Intake, pod: Pod, event: dict[str, Any]) -> None:
+def deliver(cluster: Cluster, intake: Intake, pod: Pod, event: dict[str, Any]) -> None:
     """Deliver the event as a watch would: with the version that was there before, and a new resource version."""
     changed = codec.decode(dict(event["object"]))
     before = _find(cluster, pod, changed)
