@@ -1,27 +1,28 @@
 """Outcomes of searches, remembered by the claims' shape and the nodes' group, and repaired when devices change hands.
 
-A pod's filter asks for one code a row. The first pod of a shape searches every group once; after that, only groups that
-reach a pool of which a device was taken or given back are searched again: usually the one node of the pod before.
+A pod's filter asks for one verdict a row. The first pod of a shape searches every group once; after that, only groups
+that reach a pool of which a device was taken or given back are searched again, usually the one node of the pod before,
+and only their rows are written anew.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from kubesched.api.resource import DeviceClass, ResourceClaim
 from kubesched.cluster import Ints, Objects, Snapshot
-from kubesched.cluster.columns import Codes
 from kubesched.cluster.device_claims import DeviceClaims
+from kubesched.framework.verdicts import Bits
 from kubesched.plugins.dynamic_resources import results
 from kubesched.plugins.dynamic_resources.allocator import Allocation, Search, TookTooLong
 from kubesched.plugins.dynamic_resources.features import Features
 from kubesched.plugins.dynamic_resources.pools import Pools
 from kubesched.plugins.dynamic_resources.shapes import AllocationError, ClaimShape, signature
 
-UNKNOWN, FITS, NONE, INVALID_POOLS, ERROR = -1, 0, 1, 2, 3
+NONE_BIT, INVALID_POOLS_BIT = 1, 2
 _MOST_REMEMBERED = 512
 
 
@@ -30,18 +31,36 @@ class Outcomes:
 
     def __init__(self, claims: Sequence[ResourceClaim], objects: Objects, position: int) -> None:
         self.shapes = tuple(ClaimShape(i, claim.spec, objects) for i, claim in enumerate(claims))
+        self.has_lists = any(any(shape.is_list) for shape in self.shapes)
         self.position = position
-        self.codes: Codes = np.zeros(0, dtype=np.int64)
-        self.scores: Ints = np.zeros(0, dtype=np.int64)
         self.allocations: dict[int, Allocation] = {}
+        self.refused: dict[int, int] = {}
         self.errors: dict[int, AllocationError] = {}
+        self.unknown: set[int] = set()
+        self.n_groups = 0
+        self.bits: Bits = np.zeros(0, dtype=np.uint64)
+        """For every row of the cluster the bit of what stands in the way; zero also where there is an error."""
+        self.layout: Ints | None = None
 
-    def grow(self, size: int) -> None:
-        """Make room for groups that came since."""
-        missing = size - len(self.codes)
-        if missing > 0:
-            self.codes = np.concatenate([self.codes, np.full(missing, UNKNOWN, dtype=np.int64)])
-            self.scores = np.concatenate([self.scores, np.zeros(missing, dtype=np.int64)])
+    def forget(self, groups: Iterable[int]) -> None:
+        """Mark groups as not searched."""
+        self.unknown.update(groups)
+
+    def scores(self, groups: Ints) -> Ints:
+        """Return how much each row's solution is liked."""
+        if not self.has_lists:
+            return np.zeros(len(groups), dtype=np.int64)
+        numbers, where = np.unique(groups, return_inverse=True)
+        liked = [results.score(self.allocations[g], self.shapes) if g in self.allocations else 0
+                 for g in numbers.tolist()]
+        return np.array(liked, dtype=np.int64)[where]
+
+    def fits(self, groups: Ints) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        """Return which rows have a solution."""
+        numbers, where = np.unique(groups, return_inverse=True)
+        solved: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = np.array(
+            [g in self.allocations for g in numbers.tolist()], dtype=np.bool_)[where]
+        return solved
 
 
 class OutcomeBook:
@@ -57,9 +76,9 @@ class OutcomeBook:
         self._valid_for: tuple[int, int] | None = None
         self._remembered: OrderedDict[bytes, Outcomes] = OrderedDict()
 
-    def outcomes(self, claims: Sequence[ResourceClaim], nodes: Snapshot) -> tuple[Outcomes, Ints]:
-        """Return what is found for these claims, and each row's group; a search that took too long is left unknown."""
-        rows = self._pools.rows(nodes)
+    def outcomes(self, claims: Sequence[ResourceClaim], nodes: Snapshot) -> Outcomes:
+        """Return what is found for these claims on the rows of the view; a search that took too long stays unknown."""
+        self._pools.follow(nodes)
         self._book.refresh()
         valid_for = self._pools.epoch, self._objects.version(DeviceClass)
         if valid_for != self._valid_for:
@@ -74,38 +93,55 @@ class OutcomeBook:
         else:
             self._remembered.move_to_end(key)
             self._forget_touched(found)
-        found.grow(len(self._pools.groups))
-        self._search(found, np.unique(rows[found.codes[rows] == UNKNOWN]))
-        return found, rows
+        self._bring_up_to_date(found, nodes)
+        return found
 
     def _forget_touched(self, found: Outcomes) -> None:
+        if found.position == self._book.position:
+            return
         touched = self._book.touched_since(found.position)
         found.position = self._book.position
         if touched is None:
-            found.codes[:] = UNKNOWN
+            found.forget(range(found.n_groups))
             return
         for pool in set(touched):
-            for group in self._pools.groups_of_pool.get(pool, ()):
-                if group < len(found.codes):
-                    found.codes[group] = UNKNOWN
+            found.forget(self._pools.groups_of_pool.get(pool, ()))
 
-    def _search(self, found: Outcomes, groups: Ints) -> None:
-        for number in groups.tolist():
+    def _bring_up_to_date(self, found: Outcomes, nodes: Snapshot) -> None:
+        pools = self._pools
+        if found.n_groups < len(pools.groups):
+            found.forget(range(found.n_groups, len(pools.groups)))
+            found.n_groups = len(pools.groups)
+        wanted = found.unknown
+        if wanted and nodes.rows is not None:
+            wanted = wanted & set(pools.group_of_row[nodes.rows].tolist())
+        changed = self._search(found, sorted(wanted)) if wanted else []
+        if found.layout is not pools.group_of_row:
+            verdicts = np.array([found.refused.get(g, 0) for g in range(found.n_groups)], dtype=np.uint64)
+            found.bits, found.layout = verdicts[pools.group_of_row], pools.group_of_row
+            return
+        for group in changed:
+            found.bits[pools.rows_of(group)] = found.refused.get(group, 0)
+
+    def _search(self, found: Outcomes, groups: list[int]) -> list[int]:
+        """Search groups, in order; return those that were looked at."""
+        for at, number in enumerate(groups):
             found.allocations.pop(number, None)
             found.errors.pop(number, None)
+            found.refused.pop(number, None)
             group = self._pools.groups[number]
             try:
                 allocation = Search(found.shapes, group, self._book, self._features, self._deadline()).run()
                 if allocation is not None:
                     results.check(allocation)
             except AllocationError as error:
-                found.codes[number], found.errors[number] = ERROR, error
-                continue
+                found.errors[number] = error
             except TookTooLong:
-                return  # this group and those after it stay unknown: the attempt is over, the next one starts anew
-            if allocation is not None:
-                found.codes[number] = FITS
-                found.allocations[number] = allocation
-                found.scores[number] = results.score(allocation, found.shapes)
+                return groups[:at]  # this group and those after it stay unknown: the next attempt starts anew
             else:
-                found.codes[number] = INVALID_POOLS if group.has_invalid else NONE
+                if allocation is not None:
+                    found.allocations[number] = allocation
+                else:
+                    found.refused[number] = INVALID_POOLS_BIT if group.has_invalid else NONE_BIT
+            found.unknown.discard(number)
+        return groups

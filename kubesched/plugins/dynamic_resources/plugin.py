@@ -21,7 +21,6 @@ from kubesched.api.matching import NodeSelectorMatcher, compile_node_selector
 from kubesched.api.pod import Pod
 from kubesched.api.resource import AllocationResult, ResourceClaim
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.cluster.columns import Codes
 from kubesched.cluster.device_claims import DeviceClaims
 from kubesched.cluster.selection import match_node_selector
 from kubesched.framework.plugin import Plugin, PostFiltered, PreFilterAnswer, Scope
@@ -30,6 +29,7 @@ from kubesched.framework.profile import MAX_SCORE, Profile
 from kubesched.framework.state import State
 from kubesched.framework.verdicts import (
     SKIP,
+    Bits,
     Diagnosis,
     Reason,
     Rejections,
@@ -50,7 +50,7 @@ from kubesched.framework.wakeups import (
     on,
 )
 from kubesched.plugins._device_classes import DeviceClassMap
-from kubesched.plugins.dynamic_resources import conditions, extended, outcomes, results
+from kubesched.plugins.dynamic_resources import conditions, extended, results
 from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
 from kubesched.plugins.dynamic_resources.claims import (
     can_be_deallocated,
@@ -70,7 +70,8 @@ NOT_AVAILABLE = Reason("resourceclaim not available on the node", resolvable=Fal
 CANNOT_FIT = Reason("cannot fit resource", resolvable=False)
 STALE_CLAIM = Reason("cannot schedule extended resource claim", resolvable=False)
 REASONS = (CANNOT_ALLOCATE, INVALID_POOLS, NOT_AVAILABLE, CANNOT_FIT)
-_CANNOT_ALLOCATE, _INVALID_POOLS, _NOT_AVAILABLE, _CANNOT_FIT = 1, 2, 3, 4
+"""In the order of their bits; the first two are those of `outcomes`."""
+_NOT_AVAILABLE_BIT, _CANNOT_FIT_BIT = np.uint64(4), np.uint64(8)
 
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 DEALLOCATED = "deallocation of ResourceClaim completed"
@@ -242,38 +243,46 @@ class DynamicResources(Plugin):
             return Rejections.none(nodes)
         if mine.is_stale:
             return Rejections.where(np.ones(nodes.n, dtype=np.bool_), STALE_CLAIM)
-        verdicts = np.zeros(nodes.n, dtype=np.int64)
+        served = self._served(mine, nodes)
+        bits = self._unserved(mine, nodes)
         errors: dict[int, str] = {}
-        served = self._served(mine, nodes, verdicts)
         for kind in (0,) if served is None else np.unique(served).tolist():
             self._make_variant(pod, mine, kind)
             claims = mine.to_allocate(kind)
             if claims:
-                rows = None if served is None else served == kind
-                self._search(mine, kind, claims, nodes, rows, verdicts, errors)
+                mine.found[kind] = found = self._outcomes.outcomes(claims, nodes)
+                here = found.bits if nodes.rows is None else found.bits[nodes.rows]
+                asked = bits == 0 if served is None else (bits == 0) & (served == kind)
+                if found.errors or found.unknown:
+                    self._collect_errors(found, claims, nodes, asked, errors)
+                bits = np.where(asked, here, bits)
         for holder in mine.allocated:
             away = self._unavailable(holder, nodes)
             if away is not None:
-                verdicts[away & (verdicts == 0)] = _NOT_AVAILABLE
+                bits[away & (bits == 0)] = _NOT_AVAILABLE_BIT
         for row in errors:
-            verdicts[row] = 0
-        refused = Rejections.choose(verdicts, REASONS) if verdicts.any() else Rejections.none(nodes)
-        return Rejections(refused.bits, refused.reasons, errors) if errors else refused
+            bits[row] = 0
+        return Rejections(bits, REASONS, errors or None)
 
-    def _served(self, mine: PodClaims, nodes: Snapshot, verdicts: Codes) -> Codes | None:
+    def _served(self, mine: PodClaims, nodes: Snapshot) -> Ints | None:
         """Return for every row the set of extended resources that devices must serve there, as bits."""
         if mine.special is None:
             return None
         served = np.zeros(nodes.n, dtype=np.int64)
         for bit, resource in enumerate(mine.resources):
-            missing = nodes.allocatable(nodes.resource(resource)) == 0
             if self._classes.find(resource) is not None:
-                served |= np.where(missing, 1 << bit, 0).astype(np.int64)
-                continue
-            for row in np.flatnonzero(missing).tolist():
-                if resource not in nodes.node(row).status.allocatable:
-                    verdicts[row] = _CANNOT_FIT
+                served |= np.where(nodes.allocatable(nodes.resource(resource)) == 0, 1 << bit, 0)
         return served
+
+    def _unserved(self, mine: PodClaims, nodes: Snapshot) -> Bits:
+        """Return the bits of a fresh verdict: set where nobody knows a resource that the pod asks for."""
+        bits = np.zeros(nodes.n, dtype=np.uint64)
+        for resource in mine.resources:
+            if self._classes.find(resource) is None:
+                for row in np.flatnonzero(nodes.allocatable(nodes.resource(resource)) == 0).tolist():
+                    if resource not in nodes.node(row).status.allocatable:
+                        bits[row] = _CANNOT_FIT_BIT
+        return bits
 
     def _make_variant(self, pod: PodView, mine: PodClaims, served: int) -> None:
         if served and served not in mine.variants:
@@ -281,19 +290,15 @@ class DynamicResources(Plugin):
             resources = tuple(name for bit, name in enumerate(mine.resources) if served >> bit & 1)
             mine.variants[served] = extended.make_variant(pod.pod, mine.special, resources, self._classes)
 
-    def _search(self, mine: PodClaims, kind: int, claims: list[ResourceClaim], nodes: Snapshot, rows: Bools | None,
-                verdicts: Codes, errors: dict[int, str]) -> None:
-        found, groups = self._outcomes.outcomes(claims, nodes)
-        mine.found[kind] = found
-        codes = found.codes[groups]
-        asked = verdicts == 0 if rows is None else rows & (verdicts == 0)
-        verdicts[asked & (codes == outcomes.NONE)] = _CANNOT_ALLOCATE
-        verdicts[asked & (codes == outcomes.INVALID_POOLS)] = _INVALID_POOLS
-        broken = asked & ((codes == outcomes.ERROR) | (codes == outcomes.UNKNOWN))
-        for row in np.flatnonzero(broken).tolist():
-            error = found.errors.get(int(groups[row]))
-            errors[row] = (error.message(claims) if error is not None else
-                           f"node {nodes.name(row)}: timed out trying to allocate devices")
+    def _collect_errors(self, found: Outcomes, claims: list[ResourceClaim], nodes: Snapshot, asked: Bools,
+                        errors: dict[int, str]) -> None:
+        groups = self._pools.rows(nodes)
+        for row in np.flatnonzero(asked).tolist():
+            group = int(groups[row])
+            if group in found.errors:
+                errors[row] = found.errors[group].message(claims)
+            elif group in found.unknown:
+                errors[row] = f"node {nodes.name(row)}: timed out trying to allocate devices"
 
     def _unavailable(self, holder: Allocated, nodes: Snapshot) -> Bools | None:
         """Return on which nodes a claim's devices cannot be used; None for nowhere."""
@@ -342,14 +347,16 @@ class DynamicResources(Plugin):
         scores = np.zeros(nodes.n, dtype=np.int64)
         if mine is None or not mine.found:
             return scores
-        groups = self._pools.rows(nodes)
-        served = self._served(mine, nodes, np.zeros(nodes.n, dtype=np.int64))
         held = sum(results.score_of_claim(holder.claim) for holder in mine.allocated)
+        if not held and not any(found.has_lists for found in mine.found.values()):
+            return scores
+        groups = self._pools.rows(nodes)
+        served = self._served(mine, nodes)
         for kind, found in mine.found.items():
-            here = found.codes[groups] == outcomes.FITS
+            here = found.fits(groups)
             if served is not None:
                 here &= served == kind
-            scores[here] = found.scores[groups[here]] + held
+            scores[here] = found.scores(groups)[here] + held
         return scores
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
@@ -384,7 +391,7 @@ class DynamicResources(Plugin):
         if mine.special is None:
             return 0
         node = self._pools.node(node_name)
-        served = self._served(mine, node, np.zeros(node.n, dtype=np.int64))
+        served = self._served(mine, node)
         return int(served[0]) if served is not None and node.n else 0
 
     def unreserve(self, pod: PodView, node_name: str, state: State) -> None:

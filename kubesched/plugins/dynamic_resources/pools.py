@@ -25,6 +25,8 @@ from kubesched.plugins._cel import FactBook
 from kubesched.plugins.dynamic_resources.devices import Counters, DeviceView, SliceView, declared_counters
 from kubesched.plugins.dynamic_resources.features import Features
 
+_NOBODY: Ints = np.zeros(0, dtype=np.int64)
+
 
 @dataclass(frozen=True, slots=True)
 class Pool:
@@ -87,6 +89,7 @@ class Pools:
         self.epoch = 0
         self._nodes: Snapshot | None = None
         self.group_of_row: Ints = np.zeros(0, dtype=np.int64)
+        self._rows_of: dict[int, Ints] = {}
 
     def _reset(self) -> None:
         self.groups: list[Group] = []
@@ -103,23 +106,32 @@ class Pools:
 
     def rows(self, nodes: Snapshot) -> Ints:
         """Return the group of every row of the view."""
+        self.follow(nodes)
+        return self.group_of_row if nodes.rows is None else self.group_of_row[nodes.rows]
+
+    def rows_of(self, group: int) -> Ints:
+        """Return the rows of a group, in the whole cluster."""
+        return self._rows_of.get(group, _NOBODY)
+
+    def follow(self, nodes: Snapshot) -> None:
+        """Take in what happened to slices and nodes; `group_of_row` is another array if anything about it changed."""
         versions = self._objects.version(ResourceSlice), self._objects.version(DeviceTaintRule)
         if versions != self._versions:
             self._read_slices()
             self._versions = versions
         self._follow_nodes(nodes)
-        self._nodes = nodes.everything()
-        return self.group_of_row if nodes.rows is None else self.group_of_row[nodes.rows]
+        self._nodes = nodes
 
     def group_of(self, node_name: str) -> int:
         """Return the group of a node that was looked at before, or -1."""
-        row = self._nodes.row(node_name) if self._nodes is not None else -1
+        row = self._nodes.everything().row(node_name) if self._nodes is not None else -1
         return int(self.group_of_row[row]) if 0 <= row < len(self.group_of_row) else -1
 
     def node(self, node_name: str) -> Snapshot:
         """Return the view of one node that was looked at before; empty if it is not there."""
         assert self._nodes is not None
-        return self._nodes.take(self._nodes.rows_of([node_name]))
+        everything = self._nodes.everything()
+        return everything.take(everything.rows_of([node_name]))
 
     def _read_slices(self) -> None:
         rules: tuple[DeviceTaintRule, ...] = ()
@@ -193,6 +205,9 @@ class Pools:
                 group = self._by_key[key] = self._new_group(local, reached)
             group_of_row[row] = group
         self.group_of_row = group_of_row
+        order = np.argsort(group_of_row, kind="stable")
+        numbers, starts = np.unique(group_of_row[order], return_index=True)
+        self._rows_of = dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)) if len(order) else {}
 
     def _column(self, view: SliceView, device: DeviceView | None, nodes: Snapshot) -> Bools:
         everywhere = device.own_all_nodes if device is not None else view.all_nodes
