@@ -1,16 +1,18 @@
 """Everything in the cluster that is neither a node nor a pod: namespaces, services, claims, classes, budgets.
 
-In: API objects. Out: lookups by kind, name and namespace. Each kind carries a version that moves with every change,
-so a remembered answer can tell whether what it read is still so, and a bounded log of its last changes, so that an
-index over many objects is repaired instead of built again.
+In: API objects. Out: lookups by kind, name and namespace. A kind is the struct that holds its objects or, where only a
+plugin knows the kind and no struct of ours does, its `plural.version.group`. Each kind carries a version that moves
+with every change, so a remembered answer can tell whether what it read is still so, and a bounded log of its last
+changes, so that an index over many objects is repaired instead of built again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, overload
 
 T = TypeVar("T")
+Kind = type[Any] | str
 _EMPTY: Mapping[str, Any] = {}
 _LONGEST_LOG = 1 << 13
 
@@ -28,58 +30,73 @@ class Objects:
     __slots__ = ("_companions", "_kinds", "_logs", "_versions")
 
     def __init__(self, objects: Iterable[Any] = ()) -> None:
-        self._kinds: dict[type, dict[str, dict[str, Any]]] = {}
-        self._versions: dict[type, int] = {}
-        self._logs: dict[type, list[ObjectChange]] = {}
+        self._kinds: dict[Kind, dict[str, dict[str, Any]]] = {}
+        self._versions: dict[Kind, int] = {}
+        self._logs: dict[Kind, list[ObjectChange]] = {}
         self._companions: dict[Any, Any] = {}
         for obj in objects:
             self.put(obj)
 
-    def put(self, obj: Any) -> Any | None:
-        """Add or replace an object; return the one it replaces."""
-        names = self._kinds.setdefault(type(obj), {}).setdefault(obj.metadata.namespace or "", {})
+    def put(self, obj: Any, kind: Kind | None = None) -> Any | None:
+        """Add or replace an object; return the one it replaces. Its kind is its type, unless another is named."""
+        kind = kind or type(obj)
+        names = self._kinds.setdefault(kind, {}).setdefault(obj.metadata.namespace or "", {})
         old = names.get(obj.metadata.name)
         names[obj.metadata.name] = obj
-        self._write_down(type(obj), ObjectChange(old, obj))
+        self._write_down(kind, ObjectChange(old, obj))
         return old
 
-    def drop(self, kind: type[T], name: str, namespace: str = "") -> T | None:
+    @overload
+    def drop(self, kind: type[T], name: str, namespace: str = "") -> T | None: ...
+    @overload
+    def drop(self, kind: Kind, name: str, namespace: str = "") -> Any | None: ...
+    def drop(self, kind: Kind, name: str, namespace: str = "") -> Any | None:
         """Remove an object; return it, or None if it was not here."""
         namespaces = self._kinds.get(kind)
         names = namespaces.get(namespace) if namespaces else None
         if not names or name not in names:
             return None
-        gone: T = names.pop(name)
+        gone = names.pop(name)
         self._write_down(kind, ObjectChange(gone, None))
         return gone
 
-    def get(self, kind: type[T], name: str, namespace: str = "") -> T | None:
+    @overload
+    def get(self, kind: type[T], name: str, namespace: str = "") -> T | None: ...
+    @overload
+    def get(self, kind: Kind, name: str, namespace: str = "") -> Any | None: ...
+    def get(self, kind: Kind, name: str, namespace: str = "") -> Any | None:
         """Return the object of that name, or None."""
         namespaces = self._kinds.get(kind)
         if not namespaces:
             return None
-        found: T | None = namespaces.get(namespace, _EMPTY).get(name)
-        return found
+        return namespaces.get(namespace, _EMPTY).get(name)
 
-    def named(self, kind: type[T], namespace: str = "") -> Mapping[str, T]:
+    @overload
+    def named(self, kind: type[T], namespace: str = "") -> Mapping[str, T]: ...
+    @overload
+    def named(self, kind: Kind, namespace: str = "") -> Mapping[str, Any]: ...
+    def named(self, kind: Kind, namespace: str = "") -> Mapping[str, Any]:
         """Return the objects of one namespace (or the unnamespaced ones) by name."""
-        found: Mapping[str, T] = self._kinds.get(kind, {}).get(namespace, _EMPTY)
-        return found
+        return self._kinds.get(kind, {}).get(namespace, _EMPTY)
 
-    def all(self, kind: type[T]) -> Iterator[T]:
+    @overload
+    def all(self, kind: type[T]) -> Iterator[T]: ...
+    @overload
+    def all(self, kind: Kind) -> Iterator[Any]: ...
+    def all(self, kind: Kind) -> Iterator[Any]:
         """Yield every object of a kind, in the order in which they came."""
         for names in self._kinds.get(kind, {}).values():
             yield from names.values()
 
-    def count(self, kind: type) -> int:
+    def count(self, kind: Kind) -> int:
         """Return how many objects of a kind there are."""
         return sum(len(names) for names in self._kinds.get(kind, {}).values())
 
-    def version(self, kind: type) -> int:
+    def version(self, kind: Kind) -> int:
         """Return a number that moves with every change to objects of this kind."""
         return self._versions.get(kind, 0)
 
-    def changes(self, kind: type, since: int) -> list[ObjectChange] | None:
+    def changes(self, kind: Kind, since: int) -> list[ObjectChange] | None:
         """Return what happened to objects of a kind since it had that version, oldest first; None if the log does not
         go back that far."""
         log = self._logs.get(kind, [])
@@ -88,7 +105,7 @@ class Objects:
             return None
         return log[len(log) - count :]
 
-    def _write_down(self, kind: type, change: ObjectChange) -> None:
+    def _write_down(self, kind: Kind, change: ObjectChange) -> None:
         self._versions[kind] = self._versions.get(kind, 0) + 1
         log = self._logs.setdefault(kind, [])
         log.append(change)

@@ -298,13 +298,13 @@ class Intake:
         some = new if new is not None else old
         if some is None:
             return
-        resource = _resource_of(kind, type(some))
+        resource, known_as = _resource_of(kind, type(some)), type(some) if type(some) in INFO else kind
         started = self._start()
         if new is None:
-            self._store.objects.drop(type(some), some.metadata.name, some.metadata.namespace or "")
+            self._store.objects.drop(known_as, some.metadata.name, some.metadata.namespace or "")
             event = ClusterEvent(resource, int(DELETE))
         else:
-            replaced = self._store.objects.put(new)
+            replaced = self._store.objects.put(new, known_as)
             old = old if old is not None else replaced
             event = ClusterEvent(resource, int(ADD if old is None else UPDATE))
         self._queue.wake(event, old, new)

@@ -416,3 +416,14 @@ def test_events_that_nobody_waits_for_are_not_timed(world):
 def test_a_rule_about_device_taints_is_news_about_slices(world):
     rule = DeviceTaintRule(metadata=ObjectMeta(name="r"))
     assert ("wake", "resource.k8s.io/ResourceSliceUpdate", None, None) in world.apply(None, rule, "DeviceTaintRule")
+
+
+def test_objects_that_only_a_plugin_knows_are_kept_by_the_name_of_their_resource(world):
+    foo, bar = (SimpleNamespace(metadata=ObjectMeta(name="o", namespace="team-a"), name="o", content=what)
+                for what in ("foo", "bar"))
+    assert world.apply(None, foo, "foos.v1.example.com") == [("wake", "foos.v1.example.comAdd", None, "o")]
+    world.apply(None, bar, "bars.v1.example.com")
+    assert world.store.objects.get("foos.v1.example.com", "o", "team-a") is foo
+    assert world.apply(foo, None, "foos.v1.example.com") == [("wake", "foos.v1.example.comDelete", "o", None)]
+    assert list(world.store.objects.all("foos.v1.example.com")) == []
+    assert list(world.store.objects.all("bars.v1.example.com")) == [bar]
