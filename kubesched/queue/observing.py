@@ -26,19 +26,3 @@ class Observer(Protocol):
     def broke(self, plugin: str, point: str, pod: str, error: Exception) -> None:
         """Take notice that a plugin raised; the queue went on without its answer."""
         ...
-
-
-class Nobody:
-    """Counts nothing."""
-
-    def queue_incoming(self, queue: str, event: str) -> None:
-        """Ignore it."""
-
-    def unschedulable(self, plugin: str, profile: str, change: int) -> None:
-        """Ignore it."""
-
-    def hint(self, plugin: str, event: str, answer: str, seconds: float) -> None:
-        """Ignore it."""
-
-    def broke(self, plugin: str, point: str, pod: str, error: Exception) -> None:
-        """Ignore it."""
