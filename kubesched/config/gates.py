@@ -151,8 +151,6 @@ NOT_BUILT: frozenset[tuple[str, bool]] = frozenset(
         ("ComponentStatusz", False),
         ("ContextualLogging", False),
         ("CoordinatedLeaderElection", True),
-        ("DRADeviceTaintRules", True),
-        ("DRAListTypeAttributes", True),
         ("DRANodeAllocatableResources", True),
         ("DRAWorkloadResourceClaims", True),
         ("NativeHistograms", True),

@@ -14,13 +14,13 @@ from kubesched import config
 from kubesched.cluster import Gates as ClusterGates
 from kubesched.cluster import Store
 from kubesched.engine.cycle import SeededTies, Ties
-from kubesched.engine.handle import EngineHandle, NoRecorder, NoWriter, SystemClock
+from kubesched.engine.handle import EngineHandle, NoMeter, NoRecorder, NoWriter, SystemClock
 from kubesched.engine.inbox import Inbox
 from kubesched.engine.loop import Engine, EngineOptions
 from kubesched.engine.observing import Observer
 from kubesched.framework.building import build_profile, catalogue
 from kubesched.framework.plugin import Plugin
-from kubesched.framework.ports import Clock, Recorder, Writer
+from kubesched.framework.ports import Clock, Meter, Recorder, Writer
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
 from kubesched.plugins import IN_TREE
@@ -35,6 +35,7 @@ class Outside:
     clock: Clock = field(default_factory=SystemClock)
     writer: Writer = field(default_factory=NoWriter)
     recorder: Recorder = field(default_factory=NoRecorder)
+    meter: Meter = field(default_factory=NoMeter)
     observer: Observer | None = None
     queue_observer: QueueObserver | None = None
     ties: Ties | None = None
@@ -65,7 +66,7 @@ def new_handle(gates: config.Gates, outside: Outside) -> tuple[Store, EngineHand
         toleration_comparison=gates.is_enabled("TaintTolerationComparisonOperators"),
     ))
     handle = EngineHandle(store.objects, gates, outside.clock, outside.writer, outside.recorder,
-                          chance.Random(outside.seed))
+                          chance.Random(outside.seed), meter=outside.meter)
     return store, handle
 
 

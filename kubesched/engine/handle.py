@@ -16,6 +16,7 @@ from kubesched.errors import SchedulerError
 from kubesched.framework.ports import (
     Clock,
     FeatureGates,
+    Meter,
     Nominations,
     Random,
     Recorder,
@@ -98,6 +99,19 @@ class NoNominations:
         return ()
 
 
+class NoMeter:
+    """For runs that nobody measures."""
+
+    def claim_created(self, status: str) -> None:
+        """Count nothing."""
+
+    def device_bound(self, profile: str, driver: str, status: str) -> None:
+        """Count nothing."""
+
+    def device_waited(self, profile: str, driver: str, status: str, seconds: float) -> None:
+        """Count nothing."""
+
+
 class NobodyWaits:
     """Nobody waits at Permit."""
 
@@ -125,6 +139,7 @@ class EngineHandle:
     activate: Callable[[Iterable[PodView]], None] = lambda pods: None
     find_node: Callable[[str], Node | None] = lambda name: None
     knows_pod: Callable[[str], bool] = lambda uid: True
+    meter: Meter = field(default_factory=NoMeter)
 
     def node(self, name: str) -> Node | None:
         """Return a node as it is now, or None if it is gone."""

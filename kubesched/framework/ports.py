@@ -138,6 +138,22 @@ class Waiting(Protocol):
         ...
 
 
+class Meter(Protocol):
+    """What plugins count themselves; `telemetry.Metrics` fits."""
+
+    def claim_created(self, status: str) -> None:
+        """Count a claim created for extended resources: success or failure."""
+        ...
+
+    def device_bound(self, profile: str, driver: str, status: str) -> None:
+        """Count a device with binding conditions, by how waiting for it ended: success, failure, timeout or error."""
+        ...
+
+    def device_waited(self, profile: str, driver: str, status: str, seconds: float) -> None:
+        """Take how long a pod waited for an allocated device."""
+        ...
+
+
 class FeatureGates(Protocol):
     """Which features are on."""
 
@@ -182,6 +198,11 @@ class Handle(Protocol):
     @property
     def nominations(self) -> Nominations:
         """Return who is nominated where."""
+        ...
+
+    @property
+    def meter(self) -> Meter:
+        """Return where plugins count what only they know."""
         ...
 
     @property

@@ -434,8 +434,7 @@ class DynamicResources(Plugin):
             if self._features.binding_conditions and any(map(conditions.has_conditions, written)):
                 note = f"waiting for binding conditions for device on node {node_name}"
                 self.handle.recorder.event(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
-                names = [(claim.metadata.name, claim.metadata.namespace) for claim in written]
-                await self._writer.wait_until_ready(names, self._binding_seconds)
+                await self._writer.wait_until_ready(written, pod, self._binding_seconds)
         except BindError as error:
             return failed(str(error))
         return None

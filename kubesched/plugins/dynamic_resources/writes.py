@@ -7,7 +7,7 @@ accepted. A write that finds the claim changed is tried again on its newest vers
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -39,6 +39,14 @@ CONDITION_POLL_SECONDS = 5.0
 
 class BindError(SchedulerError):
     """The claims of a pod could not be made ready; the text says which and why. The pod is tried again."""
+
+
+class DeviceFailed(BindError):
+    """A driver says that a device will never be ready."""
+
+
+class WaitedTooLong(BindError):
+    """A device was not ready in time."""
 
 
 class ClaimWriter:
@@ -126,8 +134,10 @@ class ClaimWriter:
         try:
             stored: ResourceClaim = await self._handle.writer.create(wanted)
         except (ApiError, Unreachable) as error:
+            self._handle.meter.claim_created("failure")
             raise BindError(f"create claim for extended resources {claim.metadata.namespace}/"
                             f"{claim.metadata.generate_name}: {error}") from error
+        self._handle.meter.claim_created("success")
         return stored
 
     async def reserve_special(self, created: ResourceClaim, booked_uid: str, allocation: AllocationResult,
@@ -163,25 +173,47 @@ class ClaimWriter:
 
     # Waiting for devices
 
-    async def wait_until_ready(self, claims: list[tuple[str, str]], timeout_seconds: float) -> None:
-        """Wait until all devices of these claims, (name, namespace), are ready; raise if one will not be in time."""
-        deadline = self._handle.clock.monotonic() + timeout_seconds
+    async def wait_until_ready(self, claims: Sequence[ResourceClaim], pod: PodView, timeout_seconds: float) -> None:
+        """Wait until all devices of these claims are ready; raise if one will not be in time."""
+        started, ended = self._handle.clock.monotonic(), "error"
+        try:
+            await self._poll(claims, started + timeout_seconds, timeout_seconds)
+            ended = "success"
+        except DeviceFailed:
+            ended = "failure"
+            raise
+        except WaitedTooLong:
+            ended = "timeout"
+            raise
+        finally:
+            self._report(claims, pod, ended, self._handle.clock.monotonic() - started)
+
+    def _report(self, claims: Sequence[ResourceClaim], pod: PodView, ended: str, seconds: float) -> None:
+        profile, meter = pod.pod.spec.scheduler_name, self._handle.meter
+        for claim in claims:
+            allocation = claim.status.allocation
+            for result in allocation.devices.results if allocation is not None else ():
+                meter.device_waited(profile, result.driver, ended, seconds)
+                if result.binding_conditions:
+                    meter.device_bound(profile, result.driver, ended)
+
+    async def _poll(self, claims: Sequence[ResourceClaim], deadline: float, timeout_seconds: float) -> None:
         while True:
-            found = [self._book.get(name, namespace) for name, namespace in claims]
+            found = [self._book.get(claim.metadata.name, claim.metadata.namespace) for claim in claims]
             waiting = False
             for claim in (claim for claim in found if claim is not None):
                 broken = conditions.failure(claim)
                 if broken is not None:
-                    raise BindError(broken)
+                    raise DeviceFailed(broken)
                 if not conditions.is_ready(claim):
                     waiting = True
                     if conditions.is_overdue(claim, self._handle.clock.now(), timeout_seconds):
-                        raise BindError(f"device binding timeout: claim={claim.metadata.name}")
+                        raise WaitedTooLong(f"device binding timeout: claim={claim.metadata.name}")
             if not waiting:
                 return
             left = deadline - self._handle.clock.monotonic()
             if left <= 0:
-                raise BindError("device binding timeout: context deadline exceeded")
+                raise WaitedTooLong("device binding timeout: context deadline exceeded")
             await self._handle.clock.sleep(min(CONDITION_POLL_SECONDS, left))
 
     # Giving back

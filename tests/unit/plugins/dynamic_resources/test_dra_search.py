@@ -9,6 +9,7 @@ from dra_world import (
     device,
     device_class,
     first_available,
+    make,
     node,
     pod,
     request,
@@ -340,3 +341,19 @@ def test_list_attributes_need_their_gate():
     assert "attribute tags: unsupported attribute value" in World(devices).give(claim("a", request(selector=tags)))
     world = World(devices, gates="DRAListTypeAttributes=true")
     assert world.give(claim("a", request(selector=tags))) == [["r:d"]]
+
+
+def taint_rule(**selector):
+    return make({"apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule", "metadata": {"name": "rule"},
+                 "spec": {"deviceSelector": selector, "taint": {"key": "k", "effect": "NoExecute"}}})
+
+
+@pytest.mark.parametrize(("selector", "expected"), [
+    ({"device": "d1"}, [["r:d2"]]), ({"driver": DRIVER, "pool": "p"}, CANNOT), ({"pool": "other"}, [["r:d1"]]),
+], ids=["a device", "a pool", "another pool"])
+def test_rules_taint_devices_from_outside(selector, expected):
+    world = World(TWO, gates="DRADeviceTaintRules=true")
+    assert world.filter(pod(claims=[])) == {"n1": ""}
+    world.put(taint_rule(**selector))
+    assert world.give(claim("a", request())) == expected
+    assert World(TWO, taint_rule(**selector)).give(claim("a", request())) == [["r:d1"]]

@@ -97,8 +97,16 @@ class Recorder:
         self.events.append((kind, reason, action, note))
 
 
+class Meter:
+    def __init__(self):
+        self.counted = []
+
+    def __getattr__(self, what):
+        return lambda *values: self.counted.append((what, *values))
+
+
 def world(*objects, **more):
-    made = World(*objects, writer=Writer(), clock=Clock(), recorder=Recorder(), **more)
+    made = World(*objects, writer=Writer(), clock=Clock(), recorder=Recorder(), meter=Meter(), **more)
     made.handle.writer.objects = made.store.objects
     return made
 
@@ -234,6 +242,8 @@ async def test_the_pod_waits_until_its_devices_are_ready():
     assert made.handle.clock.slept == [5.0, 5.0, 5.0]
     assert made.handle.recorder.events == [("Normal", "BindingConditionsPending", "Scheduling",
                                             "waiting for binding conditions for device on node n1")]
+    assert made.handle.meter.counted == [("device_waited", "default-scheduler", DRIVER, "success", 15.0),
+                                         ("device_bound", "default-scheduler", DRIVER, "success")]
 
 
 async def test_a_device_that_fails_ends_the_wait():
@@ -242,6 +252,7 @@ async def test_a_device_that_fails_ends_the_wait():
     status = await bind(made, pod(claims=["a"]))
     assert (status.code, status.message) == (
         Code.ERROR, 'device binding failed: claim=a, reason=Why, message="what"')
+    assert ("device_bound", "default-scheduler", DRIVER, "failure") in made.handle.meter.counted
 
 
 async def test_the_wait_has_an_end():
@@ -249,6 +260,7 @@ async def test_the_wait_has_an_end():
     status = await bind(made, pod(claims=["a"]))
     assert status.code is Code.ERROR and status.message.startswith("device binding timeout")
     assert 600 <= sum(made.handle.clock.slept) <= 605
+    assert ("device_bound", "default-scheduler", DRIVER, "timeout") in made.handle.meter.counted
 
 
 async def test_an_allocation_that_did_not_become_ready_is_given_up():
@@ -306,6 +318,7 @@ async def test_the_special_claim_is_created_reserved_and_told_to_the_pod():
     assert made.handle.writer.patched == {"extendedResourceClaimStatus": {
         "requestMappings": [{"containerName": "c", "resourceName": GPU, "requestName": "container-0-request-0"}],
         "resourceClaimName": "pod-extended-resources-1"}}
+    assert made.handle.meter.counted == [("claim_created", "success")]
 
 
 async def test_the_devices_stay_booked_until_the_cache_knows_the_claim():
