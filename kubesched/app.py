@@ -20,6 +20,7 @@ from typing import Any
 from kubesched import config
 from kubesched.client.connection import Connection, connect
 from kubesched.client.credentials import CredentialSource
+from kubesched.client.extending import HttpPoster
 from kubesched.client.leading import Callbacks, Elector, Timing
 from kubesched.client.locks import EndpointsLock, LeaseLock, make_identity
 from kubesched.client.recorder import Broadcaster, Recorder
@@ -141,7 +142,7 @@ class Scheduler:
         broadcaster = Broadcaster(connection.sibling("events"))
         names = [profile.scheduler_name for profile in self.configuration.profiles]
         outside = Outside(writer=Writer(connection), recorder=RecorderByProfile(broadcaster, names),
-                          seed=self.wiring.seed)
+                          poster=HttpPoster(), seed=self.wiring.seed)
         self.engine = engine = assemble(self.configuration, self.wiring.gates, outside, registry=self.registry,
                                         max_waiting_seconds=self.wiring.max_waiting_seconds)
         engine.is_leading = False

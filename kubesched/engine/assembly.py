@@ -14,16 +14,19 @@ from kubesched import config
 from kubesched.cluster import Gates as ClusterGates
 from kubesched.cluster import Store
 from kubesched.engine.cycle import SeededTies, Ties
+from kubesched.engine.extenders import Extenders, Poster
 from kubesched.engine.handle import EngineHandle, NoMeter, NoRecorder, NoWriter, SystemClock
 from kubesched.engine.inbox import Inbox
 from kubesched.engine.loop import Engine, EngineOptions
 from kubesched.engine.observing import Observer
+from kubesched.errors import ConfigError
 from kubesched.framework.building import build_profile, catalogue
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.ports import Clock, Meter, Recorder, Writer
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
 from kubesched.plugins import IN_TREE
+from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.queue import Queue, QueueOptions
 from kubesched.queue.observing import Observer as QueueObserver
 
@@ -39,6 +42,8 @@ class Outside:
     observer: Observer | None = None
     queue_observer: QueueObserver | None = None
     ties: Ties | None = None
+    poster: Poster | None = None
+    """How extenders are reached; without one, a configuration with extenders cannot be run."""
     seed: int = 0
 
 
@@ -91,9 +96,18 @@ def assemble(configuration: config.Configuration, gates: config.Gates, outside: 
         ),
         outside.queue_observer,
     )
+    extenders: Extenders | None = None
+    if configuration.extenders:
+        if outside.poster is None:
+            raise ConfigError("extenders", "this run has no way to reach extenders")
+        extenders = Extenders(configuration.extenders, outside.poster)
+        for profile in profiles.values():
+            for plugin in profile.plugins:
+                if isinstance(plugin, DefaultPreemption):
+                    plugin.narrow.append(extenders.narrow)
     return Engine(store, profiles, queue, handle, inbox=inbox, ties=outside.ties or SeededTies(outside.seed),
                   observer=outside.observer, options=options or EngineOptions(
                       evicts_in_background=gates.is_enabled("SchedulerAsyncPreemption"),
                       announces_expected_node=gates.is_enabled("NominatedNodeNameForExpectation"),
                       percentage_of_nodes=configuration.percentage_of_nodes_to_score,
-                  ))
+                  ), extenders=extenders)

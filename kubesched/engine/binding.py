@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from kubesched.cluster import PodView
+from kubesched.engine.extenders import Extenders
 from kubesched.engine.inbox import BindFailed, Bound, Errand, Inbox, Placement
 from kubesched.engine.observing import Observer
 from kubesched.engine.permits import WaitingPods
@@ -26,7 +27,8 @@ class Binder:
     """Runs binding cycles."""
 
     def __init__(self, inbox: Inbox, waiting: WaitingPods, writer: Writer, clock: Clock, observer: Observer,
-                 release: Callable[[Placement], None], *, writes_expectation: bool = True) -> None:
+                 release: Callable[[Placement], None], *, writes_expectation: bool = True,
+                 extenders: Extenders | None = None) -> None:
         self._inbox = inbox
         self._waiting = waiting
         self._writer = writer
@@ -34,6 +36,7 @@ class Binder:
         self._observer = observer
         self._release = release
         self._writes_expectation = writes_expectation
+        self._extenders = extenders
         self._pre_binding: dict[str, asyncio.Task[Status]] = {}
 
     def is_pre_binding(self, uid: str) -> bool:
@@ -78,6 +81,14 @@ class Binder:
             status = await self._pre_bind(placement, acting)
             if not status.is_success:
                 return status
+        if self._extenders:
+            for extender in self._extenders.binder_for(pod):
+                try:
+                    await asyncio.to_thread(extender.bind, pod, node_name)
+                    return SUCCESS
+                except SchedulerError as error:
+                    if not extender.given.ignorable:
+                        return failed(str(error))
         return await profile.bind(pod, node_name, state)
 
     def _pre_flight(self, placement: Placement) -> tuple[list[Plugin], Status]:

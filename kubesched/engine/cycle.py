@@ -14,15 +14,16 @@ from zlib import crc32
 import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.engine.extenders import BareNodes, Extenders
 from kubesched.engine.sampling import Sampling
 from kubesched.errors import SchedulerError
+from kubesched.framework.beside import filter_with_nominated, fits_beside_nominated, refuse_for_nominated
 from kubesched.framework.memo import Memo, first_best
 from kubesched.framework.plugin import PostFiltered
 from kubesched.framework.ports import Nominations
 from kubesched.framework.profile import PreFiltered, Profile, Scores
 from kubesched.framework.state import State
 from kubesched.framework.verdicts import CLEAR, Decision, Diagnosis, Failed, Placed, Unschedulable, Verdicts
-from kubesched.framework.whatif import filter_with_nominated
 
 NO_NODES = "no nodes available to schedule pods"
 
@@ -73,6 +74,8 @@ class Attempt:
     scores: Scores | None = None
     diagnosis: Diagnosis | None = None
     post_filtered: PostFiltered | None = None
+    are_bare: bool = False
+    """Whether an extender answered with whole nodes, which are then scored as if no pod were on them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ class Rules:
     percentage_of_nodes: int = 0
     """How many of the nodes are looked at, in percent, where a profile does not say; 0 and 100 mean all of them."""
     sampling: Sampling | None = None
+    extenders: Extenders | None = None
     scores_single: bool = False
     """Score even when only one node is feasible; the reference does not, explanations and golden cases want it."""
 
@@ -121,9 +125,12 @@ def _decide(made: Attempt, profile: Profile, rules: Rules) -> None:
     if n_feasible == 1 and not rules.scores_single:
         row = int(np.flatnonzero(feasible)[0])
     else:
-        profile.pre_score(pod, nodes, feasible, state)
-        made.scores = profile.score(pod, nodes, feasible, state)
+        scored = BareNodes.of(nodes) if made.are_bare else nodes
+        profile.pre_score(pod, scored, feasible, state)
+        made.scores = profile.score(pod, scored, feasible, state)
         total = made.scores.total
+        if rules.extenders:
+            rules.extenders.prioritize(pod, nodes, feasible, total)
         row = rules.ties.pick(pod, np.flatnonzero(total == total.max()), nodes)
     made.decision = Placed(pod, nodes.name(row), evaluated, n_feasible)
 
@@ -131,13 +138,23 @@ def _decide(made: Attempt, profile: Profile, rules: Rules) -> None:
 def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Memo) -> bool:
     """Decide from what is remembered; False if this pod needs the plain path."""
     pod, nodes = made.pod, made.nodes
-    if not nodes.n or rules.scores_single or pod.pod.status.nominated_node_name or rules.percentage_for(profile):
-        return False
-    if rules.nominations is not None and any(True for _ in rules.nominations.nodes()):
+    if not nodes.n or rules.scores_single or rules.percentage_for(profile) or rules.extenders:
         return False
     recalled = memo.recall(pod, nodes)
     if recalled is None:
         return False
+    nominated = pod.pod.status.nominated_node_name
+    row = nodes.row(nominated) if nominated and recalled.n_feasible else -1
+    if row >= 0 and recalled.feasible[row]:
+        only = np.zeros(nodes.n, dtype=np.bool_)
+        only[row] = True
+        if fits_beside_nominated(profile, pod, nodes, recalled.state, rules.nominations, only):
+            made.state, made.pre_filtered, made.feasible = recalled.state, recalled.pre_filtered, only
+            made.decision = Placed(pod, nominated, nodes.n, 1)
+            return True
+    if recalled.n_feasible and not fits_beside_nominated(profile, pod, nodes, recalled.state, rules.nominations,
+                                                         recalled.feasible):
+        return False  # fewer nodes are feasible than remembered, and their scores are relative to each other
     made.state, made.pre_filtered, made.feasible = recalled.state, recalled.pre_filtered, recalled.feasible
     if recalled.n_feasible:
         row = first_best(recalled.totals, rules.ties.start(pod, nodes.n))
@@ -148,6 +165,7 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Mem
     if recalled.pre_filtered.considered is not None:
         diagnosis.absent = recalled.pre_filtered.absent
     made.verdicts = diagnosis.verdicts = recalled.verdicts(profile, nodes)
+    refuse_for_nominated(profile, pod, nodes, made.state, rules.nominations, made.verdicts)
     _give_up(made, profile, rules)
     return True
 
@@ -175,6 +193,8 @@ def find_feasible(made: Attempt, profile: Profile, rules: Rules) -> None:
         rules.sampling.limit(verdicts, percentage)
     made.feasible = verdicts.feasible
     diagnosis.verdicts = verdicts
+    if rules.extenders:
+        made.feasible, made.are_bare = rules.extenders.filter(pod, nodes, made.feasible, diagnosis)
 
 
 def _fits_nominated(made: Attempt, profile: Profile, rules: Rules, row: int) -> bool:
@@ -187,6 +207,11 @@ def _fits_nominated(made: Attempt, profile: Profile, rules: Rules, row: int) -> 
     verdicts = filter_with_nominated(profile, made.pod, one, made.state, None, rules.nominations)
     if not verdicts.feasible[0]:
         return False
+    if rules.extenders:
+        assert made.diagnosis is not None
+        only, made.are_bare = rules.extenders.filter(made.pod, made.nodes, only, made.diagnosis)
+        if not only.any():
+            return False
     made.feasible = only
     return True
 

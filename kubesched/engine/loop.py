@@ -18,6 +18,7 @@ from kubesched.cluster import PodView, Store
 from kubesched.engine.binding import Binder
 from kubesched.engine.cycle import Attempt, Rules, SeededTies, Ties, attempt
 from kubesched.engine.eviction import Evictions
+from kubesched.engine.extenders import Extenders
 from kubesched.engine.failing import Failure, Failures
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import Arrival, BindFailed, Bound, Changed, Errand, Inbox, Placement
@@ -57,7 +58,7 @@ class Engine:
 
     def __init__(self, store: Store, profiles: Mapping[str, Profile], queue: Queue, handle: EngineHandle, *,
                  inbox: Inbox | None = None, ties: Ties | None = None, observer: Observer | None = None,
-                 options: EngineOptions | None = None) -> None:
+                 options: EngineOptions | None = None, extenders: Extenders | None = None) -> None:
         self.store = store
         self.profiles = profiles
         self.queue = queue
@@ -66,13 +67,13 @@ class Engine:
         self.options = options or EngineOptions()
         self.observer: Observer = observer or Nobody()
         self.waiting = WaitingPods()
-        self.rules = Rules(ties or SeededTies(), queue.nominations, sampling=Sampling(),
+        self.rules = Rules(ties or SeededTies(), queue.nominations, sampling=Sampling(), extenders=extenders,
                            percentage_of_nodes=self.options.percentage_of_nodes)
         self.memos = {name: Memo(profile) for name, profile in profiles.items()} if self.options.remembers else {}
         self.intake = Intake(store, queue, tuple(profiles), gates=handle.gates, reject_waiting=self.waiting.reject,
                              handled=self.observer.event_handled if observer is not None else None)
         self.binder = Binder(self.inbox, self.waiting, handle.writer, handle.clock, self.observer, self._release,
-                             writes_expectation=self.options.announces_expected_node)
+                             writes_expectation=self.options.announces_expected_node, extenders=extenders)
         self.failures = Failures(queue, self.intake.pod, lambda uid: store.pod(uid) is not None, handle.writer,
                                  handle.recorder, handle.clock, self.observer, self._spawn)
         self.evictions = Evictions(handle, self.inbox, queue, self.intake.pod, self.waiting, self.binder,
@@ -94,7 +95,7 @@ class Engine:
     async def run(self) -> None:
         """Run until `stop`."""
         while not self._is_stopped:
-            worked = self.turn()
+            worked = await self._turn_in_thread() if self.rules.extenders else self.turn()
             if worked:
                 await asyncio.sleep(0)
                 continue
@@ -123,6 +124,23 @@ class Engine:
             if len(self.inbox):
                 self.take_in()
         return bool(arrived or decided)
+
+    async def _turn_in_thread(self) -> bool:
+        """Do what `turn` does, with each attempt in a thread: extenders may take seconds to answer, and the network must
+        go on meanwhile. Nothing is taken in before the attempt is over, so the store stands still for it."""
+        arrived = self.take_in()
+        self.flush()
+        next_up = self._next() if self.is_leading else None
+        if next_up is None:
+            return bool(arrived)
+        queued, profile = next_up
+        started = self.handle.clock.monotonic()
+        try:
+            made = await asyncio.to_thread(self._decide, queued, profile)
+            self._act(queued, profile, made, started)
+        except Exception as error:
+            self._broke(queued, profile, started, error)
+        return True
 
     def take_in(self) -> int:
         """Apply what is in the inbox; return how much that was."""
@@ -176,19 +194,25 @@ class Engine:
 
     def step(self) -> bool:
         """Try the next pod; False if there is none."""
-        queued = self.queue.pop()
-        if queued is None:
+        next_up = self._next()
+        if next_up is None:
             return False
-        profile = self.profiles.get(queued.view.pod.spec.scheduler_name)
-        if profile is None or not self._is_worth_trying(queued.view):
-            self.queue.done(queued.view.uid)
-            return True
+        queued, profile = next_up
         started = self.handle.clock.monotonic()
         try:
-            self._try(queued, profile, started)
+            self._act(queued, profile, self._decide(queued, profile), started)
         except Exception as error:
             self._broke(queued, profile, started, error)
         return True
+
+    def _next(self) -> tuple[QueuedPod, Profile] | None:
+        """Return the next pod that is worth trying, and its profile."""
+        while (queued := self.queue.pop()) is not None:
+            profile = self.profiles.get(queued.view.pod.spec.scheduler_name)
+            if profile is not None and self._is_worth_trying(queued.view):
+                return queued, profile
+            self.queue.done(queued.view.uid)
+        return None
 
     def _is_worth_trying(self, pod: PodView) -> bool:
         if pod.pod.metadata.deletion_timestamp is not None:
@@ -197,9 +221,14 @@ class Engine:
             return False
         return not self.store.is_assumed(pod.uid)
 
-    def _try(self, queued: QueuedPod, profile: Profile, started: float) -> None:
+    def _decide(self, queued: QueuedPod, profile: Profile) -> Attempt:
+        started = self.handle.clock.monotonic()
         made = attempt(queued.view, self.store.snapshot(), profile, self.rules, self.memos.get(profile.name))
         self.observer.decided(self.handle.clock.monotonic() - started)
+        return made
+
+    def _act(self, queued: QueuedPod, profile: Profile, made: Attempt, started: float) -> None:
+        """Do what was decided."""
         decision = made.decision
         if isinstance(decision, Placed):
             self._book(queued, profile, made, decision.node_name, started)
