@@ -131,7 +131,7 @@ def test_binding_refusals_say_what_the_reference_says(store: Store) -> None:
     with pytest.raises(errors.Conflict, match="pod web is being deleted, cannot be assigned to a host"):
         store.bind("default", "web", "m")
     store.create("pods", pod("gated", schedulingGates=[{"name": "g"}]))
-    with pytest.raises(errors.Conflict, match="pod gated has non-empty .spec.schedulingGates"):
+    with pytest.raises(errors.Conflict, match=r"pod gated has non-empty \.spec\.schedulingGates"):
         store.bind("default", "gated", "n")
     with pytest.raises(errors.NotFound, match='pods "gone" not found'):
         store.bind("default", "gone", "n")

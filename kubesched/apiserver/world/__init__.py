@@ -1,0 +1,87 @@
+"""The little world around the API server: fake kubelets and the controllers that make manifests live.
+
+    kubelets                      pods run, nodes report
+    deployments, replicas, statefulsets, daemonsets, jobs
+    budgets                       disruption budgets
+    volumes, device_claims        claims on volumes and devices
+    node_lifecycle, garbage       what fails and what ends
+
+Each is a reaction to changes in the store plus timers on its clock, so all of it also runs in virtual time. Nothing
+here schedules: that is the scheduler's part.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kubesched.apiserver.store import Store
+from kubesched.apiserver.world.budgets import Budgets
+from kubesched.apiserver.world.daemonsets import DaemonSets
+from kubesched.apiserver.world.deployments import Deployments
+from kubesched.apiserver.world.device_claims import DeviceClaims
+from kubesched.apiserver.world.garbage import Garbage
+from kubesched.apiserver.world.jobs import Jobs
+from kubesched.apiserver.world.kubelets import Kubelets
+from kubesched.apiserver.world.node_lifecycle import NodeLifecycle
+from kubesched.apiserver.world.pace import INSTANT, Pace
+from kubesched.apiserver.world.pods import PodIndex
+from kubesched.apiserver.world.recorder import Recorder
+from kubesched.apiserver.world.replicas import ReplicaSets
+from kubesched.apiserver.world.statefulsets import StatefulSets
+from kubesched.apiserver.world.volumes import Volumes
+
+
+class _Part(Protocol):
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class World:
+    """All parts over one store; they begin to work at `start`."""
+
+    def __init__(self, store: Store, pace: Pace | None = None, *, events: bool = True) -> None:
+        """`events` off leaves out the Event objects, which large simulations do not want to keep."""
+        pods = PodIndex(store)
+        recorder = Recorder(store, events)
+        self._store = store
+        self.kubelets = Kubelets(store, pods, pace or Pace(), recorder)
+        self._parts: list[_Part] = [
+            self.kubelets,
+            Deployments(store, recorder),
+            ReplicaSets(store, pods, recorder),
+            ReplicaSets(store, pods, recorder, "replicationcontrollers"),
+            StatefulSets(store, pods, recorder),
+            DaemonSets(store, pods, recorder),
+            Jobs(store, pods, recorder),
+            Budgets(store, pods),
+            Volumes(store, pace or Pace(), recorder),
+            DeviceClaims(store, pods, recorder),
+            NodeLifecycle(store, pods, recorder),
+            Garbage(store),
+        ]
+
+    def start(self) -> None:
+        """Begin to react; with a real clock this needs the running event loop."""
+        for part in self._parts:
+            part.start()
+
+    def stop(self) -> None:
+        """React to nothing any more."""
+        for part in self._parts:
+            part.stop()
+
+    def fail_node(self, name: str) -> None:
+        """Let a node fall silent: its lease expires, it is tainted, its pods are evicted."""
+        self.kubelets.fail(name)
+
+    def recover_node(self, name: str) -> None:
+        """Let a silent node come back."""
+        self.kubelets.recover(name)
+
+    def fail_pod(self, namespace: str, name: str, exit_code: int = 1, reason: str = "") -> None:
+        """Let the containers of a running pod end with an exit code."""
+        self.kubelets.end_pod(self._store.get("pods", name, namespace), exit_code, reason)
+
+
+__all__ = ["INSTANT", "Pace", "World"]

@@ -1,0 +1,212 @@
+"""The DaemonSet controller: one pod on every node that its rules allow.
+
+In: DaemonSets, nodes, pods. Out: a pod per node, pinned to it by a node affinity so that the scheduler places it there;
+pods of an older template replaced within maxUnavailable and maxSurge; the status.
+"""
+
+from __future__ import annotations
+
+from kubesched.api.codec import convert
+from kubesched.api.matching import compile_required_node_affinity, is_tolerated
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.apiserver.resources import Object
+from kubesched.apiserver.store import Store
+from kubesched.apiserver.watch import Change
+from kubesched.apiserver.world.deployments import whole
+from kubesched.apiserver.world.pods import (
+    PodIndex,
+    controller_of,
+    from_template,
+    is_finished,
+    is_ready,
+    split,
+    template_hash,
+)
+from kubesched.apiserver.world.recorder import Recorder
+from kubesched.apiserver.world.work import Worker
+
+HASH_LABEL = "controller-revision-hash"
+_COMPONENT = "daemonset-controller"
+_ALWAYS_TOLERATED = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+class DaemonSets:
+    """Keeps a pod of each DaemonSet on each node."""
+
+    def __init__(self, store: Store, pods: PodIndex, recorder: Recorder) -> None:
+        self._store = store
+        self._pods = pods
+        self._recorder = recorder
+        self._work = Worker(store.context.clock, "daemonsets", self._sync)
+
+    def start(self) -> None:
+        self._store.listen("daemonsets", self._changed)
+        self._store.listen("pods", self._pod_changed)
+        self._store.listen("nodes", self._node_changed)
+        self._all()
+
+    def stop(self) -> None:
+        self._work.stop()
+
+    def _all(self) -> None:
+        for entry in self._store.list("daemonsets").entries:
+            self._work.add(entry.key)
+
+    def _changed(self, change: Change) -> None:
+        if change.new is not None:
+            self._work.add(change.key)
+
+    def _node_changed(self, change: Change) -> None:
+        def place(obj: Object) -> tuple[object, object]:
+            return obj["metadata"].get("labels"), (obj.get("spec") or {}).get("taints")
+
+        if change.old is None or change.new is None or place(change.old.obj) != place(change.new.obj):
+            self._all()
+
+    def _pod_changed(self, change: Change) -> None:
+        for entry in (change.old, change.new):
+            reference = controller_of(entry.obj) if entry is not None else None
+            if reference is not None and entry is not None and reference["kind"] == "DaemonSet":
+                self._work.add(f"{entry.namespace}/{reference['name']}")
+
+    def _sync(self, key: str) -> float | None:
+        namespace, name = split(key)
+        owner = self._store.get("daemonsets", name, namespace)
+        if "deletionTimestamp" in owner["metadata"]:
+            return None
+        revision = template_hash(owner["spec"]["template"])
+        nodes = [node["metadata"]["name"] for node in self._store.list("nodes").items if self._runs_on(owner, node)]
+        self._place(owner, nodes, revision)
+        self._replace_outdated(owner, nodes, revision)
+        self._report(owner, nodes, revision)
+        return None
+
+    def _runs_on(self, owner: Object, node: Object) -> bool:
+        pod = convert(self._pod(owner, "", ""), Pod)
+        there = convert(node, Node)
+        if not compile_required_node_affinity(pod).matches(there.metadata.name, there.metadata.labels):
+            return False
+        taints = [one for one in there.spec.taints if one.effect in ("NoSchedule", "NoExecute")]
+        return all(is_tolerated(taint, pod.spec.tolerations) for taint in taints)
+
+    def _pod(self, owner: Object, node: str, revision: str) -> Object:
+        pod = from_template(owner["spec"]["template"], owner, labels={HASH_LABEL: revision} if revision else {})
+        tolerations = pod["spec"].setdefault("tolerations", [])
+        for key, effect in _ALWAYS_TOLERATED:
+            tolerations.append({"key": key, "operator": "Exists", "effect": effect})
+        if pod["spec"].get("hostNetwork"):
+            key = "node.kubernetes.io/network-unavailable"
+            tolerations.append({"key": key, "operator": "Exists", "effect": "NoSchedule"})
+        if node:
+            rules = pod["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
+            field = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+            terms = (rules.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [{}]
+            rules[_REQUIRED] = {"nodeSelectorTerms": [{**term, **field} for term in terms]}
+        else:
+            pod["metadata"]["name"] = "asked"
+        return pod
+
+    def _by_node(self, owner: Object) -> dict[str, list[Object]]:
+        found: dict[str, list[Object]] = {}
+        for pod in self._pods.of_owner(owner["metadata"]["uid"]):
+            found.setdefault(_node_of(pod), []).append(pod)
+        return found
+
+    def _place(self, owner: Object, nodes: list[str], revision: str) -> None:
+        held = self._by_node(owner)
+        for name in nodes:
+            pods = held.get(name, [])
+            for pod in pods:
+                if is_finished(pod) and "deletionTimestamp" not in pod["metadata"]:
+                    self._delete(owner, pod)
+            if not pods:
+                self._create(owner, name, revision)
+        allowed = set(nodes)
+        for name, pods in held.items():
+            if name not in allowed:
+                for pod in pods:
+                    self._delete(owner, pod)
+
+    def _create(self, owner: Object, node: str, revision: str) -> None:
+        pod = self._store.create("pods", self._pod(owner, node, revision))
+        self._recorder.tell(owner, _COMPONENT, "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
+
+    def _delete(self, owner: Object, pod: Object) -> None:
+        if "deletionTimestamp" in pod["metadata"]:
+            return
+        name = pod["metadata"]["name"]
+        self._store.delete("pods", name, pod["metadata"]["namespace"], uid=pod["metadata"]["uid"])
+        self._recorder.tell(owner, _COMPONENT, "SuccessfulDelete", f"Deleted pod: {name}")
+
+    def _replace_outdated(self, owner: Object, nodes: list[str], revision: str) -> None:
+        strategy = owner["spec"]["updateStrategy"]
+        if strategy["type"] != "RollingUpdate":
+            return
+        rolling = strategy.get("rollingUpdate") or {}
+        surge = whole(rolling.get("maxSurge", 0), len(nodes), round_up=True)
+        room = whole(rolling.get("maxUnavailable", 1), len(nodes), round_up=True)
+        held = self._by_node(owner)
+        ready = {name: [pod for pod in held.get(name, ()) if is_ready(pod)] for name in nodes}
+        room -= sum(not pods for pods in ready.values())
+        surging = sum(len(held.get(name, ())) > 1 for name in nodes)
+        for name in nodes:
+            pods = held.get(name, [])
+            outdated = [pod for pod in pods if pod["metadata"]["labels"].get(HASH_LABEL) != revision]
+            if not outdated:
+                continue
+            if surge:
+                fresh = [pod for pod in pods if pod not in outdated]
+                if any(is_ready(pod) for pod in fresh):
+                    for pod in outdated:
+                        self._delete(owner, pod)
+                elif not fresh and surging < surge:
+                    self._create(owner, name, revision)
+                    surging += 1
+            elif not ready[name]:
+                for pod in outdated:
+                    self._delete(owner, pod)
+            elif room > 0:
+                room -= 1
+                for pod in outdated:
+                    self._delete(owner, pod)
+
+    def _report(self, owner: Object, nodes: list[str], revision: str) -> None:
+        current = self._store.get("daemonsets", owner["metadata"]["name"], owner["metadata"]["namespace"])
+        held = self._by_node(owner)
+        there = [held[name] for name in nodes if name in held]
+        n_ready = sum(any(is_ready(pod) for pod in pods) for pods in there)
+        updated = sum(any(pod["metadata"]["labels"].get(HASH_LABEL) == revision for pod in pods) for pods in there)
+        status = {
+            "currentNumberScheduled": len(there),
+            "desiredNumberScheduled": len(nodes),
+            "numberAvailable": n_ready,
+            "numberMisscheduled": sum(name not in nodes for name in held),
+            "numberReady": n_ready,
+            "updatedNumberScheduled": updated,
+            "numberUnavailable": len(nodes) - n_ready,
+            "observedGeneration": current["metadata"]["generation"],
+        }
+        needed = ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady")
+        status = {key: value for key, value in status.items() if value or key in needed}
+        if status != current.get("status"):
+            self._store.update("daemonsets", {**current, "status": status}, subresource="status")
+
+
+def _node_of(pod: Object) -> str:
+    if pod["spec"].get("nodeName"):
+        return str(pod["spec"]["nodeName"])
+    rules = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}
+    for term in rules.get("nodeSelectorTerms") or ():
+        for one in term.get("matchFields") or ():
+            if one.get("key") == "metadata.name" and one.get("values"):
+                return str(one["values"][0])
+    return ""

@@ -1,0 +1,139 @@
+"""The resource claim controller: claims for pods that ask by template, and the end of claims nobody uses.
+
+In: pods with resourceClaims, claims. Out: a claim per template reference, named in the pod's status; reservations of
+ended pods removed; an allocation nobody has reserved given back; generated claims deleted with their pods.
+"""
+
+from __future__ import annotations
+
+from kubesched.apiserver.patching import copied
+from kubesched.apiserver.resources import Object
+from kubesched.apiserver.store import Store
+from kubesched.apiserver.watch import Change
+from kubesched.apiserver.world.pods import PodIndex, is_finished, key_of, owned_by, split
+from kubesched.apiserver.world.recorder import Recorder
+from kubesched.apiserver.world.work import Worker
+from kubesched.errors import NotFound
+
+FROM_POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
+_COMPONENT = "resource_claim"
+
+
+class DeviceClaims:
+    """Keeps resource claims in step with pods."""
+
+    def __init__(self, store: Store, pods: PodIndex, recorder: Recorder) -> None:
+        self._store = store
+        self._pods = pods
+        self._recorder = recorder
+        clock = store.context.clock
+        self._pod_work = Worker(clock, "pod claims", self._sync_pod)
+        self._claim_work = Worker(clock, "resourceclaims", self._sync_claim)
+
+    def start(self) -> None:
+        self._store.listen("pods", self._pod_changed)
+        self._store.listen("resourceclaims", self._claim_changed)
+        self._store.listen("resourceclaimtemplates", self._template_changed)
+        for pod in self._store.list("pods").items:
+            if pod["spec"].get("resourceClaims"):
+                self._pod_work.add(key_of(pod))
+        for entry in self._store.list("resourceclaims").entries:
+            self._claim_work.add(entry.key)
+
+    def stop(self) -> None:
+        self._pod_work.stop()
+        self._claim_work.stop()
+
+    def _pod_changed(self, change: Change) -> None:
+        for entry in (change.old, change.new):
+            if entry is not None and entry.obj["spec"].get("resourceClaims"):
+                self._pod_work.add(change.key)
+                for name in _claims_of(entry.obj):
+                    self._claim_work.add(f"{entry.namespace}/{name}")
+
+    def _claim_changed(self, change: Change) -> None:
+        if change.new is not None:
+            self._claim_work.add(change.key)
+
+    def _template_changed(self, change: Change) -> None:
+        for pod in self._pods.in_namespace(change.namespace):
+            if pod["spec"].get("resourceClaims"):
+                self._pod_work.add(key_of(pod))
+
+    def _sync_pod(self, key: str) -> float | None:
+        pod = self._pods.get(key)
+        if pod is None or is_finished(pod) or "deletionTimestamp" in pod["metadata"]:
+            return None
+        statuses = list((pod.get("status") or {}).get("resourceClaimStatuses") or ())
+        known = {one["name"] for one in statuses}
+        fresh = [
+            {"name": one["name"], "resourceClaimName": self._claim_for(pod, one)}
+            for one in pod["spec"].get("resourceClaims") or ()
+            if one.get("resourceClaimTemplateName") and one["name"] not in known
+        ]
+        if fresh:
+            namespace, name = split(key)
+            patch = {"status": {"resourceClaimStatuses": statuses + fresh}}
+            self._store.patch("pods", name, patch, namespace, subresource="status")
+        return None
+
+    def _claim_for(self, pod: Object, wanted: Object) -> str:
+        """Return the name of the claim made for this entry of the pod, making it if it is not there."""
+        namespace, uid = pod["metadata"]["namespace"], pod["metadata"]["uid"]
+        claims = self._store.context.resource("resourceclaims")
+        for entry in self._store.context.table(claims).in_namespace(namespace):
+            metadata = entry.obj["metadata"]
+            owners = metadata.get("ownerReferences") or ()
+            mine = (metadata.get("annotations") or {}).get(FROM_POD_CLAIM) == wanted["name"]
+            if mine and any(one["uid"] == uid for one in owners):
+                return str(metadata["name"])
+        template = self._store.get("resourceclaimtemplates", wanted["resourceClaimTemplateName"], namespace)["spec"]
+        given = template.get("metadata") or {}
+        metadata = {
+            "generateName": f"{pod['metadata']['name']}-{wanted['name']}-",
+            "namespace": namespace,
+            "labels": dict(given.get("labels") or {}),
+            "annotations": {**(given.get("annotations") or {}), FROM_POD_CLAIM: wanted["name"]},
+            "ownerReferences": [owned_by(pod)],
+        }
+        made = self._store.create("resourceclaims", {"metadata": metadata, "spec": copied(template["spec"])})
+        return str(made["metadata"]["name"])
+
+    def _sync_claim(self, key: str) -> float | None:
+        namespace, name = split(key)
+        claim = self._store.get("resourceclaims", name, namespace)
+        status = claim.get("status") or {}
+        reserved = status.get("reservedFor") or []
+        kept = [one for one in reserved if self._is_used(namespace, one)]
+        if len(kept) != len(reserved):
+            fresh = {**status, "reservedFor": kept}
+            if not kept:
+                fresh.pop("reservedFor")
+                fresh.pop("allocation", None)
+            claim = self._store.update("resourceclaims", {**claim, "status": fresh}, subresource="status")
+        owner = next(iter(claim["metadata"].get("ownerReferences") or ()), None)
+        if FROM_POD_CLAIM in (claim["metadata"].get("annotations") or {}) and owner is not None and not kept:
+            pod = self._pods.get(f"{namespace}/{owner['name']}")
+            if pod is None or pod["metadata"]["uid"] != owner["uid"] or is_finished(pod):
+                self._delete(namespace, name)
+        return None
+
+    def _is_used(self, namespace: str, consumer: Object) -> bool:
+        if consumer.get("resource") != "pods":
+            return True  # somebody else's reservation is somebody else's to remove
+        pod = self._pods.get(f"{namespace}/{consumer.get('name', '')}")
+        return pod is not None and pod["metadata"]["uid"] == consumer.get("uid") and not is_finished(pod)
+
+    def _delete(self, namespace: str, name: str) -> None:
+        try:
+            self._store.delete("resourceclaims", name, namespace)
+        except NotFound:
+            return
+
+
+def _claims_of(pod: Object) -> list[str]:
+    named = [
+        one["resourceClaimName"] for one in pod["spec"].get("resourceClaims") or () if one.get("resourceClaimName")
+    ]
+    statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
+    return named + [one["resourceClaimName"] for one in statuses if one.get("resourceClaimName")]

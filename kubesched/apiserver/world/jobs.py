@@ -1,0 +1,256 @@
+"""The Job controller: pods until enough of them have succeeded, or too many have failed.
+
+In: Jobs and their pods. Out: pods up to the parallelism, an index each when the job is Indexed, the counts, and the
+conditions Complete, Failed and Suspended. A finished job goes away after its time to live.
+"""
+
+from __future__ import annotations
+
+from kubesched.apiserver.clock import seconds_of, timestamp
+from kubesched.apiserver.resources import Object
+from kubesched.apiserver.store import Store
+from kubesched.apiserver.watch import Change
+from kubesched.apiserver.world.pods import PodIndex, controller_of, from_template, is_active, is_ready, split
+from kubesched.apiserver.world.recorder import Recorder
+from kubesched.apiserver.world.work import Worker
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+_COMPONENT = "job-controller"
+_FIRST_BACKOFF_SECONDS = 10.0
+_LONGEST_BACKOFF_SECONDS = 360.0
+
+
+class Jobs:
+    """Keeps Jobs going until they are done."""
+
+    def __init__(self, store: Store, pods: PodIndex, recorder: Recorder) -> None:
+        self._store = store
+        self._pods = pods
+        self._recorder = recorder
+        self._counted: dict[str, set[str]] = {}  # job uid to the uids of its pods that are in the counts
+        self._work = Worker(store.context.clock, "jobs", self._sync)
+
+    def start(self) -> None:
+        self._store.listen("jobs", self._changed)
+        self._store.listen("pods", self._pod_changed)
+        for entry in self._store.list("jobs").entries:
+            self._work.add(entry.key)
+
+    def stop(self) -> None:
+        self._work.stop()
+
+    def _changed(self, change: Change) -> None:
+        if change.new is not None:
+            self._work.add(change.key)
+        elif change.old is not None:
+            self._counted.pop(change.old.obj["metadata"]["uid"], None)
+
+    def _pod_changed(self, change: Change) -> None:
+        for entry in (change.old, change.new):
+            reference = controller_of(entry.obj) if entry is not None else None
+            if reference is not None and entry is not None and reference["kind"] == "Job":
+                self._work.add(f"{entry.namespace}/{reference['name']}")
+
+    def _sync(self, key: str) -> float | None:
+        namespace, name = split(key)
+        job = self._store.get("jobs", name, namespace)
+        if "deletionTimestamp" in job["metadata"]:
+            return None
+        now = self._store.context.clock.now()
+        status = dict(job.get("status") or {})
+        ended = next((one for one in _true_conditions(status) if one["type"] in ("Complete", "Failed")), None)
+        if ended is not None:
+            return self._retire(job, seconds_of(ended["lastTransitionTime"]), now)
+        pods = self._pods.of_owner(job["metadata"]["uid"])
+        active = [pod for pod in pods if is_active(pod)]
+        suspended = bool(job["spec"].get("suspend"))
+        if not suspended:
+            status.setdefault("startTime", timestamp(now))
+        self._count(job, status, pods)
+        again: float | None = None
+        verdict = self._verdict(job, status, pods, now)
+        if verdict is not None:
+            kind, reason, message = verdict
+            self._end(job, status, active, kind, reason, message, now)
+        elif suspended:
+            status.pop("startTime", None)
+            self._set_condition(status, "Suspended", "True", "JobSuspended", "Job suspended", now)
+            self._delete(active)
+        else:
+            if any(one["type"] == "Suspended" for one in _true_conditions(status)):
+                self._set_condition(status, "Suspended", "False", "JobResumed", "Job resumed", now)
+            again = self._fill(job, status, pods, active, now)
+            active = [pod for pod in self._pods.of_owner(job["metadata"]["uid"]) if is_active(pod)]
+        status["active"] = 0 if verdict is not None or suspended else len(active)
+        status["ready"] = sum(is_ready(pod) for pod in active)
+        self._write(job, {name: value for name, value in status.items() if value not in (0, [])})
+        return again
+
+    def _count(self, job: Object, status: Object, pods: list[Object]) -> None:
+        """Count each ended pod once; the counts stay when the pods go."""
+        uid = job["metadata"]["uid"]
+        is_first_sight = uid not in self._counted
+        counted = self._counted.setdefault(uid, set())
+        for phase, field in (("Succeeded", "succeeded"), ("Failed", "failed")):
+            ended = {pod["metadata"]["uid"] for pod in pods if (pod.get("status") or {}).get("phase") == phase}
+            if is_first_sight:  # a server started again: what is written was counted from these
+                status[field] = max(status.get(field, 0), len(ended))
+            else:
+                status[field] = status.get(field, 0) + len(ended - counted)
+            counted |= ended
+        if job["spec"].get("completionMode") == "Indexed":
+            done = sorted(_completed(pods) | _read_indexes(status.get("completedIndexes", "")))
+            status["completedIndexes"] = _write_indexes(done)
+            status["succeeded"] = len(done)
+
+    def _verdict(self, job: Object, status: Object, pods: list[Object], now: float) -> tuple[str, str, str] | None:
+        spec = job["spec"]
+        restarts = _restarts(pods) if spec["template"]["spec"].get("restartPolicy") == "OnFailure" else 0
+        wanted = spec.get("completions")
+        succeeded = status.get("succeeded", 0)
+        if wanted is not None and succeeded >= wanted:
+            return "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
+        if wanted is None and succeeded and not status.get("active"):
+            return "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
+        if status.get("failed", 0) > spec.get("backoffLimit", 6) or restarts > spec.get("backoffLimit", 6):
+            return "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
+        deadline = spec.get("activeDeadlineSeconds")
+        if deadline is not None and "startTime" in status and now - seconds_of(status["startTime"]) >= deadline:
+            return "Failed", "DeadlineExceeded", "Job was active longer than specified deadline"
+        return None
+
+    def _fill(self, job: Object, status: Object, pods: list[Object], active: list[Object], now: float) -> float | None:
+        spec = job["spec"]
+        wanted = spec.get("completions")
+        size = int(spec.get("parallelism", 1))
+        if wanted is not None:
+            size = min(size, wanted - status.get("succeeded", 0))
+        elif status.get("succeeded"):
+            size = min(size, len(active))
+        self._delete(sorted(active, key=is_ready)[: max(0, len(active) - size)])
+        deadline = spec.get("activeDeadlineSeconds")
+        left = None if deadline is None else seconds_of(status["startTime"]) + deadline - now
+        if len(active) >= size:
+            return left
+        wait = self._backoff(status, pods, now)
+        if wait > 0:
+            return wait if left is None else min(wait, left)
+        missing = size - len(active)
+        if spec.get("completionMode") == "Indexed":
+            taken = _indexes(active) | _read_indexes(status.get("completedIndexes", ""))
+            for index in [one for one in range(int(wanted or 0)) if one not in taken][:missing]:
+                self._create(job, index)
+        else:
+            for _ in range(missing):
+                self._create(job, None)
+        return left
+
+    def _backoff(self, status: Object, pods: list[Object], now: float) -> float:
+        failed = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Failed"]
+        if not failed:
+            return 0.0
+        pause = min(_FIRST_BACKOFF_SECONDS * 2 ** (status.get("failed", 1) - 1), _LONGEST_BACKOFF_SECONDS)
+        return float(max(_ended_at(pod) for pod in failed) + pause - now)
+
+    def _create(self, job: Object, index: int | None) -> None:
+        labels = {} if index is None else {INDEX: str(index)}
+        pod = from_template(job["spec"]["template"], job, labels=labels)
+        if index is not None:
+            pod["metadata"].setdefault("annotations", {})[INDEX] = str(index)
+            pod["metadata"]["generateName"] = f"{job['metadata']['name']}-{index}-"
+            pod["spec"]["hostname"] = f"{job['metadata']['name']}-{index}"
+            for container in pod["spec"]["containers"]:
+                container.setdefault("env", []).append({"name": "JOB_COMPLETION_INDEX", "value": str(index)})
+        made = self._store.create("pods", pod)
+        self._recorder.tell(job, _COMPONENT, "SuccessfulCreate", f"Created pod: {made['metadata']['name']}")
+
+    def _delete(self, pods: list[Object]) -> None:
+        for pod in pods:
+            metadata = pod["metadata"]
+            self._store.delete("pods", metadata["name"], metadata["namespace"], uid=metadata["uid"])
+
+    def _end(
+        self, job: Object, status: Object, active: list[Object], kind: str, reason: str, message: str, now: float
+    ) -> None:
+        self._delete(active)
+        first = "SuccessCriteriaMet" if kind == "Complete" else "FailureTarget"
+        self._set_condition(status, first, "True", reason, message, now)
+        self._set_condition(status, kind, "True", reason, message, now)
+        if kind == "Complete":
+            status["completionTime"] = timestamp(now)
+            self._recorder.tell(job, _COMPONENT, "Completed", "Job completed")
+        else:
+            self._recorder.tell(job, _COMPONENT, reason, message, "Warning")
+
+    def _retire(self, job: Object, ended: float, now: float) -> float | None:
+        life = job["spec"].get("ttlSecondsAfterFinished")
+        if life is None:
+            return None
+        if ended + life > now:
+            return ended + float(life) - now
+        metadata = job["metadata"]
+        self._store.delete("jobs", metadata["name"], metadata["namespace"], propagation="Background")
+        return None
+
+    def _set_condition(self, status: Object, kind: str, value: str, reason: str, message: str, now: float) -> None:
+        moment = timestamp(now)
+        kept = [one for one in status.get("conditions") or () if one["type"] != kind]
+        before = next((one for one in status.get("conditions") or () if one["type"] == kind), None)
+        since = before["lastTransitionTime"] if before is not None and before["status"] == value else moment
+        new = {"type": kind, "status": value, "reason": reason, "message": message}
+        status["conditions"] = [*kept, {**new, "lastProbeTime": since, "lastTransitionTime": since}]
+
+    def _write(self, job: Object, status: Object) -> None:
+        if status != job.get("status"):
+            metadata = job["metadata"]
+            current = self._store.get("jobs", metadata["name"], metadata["namespace"])
+            self._store.update("jobs", {**current, "status": status}, subresource="status")
+
+
+def _true_conditions(status: Object) -> list[Object]:
+    return [one for one in status.get("conditions") or () if one.get("status") == "True"]
+
+
+def _restarts(pods: list[Object]) -> int:
+    statuses = [one for pod in pods for one in (pod.get("status") or {}).get("containerStatuses") or ()]
+    return sum(one.get("restartCount", 0) for one in statuses)
+
+
+def _ended_at(pod: Object) -> float:
+    ended = [
+        ((one.get("state") or {}).get("terminated") or {}).get("finishedAt")
+        for one in (pod.get("status") or {}).get("containerStatuses") or ()
+    ]
+    return max((seconds_of(moment) for moment in ended if moment), default=0.0)
+
+
+def _index_of(pod: Object) -> int | None:
+    text = (pod["metadata"].get("annotations") or {}).get(INDEX, "")
+    return int(text) if text.isdecimal() else None
+
+
+def _indexes(pods: list[Object]) -> set[int]:
+    return {index for pod in pods if (index := _index_of(pod)) is not None}
+
+
+def _completed(pods: list[Object]) -> set[int]:
+    return _indexes([pod for pod in pods if (pod.get("status") or {}).get("phase") == "Succeeded"])
+
+
+def _read_indexes(text: str) -> set[int]:
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isdecimal():
+            found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def _write_indexes(indexes: list[int]) -> str:
+    parts: list[list[int]] = []
+    for index in indexes:
+        if parts and parts[-1][-1] == index - 1:
+            parts[-1].append(index)
+        else:
+            parts.append([index])
+    return ",".join(str(one[0]) if len(one) == 1 else f"{one[0]}-{one[-1]}" for one in parts)

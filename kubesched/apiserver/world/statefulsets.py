@@ -1,0 +1,210 @@
+"""The StatefulSet controller: pods with numbers, one after the other, each with its own volumes.
+
+In: StatefulSets and their pods. Out: pods NAME-0, NAME-1, ... and their claims, in order or all at once as the policy
+says; pods of an older template deleted from the highest number down to the partition; the status.
+"""
+
+from __future__ import annotations
+
+from kubesched.apiserver.patching import copied
+from kubesched.apiserver.resources import Object
+from kubesched.apiserver.store import Store
+from kubesched.apiserver.watch import Change
+from kubesched.apiserver.world.pods import (
+    PodIndex,
+    available_in,
+    controller_of,
+    from_template,
+    is_finished,
+    is_ready,
+    owned_by,
+    split,
+    template_hash,
+)
+from kubesched.apiserver.world.recorder import Recorder
+from kubesched.apiserver.world.work import Worker
+from kubesched.errors import AlreadyExists
+
+REVISION_LABEL = "controller-revision-hash"
+_COMPONENT = "statefulset-controller"
+
+
+class StatefulSets:
+    """Keeps StatefulSets at their size and template."""
+
+    def __init__(self, store: Store, pods: PodIndex, recorder: Recorder) -> None:
+        self._store = store
+        self._pods = pods
+        self._recorder = recorder
+        self._work = Worker(store.context.clock, "statefulsets", self._sync)
+
+    def start(self) -> None:
+        self._store.listen("statefulsets", self._changed)
+        self._store.listen("pods", self._pod_changed)
+        for entry in self._store.list("statefulsets").entries:
+            self._work.add(entry.key)
+
+    def stop(self) -> None:
+        self._work.stop()
+
+    def _changed(self, change: Change) -> None:
+        if change.new is not None:
+            self._work.add(change.key)
+
+    def _pod_changed(self, change: Change) -> None:
+        for entry in (change.old, change.new):
+            reference = controller_of(entry.obj) if entry is not None else None
+            if reference is not None and entry is not None and reference["kind"] == "StatefulSet":
+                self._work.add(f"{entry.namespace}/{reference['name']}")
+
+    def _sync(self, key: str) -> float | None:
+        namespace, name = split(key)
+        owner = self._store.get("statefulsets", name, namespace)
+        if "deletionTimestamp" in owner["metadata"]:
+            return None
+        revision = f"{name}-{template_hash(owner['spec']['template'])}"
+        self._keep_revision(owner, revision)
+        held = {_ordinal(pod): pod for pod in self._pods.of_owner(owner["metadata"]["uid"])}
+        again = self._step(owner, held, revision)
+        held = {_ordinal(pod): pod for pod in self._pods.of_owner(owner["metadata"]["uid"])}
+        self._report(owner, held, revision)
+        return again
+
+    def _keep_revision(self, owner: Object, revision: str) -> None:
+        if self._store.context.find(
+            self._store.context.resource("controllerrevisions"), owner["metadata"]["namespace"], revision
+        ):
+            return
+        metadata = {
+            "name": revision,
+            "namespace": owner["metadata"]["namespace"],
+            "labels": dict(owner["spec"]["template"]["metadata"].get("labels") or {}),
+            "ownerReferences": [owned_by(owner)],
+        }
+        data = {"spec": {"template": {**copied(owner["spec"]["template"]), "$patch": "replace"}}}
+        body = {"metadata": metadata, "data": data, "revision": owner["metadata"]["generation"]}
+        self._store.create("controllerrevisions", body)
+
+    def _step(self, owner: Object, held: dict[int, Object], revision: str) -> float | None:
+        """Create, delete or replace what comes next; in order unless the policy is Parallel."""
+        spec = owner["spec"]
+        start = int((spec.get("ordinals") or {}).get("start", 0))
+        wanted = range(start, start + int(spec["replicas"]))
+        parallel = spec.get("podManagementPolicy") == "Parallel"
+        min_ready = int(spec.get("minReadySeconds", 0))
+        now = self._store.context.clock.now()
+        for ordinal in wanted:
+            pod = held.get(ordinal)
+            if pod is None:
+                self._create(owner, ordinal, revision)
+            elif is_finished(pod) and "deletionTimestamp" not in pod["metadata"]:
+                self._delete(owner, pod)
+            else:
+                wait = available_in(pod, min_ready, now)
+                if "deletionTimestamp" not in pod["metadata"] and wait == 0:
+                    continue
+                if not parallel and wait:
+                    return wait
+            if not parallel:
+                return None
+        surplus = sorted((ordinal for ordinal in held if ordinal not in wanted), reverse=True)
+        for ordinal in surplus:
+            if "deletionTimestamp" not in held[ordinal]["metadata"]:
+                self._delete(owner, held[ordinal])
+            if not parallel:
+                return None
+        return self._replace_outdated(owner, held, wanted, revision)
+
+    def _replace_outdated(self, owner: Object, held: dict[int, Object], wanted: range, revision: str) -> float | None:
+        strategy = owner["spec"]["updateStrategy"]
+        if strategy["type"] != "RollingUpdate":
+            return None
+        partition = int((strategy.get("rollingUpdate") or {}).get("partition", 0))
+        for ordinal in reversed(wanted):
+            pod = held.get(ordinal)
+            if pod is None or ordinal < wanted.start + partition:
+                return None
+            if "deletionTimestamp" in pod["metadata"]:
+                return None
+            if pod["metadata"].get("labels", {}).get(REVISION_LABEL) != revision:
+                self._delete(owner, pod)
+                return None
+            if not is_ready(pod):
+                return None
+        return None
+
+    def _create(self, owner: Object, ordinal: int, revision: str) -> None:
+        name = f"{owner['metadata']['name']}-{ordinal}"
+        namespace = owner["metadata"]["namespace"]
+        labels = {
+            "statefulset.kubernetes.io/pod-name": name,
+            "apps.kubernetes.io/pod-index": str(ordinal),
+            REVISION_LABEL: revision,
+        }
+        pod = from_template(owner["spec"]["template"], owner, name, labels)
+        pod["spec"]["hostname"] = name
+        if owner["spec"].get("serviceName"):
+            pod["spec"]["subdomain"] = owner["spec"]["serviceName"]
+        volumes = pod["spec"].setdefault("volumes", [])
+        for template in owner["spec"].get("volumeClaimTemplates") or ():
+            claim_name = f"{template['metadata']['name']}-{name}"
+            self._claim(owner, template, claim_name, namespace)
+            volumes[:] = [one for one in volumes if one["name"] != template["metadata"]["name"]]
+            volumes.append({"name": template["metadata"]["name"], "persistentVolumeClaim": {"claimName": claim_name}})
+        self._store.create("pods", pod)
+        self._recorder.tell(owner, _COMPONENT, "SuccessfulCreate", f"create Pod {name} successful")
+
+    def _claim(self, owner: Object, template: Object, name: str, namespace: str) -> None:
+        metadata: Object = {"name": name, "namespace": namespace}
+        metadata["labels"] = {
+            **((template.get("metadata") or {}).get("labels") or {}),
+            **((owner["spec"]["selector"].get("matchLabels")) or {}),
+        }
+        if owner["spec"]["persistentVolumeClaimRetentionPolicy"]["whenDeleted"] == "Delete":
+            metadata["ownerReferences"] = [owned_by(owner)]
+        try:
+            self._store.create("persistentvolumeclaims", {"metadata": metadata, "spec": copied(template["spec"])})
+        except AlreadyExists:
+            return
+
+    def _delete(self, owner: Object, pod: Object) -> None:
+        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+        self._store.delete("pods", name, namespace, uid=pod["metadata"]["uid"])
+        self._recorder.tell(owner, _COMPONENT, "SuccessfulDelete", f"delete Pod {name} successful")
+        spec = owner["spec"]
+        start = int((spec.get("ordinals") or {}).get("start", 0))
+        scaled_away = not start <= _ordinal(pod) < start + int(spec["replicas"])
+        if scaled_away and spec["persistentVolumeClaimRetentionPolicy"]["whenScaled"] == "Delete":
+            for template in spec.get("volumeClaimTemplates") or ():
+                self._store.delete("persistentvolumeclaims", f"{template['metadata']['name']}-{name}", namespace)
+
+    def _report(self, owner: Object, held: dict[int, Object], revision: str) -> None:
+        current = self._store.get("statefulsets", owner["metadata"]["name"], owner["metadata"]["namespace"])
+        before = current.get("status") or {}
+        pods = [pod for pod in held.values() if "deletionTimestamp" not in pod["metadata"]]
+        updated = sum((pod["metadata"].get("labels") or {}).get(REVISION_LABEL) == revision for pod in pods)
+        now = self._store.context.clock.now()
+        min_ready = int(owner["spec"].get("minReadySeconds", 0))
+        n_ready = sum(is_ready(pod) for pod in pods)
+        is_done = updated == len(pods) == n_ready == int(owner["spec"]["replicas"])
+        current_revision = revision if is_done else before.get("currentRevision") or revision
+        status = {
+            "observedGeneration": current["metadata"]["generation"],
+            "replicas": len(pods),
+            "readyReplicas": n_ready,
+            "availableReplicas": sum(available_in(pod, min_ready, now) == 0 for pod in pods),
+            "currentReplicas": sum(
+                (pod["metadata"].get("labels") or {}).get(REVISION_LABEL) == current_revision for pod in pods
+            ),
+            "updatedReplicas": updated,
+            "currentRevision": current_revision,
+            "updateRevision": revision,
+            "collisionCount": 0,
+        }
+        if status != before:
+            self._store.update("statefulsets", {**current, "status": status}, subresource="status")
+
+
+def _ordinal(pod: Object) -> int:
+    text = pod["metadata"]["name"].rpartition("-")[2]
+    return int(text) if text.isdecimal() else -1

@@ -1,0 +1,265 @@
+"""Kubelets, node lifecycle, budgets, volumes and device claims in virtual time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubesched import errors
+from kubesched.apiserver.world import INSTANT, Pace
+
+Cluster = Any  # see conftest.py
+
+
+def pod(name: str = "p", annotations: dict[str, str] | None = None, **spec: object) -> dict:
+    metadata = {"name": name, "labels": {"app": name}, "annotations": annotations or {}}
+    return {"metadata": metadata, "spec": {"containers": [{"name": "c", "image": "img:1"}], **spec}}
+
+
+def conditions(obj: dict) -> dict[str, str]:
+    return {one["type"]: one["status"] for one in obj["status"].get("conditions") or ()}
+
+
+def test_a_pod_is_pulled_started_and_ready_in_this_order(new_cluster: Cluster, tmp_path: Path) -> None:
+    cluster = new_cluster(tmp_path, Pace(pull_seconds=5, start_seconds=2, ready_seconds=3))
+    cluster.add_nodes(1)
+    cluster.run(1)
+    cluster.store.create("pods", pod())
+    cluster.run(6.5)
+    assert cluster.phases() == ["Pending"]
+    cluster.run(1)
+    assert cluster.phases() == ["Running"]
+    assert conditions(cluster.pods()[0])["Ready"] == "False"
+    cluster.run(3)
+    assert conditions(cluster.pods()[0])["Ready"] == "True"
+    (image,) = cluster.store.get("nodes", "n0")["status"]["images"]
+    assert image["names"] == ["img:1"]
+    cluster.store.create("pods", pod("q"))
+    cluster.run(2.5)
+    assert cluster.phases() == ["Running", "Running"], "the image is there already"
+    cluster.store.close()
+
+
+def test_nodes_report_ready_with_an_address_and_a_lease(cluster: Cluster) -> None:
+    cluster.run(1)
+    node = cluster.store.get("nodes", "n1")
+    assert conditions(node)["Ready"] == "True"
+    assert {one["type"] for one in node["status"]["addresses"]} == {"InternalIP", "Hostname"}
+    first = cluster.store.get("leases", "n1", "kube-node-lease")["spec"]["renewTime"]
+    cluster.run(30)
+    assert cluster.store.get("leases", "n1", "kube-node-lease")["spec"]["renewTime"] > first
+
+
+def test_a_deleted_pod_stops_and_is_gone(cluster: Cluster) -> None:
+    cluster.store.create("pods", pod())
+    cluster.run()
+    cluster.store.delete("pods", "p")
+    assert "deletionTimestamp" in cluster.pods()[0]["metadata"]
+    cluster.run(1)
+    assert cluster.pods() == []
+
+
+ENDS = [
+    ("it succeeds", {"kubesched.io/run-seconds": "5"}, "Never", "Succeeded"),
+    ("it fails", {"kubesched.io/run-seconds": "5", "kubesched.io/exit-code": "2"}, "Never", "Failed"),
+    ("it is restarted", {"kubesched.io/run-seconds": "5", "kubesched.io/exit-code": "2"}, "OnFailure", "Running"),
+    ("it never starts", {"kubesched.io/pull-error": "true"}, "Always", "Pending"),
+]
+
+
+@pytest.mark.parametrize(("notes", "policy", "phase"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS])
+def test_how_a_pod_ends_is_told_by_annotations(cluster: Cluster, notes: dict, policy: str, phase: str) -> None:
+    cluster.store.create("pods", pod(annotations=notes, restartPolicy=policy))
+    cluster.run(12)
+    assert cluster.phases() == [phase]
+    if policy == "OnFailure":
+        cluster.run(300)
+        assert cluster.pods()[0]["status"]["containerStatuses"][0]["restartCount"] >= 2
+
+
+def test_a_pod_fails_on_command(cluster: Cluster) -> None:
+    cluster.store.create("pods", pod(restartPolicy="Never"))
+    cluster.run()
+    cluster.world.fail_pod("default", "p", 137, "OOMKilled")
+    (status,) = cluster.pods()[0]["status"]["containerStatuses"]
+    assert status["state"]["terminated"]["reason"] == "OOMKilled"
+    assert cluster.phases() == ["Failed"]
+
+
+def test_a_silent_node_is_tainted_and_its_pods_are_evicted(cluster: Cluster) -> None:
+    wait = [
+        {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
+    ]
+    cluster.store.create("pods", pod("short"))
+    cluster.store.create("pods", pod("patient", tolerations=wait))
+    cluster.run(5)
+    for name in ("n0", "n1", "n2"):
+        cluster.world.fail_node(name)
+    cluster.run(55)
+    node = cluster.store.get("nodes", "n0")
+    assert conditions(node)["Ready"] == "Unknown"
+    keys = {(taint["key"], taint["effect"]) for taint in node["spec"]["taints"]}
+    assert keys == {("node.kubernetes.io/unreachable", "NoSchedule"), ("node.kubernetes.io/unreachable", "NoExecute")}
+    marked = {one["metadata"]["name"]: "deletionTimestamp" in one["metadata"] for one in cluster.pods()}
+    assert marked == {"short": True, "patient": False}
+    cluster.run(60)
+    assert all("deletionTimestamp" in one["metadata"] for one in cluster.pods())
+    cluster.world.recover_node("n0")
+    cluster.world.recover_node("n1")
+    cluster.world.recover_node("n2")
+    cluster.run(60)
+    assert cluster.pods() == []
+    assert "taints" not in cluster.store.get("nodes", "n0")["spec"]
+
+
+def test_a_node_can_be_stopped_by_its_annotation(cluster: Cluster) -> None:
+    cluster.run(5)
+    cluster.store.patch("nodes", "n0", {"metadata": {"annotations": {"kubesched.io/kubelet": "stopped"}}})
+    cluster.run(60)
+    assert conditions(cluster.store.get("nodes", "n0"))["Ready"] == "Unknown"
+    cluster.store.patch("nodes", "n0", {"metadata": {"annotations": {"kubesched.io/kubelet": None}}})
+    cluster.run(60)
+    assert conditions(cluster.store.get("nodes", "n0"))["Ready"] == "True"
+
+
+def test_a_cordon_becomes_a_taint(cluster: Cluster) -> None:
+    cluster.store.patch("nodes", "n0", {"spec": {"unschedulable": True}})
+    cluster.run(1)
+    assert cluster.store.get("nodes", "n0")["spec"]["taints"] == [
+        {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    ]
+    cluster.store.patch("nodes", "n0", {"spec": {"unschedulable": None}})
+    cluster.run(1)
+    assert "taints" not in cluster.store.get("nodes", "n0")["spec"]
+
+
+def test_pods_of_a_deleted_node_are_deleted(cluster: Cluster) -> None:
+    cluster.store.create("pods", pod())
+    cluster.run()
+    cluster.store.delete("nodes", cluster.pods()[0]["spec"]["nodeName"])
+    cluster.run()
+    assert cluster.pods() == []
+
+
+BUDGETS = [
+    ("two of three must stay", {"minAvailable": 2}, 1),
+    ("half of three, rounded up, must stay", {"minAvailable": "50%"}, 1),
+    ("one may be down", {"maxUnavailable": 1}, 1),
+    ("none may be down", {"maxUnavailable": 0}, 0),
+]
+
+
+@pytest.mark.parametrize(("spec", "allowed"), [row[1:] for row in BUDGETS], ids=[row[0] for row in BUDGETS])
+def test_budgets_count_and_forbid(cluster: Cluster, spec: dict, allowed: int) -> None:
+    body = {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}}
+    body["template"] = {"metadata": {"labels": {"app": "web"}}, "spec": pod()["spec"]}
+    cluster.store.create("replicasets", {"metadata": {"name": "web"}, "spec": body})
+    selector = {"matchLabels": {"app": "web"}}
+    cluster.store.create("poddisruptionbudgets", {"metadata": {"name": "b"}, "spec": {"selector": selector, **spec}})
+    cluster.run()
+    status = cluster.store.get("poddisruptionbudgets", "b")["status"]
+    assert status["disruptionsAllowed"] == allowed
+    assert status["expectedPods"] == 3
+    for _ in range(allowed):
+        cluster.store.evict("default", cluster.pods("app=web")[0]["metadata"]["name"])
+    with pytest.raises(errors.TooManyRequests, match="violate the pod's disruption budget"):
+        cluster.store.evict("default", cluster.pods("app=web")[1]["metadata"]["name"])
+    cluster.run()
+    assert len(cluster.pods("app=web")) == 3
+    assert cluster.store.get("poddisruptionbudgets", "b")["status"]["disruptionsAllowed"] == allowed
+
+
+def claim(name: str = "c", **spec: object) -> dict:
+    body = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "5Gi"}}, **spec}
+    return {"metadata": {"name": name}, "spec": body}
+
+
+def volume(name: str, size: str, **spec: object) -> dict:
+    body = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": size}, "storageClassName": "manual", **spec}
+    return {"metadata": {"name": name}, "spec": {**body, "hostPath": {"path": "/x"}}}
+
+
+def test_a_claim_gets_the_smallest_volume_that_is_large_enough(cluster: Cluster) -> None:
+    for name, size in (("small", "1Gi"), ("large", "100Gi"), ("right", "10Gi")):
+        cluster.store.create("persistentvolumes", volume(name, size))
+    cluster.run(1)
+    assert {one["status"]["phase"] for one in cluster.store.list("persistentvolumes").items} == {"Available"}
+    cluster.store.create("persistentvolumeclaims", claim(storageClassName="manual"))
+    cluster.run(1)
+    bound = cluster.store.get("persistentvolumeclaims", "c")
+    assert bound["spec"]["volumeName"] == "right"
+    assert bound["status"] == {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "10Gi"}}
+    assert bound["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] == "yes"
+    cluster.store.delete("persistentvolumeclaims", "c")
+    cluster.run(1)
+    assert cluster.store.get("persistentvolumes", "right")["status"]["phase"] == "Released"
+
+
+def test_a_waiting_claim_is_provisioned_where_the_scheduler_says(cluster: Cluster) -> None:
+    cluster.store.patch("nodes", "n1", {"metadata": {"labels": {"topology.kubernetes.io/zone": "z1"}}})
+    made = {
+        "metadata": {"name": "wait"},
+        "provisioner": "disk.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    cluster.store.create("storageclasses", made)
+    cluster.store.create("persistentvolumeclaims", claim(storageClassName="wait"))
+    cluster.run(10)
+    assert cluster.store.get("persistentvolumeclaims", "c")["status"]["phase"] == "Pending"
+    chosen = {"metadata": {"annotations": {"volume.kubernetes.io/selected-node": "n1"}}}
+    cluster.store.patch("persistentvolumeclaims", "c", chosen)
+    cluster.run(10)
+    bound = cluster.store.get("persistentvolumeclaims", "c")
+    assert bound["status"]["phase"] == "Bound"
+    made_volume = cluster.store.get("persistentvolumes", bound["spec"]["volumeName"])
+    (term,) = made_volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+    assert term["matchExpressions"][0]["values"] == ["z1"]
+    cluster.store.delete("persistentvolumeclaims", "c")
+    cluster.run(10)
+    assert cluster.store.list("persistentvolumes").items == [], "its class says delete"
+
+
+def test_a_volume_the_scheduler_chose_is_bound(cluster: Cluster) -> None:
+    made = {"metadata": {"name": "manual"}, "provisioner": "kubernetes.io/no-provisioner"}
+    cluster.store.create("storageclasses", {**made, "volumeBindingMode": "WaitForFirstConsumer"})
+    cluster.store.create("persistentvolumes", volume("v", "10Gi"))
+    asked = cluster.store.create("persistentvolumeclaims", claim(storageClassName="manual"))
+    cluster.run(5)
+    assert cluster.store.get("persistentvolumeclaims", "c")["status"]["phase"] == "Pending"
+    reference = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "c", "uid": asked["metadata"]["uid"]}
+    cluster.store.patch("persistentvolumes", "v", {"spec": {"claimRef": reference}})
+    cluster.run(5)
+    assert cluster.store.get("persistentvolumeclaims", "c")["spec"]["volumeName"] == "v"
+    assert cluster.store.get("persistentvolumes", "v")["status"]["phase"] == "Bound"
+
+
+def test_a_pod_gets_the_claim_of_its_template_and_it_ends_with_the_pod(cluster: Cluster) -> None:
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+    template = {"spec": {"spec": {"devices": {"requests": [request]}}}}
+    cluster.store.create("resourceclaimtemplates", {"metadata": {"name": "t"}, **template})
+    asks = [{"name": "g", "resourceClaimTemplateName": "t"}]
+    made = cluster.store.create("pods", pod(resourceClaims=asks))
+    cluster.run(1)
+    (entry,) = cluster.store.get("pods", "p")["status"]["resourceClaimStatuses"]
+    held = cluster.store.get("resourceclaims", entry["resourceClaimName"])
+    assert held["spec"]["devices"]["requests"][0]["exactly"]["count"] == 1
+    reserved = [{"resource": "pods", "name": "p", "uid": made["metadata"]["uid"]}]
+    status = {"allocation": {"devices": {}}, "reservedFor": reserved}
+    cluster.store.update("resourceclaims", {**held, "status": status}, subresource="status")
+    cluster.run(1)
+    assert cluster.store.get("resourceclaims", entry["resourceClaimName"])["status"]["reservedFor"] == reserved
+    cluster.store.delete("pods", "p")
+    cluster.run(10)
+    assert cluster.store.list("resourceclaims").items == []
+
+
+def test_an_instant_world_needs_no_time(new_cluster: Cluster, tmp_path: Path) -> None:
+    cluster = new_cluster(tmp_path, INSTANT)
+    cluster.add_nodes(2)
+    for number in range(20):
+        cluster.store.create("pods", pod(f"p{number}"))
+    cluster.run(1)
+    assert cluster.phases() == ["Running"] * 20
+    cluster.store.close()
