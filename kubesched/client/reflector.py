@@ -79,6 +79,7 @@ class Reflector:
         self._sharing = Sharing() if watched.type is Pod else None
         self._version = ""  # of the last thing we saw; empty: list first
         self._has_progressed = False
+        self._was_cut_off = False
 
     @property
     def is_synced(self) -> bool:
@@ -113,6 +114,7 @@ class Reflector:
                     self._complain(advice(error))
                     await self._clock.sleep(error.retry_after or 0.0)
             except Unreachable as error:
+                self._was_cut_off = True
                 if self._has_progressed:
                     log.debug("%s: %s; going on from version %s", self._watched.plural, error, self._version)
                     continue
@@ -125,6 +127,8 @@ class Reflector:
 
     async def _follow(self) -> None:
         """List if we must, then watch until the stream ends."""
+        if self._version and self._was_cut_off:
+            await self._check_history()
         if self._version:
             await self._watch(f"&resourceVersion={self._version}")
         elif self._streams:
@@ -132,6 +136,18 @@ class Reflector:
         else:
             await self._list()
             await self._watch(f"&resourceVersion={self._version}")
+
+    async def _check_history(self) -> None:
+        """Make sure, after losing the server, that it is still ahead of us.
+
+        It may have come back from an older backup, and would then let us wait for its versions to catch up while we
+        believe in what is no longer there.
+        """
+        body = await self._connection.request("GET", f"{self._path}?limit=1")
+        found = self._decoder.page(body).metadata.resource_version
+        self._was_cut_off = False
+        if _is_older(found, self._version):
+            raise Gone(410, "Expired", f"the server went back from version {self._version} to {found}")
 
     async def _list(self) -> None:
         """Read all pages and bring our copy in line with them."""

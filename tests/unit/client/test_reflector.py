@@ -158,7 +158,7 @@ async def test_a_storm_of_410_is_met_with_growing_pauses() -> None:
 @pytest.mark.parametrize("end", [[], [broken()], [b'{"type":"MODIFIED","object":{"metad', broken()]])
 async def test_a_watch_that_ends_goes_on_from_the_last_version_it_saw(end: list[Any]) -> None:
     scene = Scene(streams=False)
-    scene.connection.replies = [page(5, pod("a", 1))]
+    scene.connection.replies = [page(5, pod("a", 1)), page(8)]
     scene.connection.streams = [
         [line("MODIFIED", pod("a", 6)), bookmark(8), *end],
         [line("MODIFIED", pod("a", 9)), HANG],
@@ -178,7 +178,7 @@ async def test_lines_sent_twice_are_taken_once() -> None:
 
 async def test_garbage_in_a_watch_breaks_it_and_nothing_else() -> None:
     scene = Scene(streams=False)
-    scene.connection.replies = [page(5, pod("a", 1))]
+    scene.connection.replies = [page(5, pod("a", 1)), page(6)]
     scene.connection.streams = [[line("MODIFIED", pod("a", 6)), b'{"type":"MODI{{{\n'], [bookmark(7), HANG]]
     assert await scene.play() == ["+a:1", "synced Pod", "a:1>6"]
     assert "resourceVersion=6" in scene.connection.watches[1]
@@ -263,3 +263,13 @@ async def test_resources_of_plugins_arrive_as_plain_content() -> None:
     assert await scene.play() == ["+w:1", "synced widgets.v1.example.com"]
     assert scene.reflector.objects["a/w"].content["weight"] == 3
     assert scene.connection.requests[0][1] == "/apis/example.com/v1/widgets?limit=2"
+
+
+@pytest.mark.parametrize(("server_version", "news"), [(9, ["-a:1", "+b:7"]), (50, [])], ids=["went back", "went on"])
+async def test_a_server_that_comes_back_is_asked_whether_it_went_back(server_version: int, news: list[str]) -> None:
+    scene = Scene(streams=False)
+    again = page(server_version, pod("b", 7))
+    scene.connection.replies = [page(40, pod("a", 1)), again, again]
+    scene.connection.streams = [Unreachable("connection refused"), [HANG]]
+    assert await scene.play(seconds=3.0) == ["+a:1", "synced Pod", *news]
+    assert scene.connection.requests[1][1] == "/api/v1/pods?limit=1"

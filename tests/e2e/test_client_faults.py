@@ -1,0 +1,416 @@
+"""The client over real HTTP with faults in between: all pods bound, none twice, and what we believe equals the API.
+
+A little scheduler with no plugins stands in for the real one: it takes every pending pod that the reflectors deliver,
+binds it round robin, and on failure looks at what it has been told before it tries again, as the engine does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from faulty_proxy import Faults, FaultyProxy
+
+from kubesched.api import codec
+from kubesched.api.pod import Pod
+from kubesched.apiserver import ApiServer, Store
+from kubesched.client.connection import Connection, connect
+from kubesched.client.credentials import AddressSource
+from kubesched.client.recorder import Broadcaster
+from kubesched.client.resources import watch_set
+from kubesched.client.watching import Watching
+from kubesched.client.writer import Writer
+from kubesched.errors import ApiError, Unreachable
+
+N_NODES = 5
+N_PODS = 120
+PATIENCE_SECONDS = 60.0
+
+
+class Brisk:
+    """Real time, in which pauses after failures are a hundred times shorter."""
+
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds / 100)
+
+
+def a_pod(number: int) -> dict[str, Any]:
+    return {
+        "metadata": {"name": f"p{number}", "namespace": "default", "labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1m"}}}]},
+    }
+
+
+class Cluster:
+    """A store, and a record of every node that every pod was ever on."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.nodes_of: dict[str, list[str]] = defaultdict(list)
+        store.listen("pods", self._note)
+
+    def _note(self, change: Any) -> None:
+        if change.new is None:
+            return
+        pod = change.new.obj
+        node = pod["spec"].get("nodeName")
+        seen = self.nodes_of[pod["metadata"]["uid"]]
+        if node and (not seen or seen[-1] != node):
+            seen.append(node)
+
+    def fill(self, first: int, count: int) -> None:
+        for number in range(first, first + count):
+            self.store.create("pods", a_pod(number))
+
+
+class LittleScheduler:
+    """Binds what is pending."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.writer = Writer(connection)
+        self.broadcaster = Broadcaster(connection.sibling("events", qps=-1))
+        self.recorder = self.broadcaster.recorder("default-scheduler")
+        self.cache: dict[str, dict[str, Any]] = defaultdict(dict)
+        self.pending: asyncio.Queue[str] = asyncio.Queue()
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.n_failed = 0
+
+    def deliver(self, kind: str, old: Any, new: Any) -> None:
+        mine = self.cache[kind]
+        key = (old or new).key
+        assert mine.get(key) is old, f"{kind} {key}: the old object is not the one that was delivered last"
+        if new is None:
+            del mine[key]
+            return
+        mine[key] = new
+        if kind == "Pod" and not new.spec.node_name and (old is None or old.uid != new.uid):
+            self.pending.put_nowait(key)
+
+    def synced(self, kind: str) -> None:
+        pass
+
+    async def run(self) -> None:
+        numbers = iter(range(1 << 60))
+        while True:
+            key = await self.pending.get()
+            task = asyncio.create_task(self._bind(key, f"n{next(numbers) % N_NODES}"))
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+
+    async def _bind(self, key: str, node: str) -> None:
+        pod: Pod | None = self.cache["Pod"].get(key)
+        if pod is None or pod.spec.node_name:
+            return
+        try:
+            await self.writer.bind(pod, node)
+            self.recorder.event(pod, "Normal", "Scheduled", "Binding", f"Successfully assigned {key} to {node}")
+        except (ApiError, Unreachable):
+            self.n_failed += 1
+            await asyncio.sleep(0.02)
+            known = self.cache["Pod"].get(key)
+            if known is not None and known.uid == pod.uid and not known.spec.node_name:
+                self.pending.put_nowait(key)
+
+
+class Run:
+    """One scheduler at work on one cluster through one proxy."""
+
+    def __init__(self, cluster: Cluster, proxy: FaultyProxy) -> None:
+        self.cluster, self.proxy = cluster, proxy
+        self.scheduler: LittleScheduler
+        self.watching: Watching
+
+    @contextlib.asynccontextmanager
+    async def at_work(self, seed: int = 0) -> AsyncIterator[Run]:
+        connection = await connect(AddressSource(self.proxy.url), qps=-1, clock=Brisk())
+        self.scheduler = LittleScheduler(connection)
+        while True:
+            try:
+                chance = random.Random(seed)
+                self.watching = await Watching.prepare(connection, watch_set(), self.scheduler, chance)
+                break
+            except (ApiError, Unreachable):
+                await asyncio.sleep(0.01)
+        jobs = [self.watching.run(), self.scheduler.run(), self.scheduler.broadcaster.run()]
+        tasks = [asyncio.create_task(job) for job in jobs]
+        try:
+            yield self
+            for task in tasks:
+                assert not task.done(), task
+        finally:
+            for task in (*tasks, *self.scheduler.tasks):
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await connection.close()
+
+    def stored(self) -> list[dict[str, Any]]:
+        return list(self.cluster.store.list("pods").items)
+
+    def is_settled(self) -> bool:
+        stored = self.stored()
+        cache = self.scheduler.cache["Pod"]
+        versions = {pod["metadata"]["uid"]: pod["metadata"]["resourceVersion"] for pod in stored}
+        return all(pod["spec"].get("nodeName") for pod in stored) and versions == {
+            pod.uid: pod.metadata.resource_version for pod in cache.values()
+        }
+
+    async def settle(self) -> None:
+        """Wait until all is bound and known, and check what must never happen."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not self.is_settled():
+            assert time.monotonic() < deadline, self.difference()
+            await asyncio.sleep(0.02)
+        twice = {uid: nodes for uid, nodes in self.cluster.nodes_of.items() if len(nodes) > 1}
+        assert not twice
+        cache = self.scheduler.cache["Pod"]
+        for pod in self.stored():
+            assert cache[f"default/{pod['metadata']['name']}"] == codec.convert(pod, Pod)
+
+    def difference(self) -> str:
+        stored = self.stored()
+        cache = self.scheduler.cache["Pod"]
+        unbound = [pod["metadata"]["name"] for pod in stored if not pod["spec"].get("nodeName")]
+        names = {f"default/{pod['metadata']['name']}" for pod in stored}
+        stale = [
+            pod["metadata"]["name"]
+            for pod in stored
+            if (known := cache.get(f"default/{pod['metadata']['name']}")) is None
+            or known.metadata.resource_version != pod["metadata"]["resourceVersion"]
+        ]
+        return f"unbound {unbound}, not known {stale}, known but gone {set(cache) - names}, faults {self.proxy.counts}"
+
+
+@pytest.fixture
+async def run() -> AsyncIterator[Run]:
+    async with ApiServer() as server, FaultyProxy(server.url) as proxy:
+        for number in range(N_NODES):
+            server.store.create("nodes", {"metadata": {"name": f"n{number}"}})
+        yield Run(Cluster(server.store), proxy)
+
+
+ONE_BY_ONE = {
+    "drop_request": 0.2,
+    "drop_answer": 0.2,
+    "truncate_answer": 0.2,
+    "send_twice": 0.3,
+    "delay": 0.8,
+    "too_many": 0.3,
+    "unavailable": 0.2,
+    "gone": 0.5,
+    "cut_watch": 0.3,
+    "end_watch": 0.3,
+    "expire_watch": 0.3,
+    "repeat_lines": 0.5,
+}
+
+
+@pytest.mark.parametrize("fault", ONE_BY_ONE)
+async def test_each_fault_leaves_every_pod_bound_once(run: Run, fault: str) -> None:
+    run.proxy.faults = Faults(**{fault: ONE_BY_ONE[fault]})
+    run.cluster.fill(0, N_PODS // 2)
+    async with run.at_work():
+        await asyncio.sleep(0.05)
+        for number in range(N_PODS // 2, N_PODS):
+            run.cluster.fill(number, 1)
+            await asyncio.sleep(0.001)
+        await run.settle()
+    assert run.proxy.counts[fault] > 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_all_faults_together_leave_every_pod_bound_once(run: Run, seed: int) -> None:
+    run.proxy.faults = Faults.all_of_them(0.05)
+    run.proxy._chance.seed(seed)
+    chance = random.Random(seed)
+    run.cluster.fill(0, N_PODS // 3)
+    async with run.at_work(seed):
+        for number in range(N_PODS // 3, N_PODS):
+            run.cluster.fill(number, 1)
+            if chance.random() < 0.2:  # pods also go away, and come back under the same name
+                victim = chance.randrange(number)
+                with contextlib.suppress(ApiError):
+                    run.cluster.store.delete("pods", f"p{victim}", "default", grace_seconds=0)
+                    if chance.random() < 0.5:
+                        run.cluster.fill(victim, 1)
+            await asyncio.sleep(0.002)
+        await run.settle()
+    assert sum(run.proxy.counts.values()) > 20
+    assert len(run.proxy.counts) >= 10
+
+
+async def test_a_storm_of_compactions_ends_in_the_truth(run: Run) -> None:
+    async with run.at_work():
+        for number in range(N_PODS):
+            run.cluster.fill(number, 1)
+            if number % 10 == 0:
+                run.proxy.fail(end_watch=1.0)
+                run.cluster.store.compact()
+                await asyncio.sleep(0.01)
+            if number % 10 == 5:
+                run.proxy.calm()
+                run.cluster.store.delete("pods", f"p{number - 5}", "default", grace_seconds=0)
+        run.proxy.calm()
+        await run.settle()
+
+
+async def test_a_server_that_is_away_for_a_while_is_found_again(run: Run) -> None:
+    async with run.at_work():
+        run.cluster.fill(0, N_PODS // 2)
+        for round_ in range(3):
+            async with run.proxy.away():
+                run.cluster.fill(N_PODS // 2 + round_, 1)
+                run.cluster.store.delete("pods", f"p{round_}", "default", grace_seconds=0)
+                await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)
+        await run.settle()
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while trouble := [each.trouble for each in run.watching.reflectors.values() if each.trouble]:
+            assert time.monotonic() < deadline, trouble
+            await asyncio.sleep(0.01)
+    assert run.proxy.counts["away"] == 3
+
+
+@pytest.mark.parametrize("keeps_data", [True, False], ids=["with its data", "with nothing"])
+async def test_a_restarted_server_is_followed(tmp_path: Path, keeps_data: bool) -> None:
+    folders = [tmp_path / "one", tmp_path / ("one" if keeps_data else "two")]
+    server = ApiServer(Store(data_dir=folders[0]))
+    await server.start()
+    async with FaultyProxy(server.url) as proxy:
+        run = Run(Cluster(server.store), proxy)
+        async with run.at_work():
+            run.cluster.fill(0, N_PODS // 2)
+            await run.settle()
+            await server.stop()
+            await asyncio.sleep(0.05)
+            server = ApiServer(Store(data_dir=folders[1]))
+            await server.start()
+            try:
+                proxy.upstream = server.url
+                known = run.cluster.nodes_of
+                run.cluster = Cluster(server.store)
+                run.cluster.nodes_of.update(known)
+                run.cluster.fill(N_PODS // 2, N_PODS // 2)
+                await run.settle()
+                assert len(run.stored()) == (N_PODS if keeps_data else N_PODS // 2)
+            finally:
+                await server.stop()
+
+
+async def test_events_arrive_through_faults(run: Run) -> None:
+    run.proxy.faults = Faults(drop_answer=0.2, drop_request=0.2)
+    run.cluster.fill(0, 30)
+    async with run.at_work():
+        await run.settle()
+        await asyncio.wait_for(run.scheduler.broadcaster.drain(), PATIENCE_SECONDS)
+    stored = run.cluster.store.list("events").items
+    told = sorted((event.get("regarding") or event["involvedObject"])["name"] for event in stored)
+    assert told == sorted(f"p{number}" for number in range(30))
+
+
+# --- leaders, in processes of their own -------------------------------------------------------------------------------
+
+CANDIDATE = """
+import asyncio, sys
+from kubesched.client.connection import connect
+from kubesched.client.credentials import AddressSource
+from kubesched.client.leading import Callbacks, Elector, Timing
+from kubesched.client.locks import LeaseLock
+
+async def main():
+    timing = Timing(lease_duration=3, renew_deadline=2, retry_period=0.5)
+    connection = await connect(AddressSource(sys.argv[1]), name="leader-election")
+    connection = connection.sibling("leader-election", timeout=timing.request_timeout)
+    lock = LeaseLock(connection, sys.argv[2], "kube-system", "l")
+    say = lambda word: print(word, flush=True)
+    await Elector(lock, Callbacks(on_started=lambda: say("started"), on_stopped=lambda: say("stopped")), timing).run()
+
+asyncio.run(main())
+sys.exit(1)
+"""
+
+
+class Process:
+    """A candidate, and what it says."""
+
+    def __init__(self, url: str, name: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", CANDIDATE, url, name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        assert self.process.stdout is not None
+        os.set_blocking(self.process.stdout.fileno(), False)
+        self.said: list[str] = []
+
+    async def says(self, word: str, within: float) -> float:
+        """Wait for a word and return how long it took."""
+        assert self.process.stdout is not None
+        began = time.monotonic()
+        while word not in self.said:
+            assert time.monotonic() - began < within, f"{word!r} was not said, only {self.said}"
+            self.said += (self.process.stdout.read() or b"").decode().split()
+            await asyncio.sleep(0.01)
+        return time.monotonic() - began
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@pytest.fixture
+async def pair() -> AsyncIterator[tuple[Process, Process, ApiServer]]:
+    async with ApiServer() as server:
+        leader = Process(server.url, "one")
+        await leader.says("started", 20)
+        standby = Process(server.url, "two")
+        await asyncio.sleep(1.5)
+        try:
+            yield leader, standby, server
+        finally:
+            leader.end()
+            standby.end()
+
+
+def lease(server: ApiServer) -> dict[str, Any]:
+    spec: dict[str, Any] = server.store.get("leases.coordination.k8s.io", "l", "kube-system")["spec"]
+    return spec
+
+
+async def test_a_killed_leader_is_replaced_when_its_lease_runs_out(pair: tuple[Process, Process, ApiServer]) -> None:
+    leader, standby, server = pair
+    leader.process.kill()
+    took = await standby.says("started", 8)
+    assert took > 1.0  # not before the lease ran out
+    assert (lease(server)["holderIdentity"], lease(server)["leaseTransitions"]) == ("two", 1)
+
+
+async def test_a_frozen_leader_stops_as_soon_as_it_thaws(pair: tuple[Process, Process, ApiServer]) -> None:
+    leader, standby, server = pair
+    leader.process.send_signal(signal.SIGSTOP)
+    await standby.says("started", 8)
+    leader.process.send_signal(signal.SIGCONT)
+    took = await leader.says("stopped", 3)
+    assert took < 1.5  # less than the renew deadline
+    assert leader.process.wait(5) == 1
+    assert lease(server)["holderIdentity"] == "two"
