@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import resource
 import shlex
@@ -15,6 +16,8 @@ import click
 from kubesched.apiserver import ApiServer, Store
 from kubesched.apiserver.access import User, read_tokens
 from kubesched.apiserver.journal import SYNC_POLICIES
+from kubesched.apiserver.world import World
+from kubesched.errors import AlreadyExists
 
 
 @click.command("apiserver", epilog="Example:  kubesched apiserver --port 8080 --data-dir ./cluster")
@@ -43,6 +46,15 @@ from kubesched.apiserver.journal import SYNC_POLICIES
     help='Lines of token,user,uid,"group,group". Without it, everybody is an administrator.',
 )
 @click.option(
+    "--world/--no-world",
+    default=True,
+    show_default=True,
+    help="Run fake kubelets and controllers, so that bound pods run and workloads make pods.",
+)
+@click.option(
+    "--nodes", type=click.IntRange(0), default=0, show_default=True, help="Create so many nodes at the start."
+)
+@click.option(
     "--kubeconfig-out", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the kubeconfig."
 )
 def apiserver_command(
@@ -53,6 +65,8 @@ def apiserver_command(
     data_dir: Path | None,
     fsync: str,
     token_file: Path | None,
+    world: bool,
+    nodes: int,
     kubeconfig_out: Path | None,
 ) -> None:
     """Serve the Kubernetes API from this process, until interrupted.
@@ -64,6 +78,8 @@ def apiserver_command(
     with tempfile.TemporaryDirectory(prefix="kubesched-") as scratch:
         home = data_dir or Path(scratch)
         store = Store(data_dir=data_dir, fsync=fsync)
+        for number in range(nodes):
+            _add_node(store, number)
         # What was loaded stays; walking it again and again would cost more than it could ever free.
         gc.collect()
         gc.freeze()
@@ -75,10 +91,11 @@ def apiserver_command(
             certificate_dir=home / "pki",
             tokens=tokens,
         )
-        asyncio.run(_serve(server, kubeconfig_out or home / "kubeconfig", _an_admin_token(tokens)))
+        around = World(store) if world else None
+        asyncio.run(_serve(server, around, kubeconfig_out or home / "kubeconfig", _an_admin_token(tokens)))
 
 
-async def _serve(server: ApiServer, kubeconfig: Path, token: str) -> None:
+async def _serve(server: ApiServer, world: World | None, kubeconfig: Path, token: str) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for one in (signal.SIGINT, signal.SIGTERM):
@@ -88,8 +105,21 @@ async def _serve(server: ApiServer, kubeconfig: Path, token: str) -> None:
         click.echo(f"Serving the Kubernetes API at {server.url}")
         click.echo(f"Kubeconfig: {path}")
         click.echo(f"Try:  kubectl --kubeconfig {shlex.quote(str(path))} get all --all-namespaces")
+        if world is not None:
+            world.start()
         await stopped.wait()
+        if world is not None:
+            world.stop()
     click.echo("Stopped.")
+
+
+def _add_node(store: Store, number: int) -> None:
+    """Create a node of the size that kube-scheduler's benchmarks use; one that is there already stays as it is."""
+    name = f"node-{number}"
+    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"zone-{number % 10}"}
+    capacity = {"cpu": "4", "memory": "32Gi", "pods": "110"}
+    with contextlib.suppress(AlreadyExists):
+        store.create("nodes", {"metadata": {"name": name, "labels": labels}, "status": {"capacity": capacity}})
 
 
 def _an_admin_token(tokens: dict[str, User] | None) -> str:

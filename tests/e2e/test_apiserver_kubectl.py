@@ -124,7 +124,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     running.stop()
 
 
-NO_WORLD: tuple[str, ...] = ()
+NO_WORLD = ("--no-world",)
 
 
 def bind(cluster: Cluster, pod: str, node: str) -> None:
@@ -310,6 +310,65 @@ def test_namespaces_quotas_of_kinds_and_help(cluster: Cluster) -> None:
         cluster.kubectl("create", kind, *extra[kind])
     assert cluster.read("pc", "p")["value"] == 7
     assert cluster.kubectl("get", "svc", "s").splitlines()[1].split()[1] == "ClusterIP"
+
+
+@pytest.fixture
+def living(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster with kubelets and controllers, and the simplest scheduler: this test binds by hand."""
+    running = Cluster(tmp_path, "--port", "0", "--nodes", "3")
+    yield running
+    running.stop()
+
+
+def schedule(cluster: Cluster, seconds: float = 20.0, until: int = 0) -> int:
+    """Bind pending pods to nodes in turn until `until` pods are bound."""
+    bound = 0
+    end = time.monotonic() + seconds
+    while bound < until and time.monotonic() < end:
+        for pod in cluster.read("pods", "--field-selector", "spec.nodeName=")["items"]:
+            if "deletionTimestamp" not in pod["metadata"]:
+                bind(cluster, pod["metadata"]["name"], f"node-{bound % 3}")
+                bound += 1
+        time.sleep(0.05)
+    return bound
+
+
+def test_a_deployment_rolls_out_and_back(living: Cluster) -> None:
+    living.kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
+    assert schedule(living, until=2) == 2
+    assert "successfully rolled out" in living.kubectl("rollout", "status", "deploy/web", "--timeout=20s")
+    lines = living.kubectl("get", "pods", "-l", "app=web", "-o", "wide").splitlines()
+    assert [line.split()[1:3] for line in lines[1:]] == [["1/1", "Running"]] * 2
+    living.kubectl("wait", "--for=condition=Available", "deploy/web", "--timeout=10s")
+    living.kubectl("wait", "--for=condition=Ready", "pod", "-l", "app=web", "--timeout=10s")
+    assert "ScalingReplicaSet" in living.kubectl("describe", "deploy", "web")
+    assert "Started" in living.kubectl("events")
+    living.kubectl("set", "image", "deploy/web", "c=nginx:2")
+    assert schedule(living, until=2) >= 1
+    schedule(living, seconds=3, until=1)
+    assert "successfully rolled out" in living.kubectl("rollout", "status", "deploy/web", "--timeout=20s")
+    assert "nginx:2" in living.kubectl("get", "rs", "-o", "wide")
+    assert living.kubectl("rollout", "history", "deploy/web").split()[-4::2] == ["1", "2"]
+    living.kubectl("rollout", "undo", "deploy/web")
+    assert living.read("deploy", "web")["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx:1"
+    living.kubectl("delete", "deploy", "web", "--cascade=foreground", "--timeout=20s")
+    assert living.read("pods")["items"] == []
+
+
+def test_a_drain_moves_pods_and_a_namespace_ends(living: Cluster) -> None:
+    living.kubectl("create", "deployment", "app", "--image=nginx:1", "--replicas=2")
+    schedule(living, until=2)
+    living.kubectl("wait", "--for=condition=Available", "deploy/app", "--timeout=20s")
+    drained = living.kubectl("drain", "node-0", "--timeout=30s")
+    assert "evicted" in drained
+    assert "node/node-0 drained" in drained
+    assert "node.kubernetes.io/unschedulable" in living.kubectl("describe", "node", "node-0")
+    living.kubectl("create", "ns", "gone")
+    living.kubectl("-n", "gone", "create", "cm", "x")
+    living.kubectl("delete", "ns", "gone", "--timeout=20s")
+    living.kubectl("create", "job", "once", "--image=busybox")
+    schedule(living, until=2)
+    living.kubectl("wait", "--for=condition=Complete", "job/once", "--timeout=30s")
 
 
 def test_https_with_tokens(tmp_path: Path) -> None:
