@@ -1,0 +1,45 @@
+"""kubesched: a Kubernetes scheduler that decides as kube-scheduler does, over NumPy columns, and explains itself.
+
+The public names are imported when they are first used, so that importing the package stays cheap.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kubesched.app import Scheduler
+    from kubesched.framework import (
+        SKIP,
+        NodeNames,
+        NodeView,
+        Plugin,
+        PodView,
+        Reason,
+        Rejections,
+        Scope,
+        Snapshot,
+        State,
+        Status,
+        unresolvable,
+        unschedulable,
+        wakeups,
+    )
+
+_WHERE = {
+    "Scheduler": "kubesched.app",
+    **dict.fromkeys(("SKIP", "NodeNames", "NodeView", "Plugin", "PodView", "Reason", "Rejections", "Scope", "Snapshot",
+                     "State", "Status", "unresolvable", "unschedulable", "wakeups"), "kubesched.framework"),
+}
+
+__all__ = [
+    "SKIP", "NodeNames", "NodeView", "Plugin", "PodView", "Reason", "Rejections", "Scheduler", "Scope", "Snapshot",
+    "State", "Status", "unresolvable", "unschedulable", "wakeups",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'kubesched' has no attribute {name!r}")
+    return getattr(importlib.import_module(_WHERE[name]), name)
