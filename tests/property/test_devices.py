@@ -49,6 +49,8 @@ WANTED = st.tuples(KINDS, st.integers(1, 2), st.integers(1, 3))
 STEPS = st.lists(st.one_of(
     st.tuples(st.just("place"), st.lists(WANTED, min_size=1, max_size=2), st.integers(0, 2)),
     st.tuples(st.sampled_from(["undo", "write", "deallocate", "delete"]), st.integers(0, 30), st.none()),
+    st.tuples(st.just("publish"), st.integers(0, 2), st.integers(0, 3)),
+    st.tuples(st.just("relabel"), st.integers(0, 2), st.booleans()),
 ), max_size=25)
 
 
@@ -79,6 +81,17 @@ class History:
             chosen = fitting[prefers % len(fitting)]
             assert self.world.profile.reserve(self.world.view(raw), chosen, self.world.state).is_success
             self.placed.append((raw, chosen, self.world.state, name))
+
+    def publish(self, which, n_devices):
+        """A driver publishes other plain devices for a node; with none, the pool lacks a slice."""
+        name = NODES[which]
+        self.world.put(resource_slice(f"{name}-plain", [device(f"p{i}", {"kind": "plain"}) for i in range(n_devices)],
+                                      name, pool=name, count=1 if n_devices else 2, generation=self.made + 1))
+
+    def relabel(self, which, comes):
+        """A node gains or loses the label by which it reaches the wide pool."""
+        labels = {"kubernetes.io/hostname": NODES[which]} if comes else {}
+        self.world.store.put_node(node(NODES[which], labels))
 
     def undo(self, which):
         raw, chosen, state, _ = self.placed.pop(which % len(self.placed))
@@ -158,8 +171,8 @@ def check(history):
 def test_no_device_is_given_twice_and_the_books_are_right(steps):
     history = History()
     for what, first, second in steps:
-        if what == "place":
-            history.place(first, second)
+        if what in ("place", "publish", "relabel"):
+            getattr(history, what)(first, second)
         elif history.placed:
             getattr(history, what)(first)
         check(history)

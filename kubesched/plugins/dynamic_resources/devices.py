@@ -100,6 +100,12 @@ class SliceView:
         self.devices = tuple(DeviceView(device, self, book, rules) for device in published_devices)
 
 
+    @property
+    def is_of_one_node(self) -> bool:
+        """Return whether only one node can notice a change of the slice."""
+        return self.node_name is not None and not self.counter_sets
+
+
 def declared_counters(view: SliceView) -> Counters:
     """Return the counters that a slice declares."""
     return {(declared.name, name): _nano(counter.value, view, f"counter {declared.name}/{name}")

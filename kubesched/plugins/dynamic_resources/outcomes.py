@@ -115,7 +115,7 @@ class OutcomeBook:
         wanted = found.unknown
         if wanted and nodes.rows is not None:
             wanted = wanted & set(pools.group_of_row[nodes.rows].tolist())
-        changed = self._search(found, sorted(wanted)) if wanted else []
+        changed = self._search(found, sorted(g for g in wanted if len(pools.rows_of(g)))) if wanted else []
         if found.layout is not pools.group_of_row:
             verdicts = np.array([found.refused.get(g, 0) for g in range(found.n_groups)], dtype=np.uint64)
             found.bits, found.layout = verdicts[pools.group_of_row], pools.group_of_row

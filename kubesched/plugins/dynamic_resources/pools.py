@@ -25,6 +25,9 @@ from kubesched.plugins._cel import FactBook
 from kubesched.plugins.dynamic_resources.devices import Counters, DeviceView, SliceView, declared_counters
 from kubesched.plugins.dynamic_resources.features import Features
 
+GroupKey = tuple[bytes, tuple[int, ...], tuple[str, ...]]
+"""(the ways that selectors open, those that name the node, the node's own slices)"""
+
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
 
 
@@ -74,6 +77,18 @@ class Group:
         )
 
 
+class _Ways:
+    """How rows reach slices that are not their own: each way has a number, `to` tells the slice or the device in it."""
+
+    __slots__ = ("columns", "named", "patterns", "to")
+
+    def __init__(self) -> None:
+        self.to: list[tuple[SliceView, DeviceView | None]] = []
+        self.columns: list[tuple[int, Bools]] = []
+        self.named: dict[str, list[int]] = {}
+        self.patterns: Sequence[bytes] = ()
+
+
 class Pools:
     """All pools, and who reaches them. `epoch` moves whenever groups from before are no longer true."""
 
@@ -94,8 +109,9 @@ class Pools:
     def _reset(self) -> None:
         self.groups: list[Group] = []
         self.groups_of_pool: dict[PoolId, list[int]] = {}
-        self._by_key: dict[tuple[object, ...], int] = {}
-        self._pools: dict[tuple[object, ...], Pool | None] = {}
+        self._by_key: dict[GroupKey, int] = {}
+        self._keys_of_slice: dict[str, list[GroupKey]] = {}
+        self._pools: dict[PoolId, dict[tuple[str, ...], Pool | None]] = {}
         self._by_pool: dict[PoolId, list[SliceView]] = {}
         self._local: dict[str, list[SliceView]] = {}
         self._wide: list[SliceView] = []
@@ -103,6 +119,8 @@ class Pools:
         self._broken_elsewhere: dict[PoolId, Pool] = {}
         self._error: str | None = None
         self._nodes_seen = None
+        self._ways = _Ways()
+        self._regroup_nodes: set[str] = set()
 
     def rows(self, nodes: Snapshot) -> Ints:
         """Return the group of every row of the view."""
@@ -110,14 +128,15 @@ class Pools:
         return self.group_of_row if nodes.rows is None else self.group_of_row[nodes.rows]
 
     def rows_of(self, group: int) -> Ints:
-        """Return the rows of a group, in the whole cluster."""
+        """Return the rows of a group, in the whole cluster; a group that was replaced has none."""
         return self._rows_of.get(group, _NOBODY)
 
     def follow(self, nodes: Snapshot) -> None:
         """Take in what happened to slices and nodes; `group_of_row` is another array if anything about it changed."""
         versions = self._objects.version(ResourceSlice), self._objects.version(DeviceTaintRule)
         if versions != self._versions:
-            self._read_slices()
+            if not self._take_in_changes(versions):
+                self._read_slices()
             self._versions = versions
         self._follow_nodes(nodes)
         self._nodes = nodes
@@ -153,6 +172,41 @@ class Pools:
             if found is not None and not found.is_usable:
                 self._broken_elsewhere[pool] = found
 
+    def _take_in_changes(self, versions: tuple[int, int]) -> bool:
+        """Repair what changes to slices of single nodes touch; False if everything must be read again."""
+        if self._versions is None or versions[1] != self._versions[1] or self._features.taint_rules:
+            return False
+        if len(self.groups) > 4 * len(self.group_of_row) + 1000:
+            return False  # mostly groups that nobody is in any more
+        changes = self._objects.changes(ResourceSlice, self._versions[0])
+        if changes is None or len(changes) > len(self._views):
+            return False
+        for before, after in changes:
+            some = after if after is not None else before
+            assert some is not None
+            old = self._views.get(some.metadata.name)
+            view = SliceView(some, self._facts, ()) if after is not None else None
+            touched = [each for each in (old[1] if old is not None else None, view) if each is not None]
+            beside = [each for mine in touched for each in self._by_pool.get(mine.pool, ())]
+            if not all(each.is_of_one_node for each in (*touched, *beside)):
+                return False
+            for each in (*touched, *beside):
+                self._forget_slice(each)
+            if old is not None:
+                del self._views[old[1].name]
+                self._by_pool[old[1].pool].remove(old[1])
+                self._local[old[1].node_name or ""].remove(old[1])
+            if view is not None:
+                self._views[view.name] = some, view
+                self._sort_in(view)
+        return True
+
+    def _forget_slice(self, view: SliceView) -> None:
+        for key in self._keys_of_slice.pop(view.name, ()):
+            self._by_key.pop(key, None)
+        self._pools.pop(view.pool, None)
+        self._regroup_nodes.add(view.node_name or "")
+
     def _sort_in(self, view: SliceView) -> None:
         self._by_pool.setdefault(view.pool, []).append(view)
         if view.counter_sets:
@@ -171,6 +225,8 @@ class Pools:
             changes = nodes.journal.since(seen[1])
             if changes is not None and not (self._reads_labels and any(change.what & NODE for change in changes)):
                 self._nodes_seen = nodes.structure, nodes.journal.end
+                if self._regroup_nodes:
+                    self._regroup(nodes.everything())
                 return
         self._group(nodes.everything())
         self._nodes_seen = nodes.structure, nodes.journal.end
@@ -180,33 +236,48 @@ class Pools:
         return any(view.node_selector is not None or view.per_device for view in self._wide)
 
     def _group(self, nodes: Snapshot) -> None:
-        """Give every row its group; a row's ways to slices that are not its own are numbered, `ways` tells to what."""
+        """Give every row its group."""
         self._error = None
-        columns: list[tuple[int, Bools]] = []
-        ways: list[tuple[SliceView, DeviceView | None]] = []
-        named: dict[str, list[int]] = {}
+        self._ways = ways = _Ways()
         for view in self._wide:
             for device in view.devices if view.per_device else (None,):
                 node_name = device.own_node_name if device is not None else None
                 if node_name:
-                    named.setdefault(node_name, []).append(len(ways))
+                    ways.named.setdefault(node_name, []).append(len(ways.to))
                 else:
-                    columns.append((len(ways), self._column(view, device, nodes)))
-                ways.append((view, device))
-        patterns = self._patterns([column for _, column in columns], nodes.n)
-        group_of_row = np.zeros(nodes.n, dtype=np.int64)
-        for row, name in enumerate(nodes.names):
-            local = self._local.get(name, ())
-            own = tuple(named.get(name, ()))
-            key = (patterns[row], own, tuple(view.name for view in local))
-            group = self._by_key.get(key)
-            if group is None:
-                reached = [ways[way] for way in (*own, *(way for way, column in columns if column[row]))]
-                group = self._by_key[key] = self._new_group(local, reached)
-            group_of_row[row] = group
+                    ways.columns.append((len(ways.to), self._column(view, device, nodes)))
+                ways.to.append((view, device))
+        ways.patterns = self._patterns([column for _, column in ways.columns], nodes.n)
+        self._regroup_nodes.clear()
+        self.group_of_row = np.array([self._group_for(row, name) for row, name in enumerate(nodes.names)], np.int64)
+        self._sort_rows()
+
+    def _regroup(self, nodes: Snapshot) -> None:
+        """Give the rows of some nodes their group anew."""
+        group_of_row = self.group_of_row.copy()
+        for name in self._regroup_nodes:
+            row = nodes.row(name)
+            if row >= 0:
+                group_of_row[row] = self._group_for(row, name)
+        self._regroup_nodes.clear()
         self.group_of_row = group_of_row
-        order = np.argsort(group_of_row, kind="stable")
-        numbers, starts = np.unique(group_of_row[order], return_index=True)
+        self._sort_rows()
+
+    def _group_for(self, row: int, name: str) -> int:
+        ways, local = self._ways, self._local.get(name, ())
+        own = tuple(ways.named.get(name, ()))
+        key: GroupKey = (ways.patterns[row], own, tuple(view.name for view in local))
+        group = self._by_key.get(key)
+        if group is None:
+            reached = [ways.to[way] for way in (*own, *(way for way, column in ways.columns if column[row]))]
+            group = self._by_key[key] = self._new_group(local, reached)
+            for view in local:
+                self._keys_of_slice.setdefault(view.name, []).append(key)
+        return group
+
+    def _sort_rows(self) -> None:
+        order = np.argsort(self.group_of_row, kind="stable")
+        numbers, starts = np.unique(self.group_of_row[order], return_index=True)
         self._rows_of = dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)) if len(order) else {}
 
     def _column(self, view: SliceView, device: DeviceView | None, nodes: Snapshot) -> Bools:
@@ -270,10 +341,10 @@ class Pools:
         """Return a pool as it looks to nodes that reach these slices of it; None if it is being replaced."""
         newest = max(view.generation for view in relevant)
         kept = sorted((view for view in relevant if view.generation == newest), key=lambda view: view.name)
-        cached = (key, *(view.name for view in kept))
-        if cached not in self._pools:
-            self._pools[cached] = self._build(key, newest, kept)
-        return self._pools[cached]
+        known, names = self._pools.setdefault(key, {}), tuple(view.name for view in kept)
+        if names not in known:
+            known[names] = self._build(key, newest, kept)
+        return known[names]
 
     def _build(self, key: PoolId, newest: int, kept: list[SliceView]) -> Pool | None:
         everything = self._by_pool[key]
