@@ -153,7 +153,7 @@ def shape_of(resource: Resource) -> Shape:
 def _root_shape(schema: bytes) -> Shape:
     shape = _shape(msgspec.json.decode(schema))
     if shape.form != "object":
-        shape = Shape("object", "custom", {})
+        shape = Shape("object", "custom", {}, is_open=True)
     text = Shape("str")
     shape.fields.update(
         apiVersion=Field("apiVersion", text),
@@ -164,8 +164,9 @@ def _root_shape(schema: bytes) -> Shape:
 
 
 def _shape(schema: Any) -> Shape:
-    if not isinstance(schema, dict) or schema.get("x-kubernetes-preserve-unknown-fields"):
+    if not isinstance(schema, dict):
         return ANY
+    is_open = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
     if schema.get("x-kubernetes-int-or-string"):
         return Shape("intstr")
     kind = schema.get("type")
@@ -175,7 +176,8 @@ def _shape(schema: Any) -> Shape:
         if schema.get("additionalProperties") is True or schema.get("x-kubernetes-embedded-resource"):
             return ANY
         properties = schema.get("properties") or {}
-        return Shape("object", "custom", {name: Field(name, _shape(one)) for name, one in properties.items()})
+        fields = {name: Field(name, _shape(one)) for name, one in properties.items()}
+        return Shape("object", "custom", fields, is_open=is_open)
     if kind == "array":
         style = schema.get("x-kubernetes-list-type")
         keys = tuple(schema.get("x-kubernetes-list-map-keys") or ()) if style == "map" else ()

@@ -45,6 +45,8 @@ def _object(obj: Any, shape: Shape, path: str, unknown: list[str]) -> None:
         value = obj[name]
         known = fields.get(name)
         if known is None:
+            if shape.is_open:
+                continue
             unknown.append(f"{path}.{name}" if path else name)
             del obj[name]
         elif value is None:

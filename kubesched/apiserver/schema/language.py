@@ -36,6 +36,7 @@ class Shape:
     item: Shape | None = None  # of a map or a list
     keys: tuple[str, ...] = ()  # of a list merged by key
     is_set: bool = False
+    is_open: bool = False  # an object that keeps fields it does not know
 
     @property
     def merge_key(self) -> str:
