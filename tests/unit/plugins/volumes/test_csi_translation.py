@@ -23,11 +23,21 @@ EBS = AwsElasticBlockStore(volume_id="vol-1")
 
 INLINE = [
     ("an AWS id is the handle", Volume(aws_elastic_block_store=EBS), "vol-1"),
-    ("an AWS address gives its last part",
-     Volume(aws_elastic_block_store=AwsElasticBlockStore(volume_id="aws://eu-1a/vol-2")), "vol-2"),
-    ("an AWS address without zone", Volume(aws_elastic_block_store=AwsElasticBlockStore(volume_id="aws:///vol-3")), "vol-3"),
-    ("a Google disk of unknown place", Volume(gce_persistent_disk=GcePersistentDisk(pd_name="d")),
-     "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d"),
+    (
+        "an AWS address gives its last part",
+        Volume(aws_elastic_block_store=AwsElasticBlockStore(volume_id="aws://eu-1a/vol-2")),
+        "vol-2",
+    ),
+    (
+        "an AWS address without zone",
+        Volume(aws_elastic_block_store=AwsElasticBlockStore(volume_id="aws:///vol-3")),
+        "vol-3",
+    ),
+    (
+        "a Google disk of unknown place",
+        Volume(gce_persistent_disk=GcePersistentDisk(pd_name="d")),
+        "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d",
+    ),
     ("an Azure disk", Volume(azure_disk=AzureDisk(disk_name="n", disk_uri="/u")), "/u"),
     ("a managed Azure disk, in any spelling", Volume(azure_disk=AzureDisk(disk_uri="/u", kind="MANAGED")), "/u"),
     ("an OpenStack volume", Volume(cinder=Cinder(volume_id="c")), "c"),
@@ -40,10 +50,13 @@ def test_inline_handles(volume: Volume, handle: str) -> None:
     assert csi.inline_handle(volume) == handle
 
 
-@pytest.mark.parametrize(("volume", "text"), [
-    (Volume(aws_elastic_block_store=AwsElasticBlockStore(volume_id="aws://eu-1a/disk-2")), "aws://eu-1a/disk-2"),
-    (Volume(azure_disk=AzureDisk(disk_uri="/u", kind="Dedicated")), "Dedicated"),
-])
+@pytest.mark.parametrize(
+    ("volume", "text"),
+    [
+        (Volume(aws_elastic_block_store=AwsElasticBlockStore(volume_id="aws://eu-1a/disk-2")), "aws://eu-1a/disk-2"),
+        (Volume(azure_disk=AzureDisk(disk_uri="/u", kind="Dedicated")), "Dedicated"),
+    ],
+)
 def test_what_has_no_csi_form_is_named(volume: Volume, text: str) -> None:
     with pytest.raises(csi.TranslationError, match=text):
         csi.inline_handle(volume)
@@ -76,31 +89,57 @@ def test_two_kinds_are_known_but_never_migrated() -> None:
 
 
 def selector(*requirements: tuple[str, str, tuple[str, ...]]) -> NodeSelector:
-    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=tuple(
-        NodeSelectorRequirement(key=key, operator=operator, values=values) for key, operator, values in requirements)),))
+    return NodeSelector(
+        node_selector_terms=(
+            NodeSelectorTerm(
+                match_expressions=tuple(
+                    NodeSelectorRequirement(key=key, operator=operator, values=values)
+                    for key, operator, values in requirements
+                )
+            ),
+        )
+    )
 
 
 EBS_ZONE = "topology.ebs.csi.aws.com/zone"
 AFFINITIES = [
     ("the zone gets the driver's name", selector((csi.ZONE, "In", ("a",))), {}, selector((EBS_ZONE, "In", ("a",)))),
-    ("the old zone too, and the old region the new name",
-     selector((csi.BETA_ZONE, "In", ("a",)), (csi.BETA_REGION, "In", ("r",))), {},
-     selector((EBS_ZONE, "In", ("a",)), (csi.REGION, "In", ("r",)))),
+    (
+        "the old zone too, and the old region the new name",
+        selector((csi.BETA_ZONE, "In", ("a",)), (csi.BETA_REGION, "In", ("r",))),
+        {},
+        selector((EBS_ZONE, "In", ("a",)), (csi.REGION, "In", ("r",))),
+    ),
     ("without affinity the label makes one", None, {csi.ZONE: "b__a__b"}, selector((EBS_ZONE, "In", ("a", "b")))),
-    ("the label is added to other terms", selector(("disk", "Exists", ())), {csi.BETA_ZONE: "a"},
-     selector(("disk", "Exists", ()), (EBS_ZONE, "In", ("a",)))),
-    ("a zone that is only asked to exist is not renamed, the label is added",
-     selector((csi.ZONE, "Exists", ())), {csi.ZONE: "a"}, selector((csi.ZONE, "Exists", ()), (EBS_ZONE, "In", ("a",)))),
-    ("affinity decides the family before labels do", selector((csi.BETA_ZONE, "In", ("a",))), {csi.ZONE: "b"},
-     selector((EBS_ZONE, "In", ("a",)))),
+    (
+        "the label is added to other terms",
+        selector(("disk", "Exists", ())),
+        {csi.BETA_ZONE: "a"},
+        selector(("disk", "Exists", ()), (EBS_ZONE, "In", ("a",))),
+    ),
+    (
+        "a zone that is only asked to exist is not renamed, the label is added",
+        selector((csi.ZONE, "Exists", ())),
+        {csi.ZONE: "a"},
+        selector((csi.ZONE, "Exists", ()), (EBS_ZONE, "In", ("a",))),
+    ),
+    (
+        "affinity decides the family before labels do",
+        selector((csi.BETA_ZONE, "In", ("a",))),
+        {csi.ZONE: "b"},
+        selector((EBS_ZONE, "In", ("a",))),
+    ),
     ("nothing said, nothing done", None, {}, None),
     ("an empty label adds nothing", None, {csi.ZONE: ""}, None),
 ]
 
 
-@pytest.mark.parametrize(("before", "labels", "after"), [case[1:] for case in AFFINITIES], ids=[c[0] for c in AFFINITIES])
-def test_affinity_in_the_drivers_words(before: NodeSelector | None, labels: dict[str, str],
-                                       after: NodeSelector | None) -> None:
+@pytest.mark.parametrize(
+    ("before", "labels", "after"), [case[1:] for case in AFFINITIES], ids=[c[0] for c in AFFINITIES]
+)
+def test_affinity_in_the_drivers_words(
+    before: NodeSelector | None, labels: dict[str, str], after: NodeSelector | None
+) -> None:
     volume = pv("v", labels=labels, node_affinity=VolumeNodeAffinity(required=before), aws_elastic_block_store=EBS)
     assert csi.translated_affinity(volume) == after
     moved = csi.translated(volume).spec.node_affinity

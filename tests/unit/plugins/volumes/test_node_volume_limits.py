@@ -39,8 +39,9 @@ def ebs(volume_id: str) -> Volume:
 
 def scene(*objects: Any, limit: int | None = 2, volumes: int = 4, gates: str = "") -> Scene:
     made = [obj for i in range(1, volumes + 1) for obj in volume(i)]
-    return Scene(NodeVolumeLimits, node("n1"), node("n2"), csi_node("n1", csi_example_com=limit), *made, *objects,
-                 gates=gates)
+    return Scene(
+        NodeVolumeLimits, node("n1"), node("n2"), csi_node("n1", csi_example_com=limit), *made, *objects, gates=gates
+    )
 
 
 def test_pods_that_attach_nothing_are_left_alone() -> None:
@@ -56,12 +57,24 @@ CASES = [
     ("no room for one more", 2, [pod("a", "c1", on="n1"), pod("b", "c2", on="n1")], pod("new", "c3"), True),
     ("a volume that is there already costs nothing", 2, [pod("a", "c1", "c2", on="n1")], pod("new", "c2"), False),
     ("one new beside one that is there", 2, [pod("a", "c1", "c2", on="n1")], pod("new", "c2", "c3"), True),
-    ("two pods with one volume count once", 2, [pod("a", "c1", on="n1"), pod("b", "c1", on="n1")], pod("new", "c2"), False),
+    (
+        "two pods with one volume count once",
+        2,
+        [pod("a", "c1", on="n1"), pod("b", "c1", on="n1")],
+        pod("new", "c2"),
+        False,
+    ),
     ("more than fit even on an empty node", 2, [], pod("new", "c1", "c2", "c3"), True),
     ("zero is a limit", 0, [], pod("new", "c1"), True),
     ("no count is none", None, [pod("a", "c1", "c2", on="n1")], pod("new", "c3"), False),
     ("pods of other nodes do not count", 1, [pod("a", "c1", on="n2")], pod("new", "c2"), False),
-    ("an overloaded node still takes pods whose volumes it has", 1, [pod("a", "c1", "c2", on="n1")], pod("new", "c1"), False),
+    (
+        "an overloaded node still takes pods whose volumes it has",
+        1,
+        [pod("a", "c1", "c2", on="n1")],
+        pod("new", "c1"),
+        False,
+    ),
 ]
 
 
@@ -86,8 +99,13 @@ def test_limits_that_change_are_followed() -> None:
 
 
 def test_unbound_claims_count_by_their_class_once() -> None:
-    stage = scene(storage_class("made", DRIVER), pvc("u", cls="made"), pvc("w", cls="made"), pod("a", "c1", on="n1"),
-                  pod("b", "u", on="n1"))
+    stage = scene(
+        storage_class("made", DRIVER),
+        pvc("u", cls="made"),
+        pvc("w", cls="made"),
+        pod("a", "c1", on="n1"),
+        pod("b", "u", on="n1"),
+    )
     assert stage.ask(pod("new", "u")) == {}
     assert stage.ask(pod("new", "w")) == {"n1": FULL}
 
@@ -115,7 +133,9 @@ def test_a_claim_that_does_not_exist() -> None:
 
 
 def test_ephemeral_volumes_must_be_the_pods_own() -> None:
-    stage = scene(storage_class("made", DRIVER), pvc("a-v", cls="made", owner="a"), pod("a", ephemeral=("v",), on="n1"), limit=1)
+    stage = scene(
+        storage_class("made", DRIVER), pvc("a-v", cls="made", owner="a"), pod("a", ephemeral=("v",), on="n1"), limit=1
+    )
     assert stage.ask(pod("new", "c1")) == {"n1": FULL}
     stage.put(pvc("a-v", cls="made", owner="b"))
     wrong = "Error: PVC default/a-v was not created for pod default/a (pod is not owner)"
@@ -125,9 +145,14 @@ def test_ephemeral_volumes_must_be_the_pods_own() -> None:
 
 
 def test_in_tree_volumes_count_as_their_drivers() -> None:
-    stage = Scene(NodeVolumeLimits, node("n1"), csi_node("n1", ebs_csi_aws_com=1), pvc("c", volume="v"),
-                  pv("v", claim="c", aws_elastic_block_store=AwsElasticBlockStore(volume_id="vol-1")),
-                  pod("a", "c", on="n1"))
+    stage = Scene(
+        NodeVolumeLimits,
+        node("n1"),
+        csi_node("n1", ebs_csi_aws_com=1),
+        pvc("c", volume="v"),
+        pv("v", claim="c", aws_elastic_block_store=AwsElasticBlockStore(volume_id="vol-1")),
+        pod("a", "c", on="n1"),
+    )
     assert stage.ask(pod("new", volumes=(ebs("vol-1"),))) == {}
     assert stage.ask(pod("new", volumes=(ebs("vol-2"),))) == {"n1": FULL}
     broken = "Error: converting volume(inline) from inline to csi: invalid format for AWS volume (aws://x/disk)"
@@ -135,8 +160,13 @@ def test_in_tree_volumes_count_as_their_drivers() -> None:
 
 
 def test_two_in_tree_kinds_never_count() -> None:
-    stage = Scene(NodeVolumeLimits, node("n1"), csi_node("n1", file_csi_azure_com=0), storage_class("s", "kubernetes.io/azure-file"),
-                  pvc("c", cls="s"))
+    stage = Scene(
+        NodeVolumeLimits,
+        node("n1"),
+        csi_node("n1", file_csi_azure_com=0),
+        storage_class("s", "kubernetes.io/azure-file"),
+        pvc("c", cls="s"),
+    )
     assert stage.ask(pod("new", volumes=(Volume(azure_file=AzureFile(share_name="s")),))) == {}
     assert stage.ask(pod("new", "c")) == {}
 
@@ -148,8 +178,13 @@ def test_a_placed_pod_with_a_broken_disk_is_an_error_where_limits_are() -> None:
 
 
 def test_attachments_count_until_they_are_gone() -> None:
-    stage = scene(attachment("at1", "n1", "v1"), attachment("at2", "n1", "v2"), attachment("at3", "n1", None),
-                  attachment("at4", "n1", "nowhere"), attachment("at5", "n2", "v3"))
+    stage = scene(
+        attachment("at1", "n1", "v1"),
+        attachment("at2", "n1", "v2"),
+        attachment("at3", "n1", None),
+        attachment("at4", "n1", "nowhere"),
+        attachment("at5", "n2", "v3"),
+    )
     assert stage.ask(pod("new", "c3")) == {"n1": FULL}
     # A volume that lingers by its attachment counts again for the pod that wants it.
     assert stage.ask(pod("new", "c1")) == {"n1": FULL}

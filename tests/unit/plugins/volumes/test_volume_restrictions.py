@@ -86,15 +86,23 @@ def test_a_pod_on_a_node_that_is_gone_uses_nothing() -> None:
 
 
 def test_removing_the_user_helps_on_its_node_only() -> None:
-    scene = Scene(VolumeRestrictions, node("n1"), node("n2"), pvc("a", modes=ONE_POD), pvc("b", modes=ONE_POD),
-                  pod("old", "a", "b", on="n1"))
+    scene = Scene(
+        VolumeRestrictions,
+        node("n1"),
+        node("n2"),
+        pvc("a", modes=ONE_POD),
+        pvc("b", modes=ONE_POD),
+        pod("old", "a", "b", on="n1"),
+    )
     wanted = pod("new", "a", "b")
     assert scene.imagine(wanted, "n1", without=("old",)) == []
     assert scene.imagine(wanted, "n2") == IN_USE
 
 
 def test_disk_first_then_claim() -> None:
-    scene = Scene(VolumeRestrictions, node("n1"), pvc("c", modes=ONE_POD), pod("old", "c", on="n1", volumes=(gce("d"),)))
+    scene = Scene(
+        VolumeRestrictions, node("n1"), pvc("c", modes=ONE_POD), pod("old", "c", on="n1", volumes=(gce("d"),))
+    )
     assert scene.ask(pod("new", "c", volumes=(gce("d"),))) == {"n1": DISK}
 
 

@@ -29,8 +29,12 @@ CASES: list[tuple[str, dict[str, str], dict[str, str], bool]] = [
     ("a node without any such label is not judged", labelled(zone="a"), {}, False),
     ("an old volume on a new node", labelled(old_zone="a"), labelled(zone="a"), False),
     ("an old volume on a new node elsewhere", labelled(old_zone="a"), labelled(zone="b"), True),
-    ("an old volume on a node with both labels: its own key decides",
-     labelled(old_zone="a"), labelled(zone="a", old_zone="b"), True),
+    (
+        "an old volume on a node with both labels: its own key decides",
+        labelled(old_zone="a"),
+        labelled(zone="a", old_zone="b"),
+        True,
+    ),
     ("a new volume on an old node", labelled(zone="a"), labelled(old_zone="a"), True),
     ("zone and region", labelled(zone="a", region="r"), labelled(zone="a", region="r"), False),
     ("a node without the region", labelled(zone="a", region="r"), labelled(zone="a"), True),
@@ -46,13 +50,22 @@ def test_labels(volume: dict[str, str], place: dict[str, str], refused: bool) ->
 
 def test_a_label_with_an_empty_part_is_ignored() -> None:
     assert zones_in("a__") == frozenset()
-    scene = Scene(VolumeZone, node("n1", zone="b"), pv("v", claim="c", labels=labelled(zone="a__")), pvc("c", volume="v"))
+    scene = Scene(
+        VolumeZone, node("n1", zone="b"), pv("v", claim="c", labels=labelled(zone="a__")), pvc("c", volume="v")
+    )
     assert scene.ask(pod("p", "c")) is SKIP
 
 
 def test_all_volumes_must_agree() -> None:
-    scene = Scene(VolumeZone, node("n1", zone="a"), node("n2", zone="b"), pv("v", claim="c", labels=labelled(zone="a")),
-                  pv("w", claim="d", labels=labelled(zone="a__b")), pvc("c", volume="v"), pvc("d", volume="w"))
+    scene = Scene(
+        VolumeZone,
+        node("n1", zone="a"),
+        node("n2", zone="b"),
+        pv("v", claim="c", labels=labelled(zone="a")),
+        pv("w", claim="d", labels=labelled(zone="a__b")),
+        pvc("c", volume="v"),
+        pvc("d", volume="w"),
+    )
     assert scene.ask(pod("p", "c", "d")) == {"n2": WRONG}
     assert scene.ask(pod("p", "d")) == {}
 
@@ -60,12 +73,25 @@ def test_all_volumes_must_agree() -> None:
 BROKEN: list[tuple[str, list[Any], str, str]] = [
     ("a claim without a name", [], "", "PersistentVolumeClaim had no name"),
     ("a claim that does not exist", [], "c", 'persistentvolumeclaim "c" not found'),
-    ("neither volume nor class", [pvc("c", cls=None)], "c", "PersistentVolumeClaim had no pv name and storageClass name"),
+    (
+        "neither volume nor class",
+        [pvc("c", cls=None)],
+        "c",
+        "PersistentVolumeClaim had no pv name and storageClass name",
+    ),
     ("a class that does not exist", [pvc("c", cls="s")], "c", 'storageclass.storage.k8s.io "s" not found'),
-    ("a class without mode", [pvc("c", cls="s"), storage_class("s", mode=None)], "c",
-     'VolumeBindingMode not set for StorageClass "s"'),
-    ("unbound, of an immediate class", [pvc("c", cls="s"), storage_class("s", mode="Immediate")], "c",
-     "PersistentVolume had no name"),
+    (
+        "a class without mode",
+        [pvc("c", cls="s"), storage_class("s", mode=None)],
+        "c",
+        'VolumeBindingMode not set for StorageClass "s"',
+    ),
+    (
+        "unbound, of an immediate class",
+        [pvc("c", cls="s"), storage_class("s", mode="Immediate")],
+        "c",
+        "PersistentVolume had no name",
+    ),
     ("a volume that does not exist", [pvc("c", volume="v")], "c", 'persistentvolume "v" not found'),
 ]
 
@@ -79,7 +105,14 @@ def test_what_refuses_all_nodes(objects: list[Any], claim: str, text: str) -> No
 
 
 def test_who_is_left_alone() -> None:
-    scene = Scene(VolumeZone, node("n1", zone="a"), pvc("c", cls="s"), storage_class("s"), pv("v", claim="d"), pvc("d", volume="v"))
+    scene = Scene(
+        VolumeZone,
+        node("n1", zone="a"),
+        pvc("c", cls="s"),
+        storage_class("s"),
+        pv("v", claim="d"),
+        pvc("d", volume="v"),
+    )
     assert scene.ask(pod("p")) is SKIP
     assert scene.ask(pod("p", "c")) is SKIP
     assert scene.ask(pod("p", "d")) is SKIP
@@ -98,4 +131,6 @@ def test_hints() -> None:
     assert not plugin.claim_may_help(waiting, None, pvc("d"))
     assert plugin.volume_may_help(waiting, None, pv("v"))
     assert plugin.volume_may_help(waiting, pv("v", labels=labelled(zone="a")), pv("v", labels=labelled(zone="b")))
-    assert not plugin.volume_may_help(waiting, pv("v", labels=labelled(zone="a")), pv("v", labels={**labelled(zone="a"), "x": "y"}))
+    assert not plugin.volume_may_help(
+        waiting, pv("v", labels=labelled(zone="a")), pv("v", labels={**labelled(zone="a"), "x": "y"})
+    )

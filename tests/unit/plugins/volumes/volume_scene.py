@@ -71,56 +71,119 @@ def relabelled(old: Node, **labels: str) -> Node:
 
 def reaches(key: str, *values: str) -> VolumeNodeAffinity:
     wanted = NodeSelectorRequirement(key=key, operator="In", values=values)
-    return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(wanted,)),)))
+    return VolumeNodeAffinity(
+        required=NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(wanted,)),))
+    )
 
 
-def pv(name: str, size: str = "1Gi", *, on: tuple[str, ...] = (), zones: tuple[str, ...] = (), cls: str = "wait",
-       claim: str = "", claim_uid: str = "", phase: str = "", handle: str = "", modes: tuple[str, ...] = ("ReadWriteOnce",),
-       labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None, version: str = "1",
-       deleting: bool = False, **spec: Any) -> PersistentVolume:
+def pv(
+    name: str,
+    size: str = "1Gi",
+    *,
+    on: tuple[str, ...] = (),
+    zones: tuple[str, ...] = (),
+    cls: str = "wait",
+    claim: str = "",
+    claim_uid: str = "",
+    phase: str = "",
+    handle: str = "",
+    modes: tuple[str, ...] = ("ReadWriteOnce",),
+    labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+    version: str = "1",
+    deleting: bool = False,
+    **spec: Any,
+) -> PersistentVolume:
     affinity = reaches(HOSTNAME, *on) if on else reaches(ZONE, *zones) if zones else spec.pop("node_affinity", None)
     namespace, _, claim_name = claim.rpartition("/")
     ref = ObjectReference(namespace=namespace or "default", name=claim_name, uid=claim_uid) if claim else None
     return PersistentVolume(
-        metadata=ObjectMeta(name=name, uid=f"uid-{name}", resource_version=version, labels=labels or {},
-                            annotations=annotations or {}, deletion_timestamp="2026-01-01T00:00:00Z" if deleting else None),
+        metadata=ObjectMeta(
+            name=name,
+            uid=f"uid-{name}",
+            resource_version=version,
+            labels=labels or {},
+            annotations=annotations or {},
+            deletion_timestamp="2026-01-01T00:00:00Z" if deleting else None,
+        ),
         spec=PersistentVolumeSpec(
-            capacity={"storage": size}, access_modes=modes, storage_class_name=cls, claim_ref=ref, node_affinity=affinity,
-            csi=CsiPersistentVolume(driver=DRIVER, volume_handle=handle) if handle else None, **spec),
-        status=PersistentVolumeStatus(phase=phase or ("Bound" if claim else "Available")))
+            capacity={"storage": size},
+            access_modes=modes,
+            storage_class_name=cls,
+            claim_ref=ref,
+            node_affinity=affinity,
+            csi=CsiPersistentVolume(driver=DRIVER, volume_handle=handle) if handle else None,
+            **spec,
+        ),
+        status=PersistentVolumeStatus(phase=phase or ("Bound" if claim else "Available")),
+    )
 
 
-def pvc(name: str, size: str = "1Gi", *, volume: str = "", cls: str | None = "wait", bound: bool | None = None,
-        modes: tuple[str, ...] = ("ReadWriteOnce",), annotations: dict[str, str] | None = None, owner: str = "",
-        namespace: str = "default", phase: str = "", deleting: bool = False, version: str = "1",
-        **spec: Any) -> PersistentVolumeClaim:
+def pvc(
+    name: str,
+    size: str = "1Gi",
+    *,
+    volume: str = "",
+    cls: str | None = "wait",
+    bound: bool | None = None,
+    modes: tuple[str, ...] = ("ReadWriteOnce",),
+    annotations: dict[str, str] | None = None,
+    owner: str = "",
+    namespace: str = "default",
+    phase: str = "",
+    deleting: bool = False,
+    version: str = "1",
+    **spec: Any,
+) -> PersistentVolumeClaim:
     found = dict(annotations or {})
     if bound if bound is not None else bool(volume):
         found["pv.kubernetes.io/bind-completed"] = "yes"
     return PersistentVolumeClaim(
         metadata=ObjectMeta(
-            name=name, namespace=namespace, uid=f"uid-{name}", resource_version=version, annotations=found,
+            name=name,
+            namespace=namespace,
+            uid=f"uid-{name}",
+            resource_version=version,
+            annotations=found,
             deletion_timestamp="2026-01-01T00:00:00Z" if deleting else None,
-            owner_references=(OwnerReference(kind="Pod", name=owner, uid=owner, controller=True),) if owner else ()),
+            owner_references=(OwnerReference(kind="Pod", name=owner, uid=owner, controller=True),) if owner else (),
+        ),
         spec=PersistentVolumeClaimSpec(
-            access_modes=modes, volume_name=volume, storage_class_name=cls,
-            resources=VolumeResources(requests={"storage": size} if size else {}), **spec),
-        status=PersistentVolumeClaimStatus(phase=phase or ("Bound" if volume else "Pending")))
+            access_modes=modes,
+            volume_name=volume,
+            storage_class_name=cls,
+            resources=VolumeResources(requests={"storage": size} if size else {}),
+            **spec,
+        ),
+        status=PersistentVolumeClaimStatus(phase=phase or ("Bound" if volume else "Pending")),
+    )
 
 
-def storage_class(name: str = "wait", provisioner: str = "kubernetes.io/no-provisioner",
-                  mode: str | None = "WaitForFirstConsumer",
-                  topologies: tuple[dict[str, tuple[str, ...]], ...] = ()) -> StorageClass:
-    terms = tuple(TopologySelectorTerm(match_label_expressions=tuple(
-        TopologySelectorLabelRequirement(key=key, values=values) for key, values in term.items())) for term in topologies)
-    return StorageClass(metadata=ObjectMeta(name=name), provisioner=provisioner, volume_binding_mode=mode,
-                        allowed_topologies=terms)
+def storage_class(
+    name: str = "wait",
+    provisioner: str = "kubernetes.io/no-provisioner",
+    mode: str | None = "WaitForFirstConsumer",
+    topologies: tuple[dict[str, tuple[str, ...]], ...] = (),
+) -> StorageClass:
+    terms = tuple(
+        TopologySelectorTerm(
+            match_label_expressions=tuple(
+                TopologySelectorLabelRequirement(key=key, values=values) for key, values in term.items()
+            )
+        )
+        for term in topologies
+    )
+    return StorageClass(
+        metadata=ObjectMeta(name=name), provisioner=provisioner, volume_binding_mode=mode, allowed_topologies=terms
+    )
 
 
 def csi_node(name: str, migrated: str = "", **limits: int | None) -> CSINode:
     """Limits by driver, dots and dashes of its name written as underscores: none or a number."""
-    drivers = tuple(CSINodeDriver(name=driver.replace("_", "."), allocatable=VolumeNodeResources(count=count))
-                    for driver, count in limits.items())
+    drivers = tuple(
+        CSINodeDriver(name=driver.replace("_", "."), allocatable=VolumeNodeResources(count=count))
+        for driver, count in limits.items()
+    )
     annotations = {"storage.alpha.kubernetes.io/migrated-plugins": migrated} if migrated else {}
     return CSINode(metadata=ObjectMeta(name=name, annotations=annotations), spec=CSINodeSpec(drivers=drivers))
 
@@ -129,27 +192,50 @@ def csi_driver(name: str = DRIVER, capacity: bool | None = True, **spec: Any) ->
     return CSIDriver(metadata=ObjectMeta(name=name), spec=CSIDriverSpec(storage_capacity=capacity, **spec))
 
 
-def capacity(name: str, amount: str | None, *, cls: str = "wait", largest: str | None = None,
-             **labels: str) -> CSIStorageCapacity:
-    return CSIStorageCapacity(metadata=ObjectMeta(name=name, namespace="kube-system"), storage_class_name=cls,
-                              capacity=amount, maximum_volume_size=largest,
-                              node_topology=LabelSelector(match_labels=labels))
+def capacity(
+    name: str, amount: str | None, *, cls: str = "wait", largest: str | None = None, **labels: str
+) -> CSIStorageCapacity:
+    return CSIStorageCapacity(
+        metadata=ObjectMeta(name=name, namespace="kube-system"),
+        storage_class_name=cls,
+        capacity=amount,
+        maximum_volume_size=largest,
+        node_topology=LabelSelector(match_labels=labels),
+    )
 
 
 def attachment(name: str, node_name: str, volume: str | None, attacher: str = DRIVER) -> VolumeAttachment:
-    return VolumeAttachment(metadata=ObjectMeta(name=name), spec=VolumeAttachmentSpec(
-        attacher=attacher, node_name=node_name, source=VolumeAttachmentSource(persistent_volume_name=volume)))
+    return VolumeAttachment(
+        metadata=ObjectMeta(name=name),
+        spec=VolumeAttachmentSpec(
+            attacher=attacher, node_name=node_name, source=VolumeAttachmentSource(persistent_volume_name=volume)
+        ),
+    )
 
 
-def pod(name: str = "p", *claims: str, on: str = "", namespace: str = "default", ephemeral: tuple[str, ...] = (),
-        volumes: tuple[Volume, ...] = (), nominated: str = "", priority: int = 0) -> Pod:
-    named = tuple(Volume(name=f"v{i}", persistent_volume_claim=PersistentVolumeClaimSource(claim_name=claim))
-                  for i, claim in enumerate(claims))
-    made = tuple(Volume(name=volume, ephemeral=EphemeralVolume(volume_claim_template=PersistentVolumeClaimTemplate()))
-                 for volume in ephemeral)
-    return Pod(metadata=ObjectMeta(name=name, namespace=namespace, uid=name),
-               spec=PodSpec(node_name=on, volumes=(*named, *made, *volumes), priority=priority),
-               status=PodStatus(nominated_node_name=nominated))
+def pod(
+    name: str = "p",
+    *claims: str,
+    on: str = "",
+    namespace: str = "default",
+    ephemeral: tuple[str, ...] = (),
+    volumes: tuple[Volume, ...] = (),
+    nominated: str = "",
+    priority: int = 0,
+) -> Pod:
+    named = tuple(
+        Volume(name=f"v{i}", persistent_volume_claim=PersistentVolumeClaimSource(claim_name=claim))
+        for i, claim in enumerate(claims)
+    )
+    made = tuple(
+        Volume(name=volume, ephemeral=EphemeralVolume(volume_claim_template=PersistentVolumeClaimTemplate()))
+        for volume in ephemeral
+    )
+    return Pod(
+        metadata=ObjectMeta(name=name, namespace=namespace, uid=name),
+        spec=PodSpec(node_name=on, volumes=(*named, *made, *volumes), priority=priority),
+        status=PodStatus(nominated_node_name=nominated),
+    )
 
 
 class VirtualClock:
@@ -195,9 +281,15 @@ class Scene:
         self.clock = VirtualClock()
         self.writer = ListingWriter()
         self.put(*objects)
-        switched = Gates.defaults() if not gates else Gates.of({gate: True for gate in gates.split(",")})
-        self.handle = EngineHandle(self.store.objects, switched, clock=self.clock, writer=self.writer,  # type: ignore[arg-type]
-                                   find_node=self.store.node, knows_pod=lambda uid: uid not in self.gone)
+        switched = Gates.defaults() if not gates else Gates.of(dict.fromkeys(gates.split(","), True))
+        self.handle = EngineHandle(
+            self.store.objects,
+            switched,
+            clock=self.clock,
+            writer=self.writer,  # type: ignore[arg-type]
+            find_node=self.store.node,
+            knows_pod=lambda uid: uid not in self.gone,
+        )
         self.gone: set[str] = set()
         self.plugin = cls(args, self.handle)
         self.state = State()
@@ -232,7 +324,9 @@ class Scene:
         found = {nodes.name(row): list(rejections.status(row).reasons) for row in range(nodes.n)}
         return {name: reasons for name, reasons in found.items() if reasons}
 
-    def imagine(self, wanted: Pod, node_name: str, *, without: tuple[str, ...] = (), with_: tuple[Pod, ...] = ()) -> Any:
+    def imagine(
+        self, wanted: Pod, node_name: str, *, without: tuple[str, ...] = (), with_: tuple[Pod, ...] = ()
+    ) -> Any:
         """Return what the plugin says of one node if some of its pods were gone, or others there."""
         nodes = self.store.snapshot()
         answer = self.ask(wanted)
