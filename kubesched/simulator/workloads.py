@@ -15,15 +15,34 @@ from kubesched.api.pod import (
     Pod,
     PodAffinity,
     PodAffinityTerm,
+    PodResourceClaim,
     PodSpec,
     ResourceRequirements,
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
+from kubesched.api.resource import (
+    CELDeviceSelector,
+    Device,
+    DeviceAttribute,
+    DeviceCapacity,
+    DeviceClaim,
+    DeviceClass,
+    DeviceClassSpec,
+    DeviceRequest,
+    DeviceSelector,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
 
-KINDS = ("basic", "spread", "softspread", "affinity", "antiaffinity", "prefaffinity", "mixed", "churn")
+KINDS = ("basic", "spread", "softspread", "affinity", "antiaffinity", "prefaffinity", "mixed", "churn", "dra")
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 NAMESPACE = "sched-0"
+DRIVER, DEVICE_CLASS, DEVICES_PER_NODE = "driver.example.com", "test-class", 10
 _MIXED = ("basic", "spread", "prefaffinity", "softspread")
 _BLUE = LabelSelector(match_labels={"color": "blue"})
 _GREEN = LabelSelector(match_labels={"color": "green"})
@@ -65,6 +84,7 @@ def pod(i: int, kind: str, *, extra_label: str = "") -> Pod:
         spec=PodSpec(
             containers=(Container(name="pause", image="registry.k8s.io/pause:3.10", resources=_ASKED),),
             affinity=_affinity(kind),
+            resource_claims=(PodResourceClaim(name="d", resource_claim_name=f"claim-{i}"),) if kind == "dra" else (),
             topology_spread_constraints=_spread(kind),
             scheduler_name="default-scheduler",
         ),
@@ -77,6 +97,35 @@ def cluster(kind: str, n_nodes: int, n_init: int, n_pods: int) -> Iterator[TopLe
         yield node(i)
     for i in range(n_init):
         yield init_pod(i, n_nodes)
+    if kind == "dra":
+        yield from devices(n_nodes)
+        yield from (device_claim(i) for i in range(n_pods))
+
+
+def devices(n_nodes: int) -> Iterator[TopLevel]:
+    """Yield a class of devices and ten of them on every node."""
+    selector = DeviceSelector(cel=CELDeviceSelector(expression=f'device.driver == "{DRIVER}"'))
+    spec = DeviceClassSpec(selectors=(selector,))
+    yield DeviceClass(metadata=ObjectMeta(name=DEVICE_CLASS, uid=DEVICE_CLASS), spec=spec)
+    published = tuple(
+        Device(name=f"device-{k}", attributes={"preallocate": DeviceAttribute(bool_value=True)},
+               capacity={"counters": DeviceCapacity(value="2")})
+        for k in range(DEVICES_PER_NODE)
+    )
+    for i in range(n_nodes):
+        name = f"node-{i:05d}"
+        pool = ResourcePool(name=name, generation=1, resource_slice_count=1)
+        yield ResourceSlice(metadata=ObjectMeta(name=f"slice-{i:05d}", uid=f"slice-uid-{i}"),
+                            spec=ResourceSliceSpec(driver=DRIVER, pool=pool, node_name=name, devices=published))
+
+
+def device_claim(i: int) -> ResourceClaim:
+    """Return the claim of pod number i: one device."""
+    exactly = ExactDeviceRequest(device_class_name=DEVICE_CLASS, allocation_mode="ExactCount", count=1)
+    return ResourceClaim(
+        metadata=ObjectMeta(name=f"claim-{i}", namespace=NAMESPACE, uid=f"claim-uid-{i}"),
+        spec=ResourceClaimSpec(devices=DeviceClaim(requests=(DeviceRequest(name="device", exactly=exactly),))),
+    )
 
 
 def pods(n: int, kind: str) -> Iterator[Pod]:
