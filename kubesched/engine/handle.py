@@ -111,6 +111,9 @@ class NoMeter:
     def device_waited(self, profile: str, driver: str, status: str, seconds: float) -> None:
         """Count nothing."""
 
+    def volume_error(self, operation: str) -> None:
+        """Count nothing."""
+
 
 class NobodyWaits:
     """Nobody waits at Permit."""

@@ -153,6 +153,10 @@ class Meter(Protocol):
         """Take how long a pod waited for an allocated device."""
         ...
 
+    def volume_error(self, operation: str) -> None:
+        """Count an error of Filter (predicate), Reserve (assume) or PreBind (bind) about volumes."""
+        ...
+
 
 class FeatureGates(Protocol):
     """Which features are on."""

@@ -1,4 +1,4 @@
-"""The golden family `volumes`, case by case, with the cluster's objects arriving in other orders than they were recorded.
+"""The golden family `volumes`, case by case, with the objects of the cluster arriving in other orders than recorded.
 
 What a scheduler decides must not depend on whether a claim was heard of before its volume, or a pod before its node.
 """

@@ -190,7 +190,11 @@ class VolumeBinding(Plugin):
                    for column, reason in zip(found, self.reasons, strict=True) if column is not None]
         refused = (Rejections.none(nodes) if not columns else Rejections.where(*columns[0]) if len(columns) == 1 else
                    Rejections.every(*columns))
-        return Rejections(refused.bits, refused.reasons, plan.errors_in(rows)) if plan.errors else refused
+        if plan.errors:
+            refused = Rejections(refused.bits, refused.reasons, plan.errors_in(rows))
+            if refused.errors:
+                self.handle.meter.volume_error("predicate")
+        return refused
 
     # Which of them
 
@@ -221,6 +225,7 @@ class VolumeBinding(Plugin):
             claims.promises[node_name] = self._binder.promise(
                 claims.plan.bindings_on(row), claims.plan.provisions_on(row), node_name)
         except PromiseError as error:
+            self.handle.meter.volume_error("assume")
             return failed(str(error))
         claims.all_bound = False
         return None
@@ -251,6 +256,7 @@ class VolumeBinding(Plugin):
             await self._binder.write(promises)
             await self._binder.wait(promises, pod, node_name)
         except (VolumeError, ApiError, Unreachable) as error:
+            self.handle.meter.volume_error("bind")
             return failed(str(error))
         return None
 

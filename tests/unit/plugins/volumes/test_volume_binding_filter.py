@@ -232,7 +232,9 @@ def test_a_volume_without_csi_form_is_an_error_where_it_is_migrated() -> None:
     assert scene.ask(pod("p", "c")) == {
         "n2": "Error: could not translate pv: kind(Dedicated) is not supported in csi migration"
     }
+    assert scene.meter.volume_errors == ["predicate"]
     assert scene.ask(pod("p", "c"), scene.store.snapshot().take([0])) == {}
+    assert scene.meter.volume_errors == ["predicate"]
 
 
 # Claims that are bound when their pod is placed

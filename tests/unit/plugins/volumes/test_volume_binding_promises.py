@@ -149,6 +149,7 @@ def test_a_claim_that_moved_on_takes_the_other_promises_with_it() -> None:
     answer = placing.plugin.reserve(placing.scene.view(placing.pod), "n1", placing.scene.state)
     assert answer is not None
     assert answer.message == '"default/d" is out of sync (stored: 2, assume: 1)'
+    assert placing.scene.meter.volume_errors == ["assume"]
     assert placing.promised == []
 
 
@@ -236,6 +237,7 @@ async def test_a_conflict_ends_it_and_gives_back_what_was_not_written() -> None:
     assert await placing.bind() == '"u": the object has been modified'
     assert [obj.name for obj in placing.scene.writer.written] == ["v"]
     assert placing.promised == ["v"]
+    assert placing.scene.meter.volume_errors == ["bind"]
 
 
 WAITS: list[tuple[str, Any, str]] = [

@@ -48,7 +48,7 @@ from kubesched.api.volumes import (
 )
 from kubesched.cluster import PodView, Snapshot, Store
 from kubesched.config import Gates
-from kubesched.engine.handle import EngineHandle
+from kubesched.engine.handle import EngineHandle, NoMeter
 from kubesched.errors import Conflict
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.state import State
@@ -273,6 +273,16 @@ class ListingWriter:
         return self.written[-1]
 
 
+class CountingMeter(NoMeter):
+    """Keeps what was counted."""
+
+    def __init__(self) -> None:
+        self.volume_errors: list[str] = []
+
+    def volume_error(self, operation: str) -> None:
+        self.volume_errors.append(operation)
+
+
 class Scene:
     """A cluster and one plugin."""
 
@@ -280,6 +290,7 @@ class Scene:
         self.store = Store()
         self.clock = VirtualClock()
         self.writer = ListingWriter()
+        self.meter = CountingMeter()
         self.put(*objects)
         switched = Gates.defaults() if not gates else Gates.of(dict.fromkeys(gates.split(","), True))
         self.handle = EngineHandle(
@@ -288,6 +299,7 @@ class Scene:
             clock=self.clock,
             writer=self.writer,  # type: ignore[arg-type]
             find_node=self.store.node,
+            meter=self.meter,
             knows_pod=lambda uid: uid not in self.gone,
         )
         self.gone: set[str] = set()
