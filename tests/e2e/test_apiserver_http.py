@@ -1,0 +1,320 @@
+"""The embedded API server over real HTTP: streams, bad input, slow readers, many watches, a client library."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import AsyncIterator, Callable
+
+import aiohttp
+import pytest
+from kubernetes_asyncio import client, watch
+
+from kubesched.apiserver import ApiServer, Store
+from kubesched.apiserver.http import MAX_BODY_BYTES
+
+POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+PODS = "/api/v1/namespaces/default/pods"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer(Store(seed=1), bookmark_seconds=0.2, stall_seconds=0.5) as running:
+        yield running
+
+
+@pytest.fixture
+async def http(server: ApiServer) -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession(server.url, connector=aiohttp.TCPConnector(limit=0)) as session:
+        yield session
+
+
+async def lines(answer: aiohttp.ClientResponse, count: int) -> list[dict]:
+    async with asyncio.timeout(10):
+        return [json.loads(await answer.content.readline()) for _ in range(count)]
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110 - what we wait for has no event of its own
+            await asyncio.sleep(0.01)
+
+
+async def test_a_watch_list_ends_its_beginning_with_a_bookmark(server: ApiServer, http: aiohttp.ClientSession) -> None:
+    server.store.create("pods", POD)
+    asked = {
+        "watch": "1",
+        "sendInitialEvents": "true",
+        "resourceVersionMatch": "NotOlderThan",
+        "allowWatchBookmarks": "1",
+    }
+    async with http.get("/api/v1/pods", params=asked) as answer:
+        added, mark = await lines(answer, 2)
+        assert (added["type"], mark["type"]) == ("ADDED", "BOOKMARK")
+        assert mark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+        assert mark["object"]["metadata"]["resourceVersion"] == server.store.resource_version
+        server.store.bind("default", "p", "n")
+        modified, later = await lines(answer, 2)
+        assert modified["object"]["spec"]["nodeName"] == "n"
+        assert later["type"] == "BOOKMARK"
+        assert later["object"]["metadata"]["resourceVersion"] == server.store.resource_version
+
+
+async def test_initial_events_need_the_right_match(http: aiohttp.ClientSession) -> None:
+    async with http.get("/api/v1/pods", params={"watch": "1", "sendInitialEvents": "true"}) as answer:
+        assert answer.status == 422
+        assert "resourceVersionMatch" in (await answer.json())["message"]
+
+
+async def test_an_old_version_is_an_error_event(server: ApiServer, http: aiohttp.ClientSession) -> None:
+    server.store.create("pods", POD)
+    server.store.compact()
+    async with http.get("/api/v1/pods", params={"watch": "1", "resourceVersion": "2"}) as answer:
+        assert answer.status == 200
+        (event,) = await lines(answer, 1)
+    assert event["type"] == "ERROR"
+    assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
+
+
+async def test_a_watch_ends_at_its_timeout(http: aiohttp.ClientSession) -> None:
+    started = time.monotonic()
+    async with http.get("/api/v1/pods", params={"watch": "1", "timeoutSeconds": "1"}) as answer:
+        assert await answer.read() == b""
+    assert 0.8 < time.monotonic() - started < 5
+
+
+async def test_stopping_the_server_ends_watches() -> None:
+    server = ApiServer(Store())
+    await server.start()
+    async with aiohttp.ClientSession(server.url) as session:
+        answer = await session.get("/api/v1/pods?watch=1")
+        await server.stop()
+        async with asyncio.timeout(5):
+            assert await answer.read() == b""
+
+
+async def test_a_reader_that_stops_reading_is_cut_off(server: ApiServer, http: aiohttp.ClientSession) -> None:
+    host, port = server.url.removeprefix("http://").split(":")
+    slow = socket.create_connection((host, int(port)))
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    slow.sendall(b"GET /api/v1/configmaps?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+    feed = server.store.context.storage.table("configmaps").feed
+    await until(lambda: feed.n_watches == 1)
+    for number in range(60):
+        big = {"metadata": {"name": f"c{number}"}, "data": {"x": "y" * 200_000}}
+        async with http.post("/api/v1/namespaces/default/configmaps", json=big) as answer:
+            assert answer.status == 201
+    await until(lambda: feed.n_watches == 0)
+    slow.close()
+
+
+async def test_a_client_that_leaves_is_forgotten(server: ApiServer, http: aiohttp.ClientSession) -> None:
+    answer = await http.get("/api/v1/nodes?watch=1")
+    feed = server.store.context.storage.table("nodes").feed
+    assert feed.n_watches == 1
+    answer.close()
+    await until(lambda: feed.n_watches == 0)
+
+
+async def test_hundreds_of_idle_watches_do_not_disturb(server: ApiServer) -> None:
+    count = 300
+    async with aiohttp.ClientSession(server.url, connector=aiohttp.TCPConnector(limit=0)) as session:
+        answers = await asyncio.gather(*(session.get("/api/v1/nodes?watch=1") for _ in range(count)))
+        server.store.create("nodes", {"metadata": {"name": "n"}})
+        got = await asyncio.gather(*(lines(answer, 1) for answer in answers))
+        assert {event["object"]["metadata"]["name"] for (event,) in got} == {"n"}
+
+
+BAD = [
+    ("not JSON", "POST", PODS, b"{", {}, 400, "BadRequest"),
+    ("not an object", "POST", PODS, b"[1]", {}, 400, "BadRequest"),
+    ("deep nesting", "POST", PODS, b"[" * 100_000, {}, 400, "BadRequest"),
+    ("not UTF-8", "POST", PODS, b'{"metadata":{"name":"\xff"}}', {}, 400, "BadRequest"),
+    ("another kind", "POST", PODS, b'{"kind":"Node","metadata":{"name":"x"}}', {}, 400, "BadRequest"),
+    ("another version", "POST", PODS, b'{"apiVersion":"v2","metadata":{"name":"x"}}', {}, 400, "BadRequest"),
+    ("metadata is a list", "POST", PODS, b'{"metadata":[]}', {}, 400, "BadRequest"),
+    ("no name", "POST", PODS, b'{"metadata":{},"spec":{}}', {}, 422, "Invalid"),
+    ("a bad name", "POST", PODS, b'{"metadata":{"name":"A_b"}}', {}, 422, "Invalid"),
+    ("no containers", "POST", PODS, b'{"metadata":{"name":"x"},"spec":{}}', {}, 422, "Invalid"),
+    ("a wrong type", "POST", PODS, b'{"metadata":{"name":"x"},"spec":{"nodeName":7}}', {}, 400, "BadRequest"),
+    ("another namespace", "POST", PODS, b'{"metadata":{"name":"x","namespace":"y"}}', {}, 400, "BadRequest"),
+    ("a missing namespace", "POST", "/api/v1/namespaces/no/pods", json.dumps(POD).encode(), {}, 404, "NotFound"),
+    ("an unknown kind", "GET", "/api/v1/widgets", b"", {}, 404, "NotFound"),
+    ("an unknown version", "GET", "/apis/apps/v9/deployments", b"", {}, 404, "NotFound"),
+    ("an unknown path", "GET", "/nowhere", b"", {}, 404, "NotFound"),
+    ("an unknown method", "PUT", "/api/v1/nodes", b"{}", {}, 405, "MethodNotAllowed"),
+    ("a strange method", "OPTIONS", "/api/v1/nodes", b"", {}, 405, "MethodNotAllowed"),
+    ("a bad selector", "GET", "/api/v1/pods?labelSelector=a%3D%3D%3Db", b"", {}, 400, "BadRequest"),
+    ("a bad limit", "GET", "/api/v1/pods?limit=-1", b"", {}, 400, "BadRequest"),
+    ("a bad version", "GET", "/api/v1/pods?resourceVersion=x", b"", {}, 400, "BadRequest"),
+    ("a version of the future", "GET", "/api/v1/pods?resourceVersion=999999", b"", {}, 504, "Timeout"),
+    ("a bad token to continue", "GET", "/api/v1/pods?continue=zzz", b"", {}, 400, "BadRequest"),
+    (
+        "only protobuf accepted",
+        "GET",
+        "/api/v1/pods",
+        b"",
+        {"Accept": "application/vnd.kubernetes.protobuf"},
+        406,
+        "NotAcceptable",
+    ),
+    ("a YAML body", "POST", PODS, b"a: b", {"Content-Type": "application/yaml"}, 415, "UnsupportedMediaType"),
+    (
+        "a broken protobuf",
+        "POST",
+        PODS,
+        b"k8s\0\x0a\xff",
+        {"Content-Type": "application/vnd.kubernetes.protobuf"},
+        400,
+        "BadRequest",
+    ),
+    (
+        "an unknown patch",
+        "PATCH",
+        f"{PODS}/p",
+        b"{}",
+        {"Content-Type": "application/json"},
+        415,
+        "UnsupportedMediaType",
+    ),
+    (
+        "a patch of nothing",
+        "PATCH",
+        f"{PODS}/gone",
+        b"{}",
+        {"Content-Type": "application/merge-patch+json"},
+        404,
+        "NotFound",
+    ),
+    ("a bad dry run", "POST", f"{PODS}?dryRun=Some", json.dumps(POD).encode(), {}, 400, "BadRequest"),
+    ("strange grace", "DELETE", f"{PODS}/p", b'{"gracePeriodSeconds":"x"}', {}, 400, "BadRequest"),
+    (
+        "an unknown field, strictly",
+        "POST",
+        f"{PODS}?fieldValidation=Strict",
+        b'{"metadata":{"name":"x"},"foo":1}',
+        {},
+        400,
+        "BadRequest",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "headers", "status", "reason"), [row[1:] for row in BAD], ids=[row[0] for row in BAD]
+)
+async def test_bad_input_is_answered_with_a_status(
+    http: aiohttp.ClientSession, method: str, path: str, body: bytes, headers: dict, status: int, reason: str
+) -> None:
+    headers = {"Content-Type": "application/json", **headers}
+    async with http.request(method, path, data=body, headers=headers) as answer:
+        said = await answer.json()
+    assert (answer.status, said["kind"], said["reason"], said["code"]) == (status, "Status", reason, status), said
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_an_oversized_body_is_refused(http: aiohttp.ClientSession, chunked: bool) -> None:
+    body = b" " * (MAX_BODY_BYTES + 1)
+
+    async def in_pieces() -> AsyncIterator[bytes]:
+        for at in range(0, len(body), 65_536):
+            yield body[at : at + 65_536]
+
+    headers = {"Content-Type": "application/json"}
+    try:
+        async with http.post(PODS, data=in_pieces() if chunked else body, headers=headers) as answer:
+            assert answer.status == 413
+            assert (await answer.json())["reason"] == "RequestEntityTooLarge"
+    except aiohttp.ClientOSError:
+        pass  # the server may close while we are still sending
+    async with http.get("/healthz") as answer:
+        assert await answer.text() == "ok"
+
+
+async def test_unknown_fields_are_warned_of_and_dropped(http: aiohttp.ClientSession) -> None:
+    async with http.post(PODS, json={**POD, "extra": 1}) as answer:
+        assert answer.status == 201
+        assert 'unknown field \\"extra\\"' in answer.headers["Warning"]
+        assert "extra" not in await answer.json()
+
+
+async def test_a_dry_run_stores_nothing(server: ApiServer, http: aiohttp.ClientSession) -> None:
+    async with http.post(f"{PODS}?dryRun=All", json=POD) as answer:
+        assert answer.status == 201
+    assert server.store.list("pods").items == []
+
+
+async def test_reviews_answer_for_known_tokens(tmp_path: object) -> None:
+    from kubesched.apiserver.access import User
+
+    tokens = {
+        "a": User("root", ("system:masters", "system:authenticated")),
+        "s": User("system:kube-scheduler", ("system:authenticated",)),
+    }
+    async with ApiServer(Store(), tokens=tokens) as server, aiohttp.ClientSession(server.url) as session:
+        root, scheduler = {"Authorization": "Bearer a"}, {"Authorization": "Bearer s"}
+        path = "/apis/authentication.k8s.io/v1/tokenreviews"
+        async with session.post(path, json={"spec": {"token": "s"}}, headers=root) as answer:
+            said = (await answer.json())["status"]
+        assert said == {
+            "authenticated": True,
+            "user": {"username": "system:kube-scheduler", "groups": ["system:authenticated"]},
+        }
+        async with session.post(path, json={"spec": {"token": "x"}}, headers=scheduler) as answer:
+            assert (await answer.json())["status"]["authenticated"] is False
+        review = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        wish = {"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}
+        for user, groups, allowed in (("root", ["system:masters"], True), ("bob", [], False)):
+            body = {"spec": {"user": user, "groups": groups, **wish}}
+            async with session.post(review, json=body, headers=root) as answer:
+                assert (await answer.json())["status"]["allowed"] is allowed
+        async with session.get("/api/v1/pods", headers=scheduler) as answer:
+            assert answer.status == 200
+        async with session.post("/api/v1/nodes", json={"metadata": {"name": "n"}}, headers=scheduler) as answer:
+            assert answer.status == 403
+        async with session.get("/api/v1/pods") as answer:
+            assert answer.status == 403
+        async with session.get("/healthz") as answer:
+            assert answer.status == 200
+        async with session.get("/api/v1/pods", headers={"Authorization": "Bearer x"}) as answer:
+            assert answer.status == 401
+
+
+async def test_a_client_library_lists_watches_and_patches(server: ApiServer) -> None:
+    configuration = client.Configuration(host=server.url)
+    async with client.ApiClient(configuration) as api:
+        core = client.CoreV1Api(api)
+        container = client.V1Container(name="c", image="i")
+        body = client.V1Pod(metadata=client.V1ObjectMeta(name="lib"), spec=client.V1PodSpec(containers=[container]))
+        made = await core.create_namespaced_pod("default", body)
+        assert made.spec.scheduler_name == "default-scheduler"
+        await core.patch_namespaced_pod("lib", "default", {"metadata": {"labels": {"a": "b"}}})
+        listed = await core.list_namespaced_pod("default", label_selector="a=b")
+        assert [pod.metadata.name for pod in listed.items] == ["lib"]
+        server.store.bind("default", "lib", "n")
+        stream = watch.Watch().stream(
+            core.list_namespaced_pod, "default", resource_version=listed.metadata.resource_version, timeout_seconds=2
+        )
+        events = [(event["type"], event["object"].spec.node_name) async for event in stream]
+        assert events == [("MODIFIED", "n")]
+        with pytest.raises(client.ApiException) as refused:
+            await core.create_namespaced_pod("default", body)
+        assert refused.value.status == 409
+        apps = client.AppsV1Api(api)
+        labels = {"app": "x"}
+        deployment = client.V1Deployment(
+            metadata=client.V1ObjectMeta(name="d"),
+            spec=client.V1DeploymentSpec(
+                selector=client.V1LabelSelector(match_labels=labels),
+                template=client.V1PodTemplateSpec(
+                    metadata=client.V1ObjectMeta(labels=labels), spec=client.V1PodSpec(containers=[container])
+                ),
+            ),
+        )
+        await apps.create_namespaced_deployment("default", deployment)
+        await apps.patch_namespaced_deployment_scale("d", "default", {"spec": {"replicas": 4}})
+        assert (await apps.read_namespaced_deployment("d", "default")).spec.replicas == 4
+        await core.delete_namespaced_pod("lib", "default", grace_period_seconds=0)
+        assert (await core.list_pod_for_all_namespaces()).items == []
