@@ -8,9 +8,11 @@ Several clients (the scheduler's, the events', the leader election's) share one 
 
 from __future__ import annotations
 
+import asyncio
 import platform
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from importlib import metadata
 
 from multidict import CIMultiDict
@@ -29,8 +31,25 @@ DEFAULT_TIMEOUT_SECONDS = 65.0  # API servers give up after 60 themselves
 MAX_RETRIES = 10
 BROKEN_GET_PAUSE_SECONDS = 1.0
 
+MAX_IN_FLIGHT = 200  # requests of one client; watches are not counted
+
 Observer = Callable[[str, str, float], None]
 """Told of every answer: verb, status code (`<error>` when there was none), seconds."""
+
+WaitObserver = Callable[[str, float], None]
+"""Told of every request: verb, and the seconds that our own limit held it back."""
+
+RetryObserver = Callable[[str, str], None]
+"""Told of every request that is sent again: verb, and the status code before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observers:
+    """Who is told what goes over the wire, for metrics."""
+
+    answer: Observer | None = None
+    wait: WaitObserver | None = None
+    retry: RetryObserver | None = None
 
 
 async def connect(
@@ -41,11 +60,11 @@ async def connect(
     burst: int = DEFAULT_BURST,
     compress: bool = True,
     clock: Clock = SYSTEM_CLOCK,
-    observe: Observer | None = None,
+    observers: Observers | None = None,
 ) -> Connection:
     """Load credentials and return a client. Nothing is sent yet, so an API server that is away raises nothing."""
     transport = await Transport.open(source, clock)
-    return Connection(transport, name=name, qps=qps, burst=burst, compress=compress, clock=clock, observe=observe)
+    return Connection(transport, name=name, qps=qps, burst=burst, compress=compress, clock=clock, observers=observers)
 
 
 class Connection:
@@ -61,7 +80,7 @@ class Connection:
         timeout: float = DEFAULT_TIMEOUT_SECONDS,
         compress: bool = True,
         clock: Clock = SYSTEM_CLOCK,
-        observe: Observer | None = None,
+        observers: Observers | None = None,
     ) -> None:
         self.name = name
         self.clock = clock
@@ -69,7 +88,8 @@ class Connection:
         self._limiter = TokenBucket(qps, burst, clock, name)
         self._qps, self._burst, self._compress = qps, burst, compress
         self._time_limit = time_limit(timeout)
-        self._observe = observe
+        self._observers = observers or Observers()
+        self._in_flight = asyncio.Semaphore(MAX_IN_FLIGHT)
         self._headers = CIMultiDict(
             {
                 "User-Agent": _user_agent(name),
@@ -101,7 +121,7 @@ class Connection:
             timeout=DEFAULT_TIMEOUT_SECONDS if timeout is None else timeout,
             compress=self._compress,
             clock=self.clock,
-            observe=self._observe,
+            observers=self._observers,
         )
 
     async def close(self) -> None:
@@ -114,15 +134,18 @@ class Connection:
         n_retries, renewed = 0, False
         while True:
             wait = self._limiter.take()
+            if self._observers.wait is not None:
+                self._observers.wait(method, wait)
             if wait > 0.0:
                 await self.clock.sleep(wait)
             try:
-                answer = await self._timed(method, path, headers, body)
+                async with self._in_flight:
+                    answer = await self._timed(method, path, headers, body)
             except AnswerLost as error:
                 if method != "GET" or n_retries >= MAX_RETRIES or isinstance(error.__cause__, TimeoutError):
                     raise
                 n_retries += 1
-                await self.clock.sleep(BROKEN_GET_PAUSE_SECONDS)
+                await self._pause(method, "<error>", BROKEN_GET_PAUSE_SECONDS)
                 continue
             if answer.status < 300:
                 return answer.body
@@ -137,7 +160,7 @@ class Connection:
             if answer.status != 429 and answer.status < 500:
                 raise refused
             n_retries += 1
-            await self.clock.sleep(refused.retry_after)
+            await self._pause(method, str(answer.status), refused.retry_after)
 
     @asynccontextmanager
     async def stream(self, path: str, longest_silence: float) -> AsyncIterator[Stream]:
@@ -150,16 +173,22 @@ class Connection:
                 raise refusal(stream.status, await stream.read_all(), f"GET {path}", stream.headers.get("Retry-After"))
             yield stream
 
+    async def _pause(self, method: str, code: str, seconds: float) -> None:
+        if self._observers.retry is not None:
+            self._observers.retry(method, code)
+        await self.clock.sleep(seconds)
+
     async def _timed(self, method: str, path: str, headers: CIMultiDict[str], body: bytes | None) -> Answer:
-        if self._observe is None:
+        observe = self._observers.answer
+        if observe is None:
             return await self._transport.send(method, path, headers, body, self._time_limit)
         began = self.clock.monotonic()
         try:
             answer = await self._transport.send(method, path, headers, body, self._time_limit)
         except SchedulerError:
-            self._observe(method, "<error>", self.clock.monotonic() - began)
+            observe(method, "<error>", self.clock.monotonic() - began)
             raise
-        self._observe(method, str(answer.status), self.clock.monotonic() - began)
+        observe(method, str(answer.status), self.clock.monotonic() - began)
         return answer
 
     def _headers_for(self, content_type: str) -> CIMultiDict[str]:

@@ -34,6 +34,7 @@ RETRY_JITTER = 0.25
 QUIET_SECONDS = 6 * 60.0  # after which a series ends, and a single event is forgotten
 REFRESH_SECONDS = 30 * 60.0
 LONGEST_NOTE_BYTES = 1024
+LONGEST_INSTANCE = 128
 _CUT = " ..."
 
 log = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ class Recorder:
     def __init__(self, broadcaster: Broadcaster, controller: str, api_version: str) -> None:
         self._broadcaster = broadcaster
         self._controller = controller
-        self._instance = f"{controller}-{broadcaster.host}"
+        self._instance = f"{controller}-{broadcaster.host}"[:LONGEST_INSTANCE]
         self._api_version = api_version
 
     def event(self, regarding: Named | ObjectReference, kind: str, reason: str, action: str, note: str) -> None:

@@ -8,6 +8,7 @@ comes from. Nothing is retried here, and no status code has a meaning here.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import ssl
@@ -28,11 +29,12 @@ from kubesched.errors import AnswerLost, ConfigError, SchedulerError, Unreachabl
 
 CONNECT_TIMEOUT_SECONDS = 30.0
 RENEW_EVERY_SECONDS = 60.0
-MAX_CONNECTIONS = 256  # watches hold about twenty of them for good
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
 GATHER_SECONDS = 0.005  # at 2,000 events a second this makes one wake-up of ten
 ENOUGH_BYTES = 1 << 16
 READ_BUFFER_BYTES = 1 << 18  # larger chunks of a watch are parsed with fewer calls
+
+log = logging.getLogger(__name__)
 
 
 def time_limit(seconds: float) -> aiohttp.ClientTimeout:
@@ -91,14 +93,14 @@ class Transport:
             ) as response:
                 return Answer(response.status, response.headers, await response.read())
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise self._broken(error, f"{method} {path}") from error
+            raise self._broken(error, f"{method} {path.partition('?')[0]}") from error
 
     @asynccontextmanager
     async def stream(self, path: str, headers: CIMultiDict[str], longest_silence: float) -> AsyncIterator[Stream]:
         """Open a GET whose answer arrives bit by bit; the connection is closed on leaving."""
         if self._clock.monotonic() >= self._renew_at:
             await self.renew(refused=False)
-        what = f"GET {path}"
+        what = f"GET {path.partition('?')[0]}"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=longest_silence)
         try:
             response = await self._session.get(
@@ -117,13 +119,20 @@ class Transport:
             response.close()
 
     async def renew(self, *, refused: bool) -> bool:
-        """Ask the source for credentials that still hold; return whether they differ from the last."""
+        """Ask the source for credentials that still hold; return whether they differ from the last.
+
+        When it has none, the old ones stay: the server's refusal says more to the one who asked than a file's absence.
+        """
         before = self.credentials
         async with self._renewing:
             if self.credentials is not before:
                 return True  # somebody else did it while we waited
             self._renew_at = self._clock.monotonic() + RENEW_EVERY_SECONDS
-            fresh = await self._source.renew(refused=refused)
+            try:
+                fresh = await self._source.renew(refused=refused)
+            except ConfigError as error:
+                log.warning("credentials could not be renewed, going on with the old ones: %s", error)
+                return False
             marks = _certificate_marks(fresh)
             if fresh == before and marks == self._certificates:
                 return False
@@ -155,7 +164,7 @@ class Transport:
 
     def _new_session(self) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
-            limit=MAX_CONNECTIONS,
+            limit=0,  # each client limits itself, so that one that is stuck cannot keep the lease from being renewed
             ssl=_tls(self.credentials) if self._base.startswith("https") else True,
             keepalive_timeout=90.0,
             socket_factory=_watchful_socket,

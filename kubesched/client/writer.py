@@ -25,6 +25,7 @@ from kubesched.client.timing import SYSTEM_CHANCE, Chance
 from kubesched.errors import AlreadyExists, AnswerLost, ApiError, Conflict, NotFound, ServerFault, Unreachable
 
 BIND_ATTEMPTS = 3
+UPDATE_ATTEMPTS = 3
 PATCH_PAUSES_SECONDS = (0.010, 0.050, 0.250)  # four attempts
 PATCH_JITTER = 0.1
 LOOKUP_PAUSES_SECONDS = (0.1, 0.5, 2.0, 5.0, 10.0)
@@ -107,6 +108,7 @@ class Writer:
         """Replace an object; raise `Conflict` if it changed meanwhile. Return the new version."""
         path, version = object_path(changed), changed.metadata.resource_version
         current = await self._connection.request("GET", path)
+        n_lost = 0
         while True:
             found = codec.decode_as(type(changed), current).metadata
             if (version and found.resource_version != version) or found.uid != (changed.metadata.uid or found.uid):
@@ -120,6 +122,9 @@ class Writer:
                 stored = codec.decode_as(type(changed), current)
                 if stored.metadata.resource_version != found.resource_version and _says_the_same(stored, changed):
                     return stored
+                n_lost += 1
+                if n_lost == UPDATE_ATTEMPTS:
+                    raise
 
     async def delete(self, obj: TopLevel) -> None:
         """Delete this very object."""

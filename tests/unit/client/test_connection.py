@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from kubesched.client.connection import Connection, connect
+from kubesched.client.connection import Connection, Observers, connect
 from kubesched.client.credentials import AddressSource, Credentials
 from kubesched.client.timing import SystemClock
 from kubesched.errors import (
@@ -258,6 +258,42 @@ async def test_a_refused_token_is_renewed_once() -> None:
         assert tokens == ["Bearer old"]
 
 
+async def test_credentials_that_cannot_be_renewed_leave_the_old_ones(caplog: pytest.LogCaptureFixture) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return refused(401, "Unauthorized")
+
+    class Broken(Given):
+        async def renew(self, *, refused: bool) -> Credentials:
+            raise ConfigError("kubeconfig k", "there is no such file")
+
+    async with (
+        serving(answer) as url,
+        connected(url, source=Broken(Credentials(url, "test", "Bearer a"))) as connection,
+    ):
+        with pytest.raises(Unauthorized):
+            await connection.request("GET", "/x")
+    assert (
+        "credentials could not be renewed, going on with the old ones: kubeconfig k: there is no such file"
+        in caplog.text
+    )
+
+
+async def test_a_client_that_is_stuck_does_not_hold_up_its_siblings() -> None:
+    release = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.path == "/stuck":
+            await release.wait()
+        return web.Response(body=b"here")
+
+    async with serving(answer) as url, connected(url, qps=-1) as connection:
+        stuck = [asyncio.create_task(connection.request("GET", "/stuck")) for _ in range(300)]
+        lease = connection.sibling("leader-election", timeout=5.0)
+        assert await lease.request("GET", "/lease") == b"here"
+        release.set()
+        assert len(await asyncio.gather(*stuck)) == 300
+
+
 async def test_credentials_are_looked_at_again_every_minute() -> None:
     tokens: list[str] = []
 
@@ -295,18 +331,33 @@ async def test_the_limiter_holds_requests_and_says_so(caplog: pytest.LogCaptureF
 
 async def test_every_answer_is_observed() -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
+        if request.path == "/busy" and len(seen) < 8:
+            return refused(429, "TooManyRequests", Retry_After="1")
         return refused(404, "NotFound") if request.path == "/none" else web.Response()
 
     seen: list[tuple[str, str]] = []
 
-    def observe(verb: str, code: str, seconds: float) -> None:
-        seen.append((verb, code))
-
-    async with serving(answer) as url, connected(url, observe=observe) as connection:
+    observers = Observers(
+        answer=lambda verb, code, seconds: seen.append((verb, code)),
+        wait=lambda verb, seconds: seen.append((verb, f"waited {seconds:g}")),
+        retry=lambda verb, code: seen.append((verb, f"again after {code}")),
+    )
+    async with serving(answer) as url, connected(url, observers=observers, clock=Impatient()) as connection:
         await connection.request("GET", "/x")
         with pytest.raises(NotFound):
             await connection.request("DELETE", "/none")
-    assert seen == [("GET", "200"), ("DELETE", "404")]
+        await connection.request("PUT", "/busy", b"{}")
+    assert seen == [
+        ("GET", "waited 0"),
+        ("GET", "200"),
+        ("DELETE", "waited 0"),
+        ("DELETE", "404"),
+        ("PUT", "waited 0"),
+        ("PUT", "429"),
+        ("PUT", "again after 429"),
+        ("PUT", "waited 0"),
+        ("PUT", "200"),
+    ]
 
 
 async def test_a_stream_gives_what_has_arrived_and_maps_its_end() -> None:

@@ -208,6 +208,9 @@ async def test_a_lost_replacement_is_compared_with_what_is_there() -> None:
     desk = Desk(CLAIM, broken(), stored("other", "6"))
     with pytest.raises(Conflict):
         await desk.writer.update(claim("v"))
+    desk = Desk(*[CLAIM, broken()] * 3, CLAIM)
+    with pytest.raises(AnswerLost):
+        await desk.writer.update(claim("v"))
 
 
 async def test_creating_returns_the_stored_object() -> None:
