@@ -23,7 +23,8 @@ from kubesched.plugins.dynamic_resources.pools import Pools
 from kubesched.plugins.dynamic_resources.shapes import AllocationError, ClaimShape, signature
 
 NONE_BIT, INVALID_POOLS_BIT = 1, 2
-_MOST_REMEMBERED = 512
+_MOST_SOLUTIONS, _LEAST_SHAPES = 200_000, 8
+"""Solutions that may be remembered, about half a kilobyte each; beyond it the shapes not asked for longest are dropped."""
 
 
 class Outcomes:
@@ -88,7 +89,8 @@ class OutcomeBook:
         found = self._remembered.get(key)
         if found is None:
             found = self._remembered[key] = Outcomes(claims, self._objects, self._book.position)
-            if len(self._remembered) > _MOST_REMEMBERED:
+            most = max(_LEAST_SHAPES, _MOST_SOLUTIONS // max(len(self._pools.groups), 1))
+            while len(self._remembered) > most:
                 self._remembered.popitem(last=False)
         else:
             self._remembered.move_to_end(key)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from kubesched.api.meta import Quantity
+from kubesched.api.quantity import QuantityError
 from kubesched.api.resource import (
     DeviceClass,
     DeviceSubRequest,
@@ -122,7 +123,10 @@ class RequestShape:
         try:
             return self._consumption[device.facts]
         except KeyError:
-            found = self._consumption[device.facts] = consumption(device, self.capacity)
+            try:
+                found = self._consumption[device.facts] = consumption(device, self.capacity)
+            except QuantityError as error:
+                raise AllocationError(f"{self.where}: capacity on device {device.id}: {error}", self.claim) from None
             return found
 
     def tolerates(self, taints: tuple[DeviceTaint, ...]) -> bool:

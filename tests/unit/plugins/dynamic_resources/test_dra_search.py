@@ -17,6 +17,8 @@ from dra_world import (
     sub,
 )
 
+from kubesched.errors import MalformedObject
+
 CANNOT = "cannot allocate all claims"
 INVALID = "invalid resource pools were encountered"
 NUMA = f"{DRIVER}/numa"
@@ -357,3 +359,20 @@ def test_rules_taint_devices_from_outside(selector, expected):
     world.put(taint_rule(**selector))
     assert world.give(claim("a", request())) == expected
     assert World(TWO, taint_rule(**selector)).give(claim("a", request())) == [["r:d1"]]
+
+
+def test_an_amount_that_is_no_quantity_is_named():
+    world = World(local(device("d", capacity=CORES, **SHAREABLE)))
+    said = world.give(claim("a", request(capacity={"requests": {"cores": "many"}})))
+    assert said.startswith(f"claim default/a, request r: capacity on device {DRIVER}/p/d: invalid quantity 'many'")
+
+
+def test_a_slice_with_an_amount_that_is_no_quantity_is_named():
+    with pytest.raises(MalformedObject, match="ResourceSlice s: capacity memory: invalid value 'much'"):
+        World(local(device("d", capacity={"memory": "much"}))).give(claim("a", request()))
+
+
+def test_many_claims_in_one_pod():
+    world = World(local(*(f"d{i:03}" for i in range(200))))
+    given = world.give(*(claim(f"c{i:03}", request()) for i in range(200)))
+    assert given == [[f"r:d{i:03}"] for i in range(200)]
