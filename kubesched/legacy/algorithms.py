@@ -1,7 +1,8 @@
 """The predicates and priorities that came with the releases, by their old names.
 
 In: a name and a `Setting`. Out: the plugins that do what the name stood for then. What was one predicate may be several
-plugins (GeneralPredicates from 1.17 on), and a priority may be nothing at all (EqualPriority from 1.17 on).
+plugins (GeneralPredicates where a node gets one reason), and a priority may be nothing at all (EqualPriority from 1.17
+on).
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ GENERAL = (PodFitsResources, HostName, PodFitsHostPorts, MatchNodeSelector)
 
 def _general(setting: Setting, handle: Handle) -> list[Plugin]:
     parts: list[Plugin] = [cls(setting, handle) for cls in GENERAL]
-    if setting.release.runs_plugins:
+    if setting.release.gives_one_reason:
         return parts
     return [AllOf.under("GeneralPredicates", parts, handle)]
 

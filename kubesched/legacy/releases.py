@@ -39,8 +39,13 @@ class Release:
 
     @property
     def runs_plugins(self) -> bool:
-        """Return whether predicates and priorities are run as plugins of the framework, each with a single reason."""
+        """Return whether predicates and priorities are run as plugins of the framework."""
         return self.minor >= 17
+
+    @property
+    def gives_one_reason(self) -> bool:
+        """Return whether a predicate that refuses a node gives one reason, however many it has."""
+        return self.minor == 3 or self.runs_plugins
 
     @property
     def names_failures(self) -> bool:

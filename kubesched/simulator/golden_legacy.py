@@ -17,7 +17,7 @@ from kubesched.engine.cycle import Rules, attempt
 from kubesched.engine.handle import EngineHandle
 from kubesched.errors import SchedulerError
 from kubesched.framework.verdicts import Failed, Unschedulable
-from kubesched.legacy import Options, load_policy, profile_from_policy, profile_from_provider
+from kubesched.legacy import Algorithm, Options, load_policy, profile_from_policy, profile_from_provider
 from kubesched.simulator.golden import Case, Difference, FirstByName
 
 TO_THE_LETTER = Options(to_the_letter=True)
@@ -43,14 +43,17 @@ def run_legacy_case(case: Case) -> list[Difference]:
     return differences
 
 
-def _decide(case: Case) -> dict[str, Any]:
-    store = _store(case)
-    handle = EngineHandle(store.objects, config.Gates.defaults())
+def algorithm_of(case: Case) -> tuple[Store, Algorithm]:
+    """Return the cluster of a case and the old scheduler to decide with."""
+    store, handle = store_of(case)
     if "policy" in case:
         policy = load_policy(msgspec.json.encode(case["policy"]).decode())
-        algorithm = profile_from_policy(policy, handle, options=TO_THE_LETTER)
-    else:
-        algorithm = profile_from_provider(case["provider"], handle, options=TO_THE_LETTER)
+        return store, profile_from_policy(policy, handle, options=TO_THE_LETTER)
+    return store, profile_from_provider(case["provider"], handle, options=TO_THE_LETTER)
+
+
+def _decide(case: Case) -> dict[str, Any]:
+    store, algorithm = algorithm_of(case)
     pod = store.view(codec.convert(case["pods"][0], Pod))
     rules = Rules(FirstByName(), preempts=False, scores_single=True)
     made = attempt(pod, store.snapshot(), algorithm.profile, rules)
@@ -67,7 +70,7 @@ def _decide(case: Case) -> dict[str, Any]:
     return found
 
 
-def _store(case: Case) -> Store:
+def store_of(case: Case) -> tuple[Store, EngineHandle]:
     """Return the cluster of a case. Two objects of one name are refused, as the old program's test API refused them."""
     store = Store()
     seen: set[tuple[type, str, str]] = set()
@@ -84,5 +87,5 @@ def _store(case: Case) -> Store:
                 store.put_pod(obj)
         else:
             store.objects.put(obj)
-    return store
+    return store, EngineHandle(store.objects, config.Gates.defaults())
 

@@ -6,8 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from kubesched.api import codec
+from kubesched.api.pod import Pod
+from kubesched.cluster import Store
+from kubesched.engine.cycle import Attempt, Rules, SeededTies, attempt
+from kubesched.errors import SchedulerError
+from kubesched.framework.memo import Memo
+from kubesched.framework.verdicts import Placed, Unschedulable
+from kubesched.legacy import RELEASES, Algorithm, Release, profile_from_provider
 from kubesched.simulator.golden import Case, read_cases
-from kubesched.simulator.golden_legacy import run_legacy_case
+from kubesched.simulator.golden_legacy import algorithm_of, run_legacy_case, store_of
 
 CASES = [case for _, case in read_cases([Path(__file__).with_name("legacy.jsonl.gz")])]
 
@@ -15,3 +23,43 @@ CASES = [case for _, case in read_cases([Path(__file__).with_name("legacy.jsonl.
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_golden(case: Case) -> None:
     assert run_legacy_case(case) == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_answers_from_memory_are_the_same(case: Case) -> None:
+    try:
+        store, algorithm = algorithm_of(case)
+    except SchedulerError:
+        return
+    compare_with_memory(case, store, algorithm)
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=str)
+def test_answers_from_memory_are_the_same_for_every_release(release: Release) -> None:
+    for case in CASES[:60]:
+        try:
+            store, handle = store_of(case)
+        except SchedulerError:
+            continue
+        compare_with_memory(case, store, profile_from_provider("", handle, release))
+
+
+def compare_with_memory(case: Case, store: Store, algorithm: Algorithm) -> None:
+    """Try the pod four times under other names, each time plainly and from memory, and place it."""
+    rules, memo = Rules(SeededTies(1)), Memo(algorithm.profile)
+    for repeat in range(4):
+        raw = case["pods"][0]
+        meta = {**raw["metadata"], "name": f"new-{repeat}", "uid": f"uid-{repeat}"}
+        pod = store.view(codec.convert({**raw, "metadata": meta}, Pod))
+        snapshot = store.snapshot()
+        plain = attempt(pod, snapshot, algorithm.profile, rules)
+        assert said(attempt(pod, snapshot, algorithm.profile, rules, memo)) == said(plain)
+        if isinstance(plain.decision, Placed):
+            store.assume(pod, plain.decision.node_name)
+
+
+def said(made: Attempt) -> object:
+    decision = made.decision
+    if isinstance(decision, Placed):
+        return decision.node_name, decision.feasible
+    return decision.message if isinstance(decision, Unschedulable) else decision

@@ -1,7 +1,8 @@
 """What all predicates have in common, and several predicates taken as one.
 
 A predicate is a plugin that filters. Its reasons depend on the release: up to 1.6 a node was refused with the short
-name of a failure, later with a sentence; and from 1.17 on, when predicates ran as plugins, each gave one reason only.
+name of a failure, later with a sentence; and from 1.17 on, when predicates ran as plugins, each gave one reason only,
+as they had done in 1.3.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Predicate(Plugin):
         """
         if not cases:
             return Rejections.none(nodes)
-        if not self.release.runs_plugins:
+        if not self.release.gives_one_reason:
             return Rejections.every(*cases)
         return Rejections.first(*sorted(cases, key=lambda case: case[1].resolvable))
 

@@ -1,0 +1,56 @@
+"""What a predicate says about an imagined cluster is what it says about a real one that is the same."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from legacy_clusters import ZONE, World, random_world
+from legacy_oracle import PREDICATES
+
+from kubesched.framework import Plugin, Profile, State
+from kubesched.framework.whatif import WhatIf
+from kubesched.legacy.algorithms import PREDICATES as FACTORIES
+from kubesched.legacy.predicates.pods import CheckServiceAffinity
+from kubesched.legacy.releases import V1_13
+from kubesched.legacy.setting import Setting
+
+
+def built(name: str, world: World) -> Plugin:
+    if name == "CheckServiceAffinity":
+        return CheckServiceAffinity(Setting(V1_13), world.handle, (ZONE, "disk"))
+    (plugin,) = FACTORIES[name](Setting(V1_13), world.handle)
+    return plugin
+
+
+@pytest.mark.parametrize("name", [*PREDICATES, "GeneralPredicates", "CheckServiceAffinity"])
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 1 << 32), comes=st.booleans())
+def test_a_pod_that_is_imagined_to_come_or_go(name: str, seed: int, comes: bool) -> None:
+    world = random_world(seed)
+    if not world.placed:
+        return
+    other = world.placed[seed % len(world.placed)]
+    without = World([raw for raw in world.objects if raw is not other], copy.deepcopy(world.incoming))
+    before, after, sign = (without, world, 1) if comes else (world, without, -1)
+
+    plugin, pod, snapshot = built(name, before), before.view(), before.store.snapshot()
+    needed = [(plugin, 0)] if plugin.implements("pre_filter") else []
+    profile = Profile("test", {"pre_filter": needed, "filter": [(plugin, 0)]})
+    state = State()
+    assert profile.pre_filter(pod, snapshot, state).status is None
+    node_name = other["spec"]["nodeName"]
+    row = snapshot.row(node_name)
+    imagined = WhatIf.of(snapshot, [row])
+    view = before.view(other) if comes else before.store.pod(other["metadata"]["uid"])
+    assert view is not None
+    if comes:
+        imagined.add(view, 0)
+    else:
+        imagined.remove(view, 0)
+    profile.adjust(pod, view, row, sign, snapshot, state)
+    found = profile.filter(pod, imagined, state).statuses()
+    reasons = list(found[node_name].reasons) if node_name in found else []
+    assert reasons == after.reasons(built(name, after))[node_name]
