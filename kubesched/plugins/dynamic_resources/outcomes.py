@@ -24,7 +24,7 @@ from kubesched.plugins.dynamic_resources.shapes import AllocationError, ClaimSha
 
 NONE_BIT, INVALID_POOLS_BIT = 1, 2
 _MOST_SOLUTIONS, _LEAST_SHAPES = 200_000, 8
-"""Solutions that may be remembered, about half a kilobyte each; beyond it the shapes not asked for longest are dropped."""
+"""Solutions that may be remembered, about half a kilobyte each; beyond it, shapes not asked for longest are dropped."""
 
 
 class Outcomes:
