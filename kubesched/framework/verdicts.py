@@ -172,13 +172,15 @@ class Rejections:
         """Return which nodes pass; None means all of them."""
         return self.bits == 0 if self.bits is not None else None
 
+    def at(self, row: int) -> tuple[Reason, ...]:
+        """Return the reasons against one node; none if it passes."""
+        bits = int(self.bits[row]) if self.bits is not None else 0
+        return tuple(reason for i, reason in enumerate(self.reasons) if bits >> i & 1) if bits else ()
+
     def status(self, row: int) -> Status:
         """Return one node's verdict in words."""
-        bits = int(self.bits[row]) if self.bits is not None else 0
-        if not bits:
-            return SUCCESS
-        given = [reason for i, reason in enumerate(self.reasons) if bits >> i & 1]
-        return Status(worst_code(given), tuple(reason.text for reason in given))
+        given = self.at(row)
+        return Status(worst_code(given), tuple(reason.text for reason in given)) if given else SUCCESS
 
 
 _NONE = Rejections(None, ())
@@ -212,8 +214,8 @@ class Diagnosis:
         if node_name in self.extra:
             return self.extra[node_name]
         if self.verdicts is not None:
-            row = self.verdicts.nodes.row(node_name)
-            if row >= 0 and self.verdicts.owner[row] >= 0:
+            row, considered = self.verdicts.nodes.row(node_name), self.verdicts.considered
+            if row >= 0 and self.verdicts.owner[row] >= 0 and (considered is None or considered[row]):
                 return self.verdicts.status(row)
         return self.absent
 
@@ -290,7 +292,7 @@ class Verdicts:
             bits[rows[mine]] = rejections.bits[mine]
             self.take_over(rows[mine], plugin, Rejections(bits, rejections.reasons))
 
-    def take_over(self, rows: npt.NDArray[np.int64], plugin: str, rejections: Rejections) -> None:
+    def take_over(self, rows: npt.NDArray[np.int64] | Bools, plugin: str, rejections: Rejections) -> None:
         """Give rows that one more column refuses to that column, whoever had them before."""
         self.columns.append((plugin, rejections))
         self.owner[rows] = len(self.columns) - 1
@@ -364,6 +366,8 @@ class Verdicts:
             assert rejections.bits is not None
             if all(reason.code is code for reason in rejections.reasons):
                 found[rows] = True
+            elif len(rows) == self.nodes.n:
+                found = code_column(rejections, code)
             else:
                 found[rows] = code_column(Rejections(rejections.bits[rows], rejections.reasons), code)
         return found
@@ -371,18 +375,18 @@ class Verdicts:
 
 def code_column(rejections: Rejections, code: Code) -> Bools:
     """Return on which nodes one filter's reasons add up to a code."""
-    assert rejections.bits is not None
-    masks = {c: np.uint64(sum(1 << i for i, r in enumerate(rejections.reasons) if r.code is c))
-             for c in (Code.UNRESOLVABLE, Code.UNSCHEDULABLE, Code.PENDING)}
-    bits = rejections.bits
-    hopeless: Bools = bits & masks[Code.UNRESOLVABLE] != 0
+    bits, reasons = rejections.bits, rejections.reasons
+    assert bits is not None
+
+    def has_any(*codes: Code) -> Bools:
+        found: Bools = bits & np.uint64(sum(1 << i for i, r in enumerate(reasons) if r.code in codes)) != 0
+        return found
+
     if code is Code.UNRESOLVABLE:
-        return hopeless
-    plain: Bools = (bits & masks[Code.UNSCHEDULABLE] != 0) & ~hopeless
+        return has_any(code)
     if code is Code.UNSCHEDULABLE:
-        return plain
-    pending: Bools = (bits != 0) & ~hopeless & ~plain
-    return pending
+        return has_any(code) & ~has_any(Code.UNRESOLVABLE)
+    return has_any(code) & ~has_any(Code.UNRESOLVABLE, Code.UNSCHEDULABLE)
 
 
 @dataclass(frozen=True, slots=True)

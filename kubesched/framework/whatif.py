@@ -3,9 +3,8 @@
 In: a snapshot, some of its rows, pods that come or go. Out: a view of those rows that filters take for the real thing.
 The store is not touched: the columns that pods change are copied for these rows, everything else is shared.
 
-Preemption asks "would the pod fit if these were gone", the filter pass with nominated pods "would it still fit if those
-came": `filter_with_nominated` is that pass. Many rows are imagined at once as long as no answer for one row depends on
-what is imagined on another; `Imagining` knows when that is so.
+Preemption asks "would the pod fit if these were gone" (framework/thinning takes many away at once), the filter pass
+with nominated pods "would it still fit if those came" (framework/beside).
 """
 
 from __future__ import annotations
@@ -16,14 +15,7 @@ import numpy as np
 
 from kubesched.api.requests import HostPort, ports_conflict
 from kubesched.cluster import CPU, MEMORY, Bools, Ints, PodView, Snapshot
-from kubesched.cluster.pods import PodTemplate
-from kubesched.errors import PluginError
-from kubesched.framework.nominated import Ahead, coming_to
-from kubesched.framework.plugin import Plugin, Scope
-from kubesched.framework.ports import Nominations
-from kubesched.framework.profile import Profile
-from kubesched.framework.state import State
-from kubesched.framework.verdicts import Rejections, Verdicts
+from kubesched.framework.nominated import Ahead
 
 Reader = Callable[[int], Ints]
 
@@ -186,149 +178,3 @@ class WhatIf(Snapshot):
         if held is None:
             held = self._ports[position] = {port for pod in self.pods_on(position) for port in pod.template.ports}
         return held
-
-
-class Imagining:
-    """What may be imagined on many rows at once for one pod, and the filters run over it.
-
-    A filter that looks at one row only takes any number of rows. One that keeps counters over the cluster takes them
-    too, as long as no pod that comes or goes moves its counters: then its answers stand as they are. Everything else is
-    imagined row by row, each with counters of its own.
-    """
-
-    def __init__(self, profile: Profile, pod: PodView, state: State, known: Verdicts | None) -> None:
-        self.profile = profile
-        self.pod = pod
-        self.state = state
-        self.active = tuple(p for p in profile.filters if p.name not in state.skip_filter)
-        self.counting = tuple(p for p in profile.adjusting if p.name not in state.skip_filter)
-        alone = {Scope.ROW_NODE, Scope.ROW, Scope.NODES}
-        watched = {p.name for p in self.counting if p.implements("is_moved_by")}
-        self.by_row = any(p.filter_scope not in alone and p.name not in watched for p in self.active) or any(
-            p.name not in watched for p in self.counting)
-        """Whether every row must be imagined on its own."""
-        self._known: dict[str, Rejections] = {}
-        if known is not None and known.nodes.rows is None:
-            for name, rejections in known.columns:
-                self._known.setdefault(name, rejections)
-        self._moved: dict[PodTemplate, bool] = {}
-
-    @property
-    def is_remembered(self) -> bool:
-        """Return whether what is imagined on a row has the same answer for every pod of the class until the row, or
-        who is nominated to it, changes."""
-        return not self.counting and all(
-            p.filter_scope < Scope.NODES and p.remembers(self.pod) for p in self.active)
-
-    def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
-        """Return whether counters would change if a pod like this one came or went."""
-        moved = self._moved.get(other.template)
-        if moved is None:
-            moved = self._moved[other.template] = any(
-                plugin.is_moved_by(self.pod, other, nodes, self.state) for plugin in self.counting)
-        return moved
-
-    def filter(self, imagined: WhatIf, state: State | None = None) -> Verdicts:
-        """Run the filters; without a state of its own, answers that no pod changes are taken from what is known."""
-        verdicts = Verdicts(imagined)
-        for plugin in self.active:
-            verdicts.add(plugin.name, self._rejections(plugin, imagined, state))
-            if verdicts.error is not None:
-                name, text = verdicts.error
-                raise PluginError(name, "Filter", f'running "{name}" filter plugin: {text}', self.pod.key)
-        return verdicts
-
-    def _rejections(self, plugin: Plugin, imagined: WhatIf, state: State | None) -> Rejections:
-        stands = plugin.filter_scope in (Scope.ROW_NODE, Scope.NODES) or (
-            state is None and plugin.filter_scope is Scope.DOMAINS)
-        known = self._known.get(plugin.name) if stands else None
-        if known is None or known.errors:
-            return self.profile.filter_one(plugin, self.pod, imagined, state or self.state)
-        if known.bits is None:
-            return known
-        assert imagined.rows is not None
-        return Rejections(known.bits[imagined.rows], known.reasons)
-
-    def fits(self, imagined: WhatIf) -> Bools:
-        """Return which of many imagined rows do, given that they did with fewer pods on them: only what pods change is
-        asked again."""
-        fitting = np.ones(imagined.n, dtype=np.bool_)
-        for plugin in self.active:
-            if plugin.filter_scope is Scope.ROW:
-                rejections = self.profile.filter_one(plugin, self.pod, imagined, self.state)
-                if rejections.errors:
-                    text = next(iter(rejections.errors.values()))
-                    raise PluginError(plugin.name, "Filter", f'running "{plugin.name}" filter plugin: {text}',
-                                      self.pod.key)
-                if rejections.bits is not None:
-                    fitting &= rejections.bits == 0
-        return fitting
-
-
-def filter_with_nominated(profile: Profile, pod: PodView, nodes: Snapshot, state: State, considered: Bools | None,
-                          nominations: Nominations | None) -> Verdicts:
-    """Run the filters; where pods of equal or higher priority are nominated to a node, the pod must fit with them too.
-
-    Both passes must succeed: a nominated pod may be what another pod's affinity needs, and may never come.
-    """
-    verdicts = profile.filter(pod, nodes, state, considered)
-    refuse_for_nominated(profile, pod, nodes, state, nominations, verdicts)
-    return verdicts
-
-
-def refuse_for_nominated(profile: Profile, pod: PodView, nodes: Snapshot, state: State,
-                         nominations: Nominations | None, verdicts: Verdicts) -> None:
-    """Refuse those nodes, of the considered ones, that would not do with the pods nominated to them."""
-    if nominations is None:
-        return
-    coming = coming_to(nodes, nominations)
-    if not coming:
-        return
-    ahead = coming.above(pod.priority)
-    positions = ahead.rows if nodes.rows is None else np.flatnonzero(ahead.here[nodes.rows])
-    if verdicts.considered is not None:
-        positions = positions[verdicts.considered[positions]]
-    if not len(positions):
-        return
-    imagining = Imagining(profile, pod, state, verdicts)
-    alone = _rows_on_their_own(imagining, ahead, nodes, coming.row_of(pod.uid))
-    if alone is not None:
-        rows = positions if nodes.rows is None else nodes.rows[positions]
-        apart = alone[rows]
-        for position, row in zip(positions[apart].tolist(), rows[apart].tolist(), strict=True):
-            others = [other for other in ahead.pods[row] if other.uid != pod.uid]
-            if others:
-                _refuse_with(profile, pod, nodes, state, position, row, others, verdicts)
-        positions = positions[~apart]
-        if not len(positions):
-            return
-    imagined = WhatIf.of(nodes, positions)
-    imagined.arrive(ahead)
-    verdicts.overrule(positions, imagining.filter(imagined))
-
-
-def _rows_on_their_own(imagining: Imagining, ahead: Ahead, nodes: Snapshot, own_row: int) -> Bools | None:
-    """Return the rows of the whole cluster that cannot be imagined together with others; None means no row."""
-    if imagining.by_row:
-        return np.ones(nodes.total, dtype=np.bool_)
-    alone = np.zeros(nodes.total, dtype=np.bool_)
-    if own_row >= 0:
-        alone[own_row] = True
-    if imagining.pod.template.ports and ahead.with_ports:
-        alone[list(ahead.with_ports)] = True
-    if imagining.counting:
-        for row, pods in ahead.pods.items():
-            if any(imagining.is_moved_by(other, nodes) for other in pods):
-                alone[row] = True
-    return alone if alone.any() else None
-
-
-def _refuse_with(profile: Profile, pod: PodView, nodes: Snapshot, state: State, position: int, row: int,
-                 others: Iterable[PodView], verdicts: Verdicts) -> None:
-    """Refuse a node if it would not do with the given pods, which may move counters."""
-    imagined = WhatIf.of(nodes, [position])
-    state = state.clone()
-    for other in others:
-        imagined.add(other, 0)
-        profile.adjust(pod, other, row, 1, nodes, state)
-    verdicts.overrule(np.array([position], dtype=np.int64), profile.filter(pod, imagined, state))

@@ -151,4 +151,8 @@ class Importance:
 
     def pods(self, row: int, priority: int, nodes: Snapshot) -> list[PodView]:
         """Return the pods of lower priority on one row, in order, whatever their number."""
+        if self._ordered[row] and self._size[row] <= MOST_PODS:
+            views = nodes.slots.views
+            there = (views[slot] for slot in self._members[row, : self._size[row]].tolist())
+            return [pod for pod in there if pod is not None and pod.priority < priority]
         return sorted((pod for pod in nodes.everything().pods_on(row) if pod.priority < priority), key=by_importance)

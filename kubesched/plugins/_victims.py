@@ -17,16 +17,18 @@ import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.errors import SchedulerError
+from kubesched.framework.imagining import Imagining, Refused
 from kubesched.framework.nominated import Ahead, Coming
+from kubesched.framework.onenode import ImaginedNode
 from kubesched.framework.state import State
 from kubesched.framework.thinning import Thinned
-from kubesched.framework.verdicts import SUCCESS, Status
-from kubesched.framework.whatif import Imagining, WhatIf
 from kubesched.plugins._budgets import Budgets
 from kubesched.plugins._importance import Importance, Lines, by_importance, started_at
 from kubesched.plugins._outlook import PRIORITY_OFFSET, UNKNOWN, Findings, Outlook
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
+_FEW = 4
+"""Rows up to which one after the other is cheaper than all at once: arrays have a price of their own."""
 
 
 def no_victim(node_name: str) -> str:
@@ -50,6 +52,9 @@ class DryRun:
         """Find out about those of the rows that nothing is known about."""
         rows = rows[self.outlook.outcome[rows] == UNKNOWN]
         if not len(rows):
+            return
+        if len(rows) <= _FEW:
+            self._look_at_each(rows)
             return
         ahead = self.coming.above(self.pod.priority)
         apart = np.ones(len(rows), dtype=np.bool_) if self.imagining.by_row else self._is_apart(rows, ahead)
@@ -122,17 +127,14 @@ class DryRun:
             crowded = emptied.take(awaited)
             crowded.arrive(ahead)
             verdicts.overrule(awaited, self.imagining.filter(crowded))
-        fitting = verdicts.feasible
-        for owner in np.unique(verdicts.owner).tolist():
-            if owner >= 0:
-                bits = verdicts.columns[owner][1].bits
-                assert bits is not None
-                mine = np.flatnonzero(verdicts.owner == owner)
-                kinds, kind = np.unique(bits[mine], return_inverse=True)
-                for i in range(len(kinds)):
-                    alike = mine[kind == i]
-                    self.outlook.refuse(rows[alike], verdicts.status(int(alike[0])).reasons)
-        return fitting
+        for owner, mine in verdicts.owned():
+            rejections = verdicts.columns[owner][1]
+            assert rejections.bits is not None
+            kinds, kind = np.unique(rejections.bits[mine], return_inverse=True)
+            for i in range(len(kinds)):
+                alike = mine[kind == i]
+                self.outlook.refuse(rows[alike], tuple(reason.text for reason in rejections.at(int(alike[0]))))
+        return verdicts.feasible
 
     def _reprieve_many(self, rows: Ints, lines: Lines, ahead: Ahead) -> None:
         """Give pods back rank by rank as long as the pod fits; write down who could not be given back."""
@@ -191,28 +193,25 @@ class DryRun:
                 self.outlook.fail(row, str(error))
 
     def _look_at_one(self, row: int) -> None:
-        pod, nodes, profile = self.pod, self.nodes, self.imagining.profile
+        pod, nodes = self.pod, self.nodes
         lower = self.importance.pods(row, pod.priority, nodes)
         if not lower:
             self.outlook.refuse(row, (NO_VICTIMS,))
             return
-        node = WhatIf.of(nodes, [row])
-        state = self.imagining.state.clone()
+        node = ImaginedNode(nodes, row)
+        state = self.imagining.state.clone() if self.imagining.counting else None
         for other in lower:
-            node.remove(other, 0)
-            profile.adjust(pod, other, row, -1, nodes, state)
-        status = self._fits_one(node, row, state)
-        if not status.is_success:
-            self.outlook.refuse(row, status.reasons)
+            self._move(other, -1, node, state)
+        refused = self._refusal(node, state)
+        if refused is not None:
+            self.outlook.refuse(row, tuple(reason.text for reason in refused[1]))
             return
         violating, others = self.budgets.split(lower)
         victims: set[str] = set()
         for other in (*violating, *others):
-            node.add(other, 0)
-            profile.adjust(pod, other, row, 1, nodes, state)
-            if not self._fits_one(node, row, state).is_success:
-                node.remove(other, 0)
-                profile.adjust(pod, other, row, -1, nodes, state)
+            self._move(other, 1, node, state)
+            if self._refusal(node, state) is not None:
+                self._move(other, -1, node, state)
                 victims.add(other.uid)
         gone = np.array([[other.uid in victims for other in lower]])
         if not victims:
@@ -228,17 +227,20 @@ class DryRun:
             is_selected=np.array([True]),
         ))
 
-    def _fits_one(self, node: WhatIf, row: int, state: State) -> Status:
-        """Return whether the pod fits an imagined node, with the pods nominated to it and without."""
-        awaited = [other for other in self.coming.above(self.pod.priority).pods.get(row, ())
+    def _move(self, other: PodView, sign: int, node: ImaginedNode, state: State | None) -> None:
+        node.move(other, sign)
+        if state is not None:
+            self.imagining.profile.adjust(self.pod, other, node.base_row, sign, self.nodes, state)
+
+    def _refusal(self, node: ImaginedNode, state: State | None) -> Refused | None:
+        """Return why the pod does not fit an imagined node, with the pods nominated to it or without."""
+        awaited = [other for other in self.coming.above(self.pod.priority).pods.get(node.base_row, ())
                    if other.uid != self.pod.uid]
         if awaited:
-            crowded, their_state = node.take([0]), state.clone()
+            fuller, their_state = node.copy(), state.clone() if state is not None else None
             for other in awaited:
-                crowded.add(other, 0)
-                self.imagining.profile.adjust(self.pod, other, row, 1, self.nodes, their_state)
-            verdicts = self.imagining.filter(crowded, their_state)
-            if verdicts.owner[0] >= 0:
-                return verdicts.status(0)
-        verdicts = self.imagining.filter(node, state)
-        return verdicts.status(0) if verdicts.owner[0] >= 0 else SUCCESS
+                self._move(other, 1, fuller, their_state)
+            refused = self.imagining.refusal(fuller, their_state)
+            if refused is not None:
+                return refused
+        return self.imagining.refusal(node, state)

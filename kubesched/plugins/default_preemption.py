@@ -8,7 +8,7 @@ evicts them (engine/eviction). While it does, the pod is kept out of the active 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from kubesched.config.fielderrors import FieldError, Path, invalid
 from kubesched.config.gates import Gates
 from kubesched.config.wire import Int32
 from kubesched.errors import SchedulerError
+from kubesched.framework.imagining import Imagining
 from kubesched.framework.nominated import coming_to
 from kubesched.framework.plugin import Plugin, PostFiltered, Preemption
 from kubesched.framework.ports import Handle
@@ -39,10 +40,9 @@ from kubesched.framework.verdicts import (
     unschedulable,
 )
 from kubesched.framework.wakeups import DELETE, POD, on
-from kubesched.framework.whatif import Imagining
 from kubesched.plugins._budgets import Budgets
 from kubesched.plugins._importance import Importance, started_at
-from kubesched.plugins._outlook import CANDIDATE, ERROR, PRIORITY_OFFSET, Outlook
+from kubesched.plugins._outlook import CANDIDATE, ERROR, PRIORITY_OFFSET, UNKNOWN, Outlook
 from kubesched.plugins._victims import DryRun
 
 
@@ -82,6 +82,8 @@ SchedulerError if the attempt must end."""
 
 _MOST_OUTLOOKS = 16
 _SMALLEST_WINDOW = 64
+_NEARLY = 20
+"""With no more than one row in so many unknown, all of them are looked at and the visit is skipped."""
 
 
 class DefaultPreemption(Plugin):
@@ -131,13 +133,14 @@ class DefaultPreemption(Plugin):
         importance.follow(nodes)
         budgets.follow()
         imagining = Imagining(profile, pod, state, diagnosis.verdicts)
-        versions = tuple(objects.version(kind) for plugin in imagining.active for kind in plugin.reads)
-        key = (pod.template.signature, frozenset(state.skip_filter))
-        outlook = self._outlooks.pop(key, None) if imagining.is_remembered else None
+        versions = imagining.versions(nodes)
+        key = (pod.template.signature, imagining.skipped)
+        is_remembered = imagining.is_remembered
+        outlook = self._outlooks.pop(key, None) if is_remembered else None
         if outlook is None or not outlook.follow(nodes, coming, budgets, versions):
             outlook = Outlook(nodes.n)
             outlook.follow(nodes, coming, budgets, versions)
-        if imagining.is_remembered:
+        if is_remembered:
             self._outlooks[key] = outlook
             if len(self._outlooks) > _MOST_OUTLOOKS:
                 self._outlooks.popitem(last=False)
@@ -152,36 +155,38 @@ class DefaultPreemption(Plugin):
         n = len(potential)
         limit = min(n, max(n * args.min_candidate_nodes_percentage // 100, args.min_candidate_nodes_absolute))
         offset = self.handle.random.randrange(n)
-        visit = np.concatenate((potential[offset:], potential[:offset]))
         outlook = run.outlook
-        clean: Ints = visit[:0]
-        breaking: Ints = visit[:0]
+        outcome = outlook.outcome if n == len(outlook.outcome) else outlook.outcome[potential]
+        n_unknown = n - int(np.count_nonzero(outcome))
+        if n_unknown * _NEARLY > n:
+            return self._visit(np.concatenate((potential[offset:], potential[:offset])), limit, run)
+        # Nearly everything is remembered. Find the rest out, visited or not, and look at candidates only.
+        if n_unknown:
+            run.look_at(potential[outcome == UNKNOWN])
+            outcome = outlook.outcome if n == len(outlook.outcome) else outlook.outcome[potential]
+        rows = potential[outcome == CANDIDATE]
+        first = int(np.searchsorted(rows, potential[offset]))
+        return _enough(np.concatenate((rows[first:], rows[:first])), limit, outlook)[0]
+
+    def _visit(self, visit: Ints, limit: int, run: DryRun) -> Ints:
+        """Look at rows in the order given, some at a time, until there are enough candidates."""
+        found = visit[:0]
         at, window = 0, max(limit, _SMALLEST_WINDOW)
-        while at < n:
+        while at < len(visit):
             rows = visit[at : at + window]
             run.look_at(rows)
-            rows = rows[outlook.outcome[rows] == CANDIDATE]
-            breaks = outlook.violations[rows] > 0
-            n_clean = np.minimum(len(clean) + np.cumsum(~breaks), limit)
-            n_breaking = np.minimum(len(breaking) + np.cumsum(breaks), limit)
-            enough = (n_clean > 0) & (n_clean + n_breaking >= limit)
-            is_enough = bool(enough.any())
+            found = np.concatenate((found, rows[run.outlook.outcome[rows] == CANDIDATE]))
+            chosen, is_enough = _enough(found, limit, run.outlook)
             if is_enough:
-                seen = int(enough.argmax()) + 1
-                rows, breaks = rows[:seen], breaks[:seen]
-            clean = np.concatenate((clean, rows[~breaks]))[:limit]
-            breaking = np.concatenate((breaking, rows[breaks]))[:limit]
-            if is_enough:
-                break
+                return chosen
             at += window
             window *= 2
-        return np.concatenate((clean, breaking))
+        return _enough(found, limit, run.outlook)[0]
 
     def _choose(self, rows: Ints, run: DryRun) -> PostFiltered:
         """Propose the cheapest of the candidates, or of those that extenders leave."""
         if not self.narrow:
-            best = rows[self._pick(_costs_of_rows(rows, run.outlook))]
-            return _proposal(_preemption(int(best), run))
+            return _proposal(_preemption(int(rows[self._pick(_costs_of_rows(rows, run.outlook))]), run))
         candidates: Sequence[Preemption] = [_preemption(row, run) for row in rows.tolist()]
         try:
             for narrow in self.narrow:
@@ -192,15 +197,36 @@ class DefaultPreemption(Plugin):
             return PostFiltered(failed(PREFIX + str(error)))
         return _proposal(candidates[self._pick(_costs(candidates))])
 
-    def _pick(self, costs: Sequence[Array]) -> int:
+    def _pick(self, costs: Iterator[Array]) -> int:
         """Return the index of the cheapest candidate: by the first cost, among equals by the second, and so on."""
-        left = np.arange(len(costs[0]))
+        left: Ints | None = None
         for cost in costs:
-            if len(left) == 1:
-                break
-            mine = cost[left]
-            left = left[mine == mine.min()]
-        return int(left[self.handle.random.randrange(len(left))] if len(left) > 1 else left[0])
+            mine = cost if left is None else cost[left]
+            least = mine.min()
+            if least != mine.max():
+                cheapest = np.flatnonzero(mine == least)
+                left = cheapest if left is None else left[cheapest]
+                if len(left) == 1:
+                    return int(left[0])
+        n = len(mine) if left is None else len(left)
+        at = self.handle.random.randrange(n) if n > 1 else 0
+        return at if left is None else int(left[at])
+
+
+def _enough(rows: Ints, limit: int, outlook: Outlook) -> tuple[Ints, bool]:
+    """Return those of the candidates, given in the order of the visit, that are found before there are enough, and
+    whether there are: so many in all, one of which breaks no budget. Of each kind no more than that are kept."""
+    breaks = outlook.violations[rows] > 0
+    if not breaks.any():
+        return rows[:limit], limit > 0 and len(rows) >= limit
+    n_breaking = np.minimum(np.cumsum(breaks), limit)
+    n_clean = np.minimum(np.cumsum(~breaks), limit)
+    enough = (n_clean > 0) & (n_clean + n_breaking >= limit)
+    is_enough = bool(enough.any())
+    if is_enough:
+        seen = int(enough.argmax()) + 1
+        rows, breaks = rows[:seen], breaks[:seen]
+    return np.concatenate((rows[~breaks][:limit], rows[breaks][:limit])), is_enough
 
 
 def _why_not_eligible(pod: PodView, nodes: Snapshot, diagnosis: Diagnosis) -> str:
@@ -225,10 +251,11 @@ def _makes_way(other: PodView) -> bool:
 
 def _may_be_helped(diagnosis: Diagnosis, nodes: Snapshot) -> Bools:
     """Return which nodes were refused with a code that says that removing pods could help."""
-    hopeful = np.full(nodes.n, diagnosis.absent.code is Code.UNSCHEDULABLE)
-    if diagnosis.verdicts is not None:
-        refused = diagnosis.verdicts.owner >= 0
-        hopeful = np.where(refused, diagnosis.verdicts.has_code(Code.UNSCHEDULABLE), hopeful)
+    verdicts = diagnosis.verdicts
+    hopeful = (verdicts.has_code(Code.UNSCHEDULABLE) if verdicts is not None else
+               np.zeros(nodes.n, dtype=np.bool_))
+    if diagnosis.absent.code is Code.UNSCHEDULABLE:
+        hopeful |= True if verdicts is None else verdicts.owner < 0
     for name, status in diagnosis.extra.items():
         row = nodes.row(name)
         if row >= 0:
@@ -267,25 +294,23 @@ def _proposal(preemption: Preemption) -> PostFiltered:
     return PostFiltered(SUCCESS, Nomination(preemption.node_name), preemption)
 
 
-def _costs_of_rows(rows: Ints, outlook: Outlook) -> tuple[Array, ...]:
-    """Return what candidates cost, in the order in which it counts: broken budgets, the highest priority among the
+def _costs_of_rows(rows: Ints, outlook: Outlook) -> Iterator[Array]:
+    """Yield what candidates cost, in the order in which it counts: broken budgets, the highest priority among the
     victims, the sum of their priorities, their number, and how late the first of the most important ones started."""
-    return (outlook.violations[rows], outlook.top_priority[rows], outlook.total_priority[rows],
-            outlook.n_victims[rows], -outlook.started[rows])
+    yield outlook.violations[rows]
+    yield outlook.top_priority[rows]
+    yield outlook.total_priority[rows]
+    yield outlook.n_victims[rows]
+    yield -outlook.started[rows]
 
 
-def _costs(candidates: Sequence[Preemption]) -> tuple[Array, ...]:
-    """Return the same for candidates whose victims are not those of the dry run."""
-    def column(cost: Callable[[Preemption], float]) -> Array:
-        return np.array([cost(candidate) for candidate in candidates])
-
-    return (
-        column(lambda c: c.violations),
-        column(lambda c: c.victims[0].priority),
-        column(lambda c: sum(victim.priority + PRIORITY_OFFSET for victim in c.victims)),
-        column(lambda c: len(c.victims)),
-        column(lambda c: -_first_start(c.victims)),
-    )
+def _costs(candidates: Sequence[Preemption]) -> Iterator[Array]:
+    """Yield the same for candidates whose victims are not those of the dry run."""
+    yield np.array([c.violations for c in candidates])
+    yield np.array([c.victims[0].priority for c in candidates])
+    yield np.array([sum(victim.priority + PRIORITY_OFFSET for victim in c.victims) for c in candidates])
+    yield np.array([len(c.victims) for c in candidates])
+    yield np.array([-_first_start(c.victims) for c in candidates])
 
 
 def _first_start(victims: Sequence[PodView]) -> float:

@@ -1,0 +1,197 @@
+"""Beside nominated pods: a pod must fit a node with those of equal or higher priority that are nominated to it.
+
+In: verdicts on the nodes as they are. Out: the same, with those nodes refused that would not do if the nominated pods
+came. Both passes must succeed: a nominated pod may be what another pod's affinity needs, and may never come.
+
+Where filters look at one node at a time, the answers for a pod class are kept and only asked for again where a node or
+its nominated pods changed: with thousands of pods nominated, an attempt pays for the few that are new.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from kubesched.cluster import Bools, Codes, Ints, PodView, Snapshot
+from kubesched.cluster.journal import Journal
+from kubesched.framework.imagining import Imagining, Refused
+from kubesched.framework.nominated import Ahead, Coming, coming_to
+from kubesched.framework.onenode import ImaginedNode
+from kubesched.framework.ports import Nominations
+from kubesched.framework.profile import Profile
+from kubesched.framework.state import State
+from kubesched.framework.verdicts import Rejections, Verdicts
+from kubesched.framework.whatif import WhatIf
+
+UNKNOWN, PASSES = 0, 1
+_MOST_CLASSES = 32
+_FEW = 4
+"""Rows up to which one after the other is cheaper than all at once: arrays have a price of their own."""
+
+
+def filter_with_nominated(profile: Profile, pod: PodView, nodes: Snapshot, state: State, considered: Bools | None,
+                          nominations: Nominations | None) -> Verdicts:
+    """Run the filters; where pods of equal or higher priority are nominated to a node, the pod must fit beside them."""
+    verdicts = profile.filter(pod, nodes, state, considered)
+    refuse_for_nominated(profile, pod, nodes, state, nominations, verdicts)
+    return verdicts
+
+
+def refuse_for_nominated(profile: Profile, pod: PodView, nodes: Snapshot, state: State,
+                         nominations: Nominations | None, verdicts: Verdicts) -> None:
+    """Refuse those nodes, of the considered ones, that would not do with the pods nominated to them."""
+    coming = coming_to(nodes, nominations) if nominations is not None else None
+    if not coming:
+        return
+    ahead = coming.above(pod.priority)
+    if not len(ahead.rows):
+        return
+    imagining = Imagining(profile, pod, state, verdicts)
+    own_row = coming.row_of(pod.uid)
+    if nodes.rows is None and imagining.is_remembered and not pod.template.ports:
+        _remembered(profile, pod, imagining).refuse(imagining, nodes, coming, ahead, verdicts, own_row)
+        if own_row >= 0 and ahead.here[own_row]:
+            _refuse_alone(imagining, nodes, np.array([own_row]), ahead, verdicts)
+        return
+    positions = ahead.rows if nodes.rows is None else np.flatnonzero(ahead.here[nodes.rows])
+    if verdicts.considered is not None:
+        positions = positions[verdicts.considered[positions]]
+    if not len(positions):
+        return
+    apart = _is_apart(imagining, nodes, positions, ahead, own_row)
+    _refuse_alone(imagining, nodes, positions[apart], ahead, verdicts)
+    together = positions[~apart]
+    if len(together):
+        imagined = WhatIf.of(nodes, together)
+        imagined.arrive(ahead)
+        verdicts.overrule(together, imagining.filter(imagined))
+
+
+def fits_beside_nominated(profile: Profile, pod: PodView, nodes: Snapshot, state: State,
+                          nominations: Nominations | None, feasible: Bools) -> bool:
+    """Return whether nobody who is nominated stands in the way on any of the feasible nodes."""
+    coming = coming_to(nodes, nominations) if nominations is not None else None
+    if not coming:
+        return True
+    rows = np.flatnonzero(coming.above(pod.priority).here & feasible)
+    if not len(rows):
+        return True
+    some = nodes.take(rows)
+    verdicts = Verdicts(some)
+    refuse_for_nominated(profile, pod, some, state, nominations, verdicts)
+    return bool((verdicts.owner < 0).all())
+
+
+def _is_apart(imagining: Imagining, nodes: Snapshot, positions: Ints, ahead: Ahead, own_row: int) -> Bools:
+    """Return which positions cannot be imagined together with others."""
+    if imagining.by_row:
+        return np.ones(len(positions), dtype=np.bool_)
+    rows = positions if nodes.rows is None else nodes.rows[positions]
+    apart: Bools = rows == own_row
+    if imagining.pod.template.ports and ahead.with_ports:
+        apart |= np.isin(rows, list(ahead.with_ports))
+    if imagining.counting:
+        moving = [row for row, pods in ahead.pods.items() if any(imagining.is_moved_by(o, nodes) for o in pods)]
+        apart |= np.isin(rows, moving)
+    return apart
+
+
+def _refuse_alone(imagining: Imagining, nodes: Snapshot, positions: Ints, ahead: Ahead, verdicts: Verdicts) -> None:
+    """Refuse nodes one by one that would not do with the pods nominated to them, which may move counters."""
+    pod, profile = imagining.pod, imagining.profile
+    for position in positions.tolist():
+        row = position if nodes.rows is None else int(nodes.rows[position])
+        others = [other for other in ahead.pods[row] if other.uid != pod.uid]
+        if not others:
+            continue
+        imagined, state = WhatIf.of(nodes, [position]), imagining.state.clone()
+        for other in others:
+            imagined.add(other, 0)
+            profile.adjust(pod, other, row, 1, nodes, state)
+        verdicts.overrule(np.array([position], dtype=np.int64), profile.filter(pod, imagined, state))
+
+
+class _Remembered:
+    """What filters say about rows with the nominated pods on them, for one class of pods: UNKNOWN, PASSES, or the
+    number of a refusal."""
+
+    __slots__ = ("_coming", "_numbers", "_position", "_refusals", "_seen", "outcome")
+
+    def __init__(self) -> None:
+        self.outcome: Codes = np.zeros(0, dtype=np.int32)
+        self._refusals: list[Refused] = []
+        self._numbers: dict[Refused, int] = {}
+        self._seen: tuple[Journal, int, Coming, tuple[int, ...]] | None = None
+        self._position = self._coming = 0
+
+    def refuse(self, imagining: Imagining, nodes: Snapshot, coming: Coming, ahead: Ahead, verdicts: Verdicts,
+               own_row: int) -> None:
+        """Bring the answers up to date and refuse the rows that they refuse, apart from the pod's own."""
+        self._follow(imagining, nodes, coming)
+        unknown = np.flatnonzero((self.outcome == UNKNOWN) & ahead.here)
+        if len(unknown):
+            self._find_out(imagining, nodes, unknown, ahead)
+        if own_row >= 0:
+            self.outcome[own_row] = UNKNOWN
+        for i, (plugin, reasons) in enumerate(self._refusals):
+            alike = self.outcome == i + PASSES + 1
+            bits = np.broadcast_to(np.uint64((1 << len(reasons)) - 1), nodes.n)
+            verdicts.take_over(alike, plugin, Rejections(bits, reasons))
+
+    def _follow(self, imagining: Imagining, nodes: Snapshot, coming: Coming) -> None:
+        seen = (nodes.journal, nodes.structure, coming, imagining.versions(nodes))
+        changes = nodes.journal.since(self._position) if seen == self._seen else None
+        nominated = coming.journal.since(self._coming)
+        if changes is None or nominated is None:
+            self.outcome = np.zeros(nodes.n, dtype=np.int32)
+            self._refusals, self._numbers = [], {}
+        else:
+            for change in changes:
+                self.outcome[change.row] = UNKNOWN
+            for change in nominated:
+                self.outcome[change.row] = UNKNOWN
+        self._seen, self._position, self._coming = seen, nodes.journal.end, coming.journal.end
+
+    def _find_out(self, imagining: Imagining, nodes: Snapshot, rows: Ints, ahead: Ahead) -> None:
+        if len(rows) <= _FEW:
+            for row in rows.tolist():
+                node = ImaginedNode(nodes, row)
+                for other in ahead.pods[row]:
+                    node.move(other, 1)
+                refused = imagining.refusal(node)
+                self.outcome[row] = PASSES if refused is None else self._number(refused)
+            return
+        imagined = WhatIf.of(nodes, rows)
+        imagined.arrive(ahead)
+        found = imagining.filter(imagined)
+        self.outcome[rows] = PASSES
+        for i, mine in found.owned():
+            plugin, rejections = found.columns[i]
+            assert rejections.bits is not None
+            kinds, kind = np.unique(rejections.bits[mine], return_inverse=True)
+            for at in range(len(kinds)):
+                alike = mine[kind == at]
+                self.outcome[rows[alike]] = self._number((plugin, rejections.at(int(alike[0]))))
+
+    def _number(self, refused: Refused) -> int:
+        number = self._numbers.get(refused)
+        if number is None:
+            self._refusals.append(refused)
+            number = self._numbers[refused] = len(self._refusals) + PASSES
+        return number
+
+
+_memories: WeakKeyDictionary[Profile, OrderedDict[tuple[bytes, frozenset[str]], _Remembered]] = WeakKeyDictionary()
+
+
+def _remembered(profile: Profile, pod: PodView, imagining: Imagining) -> _Remembered:
+    """Return what is remembered for the class of a pod."""
+    memory = _memories.setdefault(profile, OrderedDict())
+    key = (pod.template.signature, imagining.skipped)
+    found = memory.pop(key, None) or _Remembered()
+    memory[key] = found
+    if len(memory) > _MOST_CLASSES:
+        memory.popitem(last=False)
+    return found

@@ -1,0 +1,159 @@
+"""Filters run over imagined rows, for as many rows at once as that stays exact.
+
+A filter that looks at one row only takes any number of rows. One that keeps counters over the cluster takes them too,
+as long as no pod that comes or goes moves its counters: then its answers stand as they are. Everything else is imagined
+row by row, each with counters of its own. Answers that no pod changes are never asked for again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from kubesched.cluster import Bools, PodView, Snapshot
+from kubesched.cluster.pods import PodTemplate
+from kubesched.errors import PluginError
+from kubesched.framework.lifting import reasons_of
+from kubesched.framework.onenode import ImaginedNode
+from kubesched.framework.plugin import Plugin, Scope
+from kubesched.framework.profile import Profile
+from kubesched.framework.state import State
+from kubesched.framework.verdicts import Reason, Rejections, Verdicts
+from kubesched.framework.whatif import WhatIf
+
+_ALONE = frozenset({Scope.ROW_NODE, Scope.ROW, Scope.NODES})
+_UNCHANGED = frozenset({Scope.ROW_NODE, Scope.NODES})
+
+Refused = tuple[str, tuple[Reason, ...]]
+"""The plugin that refused a node, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A profile's filters, as far as an attempt does not skip them."""
+
+    active: tuple[Plugin, ...]
+    changing: tuple[Plugin, ...]
+    counting: tuple[Plugin, ...]
+    choosy: tuple[Plugin, ...]
+    by_row: bool
+    is_rows_only: bool
+
+
+_plans: WeakKeyDictionary[Profile, dict[frozenset[str], _Plan]] = WeakKeyDictionary()
+
+
+def _plan(profile: Profile, skipped: frozenset[str]) -> _Plan:
+    plans = _plans.setdefault(profile, {})
+    plan = plans.get(skipped)
+    if plan is None:
+        active = tuple(p for p in profile.filters if p.name not in skipped)
+        counting = tuple(p for p in profile.adjusting if p.name not in skipped)
+        watched = {p.name for p in counting if p.implements("is_moved_by")}
+        plan = plans[skipped] = _Plan(
+            active=active,
+            changing=tuple(p for p in active if p.filter_scope is Scope.ROW),
+            counting=counting,
+            choosy=tuple(p for p in active if p.implements("remembers")),
+            by_row=any(p.filter_scope not in _ALONE and p.name not in watched for p in active) or any(
+                p.name not in watched for p in counting),
+            is_rows_only=not counting and all(p.filter_scope < Scope.NODES for p in active),
+        )
+    return plan
+
+
+class Imagining:
+    """What may be imagined for one pod. `by_row` says that every row must be imagined on its own; `known` are the
+    verdicts on the rows as they are, where there are any."""
+
+    __slots__ = ("_known", "_moved", "_plan", "by_row", "counting", "pod", "profile", "skipped", "state")
+
+    def __init__(self, profile: Profile, pod: PodView, state: State, known: Verdicts | None) -> None:
+        self.profile = profile
+        self.pod = pod
+        self.state = state
+        self.skipped = frozenset(state.skip_filter)
+        self._plan = plan = _plan(profile, self.skipped)
+        self.by_row = plan.by_row
+        self.counting = plan.counting
+        self._known: dict[str, Rejections] = {}
+        if known is not None and known.nodes.rows is None:
+            for name, rejections in known.columns:
+                self._known.setdefault(name, rejections)
+        self._moved: dict[PodTemplate, bool] = {}
+
+    @property
+    def is_remembered(self) -> bool:
+        """Return whether what is imagined on a row has the same answer for every pod of the class until the row, or
+        who is nominated to it, changes."""
+        return self._plan.is_rows_only and all(p.remembers(self.pod) for p in self._plan.choosy)
+
+    def versions(self, nodes: Snapshot) -> tuple[int, ...]:
+        """Return the versions of the objects, other than nodes and pods, that the filters read."""
+        return tuple([nodes.objects.version(kind) for plugin in self._plan.active for kind in plugin.reads])
+
+    def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
+        """Return whether counters would change if a pod like this one came or went."""
+        moved = self._moved.get(other.template)
+        if moved is None:
+            moved = self._moved[other.template] = any(
+                plugin.is_moved_by(self.pod, other, nodes, self.state) for plugin in self.counting)
+        return moved
+
+    def filter(self, imagined: WhatIf, state: State | None = None) -> Verdicts:
+        """Run the filters over rows; with a state of their own, counters are asked again."""
+        verdicts = Verdicts(imagined)
+        for plugin in self._plan.active:
+            known = self._known_of(plugin, state)
+            if known is None:
+                rejections = self.profile.filter_one(plugin, self.pod, imagined, state or self.state)
+            elif known.bits is None:
+                continue
+            else:
+                assert imagined.rows is not None
+                rejections = Rejections(known.bits[imagined.rows], known.reasons)
+            verdicts.add(plugin.name, rejections)
+            if verdicts.error is not None:
+                raise self._broken(*verdicts.error)
+        return verdicts
+
+    def refusal(self, node: ImaginedNode, state: State | None = None) -> Refused | None:
+        """Run the filters over one node; return the first refusal."""
+        for plugin in self._plan.active:
+            known = self._known_of(plugin, state)
+            if known is not None:
+                reasons = known.at(node.base_row)
+            elif plugin.implements("filter_node"):
+                reasons = reasons_of(plugin, plugin.filter_node(self.pod, node, state or self.state))
+            else:
+                rejections = self.profile.filter_one(plugin, self.pod, node.nodes, state or self.state)
+                if rejections.errors:
+                    raise self._broken(plugin.name, next(iter(rejections.errors.values())))
+                reasons = rejections.at(0)
+            if reasons:
+                return plugin.name, reasons
+        return None
+
+    def fits(self, imagined: WhatIf) -> Bools:
+        """Return which of many rows do, given that they did with fewer pods on them: only what pods change is asked."""
+        fitting = np.ones(imagined.n, dtype=np.bool_)
+        for plugin in self._plan.changing:
+            rejections = self.profile.filter_one(plugin, self.pod, imagined, self.state)
+            if rejections.errors:
+                raise self._broken(plugin.name, next(iter(rejections.errors.values())))
+            if rejections.bits is not None:
+                fitting &= rejections.bits == 0
+        return fitting
+
+    def _known_of(self, plugin: Plugin, state: State | None) -> Rejections | None:
+        """Return a plugin's answers on the rows as they are, if they stand whatever pods are imagined."""
+        if plugin.filter_scope in _UNCHANGED or (state is None and plugin.filter_scope is Scope.DOMAINS):
+            known = self._known.get(plugin.name)
+            if known is not None and not known.errors:
+                return known
+        return None
+
+    def _broken(self, plugin: str, text: str) -> PluginError:
+        return PluginError(plugin, "Filter", f'running "{plugin}" filter plugin: {text}', self.pod.key)
