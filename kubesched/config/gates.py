@@ -147,8 +147,6 @@ NOT_OURS = frozenset(
 # other gate is read somewhere; whoever starts to read one of these takes it off the list.
 NOT_BUILT: frozenset[tuple[str, bool]] = frozenset(
     {
-        ("ComponentFlagz", False),
-        ("ComponentStatusz", False),
         ("ContextualLogging", False),
         ("CoordinatedLeaderElection", True),
         ("DRANodeAllocatableResources", True),

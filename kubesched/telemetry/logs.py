@@ -107,13 +107,19 @@ class Logger:
         """Say that something failed; `err` says why."""
         self._emit(logging.ERROR, message, values, 0)
 
+    def exception(self, message: str, **values: Any) -> None:
+        """Say that something failed, with the traceback of the exception that is being handled."""
+        self._emit(logging.ERROR, message, values, 0, has_traceback=True)
+
     def named(self, name: str) -> Logger:
         """Return a logger whose lines carry a name, such as `Filter.NodeName`."""
         return Logger(self._plain, self.level, f"{self._named}.{name}" if self._named else name)
 
-    def _emit(self, level: int, message: str, values: Mapping[str, Any], verbosity: int) -> None:
+    def _emit(
+        self, level: int, message: str, values: Mapping[str, Any], verbosity: int, has_traceback: bool = False
+    ) -> None:
         event = Event(verbosity, values, self._named)
-        self._plain.log(level, "%s", message, extra={"event": event}, stacklevel=3)
+        self._plain.log(level, "%s", message, exc_info=has_traceback, extra={"event": event}, stacklevel=3)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,105 @@
+"""Stacks with weights: the common form of all profiles.
+
+A frame is a function in a file at a line; a stack is frames from the outermost to the innermost; a profile counts
+stacks in one or more units (samples and nanoseconds, objects and bytes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+MOST_FRAMES = 128
+
+
+class Frame(NamedTuple):
+    """Where a call was."""
+
+    function: str
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.function} ({self.file}:{self.line})"
+
+
+Stack = tuple[Frame, ...]
+
+
+@dataclass(slots=True)
+class Profile:
+    """Weights by stack: one number for each unit, the last one is what the pictures show."""
+
+    units: tuple[tuple[str, str], ...]  # name and unit, as ("cpu", "nanoseconds")
+    stacks: dict[Stack, list[int]] = field(default_factory=dict)
+    seconds: float = 0.0
+    period: int = 0
+    started: float = 0.0
+    note: str = ""
+
+    def add(self, stack: Stack, *weights: int) -> None:
+        """Count a stack."""
+        counted = self.stacks.get(stack)
+        if counted is None:
+            self.stacks[stack] = list(weights)
+        else:
+            for index, weight in enumerate(weights):
+                counted[index] += weight
+
+    @property
+    def total(self) -> int:
+        """Return the sum of the weights that the pictures show."""
+        return sum(weights[-1] for weights in self.stacks.values())
+
+
+def stack_of(frame: FrameType | None, names: dict[CodeType, str] | None = None) -> Stack:
+    """Return a thread's stack; `names` keeps what functions are called between two calls."""
+    known = {} if names is None else names
+    found: list[Frame] = []
+    while frame is not None and len(found) < MOST_FRAMES:
+        code = frame.f_code
+        name = known.get(code)
+        if name is None:
+            name = known[code] = _name_of(frame)
+        found.append(Frame(name, _short(code.co_filename), frame.f_lineno))
+        frame = frame.f_back
+    return tuple(reversed(found))
+
+
+def stack_of_awaiting(coroutine: Any) -> Stack:
+    """Return what a suspended coroutine is doing: itself, then whom it awaits, down to the innermost."""
+    found: list[Frame] = []
+    for frame in _awaited(coroutine):
+        found.append(Frame(_name_of(frame), _short(frame.f_code.co_filename), frame.f_lineno))
+    return tuple(found)
+
+
+def _awaited(coroutine: Any) -> Iterator[FrameType]:
+    for _ in range(MOST_FRAMES):
+        for prefix in ("cr", "gi", "ag"):
+            frame = getattr(coroutine, f"{prefix}_frame", None)
+            if frame is not None:
+                yield frame
+                awaits = "cr_await" if prefix == "cr" else "gi_yieldfrom" if prefix == "gi" else "ag_await"
+                coroutine = getattr(coroutine, awaits)
+                break
+        else:
+            return
+
+
+def _name_of(frame: FrameType) -> str:
+    module = frame.f_globals.get("__name__", "?")
+    code = frame.f_code
+    return f"{module}.{code.co_qualname}"
+
+
+def _short(file: str) -> str:
+    """Return a file's name from its package on: a reader need not learn where this machine keeps its libraries."""
+    for mark in ("/site-packages/", "/lib/python"):
+        _, found, rest = file.rpartition(mark)
+        if found:
+            return rest if mark == "/site-packages/" else rest.partition("/")[2]
+    _, found, rest = file.rpartition("/kubesched/")
+    return f"kubesched/{rest}" if found else file.rpartition("/")[2]
