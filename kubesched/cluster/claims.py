@@ -3,8 +3,8 @@
 In: the cluster's objects, and copies of them that differ by a promise (a volume given to a claim, a claim given to a
 node). Out: each object as it will be. A promise stands for as long as the object underneath is the version it was made
 on: the moment the API says anything new about the object, the API is right and the promise is gone.
-The volumes of a storage class are found without looking at all volumes, and who wants to follow along asks for the
-names that changed since last time. This module never writes to the API and never reads a clock.
+Who keeps an index over promised objects asks for the names that changed since last time. This module never writes to
+the API and never reads a clock.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from kubesched.errors import SchedulerError
 
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _LONGEST_LOG = 1 << 13
+_SWEEP = 1 << 8
 
 T = TypeVar("T", bound=TopLevel)
 
@@ -42,6 +43,7 @@ class AssumeCache(Generic[T]):
         self._kind = kind
         self._plural = plural
         self._promises: dict[tuple[str, str], _Promise[T]] = {}
+        self._sweep_at = _SWEEP
         self._log: list[str] = []
         self._log_start = 0
 
@@ -69,6 +71,8 @@ class AssumeCache(Generic[T]):
         found, assumed = stored.metadata.resource_version, meta.resource_version
         if found != assumed:
             raise PromiseError(f'"{promised.key}" is out of sync (stored: {found}, assume: {assumed})')
+        if len(self._promises) >= self._sweep_at:
+            self._sweep()
         self._promises[(meta.namespace, meta.name)] = _Promise(stored, promised)
         self._touch(meta.name)
 
@@ -110,6 +114,13 @@ class AssumeCache(Generic[T]):
         del self._promises[key]
         return stored
 
+    def _sweep(self) -> None:
+        """Let go of promises that the API has overtaken and nobody asked about since."""
+        for namespace, name in list(self._promises):
+            if self.get(name, namespace) is None:
+                del self._promises[(namespace, name)]
+        self._sweep_at = max(_SWEEP, 2 * len(self._promises))
+
     def _touch(self, name: str) -> None:
         self._log.append(name)
         if len(self._log) > _LONGEST_LOG:
@@ -118,39 +129,10 @@ class AssumeCache(Generic[T]):
 
 
 class VolumeCache(AssumeCache[PersistentVolume]):
-    """Persistent volumes with their promises, found by class."""
+    """Persistent volumes with their promises."""
 
     def __init__(self, objects: Objects) -> None:
         super().__init__(objects, PersistentVolume, "persistentvolumes")
-        self._by_class: dict[str, dict[str, None]] = {}
-        self._version = -1
-
-    def names_of_class(self, class_name: str) -> list[str]:
-        """Return the names of the volumes of a class, in the order in which they came."""
-        self._refresh()
-        return list(self._by_class.get(class_name, ()))
-
-    def of_class(self, class_name: str) -> list[PersistentVolume]:
-        """Return the volumes of a class, each with its promise."""
-        found = (self.get(name) for name in self.names_of_class(class_name))
-        return [volume for volume in found if volume is not None]
-
-    def _refresh(self) -> None:
-        version = self._objects.version(PersistentVolume)
-        if version == self._version:
-            return
-        changes = self._objects.changes(PersistentVolume, self._version) if self._version >= 0 else None
-        self._version = version
-        if changes is None:
-            self._by_class = {}
-            for volume in self._objects.all(PersistentVolume):
-                self._by_class.setdefault(class_of_volume(volume), {})[volume.metadata.name] = None
-            return
-        for old, new in changes:
-            if old is not None and (new is None or class_of_volume(new) != class_of_volume(old)):
-                self._by_class[class_of_volume(old)].pop(old.metadata.name, None)
-            if new is not None:
-                self._by_class.setdefault(class_of_volume(new), {})[new.metadata.name] = None
 
 
 class ClaimCache(AssumeCache[PersistentVolumeClaim]):

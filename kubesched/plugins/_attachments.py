@@ -224,12 +224,13 @@ class Attachments(PlacedPods):
             if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
                 holding = _Holding(spec, row, volume.ephemeral is not None)
                 key = (pod.namespace, claim_name(spec, volume))
+                stored = self._objects.get(PersistentVolumeClaim, key[1], key[0])
                 claim = self._claims.get(key)
                 if claim is None:
                     claim = self._claims[key] = _Claim()
-                    self._depend(key, claim, self._objects.get(PersistentVolumeClaim, key[1], key[0]))
+                    self._depend(key, claim, stored)
                 claim.holdings[(pod.uid, index)] = holding
-                self._take(key, (pod.uid, index), holding)
+                self._take(key[1], stored, (pod.uid, index), holding)
             else:
                 try:
                     attached = self.resolver.inline(volume)
@@ -258,11 +259,10 @@ class Attachments(PlacedPods):
                     continue
                 self._hold(self._by_pods, self._by_attachments, attached, row, -1)
 
-    def _take(self, key: tuple[str, str], holder: tuple[str, int], holding: _Holding) -> None:
+    def _take(self, name: str, claim: PersistentVolumeClaim | None, holder: tuple[str, int], holding: _Holding) -> None:
         """Find out what one pod's use of a claim stands for, and count it."""
-        claim = self._objects.get(PersistentVolumeClaim, key[1], key[0])
         wrong = ""
-        if not key[1]:
+        if not name:
             wrong = "PersistentVolumeClaim had no name"
         elif claim is not None and holding.ephemeral:
             wrong = ownership_error(holding.pod, claim)
@@ -277,10 +277,11 @@ class Attachments(PlacedPods):
         claim = self._claims.get(key)
         if claim is None:
             return
-        self._depend(key, claim, self._objects.get(PersistentVolumeClaim, key[1], key[0]))
+        stored = self._objects.get(PersistentVolumeClaim, key[1], key[0])
+        self._depend(key, claim, stored)
         for holder, holding in claim.holdings.items():
             self._hold(self._by_pods, self._by_attachments, holding.held, holding.row, -1)
-            self._take(key, holder, holding)
+            self._take(key[1], stored, holder, holding)
 
     def _depend(self, key: tuple[str, str], claim: _Claim, stored: PersistentVolumeClaim | None) -> None:
         """Write down which volume and class a claim's meaning depends on."""

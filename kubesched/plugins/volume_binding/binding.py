@@ -26,9 +26,7 @@ from kubesched.plugins._volumes import (
     BOUND_BY_CONTROLLER,
     SELECTED_NODE,
     VolumeError,
-    claim_not_found,
     is_fully_bound,
-    volume_not_found,
 )
 from kubesched.plugins.volume_binding.open_volumes import affinity_of, is_meant_for
 
@@ -142,11 +140,11 @@ class Binder:
         name = binding.volume.metadata.name
         volume = self._volumes.stored(name)
         if volume is None:
-            raise VolumeError(f"failed to check binding: {volume_not_found(name)}")
+            raise VolumeError(f"failed to check binding: {self._volumes.not_found(name)}")
         meta = binding.claim.metadata
         claim = self._claims.stored(meta.name, meta.namespace)
         if claim is None:
-            raise VolumeError(f"failed to check binding: {claim_not_found(meta.name)}")
+            raise VolumeError(f"failed to check binding: {self._claims.not_found(meta.name, meta.namespace)}")
         if _is_older(volume, binding.volume):
             return False
         self._check_affinity(volume, node)
@@ -158,7 +156,8 @@ class Binder:
         meta = written.metadata
         claim = self._claims.stored(meta.name, meta.namespace)
         if claim is None:
-            raise VolumeError(f"failed to check provisioning pvc: {claim_not_found(meta.name)}")
+            missing = self._claims.not_found(meta.name, meta.namespace)
+            raise VolumeError(f"failed to check provisioning pvc: {missing}")
         if _is_older(claim, written):
             return False
         if not claim.metadata.annotations:

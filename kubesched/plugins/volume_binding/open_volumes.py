@@ -26,6 +26,7 @@ NONE = -1
 """No volume suits."""
 _NOTHING_YET = np.iinfo(np.int64).max
 _FILESYSTEM = "Filesystem"
+_MANY_SELECTORS = 256
 
 Kind = tuple[str, str, frozenset[str]]
 """What must agree apart from size: volume mode, attributes class, access modes."""
@@ -183,6 +184,8 @@ class ClassVolumes:
     def _match_labels(self, selector: Selector) -> Bools:
         found = self._selected.get(selector)
         if found is None:
+            if len(self._selected) >= _MANY_SELECTORS:
+                self._selected.clear()
             found = np.fromiter((selector.matches(volume.metadata.labels) for volume in self.volumes),
                                 dtype=np.bool_, count=len(self.volumes))
             self._selected[selector] = found

@@ -246,12 +246,12 @@ WAITS: list[tuple[str, Any, str]] = [
     (
         "the volume goes away",
         lambda p: p.scene.store.objects.drop(PersistentVolume, "v"),
-        'failed to check binding: persistentvolume "v" not found',
+        'failed to check binding: persistentvolumes "v" not found',
     ),
     (
         "the claim goes away",
         lambda p: p.scene.store.objects.drop(PersistentVolumeClaim, "c", "default"),
-        'failed to check binding: persistentvolumeclaim "c" not found',
+        'failed to check binding: persistentvolumeclaims "default/c" not found',
     ),
     (
         "the volume is taken from the claim",
@@ -279,7 +279,7 @@ PROVISIONING: list[tuple[str, Any, str]] = [
     (
         "the claim goes away",
         lambda p: p.scene.store.objects.drop(PersistentVolumeClaim, "d", "default"),
-        'failed to check provisioning pvc: persistentvolumeclaim "d" not found',
+        'failed to check provisioning pvc: persistentvolumeclaims "default/d" not found',
     ),
     (
         "the provisioner gives the claim back",
