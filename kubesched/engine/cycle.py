@@ -228,4 +228,5 @@ def _give_up(made: Attempt, profile: Profile, rules: Rules) -> None:
         made.post_filtered = result = profile.post_filter(made.pod, made.nodes, made.state, diagnosis)
         diagnosis.post_filter_message = result.status.message
         nomination = result.nomination
-    made.decision = Unschedulable(made.pod, diagnosis, nomination)
+    wording = profile.word(made.pod, diagnosis) if profile.word is not None else ""
+    made.decision = Unschedulable(made.pod, diagnosis, nomination, wording)

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.cluster import Bools, GroupKey, Ints, PodView, Snapshot
 from kubesched.errors import PluginError
 from kubesched.framework import lifting
+from kubesched.framework.grouping import Placement, Proposal
 from kubesched.framework.plugin import NodeNames, Plugin, PostFiltered
 from kubesched.framework.state import State
 from kubesched.framework.verdicts import (
@@ -33,11 +34,14 @@ from kubesched.framework.verdicts import (
 )
 
 MAX_SCORE = 100
+NO_PLACEMENTS = "no feasible placements found"
 
 Errand = Callable[[], Awaitable[None]]
 
 Observer = Callable[[str, str, str, float], None]
 """(extension point, plugin or "" for the whole point, status code's text, seconds)"""
+
+Wording = Callable[[PodView, Diagnosis], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,8 @@ class Profile:
         self.percentage_of_nodes = percentage_of_nodes
         self.running: tuple[str, str] | None = None
         self.observe: Observer | None = None
+        self.word: Wording | None = None
+        """How a pod that fits nowhere is told so, where it is not in today's words."""
         self.pre_enqueues = self._at("pre_enqueue")
         self.sorter = next(iter(self._at("queue_sort")), None)
         self.pre_filters = self._at("pre_filter")
@@ -85,6 +91,9 @@ class Profile:
         self.binds = self._at("bind")
         self.post_binds = self._at("post_bind")
         self.adjusting = tuple(p for p in self.pre_filters if p.implements("add_pod"))
+        self.gatherers = tuple(p for p in self.plugins if p.implements("group_of"))
+        self.placement_generators = self._at("placement_generate")
+        self.placement_scorers = tuple((p, weight or 1) for p, weight in self.points.get("placement_score", ()))
 
     def _at(self, point: str) -> tuple[Plugin, ...]:
         return tuple(plugin for plugin, _ in self.points.get(point, ()))
@@ -271,8 +280,9 @@ class Profile:
             self._call("Unreserve", plugin, plugin.unreserve, pod, node_name, state)
 
     def permit(self, pod: PodView, node_name: str, state: State) -> tuple[Status, dict[str, float]]:
-        """Run the Permits; return the first refusal, or the plugins that want to wait with their limits in seconds."""
+        """Run the Permits; return the first refusal, or WAIT and the plugins that want it with their limits in seconds."""
         limits: dict[str, float] = {}
+        awaited: list[str] = []
         for plugin in self.permits:
             status, seconds = self._call("Permit", plugin, plugin.permit, pod, node_name, state)
             if status.is_success:
@@ -282,7 +292,8 @@ class Profile:
             if status.code is not Code.WAIT:
                 return failed(f'running Permit plugin "{plugin.name}": {status.message}').by(plugin.name), {}
             limits[plugin.name] = seconds
-        return SUCCESS, limits
+            awaited.extend(status.reasons)
+        return (Status(Code.WAIT, tuple(awaited)) if limits else SUCCESS), limits
 
     # On the way to the API server; these wait, so that other pods' calls of plugins lie in between
 
@@ -322,6 +333,48 @@ class Profile:
             if answer is not None and not answer.is_success:
                 return _named(answer, plugin)
         return SUCCESS
+
+    # Pods that belong together
+
+    def group_of(self, pod: PodView) -> tuple[Plugin, GroupKey] | None:
+        """Return the group that a pod is to be tried together with, and the plugin that says so."""
+        for plugin in self.gatherers:
+            key = plugin.group_of(pod)
+            if key is not None:
+                return plugin, key
+        return None
+
+    def generate_placements(self, group: GroupKey, nodes: Snapshot) -> Sequence[Placement] | Status:
+        """Ask the first generator, as the reference does; without one there is one placement, the whole cluster."""
+        for plugin in self.placement_generators[:1]:
+            answer: Sequence[Placement] | Status = self._call("PlacementGenerate", plugin, plugin.generate_placements,
+                                                              group, nodes)
+            if isinstance(answer, Status):
+                return _named(answer, plugin)
+            return answer or unschedulable(NO_PLACEMENTS).by(plugin.name)
+        return (Placement(""),)
+
+    def score_placements(self, group: GroupKey, proposals: Sequence[Proposal], nodes: Snapshot) -> list[int] | Status:
+        """Return the weighted sum of all scorers for each of the proposals, or what went wrong."""
+        totals = [0] * len(proposals)
+        for plugin, weight in self.placement_scorers:
+            raw: list[int] = []
+            for proposal in proposals:
+                score = self._call("PlacementScore", plugin, plugin.score_placement, group, proposal, nodes)
+                if isinstance(score, Status):
+                    return failed(f'plugin "{plugin.name}" failed with: {score.message}').by(plugin.name)
+                raw.append(score)
+            scores: Sequence[int] | Status = raw
+            if plugin.implements("normalize_placements"):
+                scores = self._call("PlacementScoreExtensionNormalize", plugin, plugin.normalize_placements, raw)
+            if isinstance(scores, Status):
+                return failed(f'plugin "{plugin.name}" failed with: {scores.message}').by(plugin.name)
+            for i, score in enumerate(scores):
+                if not 0 <= score <= MAX_SCORE:
+                    return failed(f'plugin "{plugin.name}" returns an invalid score {score}, it should in the range of '
+                                  f"[0, {MAX_SCORE}] after normalizing").by(plugin.name)
+                totals[i] += score * weight
+        return totals
 
     def _call(self, point: str, plugin: Plugin, function: Callable[..., Any], *args: Any) -> Any:
         """Call a plugin, remembering its name for whoever catches what it raises."""

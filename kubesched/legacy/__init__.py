@@ -1,4 +1,12 @@
-"""Policy files, algorithm providers, predicates and priorities of older releases, on the same columns."""
+"""Policy files, algorithm providers, predicates and priorities of older releases, on the same columns.
+
+    load_policy(text, version) -> Policy
+    profile_from_policy(policy, handle, version, options) -> Algorithm     convert_policy(policy, version) -> Conversion
+    profile_from_provider(name, handle, version, options) -> Algorithm
+
+`policy` reads, `validation` complains, `selecting` finds out which names run, `providers` holds the tables, `registry`
+the names, `algorithms` what they stand for, `predicates` and `priorities` the plugins, `profile` puts them together.
+"""
 
 from kubesched.legacy.choosing import ties_of
 from kubesched.legacy.convert import Conversion, convert_policy
@@ -12,11 +20,22 @@ from kubesched.legacy.registry import (
     register_priority,
 )
 from kubesched.legacy.releases import LATEST, RELEASES, LegacyGates, Release, release_of
+from kubesched.legacy.sources import (
+    FromConfigMap,
+    FromFile,
+    FromProvider,
+    PolicyFlags,
+    no_config_map,
+    policy_from_config_map,
+    policy_from_file,
+    source_of,
+)
 from kubesched.legacy.wording import fit_error
 
 __all__ = [
-    "CONFIG_MAP_KEY", "LATEST", "RELEASES", "Algorithm", "Conversion", "Custom", "LegacyGates", "Options", "Policy",
-    "Registry", "Release", "convert_policy", "fit_error", "load_policy", "profile_from_policy",
+    "CONFIG_MAP_KEY", "LATEST", "RELEASES", "Algorithm", "Conversion", "Custom", "FromConfigMap", "FromFile",
+    "FromProvider", "LegacyGates", "Options", "Policy", "PolicyFlags", "Registry", "Release", "convert_policy",
+    "fit_error", "load_policy", "no_config_map", "policy_from_config_map", "policy_from_file", "profile_from_policy",
     "profile_from_provider", "register_algorithm_provider", "register_fit_predicate", "register_priority",
-    "release_of", "ties_of",
+    "release_of", "source_of", "ties_of",
 ]

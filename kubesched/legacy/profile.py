@@ -24,7 +24,6 @@ from kubesched.legacy.predicates.base import AllOf
 from kubesched.legacy.predicates.conditions import ListedNodes
 from kubesched.legacy.predicates.custom import FunctionPredicate
 from kubesched.legacy.predicates.volumes import ClaimsExist
-from kubesched.legacy.preempting import QuietPreemption
 from kubesched.legacy.priorities.preferences import EqualPriority
 from kubesched.legacy.providers import DEFAULT_PROVIDER, is_listed, ordered
 from kubesched.legacy.queueing import FirstInFirstOut
@@ -33,8 +32,9 @@ from kubesched.legacy.releases import LATEST, LegacyGates, Release, release_of
 from kubesched.legacy.selecting import FRAMEWORK, Selected, select
 from kubesched.legacy.setting import Setting
 from kubesched.legacy.validation import MAX_INT, check_policy
+from kubesched.legacy.wording import fit_error
 from kubesched.plugins.default_binder import DefaultBinder
-from kubesched.plugins.default_preemption import DefaultPreemptionArgs
+from kubesched.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from kubesched.plugins.legacy_volume_counts import max_volumes_from
 from kubesched.plugins.priority_sort import PrioritySort
 from kubesched.plugins.scheduling_gates import SchedulingGates
@@ -156,12 +156,16 @@ def _create(selected: Selected, registry: Registry, setting: Setting, handle: Ha
             scorers.append((scorer, selected.priorities[name]))
     if not scorers and not extenders:
         scorers = [(EqualPriority(setting, handle), 1)]
+    if extenders and release.max_score == 10:
+        # Today an extender's 0 to 10 count tenfold beside plugins of 0 to 100. Tenfold plugins keep the old proportion.
+        scorers = [(plugin, weight * 10) for plugin, weight in scorers]
     profile = Profile(
         options.scheduler_name,
         _points(filters, _grouped(filters, release, checks_all, handle), scorers, setting, handle, options),
         release.percentage_of_nodes if options.percentage_of_nodes_to_score is None
         else options.percentage_of_nodes_to_score,
     )
+    profile.word = lambda pod, diagnosis: fit_error(pod, diagnosis, release)
     return Algorithm(profile, release, setting, tuple(names), dict(sorted(selected.priorities.items())), extenders,
                      checks_all)
 
@@ -222,7 +226,7 @@ def _points(leaves: Sequence[Plugin], filters: Sequence[Plugin], scorers: Sequen
         "bind": [(DefaultBinder(None, handle), 0)],
     }
     if release.has_priorities_of_pods and not options.disable_preemption:
-        preemption = QuietPreemption(DefaultPreemptionArgs(), handle)
+        preemption = DefaultPreemption(DefaultPreemptionArgs(), handle)
         points["post_filter"] = [(preemption, 0)]
         points["pre_enqueue"].append((preemption, 0))
     return points

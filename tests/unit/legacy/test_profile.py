@@ -28,7 +28,8 @@ def said(world: World, algorithm: Algorithm) -> str:
     """Return the message of a pod that fits nowhere."""
     made = world.attempt(algorithm.profile)
     assert isinstance(made.decision, Unschedulable), made.decision
-    return fit_error(made.decision, algorithm.release)
+    assert fit_error(made.pod, made.decision.diagnosis, algorithm.release) == made.decision.message
+    return made.decision.message
 
 
 def test_what_a_policy_leaves_out() -> None:
