@@ -6,7 +6,7 @@ round towards zero, as in the reference; only the ratio strategy divides in floa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from kubesched.api.requests import is_scalar_name
 from kubesched.cluster import Ints, PodView, Snapshot
 from kubesched.framework import NodeView
+from kubesched.plugins._device_classes import ServedByDevices
 
 if TYPE_CHECKING:
     from kubesched.plugins.node_resources_fit import ScoringStrategy
@@ -26,7 +27,9 @@ Asked = tuple[tuple[int, int, int], ...]
 class Strategy:
     """A configured way to score; the columns and the single row say the same."""
 
-    def __init__(self, weights: Sequence[tuple[str, int]], shape: Ints | None, spreads: bool) -> None:
+    def __init__(self, weights: Sequence[tuple[str, int]], shape: Ints | None, spreads: bool,
+                 devices: ServedByDevices) -> None:
+        self._devices = devices
         self._weights = tuple(weights)
         self._shape = shape
         self._shape_list: list[int] = shape.tolist() if shape is not None else []
@@ -41,17 +44,23 @@ class Strategy:
     def columns(self, asked: Asked, nodes: Snapshot) -> Ints:
         """Return a score for every node of the view."""
         if self._shape is not None:
-            return _ratio(asked, self._shape, nodes)
-        return _weighted(asked, _least if self._spreads else _most, nodes)
+            return _ratio(self._usage(asked, nodes), self._shape, nodes.n)
+        return _weighted(self._usage(asked, nodes), _least if self._spreads else _most, nodes.n)
+
+    def _usage(self, asked: Asked, nodes: Snapshot) -> Iterator[tuple[Ints, Ints, int]]:
+        """Yield for each resource what would be used, what is offered, and the weight."""
+        for resource, amount, weight in asked:
+            used, offered = self._devices.columns(resource, nodes.non_zero_requested(resource), nodes)
+            yield used + amount, offered, weight
 
     def row(self, asked: Asked, node: NodeView) -> int:
         """Return one node's score."""
         total = weight_sum = 0
         for resource, amount, weight in asked:
-            offered = node.allocatable(resource)
+            used, offered = self._devices.row(resource, node.non_zero_requested(resource), node.nodes, node.row)
             if not offered:
                 continue
-            used = node.non_zero_requested(resource) + amount
+            used += amount
             if self._shape is not None:
                 score = self._shape_list[100 if used > offered else used * 100 // offered]
                 if score <= 0:
@@ -67,12 +76,12 @@ class Strategy:
         return int(total / weight_sum + 0.5) if self._shape is not None else total // weight_sum
 
 
-def strategy_of(strategy: ScoringStrategy) -> Strategy:
+def strategy_of(strategy: ScoringStrategy, devices: ServedByDevices) -> Strategy:
     """Return what a configured strategy stands for."""
     weights = tuple((resource.name, resource.weight) for resource in strategy.resources)
     ratio = strategy.requested_to_capacity_ratio
     shape = shape_table([(point.utilization, point.score * 10) for point in ratio.shape]) if ratio is not None else None
-    return Strategy(weights, shape, strategy.type == "LeastAllocated")
+    return Strategy(weights, shape, strategy.type == "LeastAllocated", devices)
 
 
 def _least(used: Ints, offered: Ints) -> Ints:
@@ -85,11 +94,14 @@ def _most(used: Ints, offered: Ints) -> Ints:
     return filled
 
 
-def _weighted(asked: Asked, score: Callable[[Ints, Ints], Ints], nodes: Snapshot) -> Ints:
-    total = np.zeros(nodes.n, dtype=np.int64)
+_Usages = Iterable[tuple[Ints, Ints, int]]
+"""(what would be used, what is offered, weight) of each resource"""
+
+
+def _weighted(usages: _Usages, score: Callable[[Ints, Ints], Ints], n: int) -> Ints:
+    total = np.zeros(n, dtype=np.int64)
     weight_sum: Ints | int = 0
-    for resource, amount, weight in asked:
-        used, offered = nodes.non_zero_requested(resource) + amount, nodes.allocatable(resource)
+    for used, offered, weight in usages:
         if offered.all():
             total += score(used, offered) * weight
             weight_sum = weight_sum + weight
@@ -122,11 +134,10 @@ def _interpolate(points: Sequence[tuple[int, int]], percent: int) -> int:
     return points[-1][1]
 
 
-def _ratio(asked: Asked, shape: Ints, nodes: Snapshot) -> Ints:
-    total = np.zeros(nodes.n, dtype=np.int64)
-    weight_sum = np.zeros(nodes.n, dtype=np.int64)
-    for resource, amount, weight in asked:
-        used, offered = nodes.non_zero_requested(resource) + amount, nodes.allocatable(resource)
+def _ratio(usages: _Usages, shape: Ints, n: int) -> Ints:
+    total = np.zeros(n, dtype=np.int64)
+    weight_sum = np.zeros(n, dtype=np.int64)
+    for used, offered, weight in usages:
         there = offered != 0
         offered = np.where(there, offered, 1)
         scores = shape[np.where(used > offered, 100, used * 100 // offered)]

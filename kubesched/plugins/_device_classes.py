@@ -12,8 +12,9 @@ from kubesched.api.matching import compile_node_selector
 from kubesched.api.meta import parse_time
 from kubesched.api.node import NodeSelector
 from kubesched.api.resource import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass, ResourceSlice
-from kubesched.cluster import Bools, Ints, Objects, Snapshot
+from kubesched.cluster import EPHEMERAL_STORAGE, Bools, Ints, Objects, PodView, Snapshot
 from kubesched.cluster.device_claims import DeviceClaims, DeviceId
+from kubesched.cluster.pods import Amounts
 from kubesched.cluster.selection import match_node_selector
 from kubesched.plugins._cel import CelError, FactBook, holds
 
@@ -80,6 +81,43 @@ def _wins(challenger: DeviceClass, holder: DeviceClass) -> bool:
 def _age(device_class: DeviceClass) -> float:
     created = device_class.metadata.creation_timestamp
     return parse_time(created) if created else 0.0
+
+
+class ServedByDevices:
+    """What devices add to a node's own offer, for plugins that count resources; does nothing with the gate off."""
+
+    def __init__(self, objects: Objects, is_enabled: bool) -> None:
+        self._objects = objects
+        self._is_enabled = is_enabled
+
+    def serves(self, resource: int, nodes_or_books: Snapshot | PodView) -> bool:
+        """Return whether devices serve a resource on nodes that do not offer it themselves."""
+        if not self._is_enabled or resource <= EPHEMERAL_STORAGE:
+            return False
+        books = nodes_or_books.templates if isinstance(nodes_or_books, Snapshot) else nodes_or_books.template.books
+        return delegated(books.resources.values[resource], self._objects)
+
+    def serves_any(self, pod: PodView, asked: Amounts) -> bool:
+        """Return whether devices serve any of the resources that a pod asks for."""
+        scalars = pod.template.remember(asked, lambda: tuple(r for r, _ in asked if r > EPHEMERAL_STORAGE))
+        return bool(scalars) and any(self.serves(resource, pod) for resource in scalars)
+
+    def columns(self, resource: int, used: Ints, nodes: Snapshot) -> tuple[Ints, Ints]:
+        """Return what is used and what is offered of a resource; devices count where the node offers none itself."""
+        offered = nodes.allocatable(resource)
+        if not self.serves(resource, nodes):
+            return used, offered
+        devices, in_use = device_columns(nodes.templates.resources.values[resource], nodes)
+        served = (offered == 0) & (devices > 0)
+        return np.where(served, in_use, used), np.where(served, devices, offered)
+
+    def row(self, resource: int, used: int, nodes: Snapshot, row: int) -> tuple[int, int]:
+        """Return the same for one node."""
+        offered = nodes.allocatable_at(resource, row)
+        if offered or not self.serves(resource, nodes):
+            return used, offered
+        devices, in_use = device_columns(nodes.templates.resources.values[resource], nodes)
+        return (int(in_use[row]), int(devices[row])) if devices[row] else (used, offered)
 
 
 def delegated(resource: str, objects: Objects) -> bool:

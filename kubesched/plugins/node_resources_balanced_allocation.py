@@ -18,6 +18,7 @@ from kubesched.config.fielderrors import FieldError, Path, duplicate, invalid
 from kubesched.config.gates import Gates
 from kubesched.framework import SKIP, NodeView, Plugin, PodView, Scope, Snapshot, State, Status
 from kubesched.framework.ports import Handle
+from kubesched.plugins._device_classes import ServedByDevices
 
 
 class NodeResourcesBalancedAllocationArgs(Args, frozen=True, rename="camel"):
@@ -47,6 +48,11 @@ class NodeResourcesBalancedAllocation(Plugin):
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._names = tuple(resource.name for resource in args.resources)
+        self._devices = ServedByDevices(handle.objects, handle.gates.is_enabled("DRAExtendedResource"))
+
+    def remembers(self, pod: PodView) -> bool:
+        """Return whether no device serves what is weighed: devices come and go with other pods' claims."""
+        return not self._devices.serves_any(pod, self._asked(pod))
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
         return None if self._asks(pod) else SKIP
@@ -68,7 +74,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         before: list[tuple[Ints, Ints]] = []
         after: list[tuple[Ints, Ints]] = []
         for resource, amount in self._asked(pod):
-            used, offered = nodes.requested(resource), nodes.allocatable(resource)
+            used, offered = self._devices.columns(resource, nodes.requested(resource), nodes)
             before.append((used, offered))
             after.append((used + amount, offered))
         gain: Ints = 50 + (50 + _balance(after, nodes.n) - _balance(before, nodes.n)) // 2
@@ -80,9 +86,8 @@ class NodeResourcesBalancedAllocation(Plugin):
             return 0
         before, after = [], []
         for resource, amount in asked:
-            offered = node.allocatable(resource)
+            used, offered = self._devices.row(resource, node.requested(resource), node.nodes, node.row)
             if offered:
-                used = node.requested(resource)
                 before.append(min(used / offered, 1.0))
                 after.append(min((used + amount) / offered, 1.0))
         return 50 + (50 + _balance_of(after) - _balance_of(before)) // 2

@@ -13,8 +13,8 @@ import msgspec
 from kubesched.api import requests
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.api.resource import DeviceClass
-from kubesched.cluster import EPHEMERAL_STORAGE, Bools, Ints
+from kubesched.api.resource import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
+from kubesched.cluster import Bools, Ints
 
 from kubesched.config.args import CPU_AND_MEMORY, Args, ResourceSpec, UtilizationShapePoint, validate_shape
 from kubesched.config.fielderrors import FieldError, Path, TypedString, forbidden, invalid, not_supported, required
@@ -37,6 +37,7 @@ from kubesched.framework import (
 from kubesched.framework.ports import Handle
 from kubesched.framework.wakeups import ADD, DELETE, DEVICE_CLASS, NODE, POD, UPDATE, Action, Wakeup, on
 from kubesched.plugins._allocation import Asked, Strategy, strategy_of
+from kubesched.plugins._device_classes import ServedByDevices, delegated
 
 LEAST_ALLOCATED = "LeastAllocated"
 MOST_ALLOCATED = "MostAllocated"
@@ -103,7 +104,6 @@ class NodeResourcesFitArgs(Args, frozen=True, rename="camel"):
 
 
 TOO_MANY_PODS = Reason("Too many pods")
-_DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 class NodeResourcesFit(Plugin):
@@ -111,14 +111,20 @@ class NodeResourcesFit(Plugin):
     filter_scope = Scope.ROW
     score_scope = Scope.ROW
     reads = (DeviceClass,)
+    reads = (DeviceClass,)
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         assert args.scoring_strategy is not None
-        self._strategy: Strategy = strategy_of(args.scoring_strategy)
         self._delegates = handle.gates.is_enabled("DRAExtendedResource")
+        self._devices = ServedByDevices(handle.objects, self._delegates)
+        self._strategy: Strategy = strategy_of(args.scoring_strategy, self._devices)
+
+    def remembers(self, pod: PodView) -> bool:
+        """Return whether no device serves what the pod asks for: devices come and go with other pods' claims."""
+        return not self._devices.serves_any(pod, pod.requests)
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         declared = [on(POD, DELETE, "pod_went", by_template=True),
@@ -142,7 +148,7 @@ class NodeResourcesFit(Plugin):
             if not short.any():
                 continue
             name = nodes.templates.resources.values[resource]
-            if self._delegates and resource > EPHEMERAL_STORAGE and self._is_delegated(name):
+            if self._devices.serves(resource, nodes):
                 short &= allocatable != 0
             never = amount > allocatable
             cases.append((short & ~never, Reason(f"Insufficient {name}")))
@@ -156,9 +162,9 @@ class NodeResourcesFit(Plugin):
         for resource, amount in self._asked(pod):
             offered = node.allocatable(resource)
             if amount > offered - node.requested(resource):
-                name = pod.template.books.resources.values[resource]
-                if offered == 0 and self._delegates and resource > EPHEMERAL_STORAGE and self._is_delegated(name):
+                if offered == 0 and self._devices.serves(resource, pod):
                     continue
+                name = pod.template.books.resources.values[resource]
                 reasons.append(Reason(f"Insufficient {name}", resolvable=amount <= offered))
         return tuple(reasons) or None
 
@@ -174,10 +180,6 @@ class NodeResourcesFit(Plugin):
         if not (self._ignored or self._ignored_groups) or not requests.is_extended_name(name):
             return False
         return name in self._ignored or name.split("/", 1)[0] in self._ignored_groups
-
-    def _is_delegated(self, name: str) -> bool:
-        """Return whether devices may serve a resource that the node itself does not offer."""
-        return any(_serves(device_class, name) for device_class in self.handle.objects.all(DeviceClass))
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
         return None
@@ -217,24 +219,18 @@ class NodeResourcesFit(Plugin):
         offer = requests.node_allocatable(new)
         if offer.get("pods", 0) < 1:
             return False
-        for name, amount in wanted.items():
-            if amount > offer.get(name, 0) and not (
-                self._delegates and requests.is_scalar_name(name) and not offer.get(name, 0)
-                and self._is_delegated(name)
-            ):
-                return False
+        def is_served(name: str) -> bool:
+            return self._delegates and not offer.get(name, 0) and delegated(name, self.handle.objects)
+
+        if any(amount > offer.get(name, 0) and not is_served(name) for name, amount in wanted.items()):
+            return False
         if old is None:
             return True
         before = requests.node_allocatable(old)
         if offer.get("pods", 0) > before.get("pods", 0):
             return True
-        return any(
-            offer.get(name, 0) > before.get(name, 0) or (
-                self._delegates and requests.is_scalar_name(name) and not offer.get(name, 0)
-                and self._is_delegated(name)
-            )
-            for name, amount in wanted.items() if amount > 0
-        )
+        return any(offer.get(name, 0) > before.get(name, 0) or is_served(name)
+                   for name, amount in wanted.items() if amount > 0)
 
     def class_serves(self, pod: PodView, old: DeviceClass | None, new: DeviceClass) -> bool:
         """Return whether a device class newly serves a resource that the pod asks for."""
@@ -242,11 +238,6 @@ class NodeResourcesFit(Plugin):
         wanted = {names[resource] for resource, _ in pod.requests}
         if old is not None and old.spec.extended_resource_name == new.spec.extended_resource_name:
             return False
-        if old is None and _DEVICE_CLASS_PREFIX + new.metadata.name in wanted:
+        if old is None and DEVICE_CLASS_RESOURCE_PREFIX + new.metadata.name in wanted:
             return True
         return bool(new.spec.extended_resource_name) and new.spec.extended_resource_name in wanted
-
-
-def _serves(device_class: DeviceClass, resource_name: str) -> bool:
-    return (device_class.spec.extended_resource_name == resource_name
-            or _DEVICE_CLASS_PREFIX + device_class.metadata.name == resource_name)
