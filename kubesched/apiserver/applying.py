@@ -52,7 +52,7 @@ def first_apply(resource: Resource, body: Object, manager: str, now: float) -> O
     """Return the object to create, with everything in it owned by its manager."""
     paths = paths_of(body, shape_of(resource))
     share = Share(manager, "Apply", resource.api_version, "", timestamp(now), paths)
-    body["metadata"]["managedFields"] = _written([share])
+    _record(body, [share])
     return body
 
 
@@ -78,7 +78,7 @@ def apply(resource: Resource, live: Object, body: Object, asked: Asked, subresou
             remove(result, path, shape)
     if mine is None or mine.paths != wanted:
         mine = Share(asked.manager, "Apply", resource.api_version, subresource, timestamp(now), wanted)
-    result["metadata"]["managedFields"] = _written([*others, mine])
+    _record(result, [*others, mine])
     return result
 
 
@@ -104,7 +104,7 @@ def note_update(
                 shares.append(mine)
             mine.paths |= changed
             mine.time = timestamp(now)
-    new["metadata"]["managedFields"] = _written(shares)
+    _record(new, shares)
 
 
 def _merged(live: Any, wanted: Any, shape: Shape) -> Any:
@@ -150,6 +150,14 @@ def _read(managed: Any) -> list[Share]:
             )
         )
     return shares
+
+
+def _record(obj: Object, shares: list[Share]) -> None:
+    written = _written(shares)
+    if written:
+        obj["metadata"]["managedFields"] = written
+    else:
+        obj["metadata"].pop("managedFields", None)
 
 
 def _written(shares: list[Share]) -> list[Object]:

@@ -35,6 +35,8 @@ def new_uid(rng: random.Random) -> str:
 
 def check_type(obj: Object, resource: Resource) -> None:
     """Refuse an object of another kind or version than the path is for; fill in what is left out."""
+    if not isinstance(obj, dict):
+        raise bad_request(f"{resource.kind}: not an object")
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     if api_version not in (None, "", resource.api_version):
         expected = f"does not match the expected API version ({resource.api_version})"

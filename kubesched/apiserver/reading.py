@@ -14,7 +14,7 @@ import msgspec
 from kubesched.apiserver.context import Context, key_of
 from kubesched.apiserver.refusals import bad_request, expired, forbidden_field, invalid, version_too_large
 from kubesched.apiserver.resources import Object, Resource
-from kubesched.apiserver.selectors import name_in, predicate
+from kubesched.apiserver.selectors import name_in, pin_of, predicate
 from kubesched.apiserver.storage import Table
 from kubesched.apiserver.watch import ADDED, BUFFER_LIMIT, Entry, Watch, WatchEvent
 from kubesched.errors import Gone
@@ -108,7 +108,7 @@ def open_watch(
     asked = _asked_version(context, query.resource_version)
     initial = asked == 0 if query.send_initial_events is None else query.send_initial_events
     past = [] if initial or asked == 0 else table.feed.since(asked)
-    watch = table.feed.open(query.namespace, matches, buffer_limit)
+    watch = table.feed.open(query.namespace, matches, buffer_limit, pin_of(query.field_selector))
     if initial:
         there = table.in_namespace(query.namespace)
         watch.preload(WatchEvent(ADDED, entry) for entry in there if matches is None or matches(entry.obj))

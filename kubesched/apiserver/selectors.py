@@ -15,6 +15,10 @@ from kubesched.apiserver.resources import Object, Resource
 
 Predicate = Callable[[Object], bool]
 Requirement = tuple[str, str, tuple[str, ...]]
+Pin = tuple[str, str]  # a field and the value it must have
+
+# A kubelet watches the pods of its node and kubectl a single object: thousands of these must not be asked every time.
+PINNABLE = {"metadata.name": ("metadata", "name"), "spec.nodeName": ("spec", "nodeName")}
 
 NAME_PART = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
@@ -185,6 +189,15 @@ def name_in(field_text: str) -> str:
         if key.strip() == "metadata.name":
             return value.lstrip("=").strip()
     return ""
+
+
+def pin_of(field_text: str) -> Pin | None:
+    """Return a field and the one value that a field selector demands of it, for the fields watches are sorted by."""
+    for part in field_text.split(","):
+        name, _, value = part.partition("=")
+        if name.strip() in PINNABLE and not value.startswith("="):
+            return name.strip(), value.strip()
+    return None
 
 
 def _parse_fields(resource: Resource, field_text: str) -> list[tuple[tuple[str, ...], bool, str]]:

@@ -80,7 +80,7 @@ class Store:
         kind = self.context.resource(resource)
         copy = _copy(obj)
         if kind.namespaced:
-            namespace = namespace or (copy.get("metadata") or {}).get("namespace") or "default"
+            namespace = namespace or _named(copy, "namespace") or "default"
         entry = writing.create(self.context, kind, copy, namespace, Asked(dry_run=dry_run))
         return from_storage(entry.obj, kind)
 
@@ -110,9 +110,8 @@ class Store:
         """Replace an object, or its status; 409 when its resourceVersion is not the stored one."""
         kind = self.context.resource(resource)
         copy = _copy(obj)
-        metadata = copy.get("metadata") or {}
-        namespace = self._namespace(kind, metadata.get("namespace") or "")
-        name = metadata.get("name") or ""
+        namespace = self._namespace(kind, _named(copy, "namespace"))
+        name = _named(copy, "name")
         asked = Asked(dry_run=dry_run)
         return from_storage(writing.update(self.context, kind, name, namespace, copy, subresource, asked).obj, kind)
 
@@ -203,6 +202,13 @@ class Store:
 
     def _namespace(self, resource: Resource, namespace: str) -> str:
         return (namespace or "default") if resource.namespaced else ""
+
+
+def _named(obj: Object, field: str) -> str:
+    """Return a field of the metadata, or "" for an object too strange to have one; the write will say what is wrong."""
+    metadata = obj.get("metadata") if isinstance(obj, dict) else None
+    found = metadata.get(field) if isinstance(metadata, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def _copy(value: Any) -> Any:

@@ -17,6 +17,7 @@ import msgspec
 
 from kubesched.apiserver.refusals import expired
 from kubesched.apiserver.resources import Object
+from kubesched.apiserver.selectors import PINNABLE, Pin, field_value
 
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
 BUFFER_LIMIT = 65_536
@@ -120,9 +121,15 @@ class Watch:
     """One reader of one table. Drain it, or iterate over it in an event loop, and close it in the end."""
 
     def __init__(
-        self, feed: Feed, namespace: str, matches: Callable[[Object], bool] | None, limit: int = BUFFER_LIMIT
+        self,
+        feed: Feed,
+        namespace: str,
+        matches: Callable[[Object], bool] | None,
+        limit: int = BUFFER_LIMIT,
+        pin: Pin | None = None,
     ) -> None:
         self.closed = False
+        self.pin = pin
         self._feed = feed
         self._namespace = namespace
         self._matches = matches
@@ -194,6 +201,7 @@ class Feed:
         self._limit = limit
         self._history: deque[Change] = deque()
         self._watches: dict[Watch, None] = {}
+        self._pinned: dict[str, dict[str, dict[Watch, None]]] = {}  # field to value to those who want nothing else
         self._listeners: list[Callable[[Change], None]] = []
 
     def record(self, change: Change) -> None:
@@ -204,6 +212,11 @@ class Feed:
     def deliver(self, change: Change) -> None:
         for watch in list(self._watches):
             watch.offer(change)
+        for field, by_value in self._pinned.items():
+            sides = {field_value(entry.obj, PINNABLE[field]) for entry in (change.old, change.new) if entry is not None}
+            for value in sides:
+                for watch in list(by_value.get(value, ())):
+                    watch.offer(change)
         for listener in self._listeners:
             listener(change)
 
@@ -225,25 +238,47 @@ class Feed:
         found.reverse()
         return found
 
-    def open(self, namespace: str, matches: Callable[[Object], bool] | None, limit: int = BUFFER_LIMIT) -> Watch:
-        watch = Watch(self, namespace, matches, limit)
-        self._watches[watch] = None
+    def open(
+        self,
+        namespace: str,
+        matches: Callable[[Object], bool] | None,
+        limit: int = BUFFER_LIMIT,
+        pin: Pin | None = None,
+    ) -> Watch:
+        """Add a reader; `pin` names a field that its predicate demands one value of."""
+        watch = Watch(self, namespace, matches, limit, pin)
+        if pin is None:
+            self._watches[watch] = None
+        else:
+            self._pinned.setdefault(pin[0], {}).setdefault(pin[1], {})[watch] = None
         return watch
 
     def forget(self, watch: Watch) -> None:
-        self._watches.pop(watch, None)
+        if watch.pin is None:
+            self._watches.pop(watch, None)
+            return
+        field, value = watch.pin
+        held = self._pinned[field].get(value)
+        if held is not None:
+            held.pop(watch, None)
+            if not held:
+                del self._pinned[field][value]
+
+    def _all(self) -> list[Watch]:
+        pinned = [watch for by_value in self._pinned.values() for held in by_value.values() for watch in held]
+        return [*self._watches, *pinned]
 
     def listen(self, listener: Callable[[Change], None]) -> None:
         """Call `listener` with every change from now on, after the write is complete."""
         self._listeners.append(listener)
 
     def close(self) -> None:
-        for watch in list(self._watches):
+        for watch in self._all():
             watch.close()
 
     @property
     def n_watches(self) -> int:
-        return len(self._watches)
+        return len(self._all())
 
 
 def bookmark(kind: str, api_version: str, version: int, is_initial_end: bool = False) -> bytes:

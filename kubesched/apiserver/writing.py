@@ -52,6 +52,8 @@ def create(context: Context, resource: Resource, obj: Object, namespace: str, as
     admission.check_namespace(context, resource, namespace, name)
     table, key = context.table(resource), key_of(resource, namespace, name)
     identity.begin(obj, resource, context.clock.now(), context.rng)
+    if not asked.is_apply:
+        obj["metadata"].pop("managedFields", None)
     if resource.has_status and not resource.keeps_status_on_create:
         obj.pop("status", None)
     defaulting.fill(obj, resource)

@@ -134,3 +134,18 @@ def test_an_outdated_page_offers_to_go_on_inconsistently(store: Store) -> None:
         store.list("nodes", limit=2, continue_token=page.continue_token)
     rest = store.list("nodes", continue_token=found.value.details["continue"])
     assert [one["metadata"]["name"] for one in rest.items] == ["n2", "n3", "n9"]
+
+
+def test_a_kubelet_sees_the_pods_of_its_node_and_no_others(store: Store) -> None:
+    mine = store.watch("pods", field_selector="spec.nodeName=mine")
+    other = store.watch("pods", field_selector="spec.nodeName=other")
+    waiting = store.watch("pods", field_selector="spec.nodeName=")
+    for name in ("p", "q"):
+        store.create("pods", {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    store.bind("default", "p", "mine")
+    assert seen(mine) == [("ADDED", "p")]
+    assert seen(other) == []
+    assert seen(waiting) == [("ADDED", "p"), ("ADDED", "q"), ("DELETED", "p")]
+    mine.close()
+    store.bind("default", "q", "mine")
+    assert seen(mine) == []
