@@ -15,6 +15,7 @@ is verbosity 0 and their debug verbosity 4. Libraries are heard from warnings on
 from __future__ import annotations
 
 import atexit
+import contextlib
 import io
 import logging
 import sys
@@ -187,7 +188,8 @@ def shut_down() -> None:
     if _state.flusher is not None:
         _state.flusher.stop()
         _state.flusher = None
-    flush()
+    with contextlib.suppress(OSError, ValueError):  # whoever lent us the stream may have closed it
+        flush()
 
 
 atexit.register(shut_down)

@@ -321,13 +321,22 @@ class Metrics:
         if response_bytes is not None:
             self.histograms["rest_client_response_size_bytes"].observe(verb, response_bytes)
 
-    def rest_observer(self, host: str) -> Callable[[str, str, float], None]:
-        """Return what a connection to that host calls after each request: method, code, seconds."""
+    def rest_observers(
+        self, host: str
+    ) -> tuple[Callable[[str, str, float], None], Callable[[str, float], None], Callable[[str, str], None]]:
+        """Return what a connection to that host calls: after an answer (method, code, seconds), for the wait that our
+        own limit imposed (method, seconds), and when it sends again (method, code)."""
 
-        def observe(method: str, code: str, seconds: float) -> None:
+        def answered(method: str, code: str, seconds: float) -> None:
             self.rest_request(method, host, code, seconds)
 
-        return observe
+        def waited(method: str, seconds: float) -> None:
+            self.rest_limited(method, host, seconds)
+
+        def retried(method: str, code: str) -> None:
+            self.rest_retried(method, host, code)
+
+        return answered, waited, retried
 
     def rest_limited(self, method: str, host: str, seconds: float) -> None:
         """Take how long our own limit held a request back."""

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from kubesched.client.connection import Observers
 from kubesched.engine.observing import Observer as EngineObserver
+from kubesched.framework.ports import Meter
 from kubesched.queue.observing import Observer as QueueObserver
 from kubesched.telemetry import Metrics, Reporter
 from kubesched.telemetry.log_lines import TextFormatter
@@ -119,8 +121,27 @@ def test_preemption_is_counted_when_its_plugin_was_asked() -> None:
     assert metrics.counters["scheduler_preemption_attempts_total"][()] == 1
 
 
+def test_plugins_count_what_only_they_know() -> None:
+    metrics = Metrics()
+    meter: Meter = metrics
+    meter.claim_created("success")
+    meter.volume_error("bind")
+    meter.device_bound("p", "d", "timeout")
+    meter.device_waited("p", "d", "timeout", 2.0)
+    assert metrics.counters["scheduler_resourceclaim_creates_total"][("success",)] == 1
+    assert metrics.counters["scheduler_volume_scheduling_stage_error_total"][("bind",)] == 1
+
+
 def test_a_connection_reports_its_requests() -> None:
     metrics = Metrics()
-    metrics.rest_observer("api:6443")("GET", "<error>", 1.0)
+    observers = Observers(*metrics.rest_observers("api:6443"))
+    assert observers.answer is not None
+    assert observers.wait is not None
+    assert observers.retry is not None
+    observers.answer("GET", "<error>", 1.0)
+    observers.wait("GET", 0.5)
+    observers.retry("GET", "429")
     assert metrics.counters["rest_client_requests_total"]["<error>", "GET", "api:6443"] == 1
+    assert metrics.counters["rest_client_request_retries_total"]["429", "GET", "api:6443"] == 1
+    assert metrics.histograms["rest_client_rate_limiter_duration_seconds"]["GET", "api:6443"].read()[1] == 0.5
     assert not metrics.histograms["rest_client_request_size_bytes"]
