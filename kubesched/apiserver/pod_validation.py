@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from kubesched.apiserver.quality import amount
 from kubesched.apiserver.refusals import Cause, duplicate, forbidden_field, invalid_value, not_supported, required
 from kubesched.apiserver.resources import Object
 from kubesched.apiserver.selectors import is_label_key, is_label_value
@@ -60,8 +61,8 @@ def _spec_problems(spec: Object, path: str) -> list[Cause]:
     causes += _spread_problems(spec.get("topologySpreadConstraints") or [], f"{path}.topologySpreadConstraints")
     causes += _gate_problems(spec, path)
     causes += _volume_problems(spec, path)
-    for side, amount in (spec.get("overhead") or {}).items():
-        causes += _amount_problems(amount, f"{path}.overhead.{side}")
+    for name, extra in (spec.get("overhead") or {}).items():
+        causes += _amount_problems(extra, f"{path}.overhead.{name}")
     return causes
 
 
@@ -93,17 +94,22 @@ def _container_problems(container: Object, path: str, seen: set[str]) -> list[Ca
 def _resource_problems(resources: Object, path: str) -> list[Cause]:
     causes = []
     for side in ("limits", "requests"):
-        for name, amount in (resources.get(side) or {}).items():
+        for name, asked in (resources.get(side) or {}).items():
             where = f"{path}.{side}[{name}]"
-            causes += _amount_problems(amount, where)
+            causes += _amount_problems(asked, where)
             if not is_label_key(name):
                 causes.append(invalid_value(where, name, LABEL_KEY_TEXT))
+    requests = resources.get("requests") or {}
+    for name, limit in (resources.get("limits") or {}).items():
+        if name in requests and amount(requests[name]) > amount(limit):
+            text = f"must be less than or equal to {name} limit of {limit}"
+            causes.append(invalid_value(f"{path}.requests", requests[name], text))
     return causes
 
 
-def _amount_problems(amount: str, path: str) -> list[Cause]:
-    if amount.startswith("-") and amount.strip("-0.") != "":
-        return [invalid_value(path, amount, "must be greater than or equal to 0")]
+def _amount_problems(text: str, path: str) -> list[Cause]:
+    if text.startswith("-") and amount(text) < 0:
+        return [invalid_value(path, text, "must be greater than or equal to 0")]
     return []
 
 

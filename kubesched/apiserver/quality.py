@@ -1,10 +1,20 @@
-"""The quality-of-service class of a pod, from what its containers ask for."""
+"""The quality-of-service class of a pod, from what its containers ask for, and amounts compared as amounts."""
 
 from __future__ import annotations
 
+from kubesched.api import quantity
+from kubesched.api.quantity import QuantityError
 from kubesched.apiserver.resources import Object
 
 _COUNTED = ("cpu", "memory")
+
+
+def amount(text: str) -> int:
+    """Return a quantity as a number that compares: "1" equals "1000m"; what cannot be read counts as nothing."""
+    try:
+        return quantity.parse(text)
+    except QuantityError:
+        return 0
 
 
 def qos_class(spec: Object) -> str:
@@ -24,6 +34,8 @@ def qos_class(spec: Object) -> str:
     return "Guaranteed"
 
 
-def _counted(resources: Object, side: str) -> dict[str, str]:
-    amounts = resources.get(side) or {}
-    return {name: str(amounts[name]) for name in _COUNTED if str(amounts.get(name, "0")) != "0"}
+def _counted(resources: Object, side: str) -> dict[str, int]:
+    asked = resources.get(side)
+    if not asked:
+        return {}
+    return {name: amount(asked[name]) for name in _COUNTED if name in asked and amount(asked[name])}

@@ -6,16 +6,14 @@ text; and the paths of the unknown fields, which the caller refuses, warns of or
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
+from kubesched.api import quantity
+from kubesched.api.quantity import QuantityError
 from kubesched.apiserver.clock import seconds_of
 from kubesched.apiserver.resources import Object
 from kubesched.apiserver.schema.language import Shape
-
-_QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+|[numkMGTPE]|[KMGTPE]i)?\Z")
-MAX_DEPTH = 200
 
 
 class Undecodable(Exception):
@@ -31,10 +29,6 @@ def settle(obj: Object, shape: Shape) -> list[str]:
     unknown: list[str] = []
     _object(obj, shape, "", unknown)
     return unknown
-
-
-def is_quantity(text: str) -> bool:
-    return bool(_QUANTITY.match(text))
 
 
 def _object(obj: Any, shape: Shape, path: str, unknown: list[str]) -> None:
@@ -131,8 +125,12 @@ def _quantity(value: Any, path: str) -> Any:
         value = repr(value) if isinstance(value, float) else str(value)
     if not isinstance(value, str):
         raise Undecodable(path, value, "quantity")
-    if not is_quantity(value):
-        raise Undecodable(path, value, "quantity (expected a number with an optional suffix such as m, k, Ki, Mi)")
+    try:
+        quantity.parse(value)
+    except QuantityError:
+        raise Undecodable(
+            path, value, "quantity (expected a number with an optional suffix such as m, k, Ki, Mi)"
+        ) from None
     return value
 
 
