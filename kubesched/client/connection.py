@@ -153,9 +153,8 @@ class Connection:
                 renewed = True
                 if await self._transport.renew(refused=True):
                     continue
-            retry_after = answer.headers.get("Retry-After")
-            refused = refusal(answer.status, answer.body, f"{method} {path}", retry_after)
-            if retry_after is None or refused.retry_after is None or n_retries >= MAX_RETRIES:
+            refused = refusal(answer.status, answer.body, f"{method} {path}", answer.retry_after)
+            if answer.retry_after is None or refused.retry_after is None or n_retries >= MAX_RETRIES:
                 raise refused
             if answer.status != 429 and answer.status < 500:
                 raise refused

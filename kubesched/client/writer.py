@@ -87,6 +87,11 @@ class Writer:
         body = codec.encode({"status": status})
         await self._repeat(lambda: self._connection.request("PATCH", path, body, STRATEGIC_MERGE_PATCH))
 
+    async def patch_status(self, obj: TopLevel, status: Mapping[str, Any]) -> None:
+        """Patch the status of an object that is no pod with a strategic merge patch of the status object."""
+        path, body = object_path(obj, "status"), codec.encode({"status": status})
+        await self._repeat(lambda: self._connection.request("PATCH", path, body, STRATEGIC_MERGE_PATCH))
+
     async def delete_pod(self, pod: Named) -> None:
         """Delete this very pod, with its own grace period; raise `NotFound` if it is gone, replaced or not."""
         await self._delete(_pod_path(pod.namespace, pod.name), pod.uid)

@@ -107,11 +107,16 @@ async def test_requests_carry_our_name_and_ask_for_gzip() -> None:
 
     async with serving(answer) as url, connected(url, name="leader-election") as connection:
         body = await connection.request("PATCH", "/a%2Fb?x=%21", b"{}", "application/merge-patch+json")
-    assert json.loads(body) == {"path": "/a%2Fb?x=%21", "body": "{}"}
-    headers = seen[0].headers
-    assert headers["User-Agent"].startswith("kubesched/") and headers["User-Agent"].endswith("/leader-election")
-    assert headers["Accept-Encoding"] == "gzip"
-    assert headers["Content-Type"] == "application/merge-patch+json"
+        assert json.loads(body) == {"path": "/a%2Fb?x=%21", "body": "{}"}
+        body = await connection.request("GET", "/a%2Fb?x=%21")
+        assert json.loads(body) == {"path": "/a%2Fb?x=%21", "body": ""}
+    for request in seen:
+        agent = request.headers["User-Agent"]
+        assert agent.startswith("kubesched/") and agent.endswith("/leader-election")
+        assert request.headers["Host"] == url.removeprefix("http://")
+    assert seen[0].headers["Content-Type"] == "application/merge-patch+json"
+    assert "Accept-Encoding" not in seen[0].headers
+    assert seen[1].headers["Accept-Encoding"] == "gzip"
 
 
 async def test_connections_are_kept_between_requests() -> None:
@@ -126,7 +131,7 @@ async def test_connections_are_kept_between_requests() -> None:
         for _ in range(5):
             await connection.request("POST", "/x", b"{}")
             await sibling.request("GET", "/x")
-    assert len(peers) == 1
+    assert len(peers) == 2  # one for reading, one for writing
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -236,6 +241,26 @@ async def test_keepalive_survives_a_restart_of_the_server() -> None:
             await connection.request("POST", "/x", b"{}")
         async with serving(answer, port=int(url.rpartition(":")[2])):
             assert await connection.request("POST", "/x", b"{}") == b"here"
+
+
+async def test_a_server_behind_a_path_is_asked_under_it() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.Response(text=request.path)
+
+    async with serving(answer) as url, connected(f"{url}/k8s/clusters/c1") as connection:
+        assert await connection.request("GET", "/version") == b"/k8s/clusters/c1/version"
+        assert await connection.request("POST", "/x", b"{}") == b"/k8s/clusters/c1/x"
+
+
+async def test_a_token_with_a_line_break_cannot_smuggle_a_header() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        raise AssertionError("this must not arrive")
+
+    async with serving(answer) as url:
+        source = Given(Credentials(url, "kubeconfig k", "Bearer a\r\nX-Evil: 1"))
+        async with connected(url, source=source) as connection:
+            with pytest.raises(Unreachable, match="a credential from kubeconfig k has a line break in it"):
+                await connection.request("POST", "/x", b"{}")
 
 
 async def test_a_refused_token_is_renewed_once() -> None:
