@@ -1,0 +1,48 @@
+"""The inbox written to a file, line by line, as it is emptied.
+
+In: arrivals. Out: JSON lines: what changed in the API, what became of bindings, and when. That is all that ever reaches
+the engine from outside, so `simulator/replay.py` can make it decide again, in the same order, at the same times.
+"""
+
+from __future__ import annotations
+
+from typing import IO, Any
+
+import msgspec
+
+from kubesched.api import codec
+from kubesched.engine.inbox import Arrival, BindFailed, Bound, Changed, Inbox
+from kubesched.framework.ports import Clock
+
+_encode = msgspec.json.Encoder().encode
+
+
+class InboxLog:
+    """Writes down what is taken out of an inbox."""
+
+    def __init__(self, inbox: Inbox, clock: Clock, file: IO[bytes], *, seed: int = 0) -> None:
+        self._clock = clock
+        self._file = file
+        self._write({"at": clock.now(), "seed": seed})
+        inbox.on_arrival = self.note
+
+    def note(self, arrival: Arrival) -> None:
+        """Write down one arrival; the engine's own errands follow from the others and are left out."""
+        line: dict[str, Any] = {"at": self._clock.now()}
+        if isinstance(arrival, Changed):
+            line["kind"] = arrival.kind
+            if arrival.new is not None:
+                line["object"] = codec.to_dict(arrival.new)
+            else:
+                meta = arrival.old.metadata if arrival.old is not None else None
+                line["gone"] = {"name": meta.name, "namespace": meta.namespace} if meta is not None else {}
+        elif isinstance(arrival, Bound):
+            line |= {"bound": arrival.placement.booked.uid, "node": arrival.placement.node_name}
+        elif isinstance(arrival, BindFailed):
+            line |= {"unbound": arrival.placement.booked.uid, "why": arrival.status.message}
+        else:
+            return
+        self._write(line)
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._file.write(_encode(line) + b"\n")

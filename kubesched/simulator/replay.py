@@ -1,0 +1,142 @@
+"""Decide again: an inbox log played to a new engine in virtual time.
+
+In: the lines that `engine/recording.py` wrote. Out: what the engine decided, one line a decision. The same log, the same
+configuration and the same seed give the same bytes; another configuration shows what it would have done with the same
+cluster at the same times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from kubesched import config
+from kubesched.api import codec
+from kubesched.cluster import PodView
+from kubesched.engine.assembly import Outside, assemble, default_configuration
+from kubesched.engine.inbox import Changed
+from kubesched.engine.loop import Engine
+from kubesched.errors import MalformedObject, SchedulerError, ServerFault
+from kubesched.simulator.clock import VirtualClock, run_virtually
+
+_AFTERWARDS_SECONDS = 60.0
+
+
+class Decisions:
+    """Takes the engine's events and turns them into lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+        self.clock: VirtualClock | None = None
+
+    def event(self, regarding: PodView, kind: str, reason: str, action: str, note: str) -> None:
+        """Keep what people would be told."""
+        assert self.clock is not None
+        self.lines.append({"at": round(self.clock.now(), 6), "pod": regarding.key, "event": reason, "note": note})
+
+
+class RecordedOutcomes:
+    """A writer that knows how every binding ended, and when; what it does not know succeeds at once."""
+
+    def __init__(self, outcomes: Mapping[str, list[tuple[float, str]]], clock: VirtualClock) -> None:
+        self._outcomes = {uid: list(ends) for uid, ends in outcomes.items()}
+        self._clock = clock
+
+    async def bind(self, pod: PodView, node_name: str) -> None:
+        """Wait until the recorded end, and end that way."""
+        ends = self._outcomes.get(pod.uid)
+        if not ends:
+            return
+        at, why = ends.pop(0)
+        await self._clock.sleep(max(at - self._clock.now(), 0.0))
+        if why:
+            raise ServerFault(500, "Recorded", why.removeprefix('running Bind plugin "DefaultBinder": '))
+
+    async def patch_pod_status(self, pod: PodView, status: Mapping[str, Any]) -> None:
+        """Do nothing: if it was written, the log has it."""
+
+    async def patch_status(self, obj: Any, status: Mapping[str, Any]) -> None:
+        """Do nothing: if it was written, the log has it."""
+
+    async def delete_pod(self, pod: PodView) -> None:
+        """Do nothing: if it was deleted, the log has it."""
+
+    async def update(self, changed: Any, subresource: str = "") -> Any:
+        """Return the object as if it were stored."""
+        return changed
+
+    async def create(self, obj: Any) -> Any:
+        """Return the object as if it were stored."""
+        return obj
+
+    async def delete(self, obj: Any) -> None:
+        """Do nothing."""
+
+
+def replay(lines: Iterable[bytes], configuration: config.Configuration | None = None,
+           gates: config.Gates | None = None, seed: int | None = None) -> list[dict[str, Any]]:
+    """Play a log to a new engine and return its decisions."""
+    entries = list(_read(lines))
+    if not entries or "seed" not in entries[0]:
+        raise SchedulerError("not an inbox log: the first line has no seed")
+    return run_virtually(_play(entries, configuration, gates or config.Gates.defaults(), seed))
+
+
+def _read(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                yield msgspec.json.decode(line, type=dict[str, Any])
+            except (msgspec.DecodeError, msgspec.ValidationError) as error:
+                raise SchedulerError(f"inbox log, line {number}: {error}") from error
+
+
+async def _play(entries: list[dict[str, Any]], configuration: config.Configuration | None, gates: config.Gates,
+                seed: int | None) -> list[dict[str, Any]]:
+    loop = asyncio.get_running_loop()
+    clock = VirtualClock(loop, epoch=entries[0]["at"] - loop.time())
+    outcomes: dict[str, list[tuple[float, str]]] = {}
+    for entry in entries:
+        uid = entry.get("bound") or entry.get("unbound")
+        if uid:
+            outcomes.setdefault(uid, []).append((entry["at"], entry.get("why", "")))
+    decisions = Decisions()
+    decisions.clock = clock
+    outside = Outside(clock=clock, writer=RecordedOutcomes(outcomes, clock), recorder=decisions,
+                      seed=entries[0]["seed"] if seed is None else seed)
+    engine = assemble(configuration or default_configuration(gates), gates, outside)
+    running = asyncio.create_task(engine.run())
+    await _feed(engine, clock, entries)
+    await clock.sleep(_AFTERWARDS_SECONDS)
+    engine.stop()
+    await running
+    return decisions.lines
+
+
+async def _feed(engine: Engine, clock: VirtualClock, entries: list[dict[str, Any]]) -> None:
+    known: dict[tuple[str, str, str], Any] = {}
+    for entry in entries:
+        kind = entry.get("kind")
+        if kind is None:
+            continue
+        delay = entry["at"] - clock.now()
+        if delay > 0:
+            await clock.sleep(delay)
+        new = _decoded(entry["object"]) if "object" in entry else None
+        meta = entry["object"]["metadata"] if "object" in entry else entry["gone"]
+        key = (kind, meta.get("namespace") or "", meta.get("name") or "")
+        old = known.pop(key, None)
+        if new is not None:
+            known[key] = new
+        if new is not None or old is not None:
+            engine.inbox.post(Changed(kind, old, new))
+
+
+def _decoded(raw: dict[str, Any]) -> Any:
+    try:
+        return codec.decode(raw)
+    except MalformedObject as error:
+        raise SchedulerError(f"inbox log: {error}") from error

@@ -1,0 +1,99 @@
+"""A recorded inbox, played again: the same decisions, byte for byte."""
+
+import asyncio
+import io
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubesched import config
+from kubesched.engine.assembly import Outside, assemble, default_configuration
+from kubesched.engine.inbox import Changed
+from kubesched.engine.recording import InboxLog
+from kubesched.errors import SchedulerError, ServerFault
+from kubesched.simulator.clock import VirtualClock, run_virtually
+from kubesched.simulator.replay import Decisions, replay
+from kubesched.testing import node, pod
+
+
+class Moody:
+    """Binds, after a while; every third time it fails first."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def bind(self, pod: Any, node_name: str) -> None:
+        self.count += 1
+        await asyncio.sleep(0.05 * self.count)
+        if self.count % 3 == 0:
+            raise ServerFault(500, "InternalError", "not now")
+
+    async def patch_pod_status(self, pod: Any, status: Any) -> None:
+        return None
+
+    async def delete_pod(self, pod: Any) -> None:
+        return None
+
+    async def update(self, changed: Any, subresource: str = "") -> Any:
+        return changed
+
+    async def create(self, obj: Any) -> Any:
+        return obj
+
+    async def delete(self, obj: Any) -> None:
+        return None
+
+
+def record() -> tuple[bytes, list[dict[str, Any]]]:
+    file, decisions = io.BytesIO(), Decisions()
+
+    async def live() -> None:
+        clock = decisions.clock = VirtualClock(asyncio.get_running_loop())
+        gates = config.Gates.defaults()
+        engine = assemble(default_configuration(gates), gates, Outside(clock=clock, writer=Moody(), recorder=decisions, seed=5))
+        InboxLog(engine.inbox, clock, file, seed=5)
+        running = asyncio.create_task(engine.run())
+        for i in range(4):
+            engine.inbox.post(Changed("Node", None, node(f"n{i}", cpu="2")))
+        pods = [pod(f"p{i}", requests={"cpu": "700m"}) for i in range(12)]
+        for one in pods:
+            engine.inbox.post(Changed("Pod", None, one))
+            await clock.sleep(0.03)
+        await clock.sleep(20)
+        engine.inbox.post(Changed("Node", None, node("late", cpu="8")))
+        await clock.sleep(60)
+        engine.stop()
+        await running
+
+    run_virtually(live())
+    return file.getvalue(), decisions.lines
+
+
+def test_a_replay_makes_the_same_decisions() -> None:
+    log, lived = record()
+    first = replay(log.splitlines())
+    assert [(d["pod"], d["event"], d["note"]) for d in first] == [(d["pod"], d["event"], d["note"]) for d in lived]
+    assert any(d["event"] == "FailedScheduling" for d in lived) and sum(d["event"] == "Scheduled" for d in lived) == 12
+
+
+def test_two_replays_are_equal_byte_for_byte() -> None:
+    log, _ = record()
+    assert msgspec.json.encode(replay(log.splitlines())) == msgspec.json.encode(replay(log.splitlines()))
+
+
+def test_another_seed_may_choose_other_nodes_but_places_as_many() -> None:
+    log, lived = record()
+    other = replay(log.splitlines(), seed=77)
+    assert sum(d["event"] == "Scheduled" for d in other) == sum(d["event"] == "Scheduled" for d in lived)
+
+
+@pytest.mark.parametrize(("data", "complaint"), [
+    (b"", "the first line has no seed"),
+    (b"{}", "the first line has no seed"),
+    (b'{"seed": 1, "at": 0}\n{"at": 1, "kind": "Pod", "object": {"kind": "Nonsense"}}', "Nonsense"),
+    (b'{"seed": 1, "at": 0}\nnonsense', "line 2"),
+])
+def test_what_is_no_log_is_refused_in_one_line(data: bytes, complaint: str) -> None:
+    with pytest.raises(SchedulerError, match=complaint):
+        replay(data.splitlines())
