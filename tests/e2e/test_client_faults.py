@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import random
 import signal
@@ -414,3 +415,145 @@ async def test_a_frozen_leader_stops_as_soon_as_it_thaws(pair: tuple[Process, Pr
     assert took < 1.5  # less than the renew deadline
     assert leader.process.wait(5) == 1
     assert lease(server)["holderIdentity"] == "two"
+
+
+# --- many pods --------------------------------------------------------------------------------------------------------
+
+CROWD = """
+import asyncio, json, sys
+from urllib.parse import parse_qs, urlsplit
+
+N = int(sys.argv[1])
+POD = json.dumps(json.load(sys.stdin), separators=(",", ":"))
+
+def item(i):
+    return POD.replace("@POD@", str(i)).replace("@SET@", str(i // 50)).replace("@NODE@", str(i % 5000))
+
+async def handle(reader, writer):
+    while True:
+        head = await reader.readuntil(b"\\r\\n\\r\\n")
+        query = {k: v[0] for k, v in parse_qs(urlsplit(head.split()[1].decode()).query).items()}
+        if "watch" in query:
+            await asyncio.sleep(3600)
+        start = int(query.get("continue", 0))
+        end = min(N, start + int(query["limit"]))
+        meta = {"resourceVersion": "9000000", "continue": str(end) if end < N else ""}
+        body = '{"metadata":%s,"items":[%s]}' % (json.dumps(meta), ",".join(map(item, range(start, end))))
+        writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body.encode())
+        await writer.drain()
+
+async def main():
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+asyncio.run(main())
+"""
+
+LISTER = """
+import asyncio, json, resource, sys, time
+from kubesched.client.connection import connect
+from kubesched.client.credentials import AddressSource
+from kubesched.client.reflector import Reflector
+from kubesched.client.resources import WATCH_SET
+
+class Sink:
+    n = 0
+    def deliver(self, kind, old, new):
+        self.n += 1
+    def synced(self, kind):
+        pass
+
+async def main():
+    connection = await connect(AddressSource(sys.argv[1]), qps=-1)
+    sink = Sink()
+    reflector = Reflector(connection, WATCH_SET[0], sink, streams=False)
+    began = time.process_time()
+    task = asyncio.create_task(reflector.run())
+    await reflector.wait_synced()
+    cpu = time.process_time() - began
+    rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({"pods": sink.n, "cpu_seconds": cpu, "rss_mib": rss / 1024}))
+    task.cancel()
+    await connection.close()
+
+asyncio.run(main())
+"""
+
+
+def a_grown_pod() -> dict[str, Any]:
+    """Return a pod as it looks on a cluster, about 3 KB, with numbers to be filled in."""
+    times = {"lastProbeTime": None, "lastTransitionTime": "2026-01-01T00:00:00Z", "status": "True"}
+    token = {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}}
+    ca = {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}
+    fields = {"f:metadata": {"f:labels": {".": {}, "f:app": {}}}, "f:spec": {"f:containers": {"f:image": {}}}}
+    return {
+        "metadata": {
+            "name": "web-@SET@-@POD@",
+            "generateName": "web-@SET@-",
+            "namespace": "team-@SET@",
+            "uid": "6ba7b810-9dad-11d1-80b4-@POD@",
+            "resourceVersion": "@POD@",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {"app": "web-@SET@", "pod-template-hash": "5d4f8c7b9", "tier": "front"},
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs-@SET@", "controller": True}
+            ],
+            "managedFields": [{"manager": "kube-controller-manager", "operation": "Update", "fieldsV1": fields}] * 2,
+        },
+        "spec": {
+            "nodeName": "node-@NODE@",
+            "volumes": [{"name": "kube-api-access-@POD@", "projected": {"sources": [token, ca], "defaultMode": 420}}],
+            "containers": [
+                {
+                    "name": "web",
+                    "image": "example/web:1.2.3",
+                    "env": [{"name": f"SETTING_{number}", "value": "x" * 20} for number in range(8)],
+                    "resources": {"requests": {"cpu": "100m", "memory": "500Mi"}, "limits": {"memory": "500Mi"}},
+                    "volumeMounts": [{"name": "kube-api-access-@POD@", "mountPath": "/var/run/secrets"}],
+                }
+            ],
+            "tolerations": [
+                {
+                    "key": f"node.kubernetes.io/{taint}",
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": 300,
+                }
+                for taint in ("not-ready", "unreachable")
+            ],
+            "schedulerName": "default-scheduler",
+            "priority": 0,
+            "restartPolicy": "Always",
+        },
+        "status": {
+            "phase": "Running",
+            "conditions": [
+                {"type": kind, **times} for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+            ],
+            "containerStatuses": [{"name": "web", "ready": True, "containerID": "containerd://" + "a" * 64}],
+            "hostIP": "10.0.0.1",
+            "podIP": "10.1.0.1",
+            "qosClass": "Burstable",
+        },
+    }
+
+
+@pytest.mark.nightly
+def test_150000_pods_are_listed_in_six_seconds_of_cpu_and_a_third_of_the_memory_allowed() -> None:
+    crowd = subprocess.Popen([sys.executable, "-c", CROWD, "150000"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert crowd.stdin is not None and crowd.stdout is not None
+    try:
+        crowd.stdin.write(json.dumps(a_grown_pod()).encode())
+        crowd.stdin.close()
+        url = f"http://127.0.0.1:{int(crowd.stdout.readline())}"
+        done = subprocess.run([sys.executable, "-c", LISTER, url], capture_output=True, check=True, timeout=600)
+    finally:
+        crowd.kill()
+        crowd.wait()
+        crowd.stdout.close()
+    found = json.loads(done.stdout)
+    print(found)
+    assert found["pods"] == 150_000
+    assert found["cpu_seconds"] < 6.0
+    assert found["rss_mib"] < 512
