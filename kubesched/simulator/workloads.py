@@ -7,8 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubesched.api.meta import LabelSelector, ObjectMeta, Quantity, TopLevel
-from kubesched.api.node import Node, NodeCondition, NodeSpec, NodeStatus
+from kubesched.api.meta import LabelSelector, ObjectMeta, ObjectReference, Quantity, TopLevel
+from kubesched.api.node import (
+    Node,
+    NodeCondition,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    NodeSpec,
+    NodeStatus,
+)
 from kubesched.api.pod import (
     Affinity,
     Container,
@@ -38,11 +46,30 @@ from kubesched.api.resource import (
     ResourceSlice,
     ResourceSliceSpec,
 )
+from kubesched.api.storage import (
+    CSINode,
+    CSINodeDriver,
+    CSINodeSpec,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimStatus,
+    PersistentVolumeSpec,
+    VolumeNodeAffinity,
+    VolumeNodeResources,
+)
+from kubesched.api.volumes import (
+    CsiPersistentVolume,
+    PersistentVolumeClaimSource,
+    PersistentVolumeClaimSpec,
+    Volume,
+    VolumeResources,
+)
 
-KINDS = ("basic", "spread", "softspread", "affinity", "antiaffinity", "prefaffinity", "mixed", "churn", "dra")
+KINDS = ("basic", "spread", "softspread", "affinity", "antiaffinity", "prefaffinity", "mixed", "churn", "csi", "dra")
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 NAMESPACE = "sched-0"
 DRIVER, DEVICE_CLASS, DEVICES_PER_NODE = "driver.example.com", "test-class", 10
+CSI_DRIVER, VOLUMES_PER_NODE = "ebs.csi.aws.com", 39
 _MIXED = ("basic", "spread", "prefaffinity", "softspread")
 _BLUE = LabelSelector(match_labels={"color": "blue"})
 _GREEN = LabelSelector(match_labels={"color": "green"})
@@ -84,6 +111,8 @@ def pod(i: int, kind: str, *, extra_label: str = "") -> Pod:
         spec=PodSpec(
             containers=(Container(name="pause", image="registry.k8s.io/pause:3.10", resources=_ASKED),),
             affinity=_affinity(kind),
+            volumes=(Volume(name="v", persistent_volume_claim=PersistentVolumeClaimSource(
+                claim_name=f"claim-{i}")),) if kind == "csi" else (),
             resource_claims=(PodResourceClaim(name="d", resource_claim_name=f"claim-{i}"),) if kind == "dra" else (),
             topology_spread_constraints=_spread(kind),
             scheduler_name="default-scheduler",
@@ -100,6 +129,34 @@ def cluster(kind: str, n_nodes: int, n_init: int, n_pods: int) -> Iterator[TopLe
     if kind == "dra":
         yield from devices(n_nodes)
         yield from (device_claim(i) for i in range(n_pods))
+    if kind == "csi":
+        limit = CSINodeSpec(drivers=(CSINodeDriver(name=CSI_DRIVER, node_id="n",
+                                                   allocatable=VolumeNodeResources(count=VOLUMES_PER_NODE)),))
+        yield from (CSINode(metadata=ObjectMeta(name=f"node-{i:05d}"), spec=limit) for i in range(n_nodes))
+        for i in range(n_pods):
+            yield from volume(i)
+
+
+def volume(i: int) -> tuple[PersistentVolume, PersistentVolumeClaim]:
+    """Return the volume of pod number i, in one of the ten zones, and the claim that is bound to it."""
+    term = NodeSelectorTerm(match_expressions=(
+        NodeSelectorRequirement(key=ZONE, operator="In", values=(f"zone-{i % 10}",)),))
+    name = f"volume-{i}"
+    size: dict[str, Quantity] = {"storage": "1Gi"}
+    claim = PersistentVolumeClaim(
+        metadata=ObjectMeta(name=f"claim-{i}", namespace=NAMESPACE, uid=f"claim-uid-{i}",
+                            annotations={"pv.kubernetes.io/bind-completed": "yes"}),
+        spec=PersistentVolumeClaimSpec(volume_name=name, access_modes=("ReadWriteOnce",),
+                                       resources=VolumeResources(requests=dict(size))),
+        status=PersistentVolumeClaimStatus(phase="Bound"),
+    )
+    held = ObjectReference(kind="PersistentVolumeClaim", namespace=NAMESPACE, name=f"claim-{i}", uid=f"claim-uid-{i}")
+    spec = PersistentVolumeSpec(
+        capacity=dict(size), access_modes=("ReadWriteOnce",), claim_ref=held,
+        csi=CsiPersistentVolume(driver=CSI_DRIVER, volume_handle=f"handle-{i}"),
+        node_affinity=VolumeNodeAffinity(required=NodeSelector(node_selector_terms=(term,))),
+    )
+    return PersistentVolume(metadata=ObjectMeta(name=name, uid=f"volume-uid-{i}"), spec=spec), claim
 
 
 def devices(n_nodes: int) -> Iterator[TopLevel]:
