@@ -12,6 +12,7 @@ import itertools
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 
@@ -92,7 +93,12 @@ class VirtualClock:
 
 def timestamp(seconds: float) -> str:
     """Return `seconds` as the API writes metav1.Time, to the second."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _stamp(int(seconds))
+
+
+@lru_cache(maxsize=256)  # thousands of objects a second carry the same one
+def _stamp(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def micro_timestamp(seconds: float) -> str:
