@@ -1,6 +1,6 @@
 """Telemetry: metrics and logs. It knows none of the other rooms; they hand it names and numbers.
 
-    metrics = Metrics(MetricsSettings(...)); exposing.register(metrics, registry); exposing.exposition(registry, accept)
+    metrics = Metrics(MetricsSettings(...)); exposing.register(metrics, registry); exposing.exposition(registry)
     log = logger(__name__); configure(settings); set_verbosity(4)
 """
 

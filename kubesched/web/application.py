@@ -9,6 +9,7 @@ not gets 403.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 
@@ -17,14 +18,13 @@ from aiohttp.typedefs import Handler, Middleware
 from prometheus_client import CollectorRegistry
 
 from kubesched.errors import SchedulerError
-from kubesched.telemetry.exposing import exposition
+from kubesched.telemetry.exposing import CONTENT_TYPE, exposition
 from kubesched.telemetry.logs import logger
-from kubesched.web import debug_flags
+from kubesched.web import debug_flags, pod_resources
 from kubesched.web.answers import forbidden, json_answer, plain, unauthorized
 from kubesched.web.authentication import ANONYMOUS, NotAuthentic
 from kubesched.web.health import Endpoint, Results
 from kubesched.web.parts import WebParts
-from kubesched.web.pod_resources import PodResources
 from kubesched.web.profiling.pages import ROOT as PROFILES
 from kubesched.web.profiling.pages import ProfilingPages
 from kubesched.web.zpages import flagz, statusz
@@ -32,6 +32,7 @@ from kubesched.web.zpages import flagz, statusz
 log = logger(__name__)
 
 MOST_BODY_BYTES = 1 << 16
+NOT_CACHED = "no-cache, private"
 _UNLOGGED_UNDER = 3
 
 
@@ -79,27 +80,33 @@ def _add_health(app: web.Application, endpoint: Endpoint) -> None:
 
 
 def _add_metrics(app: web.Application, parts: WebParts, results: Results) -> None:
-    slis, resources = CollectorRegistry(), CollectorRegistry()
+    slis = CollectorRegistry()
     slis.register(results)
-    resources.register(PodResources(parts.pods))
     app.router.add_route("*", "/metrics", _metrics(parts.registry, parts.reset_metrics))
     app.router.add_route("*", "/metrics/slis", _metrics(slis, results.reset))
-    shown = _metrics(resources, None)
 
     async def of_the_leader(request: web.Request) -> web.StreamResponse:
         # Two schedulers that both tell of all pods would count every pod twice.
-        return await shown(request) if parts.is_leader() else web.Response()
+        if not parts.is_leader():
+            return web.Response()
+        answer = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE})
+        answer.headers["Cache-Control"] = NOT_CACHED
+        answer.enable_compression()
+        await answer.prepare(request)
+        for chunk in pod_resources.lines(parts.pods()):
+            await answer.write(chunk.encode())
+            await asyncio.sleep(0)
+        return answer
 
     app.router.add_route("*", "/metrics/resources", of_the_leader)
 
 
-def _metrics(registry: CollectorRegistry, reset: Callable[[], None] | None) -> Handler:
+def _metrics(registry: CollectorRegistry, reset: Callable[[], None]) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
-        if request.method == "DELETE" and reset is not None:
+        if request.method == "DELETE":
             reset()
             return plain("metrics reset\n")
-        body, content_type = exposition(registry, request.headers.get("Accept", ""))
-        answer = web.Response(body=body, headers={"Content-Type": content_type})
+        answer = web.Response(body=exposition(registry), headers={"Content-Type": CONTENT_TYPE})
         answer.enable_compression()
         return answer
 
@@ -172,7 +179,8 @@ async def _logging(request: web.Request, handler: Handler) -> web.StreamResponse
 @web.middleware
 async def _uncached(request: web.Request, handler: Handler) -> web.StreamResponse:
     answer = await handler(request)
-    answer.headers.setdefault("Cache-Control", "no-cache, private")
+    if not answer.prepared:  # one that was streamed has said so itself
+        answer.headers.setdefault("Cache-Control", NOT_CACHED)
     return answer
 
 

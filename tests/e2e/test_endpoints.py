@@ -228,7 +228,7 @@ async def test_readiness_follows_the_scheduler(tmp_path: Path) -> None:
 async def test_what_the_scheduler_reports_is_scraped_and_reset(tmp_path: Path) -> None:
     async with running(tmp_path) as face:
         Reporter(face.metrics).attempt_ended("scheduled", "default-scheduler", 0.02)
-        line = 'scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 1.0'
+        line = 'scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 1\n'
         assert line in (await face.ask("/metrics", "prometheus"))[1]
         assert await face.ask("/metrics", "root", "DELETE") == (200, "metrics reset\n")
         assert line not in (await face.ask("/metrics", "prometheus"))[1]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 
 import pytest
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubesched.queue.observing import Observer
-from kubesched.telemetry.exposing import exposition, register
+from kubesched.telemetry.exposing import MetricsCollector, exposition, register
 from kubesched.telemetry.families import FAMILIES, Family, Kind, exponential, hidden, selected
 from kubesched.telemetry.metrics import Metrics, MetricsSettings
 from kubesched.telemetry.samples import FULL, Samples
@@ -72,7 +73,7 @@ def _sorted(name: str) -> str:
 
 def scrape(metrics: Metrics) -> Scraped:
     """Return every sample that a scraper sees."""
-    body, _ = exposition(register(metrics, CollectorRegistry()))
+    body = exposition(register(metrics, CollectorRegistry()))
     found = Scraped()
     for family in text_string_to_metric_families(body.decode()):
         for sample in family.samples:
@@ -113,9 +114,9 @@ def test_an_untouched_scheduler_shows_zeros_where_there_are_no_labels() -> None:
 
 
 def test_bounds_are_printed_as_go_prints_them() -> None:
-    body, _ = exposition(register(Metrics(), CollectorRegistry()))
-    assert b'scheduler_preemption_victims_bucket{le="64"} 0.0' in body
-    assert b'scheduler_scheduling_algorithm_duration_seconds_bucket{le="0.001"} 0.0' in body
+    body = exposition(register(Metrics(), CollectorRegistry()))
+    assert b'scheduler_preemption_victims_bucket{le="64"} 0\n' in body
+    assert b'scheduler_scheduling_algorithm_duration_seconds_bucket{le="0.001"} 0\n' in body
 
 
 def record_everything(metrics: Metrics) -> None:
@@ -236,10 +237,10 @@ def test_the_facade_can_fill_every_family() -> None:
     metrics = Metrics(MetricsSettings(is_legacy=True, build={"major": "1"}, features=(("X", "BETA", True),)))
     metrics.extension_point("Bind", "Success", "p", 0.1)
     record_everything(metrics)
-    text = exposition(register(metrics, CollectorRegistry()))[0].decode()
+    text = exposition(register(metrics, CollectorRegistry())).decode()
     for family in FAMILIES:
         lines = [line for line in text.split("\n") if line.startswith(family.name)]
-        assert any(not line.endswith(" 0.0") for line in lines), family.name
+        assert any(not line.endswith(" 0") for line in lines), family.name
 
 
 def test_many_samples_are_sorted_in_before_anybody_reads() -> None:
@@ -417,10 +418,33 @@ def test_a_call_is_cheap() -> None:
     assert cost(metrics.extension_point) < 12 * cost(nothing) + 1e-7
 
 
-def test_openmetrics_is_served_to_those_who_ask() -> None:
-    registry = register(Metrics(), CollectorRegistry())
-    body, kind = exposition(registry, "application/openmetrics-text; version=1.0.0")
-    assert kind.startswith("application/openmetrics-text")
-    assert body.endswith(b"# EOF\n")
-    body, kind = exposition(registry)
-    assert kind.startswith("text/plain; version=")
+def test_the_librarys_own_encoder_reads_the_same_from_the_registry() -> None:
+    metrics = Metrics(MetricsSettings(features=(('a "b" \\ c', "ALPHA", True),)))
+    record_everything(metrics)
+    registry = CollectorRegistry()
+    registry.register(MetricsCollector(metrics))
+    ours = list(text_string_to_metric_families(exposition(registry).decode()))
+    theirs = list(text_string_to_metric_families(generate_latest(registry).decode()))
+    assert [(one.name, one.type, one.documentation) for one in ours] == [
+        (one.name, one.type, one.documentation) for one in theirs
+    ]
+    assert [one.samples for one in ours] == [one.samples for one in theirs]
+
+
+def test_a_scrape_of_many_series_is_many_times_cheaper_than_the_librarys() -> None:
+    metrics = Metrics()
+    for number in range(200):
+        metrics.hint(f"plugin-{number}", "NodeAdd", "Queue", 0.001)
+    registry = CollectorRegistry()
+    registry.register(MetricsCollector(metrics))
+
+    def cost(scrape: Callable[[CollectorRegistry], bytes]) -> float:
+        best = float("inf")
+        for _ in range(3):
+            started = time.process_time()
+            scrape(registry)
+            best = min(best, time.process_time() - started)
+        return best
+
+    exposition(registry)
+    assert cost(exposition) * 5 < cost(generate_latest)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
 from web_fakes import client_for, new_parts
 
 from kubesched.api.codec import convert
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
 from kubesched.cluster.pods import Templates
-from kubesched.telemetry.exposing import exposition
 from kubesched.web import build_app
-from kubesched.web.pod_resources import PodResources, unit_of
+from kubesched.web.pod_resources import CHUNK, lines, unit_of
 
 
 def view(name: str, containers: list[dict[str, Any]], status: dict[str, Any] | None = None, **spec: Any) -> PodView:
@@ -34,9 +33,7 @@ def asking(requests: dict[str, str] | None = None, limits: dict[str, str] | None
 
 def shown(*pods: PodView) -> list[str]:
     """Return the series, without what all have in common."""
-    registry = CollectorRegistry()
-    registry.register(PodResources(lambda: pods))
-    text = exposition(registry)[0].decode()
+    text = "".join(lines(pods))
     return [line.removeprefix("kube_pod_resource_") for line in text.splitlines() if not line.startswith("#")]
 
 
@@ -47,7 +44,7 @@ def test_a_series_says_whose_and_where_and_how_much() -> None:
     rest = 'namespace="ns",node="n1",pod="p",priority="7",resource="{}",scheduler="default-scheduler",unit="{}"'
     assert shown(pod) == [
         f"request{{{rest.format('cpu', 'cores')}}} 1.5",
-        f"limit{{{rest.format('memory', 'bytes')}}} 1.073741824e+09",
+        f"limit{{{rest.format('memory', 'bytes')}}} 1073741824.0",
     ]
 
 
@@ -101,6 +98,17 @@ UNITS = [
 @pytest.mark.parametrize(("resource", "unit"), UNITS)
 def test_units(resource: str, unit: str) -> None:
     assert unit_of(resource) == unit
+
+
+def test_many_pods_come_in_chunks_and_the_whole_is_prometheus_text() -> None:
+    books = [view(f"p{number}", [asking({"cpu": "1"}, {"cpu": "2"})], schedulerName='a"b') for number in range(3)]
+    pods = books * CHUNK
+    parts = list(lines(pods))
+    assert len(parts) == 2 * (1 + 3)
+    families = {family.name: family for family in text_string_to_metric_families("".join(parts))}
+    assert len(families["kube_pod_resource_limit"].samples) == len(pods)
+    sample = families["kube_pod_resource_request"].samples[0]
+    assert (sample.labels["scheduler"], sample.value) == ('a"b', 1.0)
 
 
 async def test_only_the_leader_tells() -> None:
