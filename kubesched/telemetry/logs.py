@@ -177,6 +177,14 @@ def configure(settings: LogSettings, stdout: TextIO | None = None, stderr: TextI
     _apply()
 
 
+def say_flags(shown: Mapping[str, str]) -> None:
+    """Say how the program was started, a line for each flag, from verbosity 1 on."""
+    if _state.verbosity >= 1:
+        plain = logging.getLogger(__name__)
+        for name, value in sorted(shown.items()):
+            plain.info('FLAG: --%s="%s"', name, value)
+
+
 def flush() -> None:
     """Write out what is held back."""
     for handler in logging.getLogger().handlers:

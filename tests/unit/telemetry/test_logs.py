@@ -176,6 +176,16 @@ def test_json_lines_have_the_references_keys(streams: Streams) -> None:
     assert (second["logger"], second["err"]) == ("Filter.NodeName", "why")
 
 
+def test_flags_are_said_from_verbosity_one_on(streams: Streams) -> None:
+    streams.configure()
+    logs.say_flags({"v": "1", "config": ""})
+    assert streams.err.getvalue() == ""
+    logs.set_verbosity(1)
+    logs.say_flags({"v": "1", "config": ""})
+    lines = [line.split("] ", 1)[1] for line in streams.err.getvalue().splitlines()]
+    assert lines == ['FLAG: --config=""', 'FLAG: --v="1"']
+
+
 def test_a_named_logger_says_its_name(streams: Streams) -> None:
     streams.configure()
     log.named("Filter.NodeName").info("Hello", pod="a")
