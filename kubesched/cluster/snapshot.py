@@ -88,6 +88,12 @@ class Snapshot:
         """Return the API object in a row."""
         return self._nodes.objects[self._at(row)]
 
+    @property
+    def node_objects(self) -> Sequence[Node]:
+        """Return the API objects, row by row; borrowed."""
+        objects = self._nodes.objects
+        return objects if self.rows is None else [objects[row] for row in self.rows.tolist()]
+
     def pods_on(self, row: int) -> Iterable[PodView]:
         """Return the pods of the node in a row."""
         return self._on_node.get(self.name(row), {}).values()

@@ -39,6 +39,7 @@ from kubesched.legacy.priorities.preferences import (
 )
 from kubesched.legacy.priorities.requested import (
     BalancedResourceAllocation,
+    BalancedWithVolumes,
     LeastRequestedPriority,
     MostRequestedPriority,
     RequestedToCapacityRatioPriority,
@@ -67,6 +68,11 @@ def _volumes(name: str) -> PredicateFactory:
     return lambda setting, handle: [volume_predicate(name, setting, handle)]
 
 
+def _balanced(setting: Setting, handle: Handle) -> Plugin:
+    with_volumes = setting.gates.balance_attached_node_volumes
+    return (BalancedWithVolumes if with_volumes else BalancedResourceAllocation)(setting, handle)
+
+
 PREDICATES: Mapping[str, PredicateFactory] = {
     "GeneralPredicates": _general,
     "PodFitsPorts": _one(PodFitsHostPorts),
@@ -78,10 +84,11 @@ PREDICATES: Mapping[str, PredicateFactory] = {
 
 PRIORITIES: Mapping[str, PriorityFactory] = {
     **{cls.name: cls for cls in (
-        LeastRequestedPriority, MostRequestedPriority, BalancedResourceAllocation, RequestedToCapacityRatioPriority,
+        LeastRequestedPriority, MostRequestedPriority, RequestedToCapacityRatioPriority,
         SelectorSpreadPriority, ServiceSpreadingPriority, NodeAffinityPriority, TaintTolerationPriority,
         InterPodAffinityPriority, NodePreferAvoidPodsPriority, ImageLocalityPriority, ResourceLimitsPriority,
         EvenPodsSpreadPriority)},
+    "BalancedResourceAllocation": _balanced,
     "EqualPriority": lambda setting, handle: None if setting.release.runs_plugins else EqualPriority(setting, handle),
 }
 

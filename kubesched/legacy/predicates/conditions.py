@@ -1,21 +1,20 @@
 """Predicates about a node's reported condition, from the time before conditions became taints.
 
-No column holds conditions, as nothing today decides by them. They are read off the node objects and remembered until
-the object is another one.
+No column holds conditions, as nothing today decides by them. They are read off the node objects (`nodewise`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
 
 from kubesched.api.node import Node
-from kubesched.cluster import Bools, PodView, Snapshot
+from kubesched.cluster import PodView, Snapshot
 from kubesched.framework import NodeNames, Plugin, PreFilterAnswer, Rejections, State
 from kubesched.framework.ports import Handle
 from kubesched.legacy.asking import is_best_effort
+from kubesched.legacy.nodewise import NodeQuestion
 from kubesched.legacy.predicates.base import Cases, Predicate
 from kubesched.legacy.setting import Setting
 
@@ -28,31 +27,6 @@ def has_status(node: Node, kind: str, *statuses: str) -> bool:
 def lacks_status(node: Node, kind: str, status: str) -> bool:
     """Return whether a node reports a condition, and with another status than this one."""
     return any(condition.type == kind and condition.status != status for condition in node.status.conditions)
-
-
-class NodeQuestion:
-    """One yes-or-no question about node objects as a column; asked again only of objects that changed."""
-
-    __slots__ = ("_answers", "_asked", "_question")
-
-    def __init__(self, question: Callable[[Node], bool]) -> None:
-        self._question = question
-        self._asked: list[Node | None] = []
-        self._answers: Bools = np.zeros(0, dtype=np.bool_)
-
-    def column(self, nodes: Snapshot) -> Bools:
-        """Return the answer for every node of a view."""
-        whole = nodes.everything()
-        if len(self._asked) != whole.n:
-            self._asked = [None] * whole.n
-            self._answers = np.zeros(whole.n, dtype=np.bool_)
-        rows = range(whole.n) if nodes.rows is None else nodes.rows.tolist()
-        for row in rows:
-            node = whole.node(row)
-            if self._asked[row] is not node:
-                self._asked[row] = node
-                self._answers[row] = self._question(node)
-        return self._answers.copy() if nodes.rows is None else self._answers[nodes.rows]
 
 
 def is_not_ready(node: Node) -> bool:

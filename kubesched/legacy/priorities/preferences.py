@@ -13,6 +13,7 @@ from kubesched.cluster.selection import match_term
 from kubesched.framework import Scope, State, Status
 from kubesched.framework.ports import Handle
 from kubesched.legacy.affinity import counting
+from kubesched.legacy.nodewise import NodeQuestion
 from kubesched.legacy.priorities.base import Priority, scaled
 from kubesched.legacy.setting import Setting
 
@@ -126,14 +127,17 @@ def avoided(node: Node) -> frozenset[tuple[str, str]]:
 class NodePreferAvoidPodsPriority(Priority):
     """Nothing for a node that asks to be spared the pods of the pod's controller, everything for the others."""
 
+    def __init__(self, setting: Setting, handle: Handle) -> None:
+        super().__init__(setting, handle)
+        self._choosy = NodeQuestion(lambda node: AVOID_PODS in node.metadata.annotations)
+
     def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
         scores = np.full(nodes.n, self.most, dtype=np.int64)
         owner = pod.pod.metadata.controller()
         if owner is None or owner.kind not in AVOIDABLE:
             return scores
-        for row in range(nodes.n):
-            node = nodes.node(row)
-            if AVOID_PODS in node.metadata.annotations and (owner.kind, owner.uid) in avoided(node):
+        for row in np.flatnonzero(self._choosy.column(nodes)).tolist():
+            if (owner.kind, owner.uid) in avoided(nodes.node(row)):
                 scores[row] = 0
         return scores
 

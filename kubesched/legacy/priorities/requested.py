@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from kubesched.api.requests import CPU, MEMORY
 from kubesched.cluster import Ints, PodView, Snapshot
@@ -19,6 +20,8 @@ from kubesched.legacy.predicates.volumes import AttachedVolumes
 from kubesched.legacy.priorities.base import Priority
 from kubesched.legacy.setting import Setting
 from kubesched.plugins._allocation import round_half_up, shape_table
+
+Floats = npt.NDArray[np.float64]
 
 
 class _Requested(Priority):
@@ -61,37 +64,51 @@ class MostRequestedPriority(_Requested):
 
 
 class BalancedResourceAllocation(_Requested):
-    """The closer cpu and memory would be used to the same degree, the better; a full node gets nothing.
-
-    With the gate BalanceAttachedNodeVolumes, the disks that the pod brings count as a third degree.
-    """
-
-    score_scope = Scope.CLUSTER
+    """The closer cpu and memory would be used to the same degree, the better; a full node gets nothing."""
 
     def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
-        degrees = []
-        for name in (CPU, MEMORY):
-            requested, offered = self.usage(pod, nodes, name)
-            degrees.append(np.where(offered > 0, requested / np.where(offered > 0, offered, 1), 1.0))
-        cpu, memory = degrees
-        full = (cpu >= 1) | (memory >= 1)
+        cpu, memory = self._degrees(pod, nodes)
         difference = np.abs(cpu - memory)
         if self.release.minor < 10:
             balance = self.most - difference * self.most
         else:
             balance = (1 - difference) * self.most
-        scores: Ints = np.where(full, 0, balance).astype(np.int64)
-        volumes: AttachedVolumes | None = state.find(AttachedVolumes.KEY)
-        if self.setting.gates.balance_attached_node_volumes and volumes is not None:
-            rows = slice(None) if nodes.rows is None else nodes.rows
-            free, new = volumes.free[rows], volumes.new[rows]
-            counted = free > 0
-            disks = np.where(counted, new / np.where(counted, free, 1), 0.0)
-            mean = (cpu + memory + disks) / 3
-            variance = ((cpu - mean) ** 2 + (memory - mean) ** 2 + (disks - mean) ** 2) / 3
-            three = np.where(full | (disks >= 1), 0, (1 - variance) * self.most).astype(np.int64)
-            scores = np.where(counted, three, scores)
+        scores: Ints = np.where((cpu >= 1) | (memory >= 1), 0, balance).astype(np.int64)
         return scores
+
+    def _degrees(self, pod: PodView, nodes: Snapshot) -> tuple[Floats, Floats]:
+        """Return to what degree cpu and memory would be used; a node that offers none is full."""
+        cpu, memory = (self.usage(pod, nodes, name) for name in (CPU, MEMORY))
+        return _degree(*cpu), _degree(*memory)
+
+
+def _degree(requested: Ints, offered: Ints) -> Floats:
+    there = offered > 0
+    degree: Floats = np.where(there, requested / np.where(there, offered, 1), 1.0)
+    return degree
+
+
+class BalancedWithVolumes(BalancedResourceAllocation):
+    """The same behind the gate BalanceAttachedNodeVolumes: the disks that the pod brings count as a third degree."""
+
+    name = "BalancedResourceAllocation"
+    score_scope = Scope.CLUSTER
+
+    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+        scores = super().score(pod, nodes, state)
+        volumes: AttachedVolumes | None = state.find(AttachedVolumes.KEY)
+        if volumes is None:
+            return scores
+        rows = slice(None) if nodes.rows is None else nodes.rows
+        free, new = volumes.free[rows], volumes.new[rows]
+        counted = free > 0
+        cpu, memory = self._degrees(pod, nodes)
+        disks = np.where(counted, new / np.where(counted, free, 1), 0.0)
+        mean = (cpu + memory + disks) / 3
+        variance = ((cpu - mean) ** 2 + (memory - mean) ** 2 + (disks - mean) ** 2) / 3
+        full = (cpu >= 1) | (memory >= 1) | (disks >= 1)
+        of_three = np.where(full, 0, (1 - variance) * self.most).astype(np.int64)
+        return np.where(counted, of_three, scores)
 
 
 class RequestedToCapacityRatioPriority(_Requested):

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from kubesched.api.matching import Selector
 from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
-from kubesched.cluster.topology import zone_key
 from kubesched.framework import State
 from kubesched.framework.ports import Handle
 from kubesched.legacy.priorities.base import Priority
@@ -21,6 +20,8 @@ from kubesched.legacy.siblings import all_of, count_matching, owner_selectors, s
 
 ZONE_WEIGHT = 2.0 / 3.0
 NODE_WEIGHT = 1.0 - ZONE_WEIGHT  # not 1/3: the last bit decides whether an empty node in an empty zone gets all
+ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
 Floats = npt.NDArray[np.float64]
 
 
@@ -41,6 +42,8 @@ class SelectorSpreadPriority(Priority):
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
         most = float(self.most)
         counted = np.where(feasible, scores, 0)
+        if not counted.any():  # nobody anywhere: all nodes are equally empty, in equally empty zones
+            return np.full(nodes.n, self.most, dtype=np.int64)
         of_node = _emptiness(counted, most)
         zones = _zones(nodes)
         in_zone = zones >= 0
@@ -71,10 +74,26 @@ def _emptiness(counts: Ints, most: float) -> Floats:
 
 
 def _zones(nodes: Snapshot) -> Ints:
-    """Return a number for each node's zone; -1 where it has none."""
-    numbers: dict[str, int] = {"": -1}
-    keys = (zone_key(nodes.node(row).metadata.labels) for row in range(nodes.n))
-    return np.fromiter((numbers.setdefault(key, len(numbers) - 1) for key in keys), dtype=np.int64, count=nodes.n)
+    """Return a number for each node's zone, which is a region and a zone; -1 where it has neither."""
+    region, n_regions = _values(nodes, REGION_LABELS)
+    zone, _ = _values(nodes, ZONE_LABELS)
+    numbers: Ints = zone * n_regions + region
+    return np.where(numbers == 0, -1, numbers)
+
+
+def _values(nodes: Snapshot, keys: Sequence[str]) -> tuple[Ints, int]:
+    """Return a number for each node's value of the first of these labels that it has (0 for none), and how many."""
+    numbers: dict[str, int] = {"": 0}
+    found = np.zeros(nodes.n, dtype=np.int64)
+    for key in reversed(keys):
+        column = nodes.label(key)
+        if column is None:
+            continue
+        # One more element at the end for nodes without the label, which is code -1; those keep what they have.
+        of_code = np.array([numbers.setdefault(value, len(numbers)) for value in column.values.values] + [0])
+        codes = nodes.codes(key)
+        found = np.where(codes == ABSENT, found, of_code[codes])
+    return found, len(numbers)
 
 
 class ServiceAntiAffinity(Priority):
