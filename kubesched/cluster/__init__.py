@@ -1,11 +1,12 @@
 """What we believe about the cluster: the store, its columns, and the snapshots it lends."""
 
 from kubesched.cluster.columns import Bools, Codes, Ints
+from kubesched.cluster.groups import Group, GroupKey, Groups
 from kubesched.cluster.nodes import ABSENT
 from kubesched.cluster.objects import Objects
 from kubesched.cluster.pods import CPU, EPHEMERAL_STORAGE, MEMORY, Gates, PodView
 from kubesched.cluster.snapshot import Snapshot
 from kubesched.cluster.store import Store, StoreError
 
-__all__ = ["ABSENT", "CPU", "EPHEMERAL_STORAGE", "MEMORY", "Bools", "Codes", "Gates", "Ints", "Objects", "PodView",
-           "Snapshot", "Store", "StoreError"]
+__all__ = ["ABSENT", "CPU", "EPHEMERAL_STORAGE", "MEMORY", "Bools", "Codes", "Gates", "Group", "GroupKey", "Groups", "Ints",
+           "Objects", "PodView", "Snapshot", "Store", "StoreError"]

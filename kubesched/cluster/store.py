@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.cluster.groups import Groups
 from kubesched.cluster.journal import STARTED, USAGE, Change, Journal
 from kubesched.cluster.nodes import NodeColumns
 from kubesched.cluster.objects import Objects
@@ -36,6 +37,7 @@ class Store:
         self.slots = PodSlots()
         self.journal = Journal()
         self.order = VisitOrder()
+        self.groups = Groups()
         self.structure = 0
         self._pods: dict[str, PodView] = {}
         self._assumed: set[str] = set()
@@ -132,6 +134,8 @@ class Store:
         booked = pod.on(node_name)
         self._assumed.add(pod.uid)
         self._add(booked)
+        if self.groups.are_kept:
+            self.groups.assume(booked)
         return booked
 
     def forget(self, uid: str) -> PodView | None:
@@ -143,6 +147,8 @@ class Store:
             raise StoreError(f"pod {uid}({pod.key}) wasn't assumed so cannot be forgotten")
         self._assumed.discard(uid)
         self._remove(pod)
+        if self.groups.are_kept:
+            self.groups.forget(uid)
         return pod
 
     def is_assumed(self, uid: str) -> bool:

@@ -71,7 +71,7 @@ def new_handle(gates: config.Gates, outside: Outside) -> tuple[Store, EngineHand
         toleration_comparison=gates.is_enabled("TaintTolerationComparisonOperators"),
     ))
     handle = EngineHandle(store.objects, gates, outside.clock, outside.writer, outside.recorder,
-                          chance.Random(outside.seed), meter=outside.meter, find_node=store.node,
+                          chance.Random(outside.seed), meter=outside.meter, groups=store.groups, find_node=store.node,
                           knows_pod=lambda uid: store.pod(uid) is not None)
     return store, handle
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.api.node import Node
-from kubesched.cluster import Objects, PodView
+from kubesched.cluster import Groups, Objects, PodView
 from kubesched.config import Gates
 from kubesched.errors import SchedulerError
 from kubesched.framework.ports import (
@@ -51,6 +51,10 @@ class NoWriter:
         raise SchedulerError("nothing is written in this run")
 
     async def patch_pod_status(self, pod: PodView, status: Mapping[str, Any]) -> None:
+        """Refuse."""
+        raise SchedulerError("nothing is written in this run")
+
+    async def patch_status(self, obj: Any, status: Mapping[str, Any]) -> None:
         """Refuse."""
         raise SchedulerError("nothing is written in this run")
 
@@ -143,6 +147,7 @@ class EngineHandle:
     find_node: Callable[[str], Node | None] = lambda name: None
     knows_pod: Callable[[str], bool] = lambda uid: True
     meter: Meter = field(default_factory=NoMeter)
+    groups: Groups = field(default_factory=Groups)
 
     def node(self, name: str) -> Node | None:
         """Return a node as it is now, or None if it is gone."""

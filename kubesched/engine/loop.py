@@ -276,7 +276,7 @@ class Engine:
         except Exception:
             self._undo(placement)
             raise
-        if not status.is_success:
+        if not (status.is_success or limits):
             self._undo(placement)
             self._fail(queued, profile, _refused_on_node(node_name, status), started)
             return

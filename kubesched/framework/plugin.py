@@ -10,14 +10,15 @@ Saying nothing is always right and costs a recomputation for every pod.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.cluster import Bools, GroupKey, Ints, PodView, Snapshot
+from kubesched.framework.grouping import GroupRefusal, Placement, Proposal, Shortfall
 from kubesched.framework.ports import Handle
 from kubesched.framework.state import State
 from kubesched.framework.verdicts import SUCCESS, Diagnosis, Nomination, Reason, Rejections, Status
@@ -232,6 +233,28 @@ class Plugin:
     def post_bind(self, pod: PodView, node_name: str, state: State) -> None:
         """Take notice that the pod is bound."""
 
+    # Pods that belong together
+
+    def group_of(self, pod: PodView) -> GroupKey | None:
+        """Return the group that a pod is to be tried together with, or None. Reads nothing but the pod."""
+        return None
+
+    def group_failed(self, shortfall: Shortfall) -> GroupRefusal | None:
+        """Take notice that a group of this plugin came to nothing, and say what its members are told."""
+        return None
+
+    def generate_placements(self, group: GroupKey, nodes: Snapshot) -> Sequence[Placement] | Status:
+        """Return the sets of nodes of which one is to hold the whole group."""
+        return (Placement(""),)
+
+    def score_placement(self, group: GroupKey, proposal: Proposal, nodes: Snapshot) -> int | Status:
+        """Return how good a placement of a group is; among several the best is taken."""
+        return 0
+
+    def normalize_placements(self, scores: Sequence[int]) -> Sequence[int] | Status:
+        """Bring the scores of all placements of a group into 0 to 100."""
+        return scores
+
 
 POINTS: dict[str, tuple[str, ...]] = {
     "pre_enqueue": ("pre_enqueue",),
@@ -246,5 +269,7 @@ POINTS: dict[str, tuple[str, ...]] = {
     "pre_bind": ("pre_bind",),
     "bind": ("bind",),
     "post_bind": ("post_bind",),
+    "placement_generate": ("generate_placements",),
+    "placement_score": ("score_placement",),
 }
 """Extension points by name, with the methods of which a plugin must have one to be there."""

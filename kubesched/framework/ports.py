@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from kubesched.api.node import Node
-from kubesched.cluster import Objects, PodView
+from kubesched.cluster import Groups, Objects, PodView
 from kubesched.framework.preempting import Preempting
 
 
@@ -40,6 +40,10 @@ class Writer(Protocol):
 
     async def patch_pod_status(self, pod: PodView, status: Mapping[str, Any]) -> None:
         """Patch a pod's status with a strategic merge patch of the status object."""
+        ...
+
+    async def patch_status(self, obj: Any, status: Mapping[str, Any]) -> None:
+        """Patch the status of any other object in the same way."""
         ...
 
     async def delete_pod(self, pod: PodView) -> None:
@@ -217,6 +221,11 @@ class Handle(Protocol):
     @property
     def activate(self) -> Callable[[Iterable[PodView]], None]:
         """Return the function that has waiting pods tried at once."""
+        ...
+
+    @property
+    def groups(self) -> Groups:
+        """Return the pods that belong together, for reading."""
         ...
 
     @property
