@@ -1,10 +1,10 @@
 """The scheduler as a program: the only file that knows every room. Builds the parts, connects them, starts and stops them.
 
-    connect -> ask what is served -> follow everything (the inbox fills) -> serve health and metrics
-            -> wait to lead -> try pods until the end
+    connect -> serve health and metrics -> follow everything (the inbox fills) -> wait to lead -> try pods until the end
 
 A standby follows everything and tries nothing, so that it goes on at once when the leader is gone. Losing the lease ends
-the program: two that believe to lead are worse than none for a while.
+the program: two that believe to lead are worse than none for a while. A changed configuration is swapped in between two
+decisions: a new engine takes over the store, the inbox and the queue of the old one.
 """
 
 from __future__ import annotations
@@ -13,37 +13,61 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any
 
-from kubesched import config
-from kubesched.client.connection import Connection, connect
+from prometheus_client import CollectorRegistry
+
+from kubesched import config, web
+from kubesched.client.connection import Connection, Observers, connect
 from kubesched.client.credentials import CredentialSource
 from kubesched.client.extending import HttpPoster
 from kubesched.client.leading import Callbacks, Elector, Timing
 from kubesched.client.locks import EndpointsLock, LeaseLock, make_identity
 from kubesched.client.recorder import Broadcaster, Recorder
 from kubesched.client.resources import watch_set
+from kubesched.client.reviewing import Reviews
 from kubesched.client.timing import SYSTEM_CHANCE, Backoff
 from kubesched.client.watching import Watching
 from kubesched.client.writer import Writer
-from kubesched.cluster import PodView
-from kubesched.engine.assembly import Outside, assemble, registry_with
+from kubesched.cluster import PodView, Store
+from kubesched.engine.assembly import Outside, assemble, new_handle, registry_with
+from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import Changed, Errand
 from kubesched.engine.loop import Engine
-from kubesched.errors import SchedulerError, Unreachable
+from kubesched.engine.recording import InboxLog
+from kubesched.errors import ConfigError, SchedulerError, Unreachable
 from kubesched.framework.building import catalogue
 from kubesched.framework.plugin import Plugin
+from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
+from kubesched.telemetry import Metrics, MetricsSettings, Reporter
+from kubesched.telemetry.exposing import register
 
 log = logging.getLogger(__name__)
 
 LOST_LEASE = "leader election lost"
+LEASE_NAME = "kube-scheduler"
+_LOOK_AT_FILE_SECONDS = 1.0
+_DRAIN_SECONDS = 30.0
 
 
 class LeaseLost(SchedulerError):
     """Somebody else leads now, or nobody could be told in time that we do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """How the program shows itself over HTTP; the fields are those of the command line."""
+
+    serving: Any
+    authentication: Any
+    authorization: Any
+    flags: Mapping[str, str]
+    version: str
+    insecure_port: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +80,14 @@ class Wiring:
     seed: int = 0
     max_waiting_seconds: float = 300.0
     uses_endpoints_lock: bool = False
-    observers: Callable[[Engine], None] | None = None
+    face: Face | None = None
+    metrics: MetricsSettings | None = None
+    inbox_log: IO[bytes] | None = None
+    reload: Callable[[], config.Configuration] | None = None
+    """Reads the configuration file again; called when `has_changed` says so."""
+    has_changed: Callable[[], bool] = lambda: False
+    algorithm: Callable[[EngineHandle], Mapping[str, Profile]] | None = None
+    """Builds profiles in another way than the configuration says: a Policy, an old provider."""
 
 
 class RecorderByProfile:
@@ -79,12 +110,16 @@ class Scheduler:
         self.configuration = configuration
         self.wiring = wiring
         self.registry: Registry = registry_with(wiring.plugins)
+        self.metrics = Metrics(wiring.metrics)
         self.engine: Engine | None = None
         self.watching: Watching | None = None
         self.elector: Elector | None = None
         self.is_synced = False
-        self._connection: Connection | None = None
-        self._stopping = asyncio.Event()
+        self.is_stopping = False
+        self._stopped = asyncio.Event()
+        self._tasks: dict[str, asyncio.Task[Any]] = {}
+        self._prepared: tuple[Store, EngineHandle] | None = None
+        self._outside = Outside()
 
     @classmethod
     def catalogue(cls, plugins: tuple[type[Plugin], ...] = ()) -> dict[str, config.Known]:
@@ -106,58 +141,91 @@ class Scheduler:
 
     async def run(self) -> None:
         """Run until stopped; raise `LeaseLost` if somebody else leads."""
-        async with self._connected() as connection:
-            tasks: set[asyncio.Task[Any]] = set()
+        async with self._connected() as connection, contextlib.AsyncExitStack() as ends:
             try:
-                await self._start(connection, tasks)
-                stopping = asyncio.create_task(self._stopping.wait(), name="stopping")
-                tasks.add(stopping)
-                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-                for task in done - {stopping}:
-                    task.result()
-                    if not self._stopping.is_set() and task.get_name() == "leading":
-                        raise LeaseLost(LOST_LEASE)
+                await self._start(connection, ends)
+                await self._watch_over()
             finally:
+                self.is_stopping = True
                 if self.engine is not None:
                     self.engine.stop()
-                for task in tasks:
+                for task in self._tasks.values():
                     task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+                await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     def stop(self) -> None:
         """Let `run` end: give the lease back, write no more."""
-        self._stopping.set()
+        self.is_stopping = True
+        self._stopped.set()
+
+    async def _watch_over(self) -> None:
+        """Return when told to stop; raise what any part raises, and `LeaseLost` when the lease is gone."""
+        stopping = self._begin("stopping", self._stopped.wait())
+        while not stopping.done():
+            done, _ = await asyncio.wait(self._tasks.values(), timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
+            for name in [name for name, task in self._tasks.items() if task in done and name != "stopping"]:
+                self._tasks.pop(name).result()
+                if name == "leading" and not self.is_stopping:
+                    raise LeaseLost(LOST_LEASE)
+
+    def _begin(self, name: str, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = self._tasks[name] = asyncio.create_task(coroutine, name=name)
+        return task
 
     @contextlib.asynccontextmanager
     async def _connected(self) -> AsyncIterator[Connection]:
         given = self.configuration.client_connection
-        connection = await connect(self.wiring.source, qps=given.qps, burst=given.burst)
-        self._connection = connection
+        observers = Observers(*self.metrics.rest_observers("apiserver"))
+        connection = await connect(self.wiring.source, qps=given.qps, burst=given.burst, observers=observers)
         try:
             yield connection
         finally:
             await connection.close()
 
-    async def _start(self, connection: Connection, tasks: set[asyncio.Task[Any]]) -> None:
+    async def _start(self, connection: Connection, ends: contextlib.AsyncExitStack) -> None:
         broadcaster = Broadcaster(connection.sibling("events"))
+        reporter = Reporter(self.metrics)
         names = [profile.scheduler_name for profile in self.configuration.profiles]
-        outside = Outside(writer=Writer(connection), recorder=RecorderByProfile(broadcaster, names),
-                          poster=HttpPoster(), seed=self.wiring.seed)
-        self.engine = engine = assemble(self.configuration, self.wiring.gates, outside, registry=self.registry,
-                                        max_waiting_seconds=self.wiring.max_waiting_seconds)
+        self._outside = Outside(
+            writer=Writer(connection), recorder=RecorderByProfile(broadcaster, names), observer=reporter,
+            queue_observer=reporter, meter=self.metrics, poster=HttpPoster(), seed=self.wiring.seed)
+        self._prepared = new_handle(self.wiring.gates, self._outside)
+        self.engine = engine = self._build(self.configuration)
+        if self.wiring.inbox_log is not None:
+            InboxLog(engine.inbox, engine.handle.clock, self.wiring.inbox_log, seed=self.wiring.seed)
         engine.is_leading = False
-        tasks.add(asyncio.create_task(broadcaster.run(), name="events"))
-        tasks.add(asyncio.create_task(engine.run(), name="engine"))
-        if self.configuration.delay_cache_until_active and self.configuration.leader_election.leader_elect:
-            tasks.add(asyncio.create_task(self._lead(connection, tasks), name="leading"))
+        self._watch_sizes()
+        if self.wiring.face is not None:
+            await self._serve(connection, self.wiring.face, ends)
+        self._begin("events", broadcaster.run())
+        self._begin("engine", engine.run())
+        elects = self.configuration.leader_election.leader_elect
+        if elects and self.configuration.delay_cache_until_active:
+            self._begin("leading", self._lead(connection, follows=True))
             return
-        await self._follow(connection, tasks)
-        if self.configuration.leader_election.leader_elect:
-            tasks.add(asyncio.create_task(self._lead(connection, tasks), name="leading"))
+        await self._follow(connection)
+        if elects:
+            self._begin("leading", self._lead(connection, follows=False))
         else:
             engine.lead()
+        if self.wiring.reload is not None:
+            self._begin("reloading", self._reload(self.wiring.reload))
 
-    async def _follow(self, connection: Connection, tasks: set[asyncio.Task[Any]]) -> None:
+    def _build(self, configuration: config.Configuration) -> Engine:
+        assert self._prepared is not None
+        algorithm = self.wiring.algorithm
+        engine = assemble(
+            configuration, self.wiring.gates, self._outside, registry=self.registry, prepared=self._prepared,
+            profiles=algorithm(self._prepared[1]) if algorithm is not None else None,
+            inbox=self.engine.inbox if self.engine is not None else None,
+            max_waiting_seconds=self.wiring.max_waiting_seconds)
+        for profile in engine.profiles.values():
+            profile.observe = self.metrics.observer(profile.name)
+        return engine
+
+    # Following
+
+    async def _follow(self, connection: Connection) -> None:
         """Follow everything, and return when the first lists are in the store and the queue."""
         assert self.engine is not None
         rows = watch_set([name for name, on in self.wiring.gates.states.items() if on], self._custom_kinds())
@@ -169,7 +237,7 @@ class Scheduler:
             except Unreachable as error:
                 log.error("%s", error)
                 await asyncio.sleep(backoff.next())
-        tasks.add(asyncio.create_task(self.watching.run(), name="watching"))
+        self._begin("watching", self.watching.run())
         await self.watching.wait_synced()
         taken_in = asyncio.Event()
         self.engine.inbox.post(Errand(taken_in.set))
@@ -182,34 +250,145 @@ class Scheduler:
         assert self.engine is not None
         return [name for name in self.engine.queue.watched_resources() if name.count(".") >= 2 and "/" not in name]
 
-    async def _lead(self, connection: Connection, tasks: set[asyncio.Task[Any]]) -> None:
+    # Leading
+
+    async def _lead(self, connection: Connection, *, follows: bool) -> None:
         """Wait to lead, then lead; return when the lease is lost."""
         given = self.configuration.leader_election
         timing = Timing(given.lease_duration.seconds, given.renew_deadline.seconds, given.retry_period.seconds)
-        identity = make_identity()
         sibling = connection.sibling("leader-election", timeout=timing.request_timeout)
         kind = EndpointsLock if self.wiring.uses_endpoints_lock else LeaseLock
-        lock = kind(sibling, identity, given.resource_namespace, given.resource_name)
+        lock = kind(sibling, make_identity(), given.resource_namespace, given.resource_name)
+
+        async def follow_first() -> None:
+            await self._follow(connection)
+            assert self.engine is not None
+            self.engine.lead()
 
         def began() -> None:
+            self.metrics.leading(LEASE_NAME, True)
             assert self.engine is not None
-            if self.is_synced:
-                self.engine.lead()
+            if follows:
+                self._begin("following", follow_first())
             else:
-                tasks.add(asyncio.create_task(self._follow_and_lead(connection, tasks), name="following"))
+                self.engine.lead()
 
         def ended() -> None:
+            self.metrics.leading(LEASE_NAME, False)
             assert self.engine is not None
             self.engine.is_leading = False
 
-        self.elector = Elector(lock, Callbacks(on_started=began, on_stopped=ended,
-                                               on_new_leader=lambda who: log.info("new leader elected: %s", who)), timing)
+        self.metrics.leading(LEASE_NAME, False)
+        self.elector = Elector(lock, Callbacks(
+            on_started=began, on_stopped=ended, on_new_leader=lambda who: log.info("new leader elected: %s", who),
+            on_slow_renewal=lambda: self.metrics.slow_renewal(LEASE_NAME)), timing)
         await self.elector.run()
 
-    async def _follow_and_lead(self, connection: Connection, tasks: set[asyncio.Task[Any]]) -> None:
+    @property
+    def is_leader(self) -> bool:
+        """Return whether this replica tries pods."""
+        return self.engine is not None and self.engine.is_leading
+
+    # Reloading
+
+    async def _reload(self, read: Callable[[], config.Configuration]) -> None:
+        """Swap in a changed configuration file; one that cannot be used is refused, and the old one stays."""
+        while True:
+            await asyncio.sleep(_LOOK_AT_FILE_SECONDS)
+            if not self.wiring.has_changed():
+                continue
+            try:
+                changed = read()
+                await self.swap(changed)
+            except ConfigError as error:
+                self.metrics.config_reloaded("error")
+                log.error("the changed configuration is refused, the old one stays: %s", error)
+                continue
+            self.metrics.config_reloaded("success")
+            log.info("the changed configuration is in use")
+
+    async def swap(self, configuration: config.Configuration) -> None:
+        """Let an engine with another configuration take over between two decisions; nothing queued is lost."""
+        old = self.engine
+        assert old is not None
+        leads = old.is_leading
+        new = self._build(configuration)
+        old.is_leading = False
+        await old.drain(_DRAIN_SECONDS)
+        old.stop()
+        await self._tasks.pop("engine")
+        new.take_over(old)
+        self._adopt(new, old)
+        for fixed in ("leader_election", "client_connection", "enable_profiling", "enable_contention_profiling",
+                      "delay_cache_until_active"):
+            if getattr(configuration, fixed) != getattr(self.configuration, fixed):
+                log.warning("%s has changed in the configuration; that takes effect when the scheduler starts again", fixed)
+        self.engine, self.configuration = new, configuration
+        new.is_leading = False
+        self._watch_sizes()
+        self._begin("engine", new.run())
+        if leads and (self.elector is None or self.elector.is_leader):
+            new.lead()
+
+    def _adopt(self, new: Engine, old: Engine) -> None:
+        """Queue the pods that ask for a scheduler which the old configuration did not know."""
+        reflector = self.watching.reflectors.get("Pod") if self.watching is not None else None
+        for pod in list(reflector.objects.values()) if reflector is not None else ():
+            name = pod.spec.scheduler_name
+            if not pod.spec.node_name and name in new.profiles and name not in old.profiles:
+                new.intake.apply("Pod", None, pod)
+
+    # Showing
+
+    def _watch_sizes(self) -> None:
+        engine = self.engine
+        assert engine is not None
+        queue, store = engine.queue, engine.store
+        self.metrics.watch(
+            pending_pods=lambda: {"active": queue.n_active, "backoff": queue.n_backoff,
+                                  "unschedulable": queue.n_unschedulable, "gated": queue.n_gated},
+            inflight_events=queue.in_flight_events,
+            cache_size=lambda: {"nodes": len(store.nodes), "pods": sum(1 for _ in store.pods()),
+                                "assumed_pods": store.n_assumed},
+            waiting=lambda: {"inbox": len(engine.inbox)},
+        )
+
+    def _pods(self) -> Iterable[PodView]:
+        """Yield all pods that are known: placed ones, and ours that wait."""
         assert self.engine is not None
-        await self._follow(connection, tasks)
-        self.engine.lead()
+        yield from self.engine.store.pods()
+        yield from self.engine.intake.pending()
+
+    async def _serve(self, connection: Connection, face: Face, ends: contextlib.AsyncExitStack) -> None:
+        """Serve health, metrics and the rest; before leadership, as standbys are asked too."""
+        reviews = Reviews(connection)
+        guard = await web.new_guard(face.authentication, face.authorization, token_reviewer=reviews,
+                                    access_reviewer=reviews, lookup=reviews.authentication_config)
+        late = web.leader_election_check(lambda: False)  # the elector ends the process before it could be late
+        elects = self.configuration.leader_election.leader_elect
+        parts = web.WebParts(
+            registry=register(self.metrics, CollectorRegistry()),
+            gates=self.wiring.gates,
+            about=web.About(time.time(), face.version, "1.36"),
+            healthz=(late,) if elects else (web.PING,),
+            readyz=(*((late,) if elects else ()), web.shutdown_check(lambda: self.is_stopping),
+                    web.handlers_check(lambda: self.is_synced)),
+            reset_metrics=self.metrics.reset,
+            pods=self._pods,
+            is_leader=lambda: self.is_leader,
+            configz=lambda: config.effective(self.configuration),
+            flags=face.flags,
+            has_profiling=self.configuration.enable_profiling,
+            has_contention_profiling=self.configuration.enable_contention_profiling,
+            authenticator=guard.authenticator,
+            authorizer=guard.authorizer,
+        )
+        server = await web.serve(web.build_app(parts), face.serving, guard)
+        if server is not None:
+            ends.push_async_callback(server.stop)
+        if face.insecure_port:
+            old = await web.serve_insecurely(web.build_insecure_app(parts), port=face.insecure_port)
+            ends.push_async_callback(old.stop)
 
 
 def stop_on_signals(scheduler: Scheduler) -> None:

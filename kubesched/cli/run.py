@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
-from kubesched.app import LeaseLost, Scheduler, Wiring, stop_on_signals
+from kubesched import telemetry
+from kubesched.app import Face, LeaseLost, Scheduler, Wiring, stop_on_signals
 from kubesched.cli.flagset import UsageError
 from kubesched.cli.options import Answer, Options, read_options, usage_text
 from kubesched.client.credentials import find_credentials
-from kubesched.config import as_yaml, effective
+from kubesched.config import Configuration, as_yaml, effective
+from kubesched.config.gates import BINARY_VERSION, spec_of
 from kubesched.errors import ConfigError
+from kubesched.telemetry import MetricsSettings, logs
 
 
 @click.command(
@@ -37,25 +41,75 @@ def run_command(words: tuple[str, ...]) -> None:
 
 
 def _run(options: Options) -> int:
-    configuration = options.configuration(Scheduler.catalogue())
+    read = _reader(options)
+    configuration = read()
     if options.write_config_to:
         _write(options.write_config_to, as_yaml(effective(configuration)))
         return 0
-    source = find_credentials(configuration.client_connection.kubeconfig, master=options.master)
-    wiring = Wiring(source, options.gates,
-                    max_waiting_seconds=options.pod_max_in_unschedulable_pods_duration.seconds)
+    telemetry.configure(options.logs)
+    try:
+        return asyncio.run(_serve(options, configuration, read))
+    finally:
+        logs.shut_down()
 
-    async def serve() -> int:
-        scheduler = Scheduler(configuration, wiring)
-        stop_on_signals(scheduler)
+
+async def _serve(options: Options, configuration: Configuration, read: Callable[[], Configuration]) -> int:
+    scheduler = Scheduler(configuration, _wiring(options, configuration, read))
+    stop_on_signals(scheduler)
+    try:
+        await scheduler.run()
+    except LeaseLost as error:
+        click.echo(f"Error: {error}", err=True)
+        return 1
+    return 0
+
+
+def _reader(options: Options) -> Callable[[], Configuration]:
+    known = Scheduler.catalogue()
+    return lambda: options.configuration(known)
+
+
+def _wiring(options: Options, configuration: Configuration, read: Callable[[], Configuration]) -> Wiring:
+    face = Face(options.serving, options.authentication, options.authorization, options.parsed.shown,
+                options.reported_version)
+    metrics = MetricsSettings(
+        disabled=options.metrics.disabled, shown_for=options.metrics.show_hidden_for_version,
+        allowed_label_values=options.metrics.allowed_label_values, is_enabled=options.gates.is_enabled,
+        features=tuple((name, spec_of(name, BINARY_VERSION).stage.value, on)
+                       for name, on in sorted(options.gates.states.items())),
+        build={"git_version": options.reported_version, "major": "1", "minor": "36"})
+    return Wiring(
+        find_credentials(configuration.client_connection.kubeconfig, master=options.master),
+        options.gates,
+        max_waiting_seconds=options.pod_max_in_unschedulable_pods_duration.seconds,
+        face=face,
+        metrics=metrics,
+        reload=read if options.config else None,
+        has_changed=_watched(Path(options.config)) if options.config else lambda: False,
+    )
+
+
+def _watched(path: Path) -> Callable[[], bool]:
+    """Return a function that says whether a file has changed since it was last asked."""
+
+    def mark() -> object:
         try:
-            await scheduler.run()
-        except LeaseLost as error:
-            click.echo(f"Error: {error}", err=True)
-            return 1
-        return 0
+            found = path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino
 
-    return asyncio.run(serve())
+    seen = mark()
+
+    def has_changed() -> bool:
+        nonlocal seen
+        now = mark()
+        if now is None or now == seen:
+            return False  # a file that is just being replaced is looked at again
+        seen = now
+        return True
+
+    return has_changed
 
 
 def _write(path: str, text: str) -> None:

@@ -17,7 +17,7 @@ from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.engine.extenders import BareNodes, Extenders
 from kubesched.engine.sampling import Sampling
 from kubesched.errors import SchedulerError
-from kubesched.framework.beside import filter_with_nominated, fits_beside_nominated, refuse_for_nominated
+from kubesched.framework.beside import feasible_beside_nominated, filter_with_nominated, refuse_for_nominated
 from kubesched.framework.memo import Memo, first_best
 from kubesched.framework.plugin import PostFiltered
 from kubesched.framework.ports import Nominations
@@ -148,15 +148,18 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Mem
     if row >= 0 and recalled.feasible[row]:
         only = np.zeros(nodes.n, dtype=np.bool_)
         only[row] = True
-        if fits_beside_nominated(profile, pod, nodes, recalled.state, rules.nominations, only):
+        if feasible_beside_nominated(profile, pod, nodes, recalled.state, rules.nominations, only) is only:
             made.state, made.pre_filtered, made.feasible = recalled.state, recalled.pre_filtered, only
             made.decision = Placed(pod, nominated, nodes.n, 1)
             return True
-    if recalled.n_feasible and not fits_beside_nominated(profile, pod, nodes, recalled.state, rules.nominations,
-                                                         recalled.feasible):
-        return False  # fewer nodes are feasible than remembered, and their scores are relative to each other
-    made.state, made.pre_filtered, made.feasible = recalled.state, recalled.pre_filtered, recalled.feasible
-    if recalled.n_feasible:
+    feasible, is_any = recalled.feasible, recalled.n_feasible > 0
+    if is_any:
+        feasible = feasible_beside_nominated(profile, pod, nodes, recalled.state, rules.nominations, feasible)
+        is_any = feasible is recalled.feasible or bool(feasible.any())
+        if is_any and feasible is not recalled.feasible:
+            return False  # fewer nodes are feasible than remembered, and their scores are relative to each other
+    made.state, made.pre_filtered, made.feasible = recalled.state, recalled.pre_filtered, feasible
+    if is_any:
         row = first_best(recalled.totals, rules.ties.start(pod, nodes.n))
         made.decision = Placed(pod, nodes.name(row), nodes.n, recalled.n_feasible)
         return True

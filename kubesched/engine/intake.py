@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Protocol
 
 from kubesched.api.kinds import INFO
@@ -114,6 +114,10 @@ class Intake:
     def pod(self, key: str) -> PodView | None:
         """Return a pod of ours without a node by its namespace/name, as the API last told it."""
         return self._pending.get(key)
+
+    def pending(self) -> Iterable[PodView]:
+        """Return our pods without a node, as the API last told them."""
+        return self._pending.values()
 
     @property
     def n_pending(self) -> int:

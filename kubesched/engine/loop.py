@@ -82,6 +82,7 @@ class Engine:
         self.hand_over: Callable[[Placement], None] = lambda placement: self._spawn(self.binder.carry_out(placement))
         """What becomes of a booked pod; a benchmark of decisions puts something else here."""
         self._tasks: set[asyncio.Task[None]] = set()
+        self._placements: dict[str, Placement] = {}
         self._is_stopped = False
         self.is_leading = True
         """Whether pods are tried. A standby takes everything in, so that it can go on where the leader stopped."""
@@ -160,6 +161,23 @@ class Engine:
         if deadline is not None and deadline <= now:
             self.queue.flush_backoff(now)
             self.queue.flush_leftovers(now)
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until no placement is under way; those that wait for a permit are refused, as nobody may come to allow
+        them, and after so many seconds the rest is not waited for."""
+        for waiting in self.waiting:
+            waiting.reject("", "the configuration is being reloaded")
+        deadline = self.handle.clock.monotonic() + seconds
+        while self._placements and self.handle.clock.monotonic() < deadline:
+            await self.handle.clock.sleep(0.01)
+
+    def take_over(self, old: Engine) -> None:
+        """Go on where another engine over the same store and inbox stopped: every pod that it had is queued here."""
+        for pod in list(old.intake.pending()):
+            self.intake.apply("Pod", None, pod.pod)
+            before, now = old.queue.find(pod.key), self.queue.find(pod.key)
+            if before is not None and now is not None:
+                now.attempts, now.initial_attempt = before.attempts, before.initial_attempt
 
     async def settle(self) -> None:
         """Wait until nothing is under way: for tests, dry runs and simulations."""
@@ -284,6 +302,7 @@ class Engine:
             limits = {plugin: min(seconds, LONGEST_WAIT_SECONDS) for plugin, seconds in limits.items()}
             self.waiting.add(WaitingPod(booked, node_name, limits))
         self._activate(state)
+        self._placements[booked.uid] = placement
         self.hand_over(placement)
 
     def _activate(self, state: State) -> None:
@@ -321,6 +340,7 @@ class Engine:
         self.queue.done(placement.booked.uid)
 
     def _bound(self, placement: Placement) -> None:
+        self._placements.pop(placement.booked.uid, None)
         queued, pod, node_name = placement.queued, placement.booked, placement.node_name
         now = self.handle.clock.now()
         self.observer.attempt_ended("scheduled", placement.profile.name,
@@ -345,6 +365,7 @@ class Engine:
 
     def _bind_failed(self, placement: Placement, status: Status) -> None:
         queued, pod = placement.queued, placement.booked
+        self._placements.pop(pod.uid, None)
         placement.profile.unreserve(pod, placement.node_name, placement.state)
         is_forgotten = True
         try:
