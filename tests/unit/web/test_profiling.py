@@ -94,7 +94,7 @@ async def test_what_holds_the_loop_up_is_named() -> None:
 async def test_a_loop_that_answers_is_not_held_up() -> None:
     loop, ident = asyncio.get_running_loop(), threading.get_ident()
     profile = await asyncio.to_thread(sampling.sample_stalls, 0.2, loop, ident, threading.Event())
-    assert profile.total < 0.1e9
+    assert profile.total < 0.15e9
 
 
 def test_memory_held_is_shown_by_who_allocated_it() -> None:
