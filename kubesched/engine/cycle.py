@@ -76,6 +76,13 @@ class Attempt:
     post_filtered: PostFiltered | None = None
     are_bare: bool = False
     """Whether an extender answered with whole nodes, which are then scored as if no pod were on them."""
+    within: Bools | None = None
+    """The nodes that are looked at, where not all are: a pod group is being tried in one of its placements."""
+
+    @property
+    def n_nodes(self) -> int:
+        """Return how many nodes are looked at."""
+        return self.nodes.n if self.within is None else int(np.count_nonzero(self.within))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +106,15 @@ class Rules:
         return percentage if percentage < 100 else 0
 
 
-def attempt(pod: PodView, nodes: Snapshot, profile: Profile, rules: Rules, memo: Memo | None = None) -> Attempt:
-    """Decide where a pod goes; with a memo, from what is remembered of the pod's class where that is possible."""
-    made = Attempt(pod, nodes, State())
+def attempt(pod: PodView, nodes: Snapshot, profile: Profile, rules: Rules, memo: Memo | None = None,
+            within: Bools | None = None) -> Attempt:
+    """Decide where a pod goes; with a memo, from what is remembered of the pod's class where that is possible.
+
+    `within` leaves only some of the nodes to Filter; PreFilter sees all of them.
+    """
+    made = Attempt(pod, nodes, State(), within=within)
     try:
-        if memo is None or not _decide_from_memory(made, profile, rules, memo):
+        if memo is None or within is not None or not _decide_from_memory(made, profile, rules, memo):
             _decide(made, profile, rules)
     except SchedulerError as error:
         made.decision = Failed(pod, str(error))
@@ -112,7 +123,7 @@ def attempt(pod: PodView, nodes: Snapshot, profile: Profile, rules: Rules, memo:
 
 def _decide(made: Attempt, profile: Profile, rules: Rules) -> None:
     pod, nodes, state = made.pod, made.nodes, made.state
-    if not nodes.n:
+    if not made.n_nodes:
         made.decision = Unschedulable(pod, Diagnosis(0), CLEAR, NO_NODES)
         return
     find_feasible(made, profile, rules)
@@ -177,7 +188,7 @@ def find_feasible(made: Attempt, profile: Profile, rules: Rules) -> None:
     """Run PreFilter and Filter; on return `made.feasible` says which nodes pass."""
     pod, nodes, state = made.pod, made.nodes, made.state
     made.pre_filtered = before = profile.pre_filter(pod, nodes, state)
-    diagnosis = made.diagnosis = Diagnosis(nodes.n)
+    diagnosis = made.diagnosis = Diagnosis(made.n_nodes)
     diagnosis.unschedulable_plugins |= before.narrowed_by
     if before.status is not None:
         diagnosis.absent = before.status
@@ -185,12 +196,15 @@ def find_feasible(made: Attempt, profile: Profile, rules: Rules) -> None:
         if before.status.plugin:
             diagnosis.unschedulable_plugins.add(before.status.plugin)
         return
-    if before.considered is not None:
+    considered = before.considered
+    if considered is not None:
         diagnosis.absent = before.absent
+    if made.within is not None:
+        considered = made.within if considered is None else considered & made.within
     nominated = pod.pod.status.nominated_node_name
     if nominated and _fits_nominated(made, profile, rules, nodes.row(nominated)):
         return
-    made.verdicts = verdicts = filter_with_nominated(profile, pod, nodes, state, before.considered, rules.nominations)
+    made.verdicts = verdicts = filter_with_nominated(profile, pod, nodes, state, considered, rules.nominations)
     percentage = rules.percentage_for(profile)
     if percentage and rules.sampling is not None:
         rules.sampling.limit(verdicts, percentage)
@@ -202,7 +216,7 @@ def find_feasible(made: Attempt, profile: Profile, rules: Rules) -> None:
 
 def _fits_nominated(made: Attempt, profile: Profile, rules: Rules, row: int) -> bool:
     """Try the nominated node alone; if it does, nothing else is looked at."""
-    if row < 0:
+    if row < 0 or (made.within is not None and not made.within[row]):
         return False
     only = np.zeros(made.nodes.n, dtype=np.bool_)
     only[row] = True

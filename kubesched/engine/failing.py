@@ -17,7 +17,7 @@ from kubesched.cluster import PodView
 from kubesched.engine.observing import Observer
 from kubesched.errors import SchedulerError
 from kubesched.framework.ports import Clock, Recorder, Writer
-from kubesched.framework.verdicts import Diagnosis, Nomination
+from kubesched.framework.verdicts import CLEAR, Diagnosis, Nomination, Status, Unschedulable
 from kubesched.queue import Queue
 from kubesched.queue.queued import QueuedPod
 
@@ -44,6 +44,21 @@ class Failure:
     def reason(self) -> str:
         """Return the reason for the pod's condition."""
         return UNSCHEDULABLE if self.is_rejection else SCHEDULER_ERROR
+
+
+def refusal(decision: Unschedulable) -> Failure:
+    """Return what it means that no node takes a pod; where there is no node at all, nobody refused it."""
+    diagnosis = decision.diagnosis if decision.diagnosis.n_nodes else None
+    return Failure(decision.message, True, diagnosis, decision.nomination)
+
+
+def refused_on_node(node_name: str, status: Status) -> Failure:
+    """Return what a refusal at Reserve or Permit means: one node was tried, and it refused."""
+    if not status.is_rejected:
+        return Failure(status.message, False, None, CLEAR)
+    diagnosis = Diagnosis(1, extra={node_name: status})
+    diagnosis.unschedulable_plugins.add(status.plugin)
+    return Failure(diagnosis.message(), True, diagnosis, CLEAR)
 
 
 class Failures:

@@ -19,7 +19,7 @@ from kubesched.engine.binding import Binder
 from kubesched.engine.cycle import Attempt, Rules, SeededTies, Ties, attempt
 from kubesched.engine.eviction import Evictions
 from kubesched.engine.extenders import Extenders
-from kubesched.engine.failing import Failure, Failures
+from kubesched.engine.failing import Failure, Failures, refusal, refused_on_node
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import Arrival, BindFailed, Bound, Changed, Errand, Inbox, Placement
 from kubesched.engine.intake import POD_WENT, Intake
@@ -30,7 +30,7 @@ from kubesched.errors import PluginError, SchedulerError
 from kubesched.framework.memo import Memo
 from kubesched.framework.profile import Profile
 from kubesched.framework.state import State
-from kubesched.framework.verdicts import CLEAR, Diagnosis, Failed, Placed, Status, Unschedulable
+from kubesched.framework.verdicts import CLEAR, Failed, Placed, Status, Unschedulable
 from kubesched.queue import Queue
 from kubesched.queue.queued import QueuedPod
 
@@ -251,9 +251,7 @@ class Engine:
         if isinstance(decision, Placed):
             self._book(queued, profile, made, decision.node_name, started)
         elif isinstance(decision, Unschedulable):
-            failure = Failure(decision.message, True, decision.diagnosis if decision.diagnosis.n_nodes else None,
-                              decision.nomination)
-            self._follow_up(made, lambda given: self._fail(queued, profile, given, started), failure)
+            self._follow_up(made, lambda given: self._fail(queued, profile, given, started), refusal(decision))
         elif isinstance(decision, Failed):
             self._fail(queued, profile, Failure(decision.message, False, None, decision.nomination), started)
 
@@ -296,7 +294,7 @@ class Engine:
             raise
         if not (status.is_success or limits):
             self._undo(placement)
-            self._fail(queued, profile, _refused_on_node(node_name, status), started)
+            self._fail(queued, profile, refused_on_node(node_name, status), started)
             return
         if limits:
             limits = {plugin: min(seconds, LONGEST_WAIT_SECONDS) for plugin, seconds in limits.items()}
@@ -374,7 +372,7 @@ class Engine:
             log.warning("%s", error)  # the API server has bound it after all
             is_forgotten = False
         if status.is_rejected and not placement.is_released:
-            failure = _refused_on_node(placement.node_name, status)
+            failure = refused_on_node(placement.node_name, status)
             self._fail(queued, placement.profile, failure, placement.started)
             if is_forgotten:
                 self._wake_after(pod.pod, leaving_out=pod.uid)
@@ -396,12 +394,3 @@ def _not_evicted(failure: Failure, problem: str) -> Failure:
         return Failure(f"{failure.message} preemption: {problem}", True)
     diagnosis.post_filter_message = f"preemption: {problem}"
     return Failure(diagnosis.message(), True, diagnosis)
-
-
-def _refused_on_node(node_name: str, status: Status) -> Failure:
-    """Return what a refusal at Reserve or Permit means: one node was tried, and it refused."""
-    if not status.is_rejected:
-        return Failure(status.message, False, None, CLEAR)
-    diagnosis = Diagnosis(1, extra={node_name: status})
-    diagnosis.unschedulable_plugins.add(status.plugin)
-    return Failure(diagnosis.message(), True, diagnosis, CLEAR)
