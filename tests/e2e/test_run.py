@@ -1,0 +1,137 @@
+"""The program as a user starts it: `kubesched run` in a process of its own, against the embedded API server."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubesched.apiserver import ApiServer
+
+PROGRAM = [sys.executable, "-c", "from kubesched.cli import main; main()", "run"]
+OFFER = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def node(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+            "status": {"allocatable": OFFER, "capacity": OFFER}}
+
+
+def pod(name: str, cpu: str = "1", scheduler: str = "default-scheduler") -> dict[str, Any]:
+    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
+            "spec": {"schedulerName": scheduler, "containers": [container]}}
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[ApiServer]:
+    async with ApiServer() as server:
+        for i in range(2):
+            server.store.create("nodes", node(f"n{i}"))
+        yield server
+
+
+async def until(condition: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited too long for {what}"
+        await asyncio.sleep(0.05)
+
+
+def node_of(api: ApiServer, name: str) -> str:
+    found: str = api.store.get("pods", name, "default")["spec"].get("nodeName", "")
+    return found
+
+
+def start(api: ApiServer, folder: Path, *words: str, config: dict[str, Any] | None = None) -> subprocess.Popen[str]:
+    kubeconfig = api.write_kubeconfig(folder / "kubeconfig")
+    document = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+                "clientConnection": {"kubeconfig": str(kubeconfig)}, "leaderElection": {"leaderElect": False},
+                **(config or {})}
+    (folder / "config.yaml").write_text(json.dumps(document))
+    return subprocess.Popen([*PROGRAM, "--config", str(folder / "config.yaml"), "--bind-address", "127.0.0.1", *words],
+                            stderr=(folder / "log").open("w"), text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+
+
+async def test_it_binds_reports_and_stops(api: ApiServer, tmp_path: Path) -> None:
+    port = free_port()
+    process = start(api, tmp_path, f"--secure-port={port}", "--v=2")
+    try:
+        api.store.create("pods", pod("small"), "default")
+        api.store.create("pods", pod("whale", cpu="99"), "default")
+        await until(lambda: bool(node_of(api, "small")), "small to be bound")
+        await until(lambda: bool(api.store.get("pods", "whale", "default")["status"].get("conditions")), "a condition")
+        (condition,) = api.store.get("pods", "whale", "default")["status"]["conditions"]
+        assert condition["reason"] == "Unschedulable"
+        assert condition["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
+        events = lambda: {e["reason"] for e in api.store.list("events", "default").items}  # noqa: E731
+        await until(lambda: {"Scheduled", "FailedScheduling"} <= events(), "events")
+        context = ssl._create_unverified_context()
+        ready = await asyncio.to_thread(
+            lambda: urllib.request.urlopen(f"https://127.0.0.1:{port}/readyz", context=context).read())
+        assert ready == b"ok"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait, 20) == 0, (tmp_path / "log").read_text()
+    assert "Successfully bound pod to node" in (tmp_path / "log").read_text()
+
+
+async def test_a_changed_configuration_is_taken_over_and_a_broken_one_refused(api: ApiServer, tmp_path: Path) -> None:
+    process = start(api, tmp_path, "--secure-port=0", "--v=1")
+    log = tmp_path / "log"
+    try:
+        api.store.create("pods", pod("whale", cpu="99"), "default")
+        api.store.create("pods", pod("early", scheduler="second"), "default")
+        api.store.create("pods", pod("first"), "default")
+        await until(lambda: bool(node_of(api, "first")), "the first pod")
+        assert not node_of(api, "early")
+        document = json.loads((tmp_path / "config.yaml").read_text())
+        document["profiles"] = [{"schedulerName": "default-scheduler"}, {"schedulerName": "second"}]
+        (tmp_path / "config.yaml").write_text(json.dumps(document))
+        await until(lambda: bool(node_of(api, "early")), "the pod of the new profile")
+        (tmp_path / "config.yaml").write_text("profiles: [")
+        await until(lambda: "refused, the old one stays" in log.read_text(), "the refusal")
+        api.store.create("pods", pod("late", scheduler="second"), "default")
+        await until(lambda: bool(node_of(api, "late")), "a pod after the refusal")
+        api.store.create("nodes", {**node("large"), "status": {"allocatable": {**OFFER, "cpu": "100"}}})
+        await until(lambda: bool(node_of(api, "whale")), "the pod that waited all the while")
+    finally:
+        process.kill()
+        await asyncio.to_thread(process.wait)
+
+
+@pytest.mark.parametrize(("words", "code", "complaint"), [
+    (["--no-such-flag"], 1, "unknown flag: --no-such-flag"),
+    (["--config", "/does/not/exist"], 1, "no such file or directory"),
+    (["--kubeconfig", "/does/not/exist", "--leader-elect=false"], 1, "/does/not/exist"),
+    (["--feature-gates=NoSuchGate=true"], 1, "NoSuchGate"),
+    (["surplus"], 1, "does not take any arguments"),
+])
+def test_bad_input_ends_in_one_line(words: list[str], code: int, complaint: str) -> None:
+    done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, timeout=60)
+    last = done.stderr.strip().splitlines()[-1]
+    assert (done.returncode, complaint in last) == (code, True), done.stderr[-500:]
+    assert "Traceback" not in done.stderr
+
+
+def test_write_config_to(tmp_path: Path) -> None:
+    target = tmp_path / "out.yaml"
+    done = subprocess.run([*PROGRAM, "--write-config-to", str(target)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert "kind: KubeSchedulerConfiguration" in target.read_text()
