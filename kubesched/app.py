@@ -1,10 +1,10 @@
-"""The scheduler as a program: the only file that knows every room. Builds the parts, connects them, starts and stops them.
+"""The scheduler as a program: the only file that knows every room. It builds, connects, starts and stops the parts.
 
     connect -> serve health and metrics -> follow everything (the inbox fills) -> wait to lead -> try pods until the end
 
-A standby follows everything and tries nothing, so that it goes on at once when the leader is gone. Losing the lease ends
-the program: two that believe to lead are worse than none for a while. A changed configuration is swapped in between two
-decisions: a new engine takes over the store, the inbox and the queue of the old one.
+A standby follows everything and tries nothing, so that it goes on at once when the leader is gone. Losing the lease
+ends the program: two that believe to lead are worse than none for a while. A changed configuration is swapped in
+between two decisions: a new engine takes over the store, the inbox and the queue of the old one.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from kubesched import config, web
 from kubesched.client.connection import Connection, Observers, connect
 from kubesched.client.credentials import CredentialSource
 from kubesched.client.extending import HttpPoster
+from kubesched.client.fencing import FencedConnection, FencedLock, LeaseLost
 from kubesched.client.leading import Callbacks, Elector, Timing
 from kubesched.client.locks import EndpointsLock, LeaseLock, make_identity
 from kubesched.client.recorder import Broadcaster, Recorder
@@ -34,11 +35,12 @@ from kubesched.client.watching import Watching
 from kubesched.client.writer import Writer
 from kubesched.cluster import PodView, Store
 from kubesched.engine.assembly import Outside, assemble, new_handle, registry_with
+from kubesched.engine.debugging import debug_later
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import Changed, Errand
 from kubesched.engine.loop import Engine
 from kubesched.engine.recording import InboxLog
-from kubesched.errors import ConfigError, SchedulerError, Unreachable
+from kubesched.errors import ConfigError, Unreachable
 from kubesched.framework.building import catalogue
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.profile import Profile
@@ -52,10 +54,6 @@ LOST_LEASE = "leader election lost"
 LEASE_NAME = "kube-scheduler"
 _LOOK_AT_FILE_SECONDS = 1.0
 _DRAIN_SECONDS = 30.0
-
-
-class LeaseLost(SchedulerError):
-    """Somebody else leads now, or nobody could be told in time that we do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +112,7 @@ class Scheduler:
         self.engine: Engine | None = None
         self.watching: Watching | None = None
         self.elector: Elector | None = None
+        self._fence: FencedLock | None = None
         self.is_synced = False
         self.is_stopping = False
         self._stopped = asyncio.Event()
@@ -143,7 +142,7 @@ class Scheduler:
         """Run until stopped; raise `LeaseLost` if somebody else leads."""
         async with self._connected() as connection, contextlib.AsyncExitStack() as ends:
             try:
-                await self._start(connection, ends)
+                self._begin("starting", self._start(connection, ends))
                 await self._watch_over()
             finally:
                 self.is_stopping = True
@@ -187,7 +186,7 @@ class Scheduler:
         reporter = Reporter(self.metrics)
         names = [profile.scheduler_name for profile in self.configuration.profiles]
         self._outside = Outside(
-            writer=Writer(connection), recorder=RecorderByProfile(broadcaster, names), observer=reporter,
+            writer=Writer(self._fenced(connection)), recorder=RecorderByProfile(broadcaster, names), observer=reporter,
             queue_observer=reporter, meter=self.metrics, poster=HttpPoster(), seed=self.wiring.seed)
         self._prepared = new_handle(self.wiring.gates, self._outside)
         self.engine = engine = self._build(self.configuration)
@@ -259,6 +258,7 @@ class Scheduler:
         sibling = connection.sibling("leader-election", timeout=timing.request_timeout)
         kind = EndpointsLock if self.wiring.uses_endpoints_lock else LeaseLock
         lock = kind(sibling, make_identity(), given.resource_namespace, given.resource_name)
+        self._fence = FencedLock(lock, int(timing.lease_duration), connection.clock)
 
         async def follow_first() -> None:
             await self._follow(connection)
@@ -279,10 +279,16 @@ class Scheduler:
             self.engine.is_leading = False
 
         self.metrics.leading(LEASE_NAME, False)
-        self.elector = Elector(lock, Callbacks(
+        self.elector = Elector(self._fence, Callbacks(
             on_started=began, on_stopped=ended, on_new_leader=lambda who: log.info("new leader elected: %s", who),
             on_slow_renewal=lambda: self.metrics.slow_renewal(LEASE_NAME)), timing)
         await self.elector.run()
+
+    def _fenced(self, connection: Connection) -> Connection:
+        """Return a connection that writes only while our lease certainly holds, where there is a lease at all."""
+        if not self.configuration.leader_election.leader_elect:
+            return connection
+        return FencedConnection(connection, lambda: self._fence is not None and self._fence.holds)
 
     @property
     def is_leader(self) -> bool:
@@ -322,7 +328,7 @@ class Scheduler:
         for fixed in ("leader_election", "client_connection", "enable_profiling", "enable_contention_profiling",
                       "delay_cache_until_active"):
             if getattr(configuration, fixed) != getattr(self.configuration, fixed):
-                log.warning("%s has changed in the configuration; that takes effect when the scheduler starts again", fixed)
+                log.warning("%s has changed in the configuration, which takes effect at the next start", fixed)
         self.engine, self.configuration = new, configuration
         new.is_leading = False
         self._watch_sizes()
@@ -359,6 +365,14 @@ class Scheduler:
         yield from self.engine.store.pods()
         yield from self.engine.intake.pending()
 
+    def debug(self) -> None:
+        """Compare what we believe with what the watches said, and log both."""
+        if self.engine is None or self.watching is None:
+            log.warning("nothing is followed yet, so there is nothing to compare")
+            return
+        nodes, pods = (self.watching.reflectors[kind].objects for kind in ("Node", "Pod"))
+        debug_later(self.engine, nodes.values, pods.values)
+
     async def _serve(self, connection: Connection, face: Face, ends: contextlib.AsyncExitStack) -> None:
         """Serve health, metrics and the rest; before leadership, as standbys are asked too."""
         reviews = Reviews(connection)
@@ -392,7 +406,8 @@ class Scheduler:
 
 
 def stop_on_signals(scheduler: Scheduler) -> None:
-    """Stop a scheduler on SIGTERM or SIGINT; a second one ends the process at once with exit code 1."""
+    """Stop a scheduler on SIGTERM or SIGINT; a second one ends the process at once with exit code 1. SIGUSR2 lets it
+    compare and dump what it believes."""
     loop = asyncio.get_running_loop()
     seen = 0
 
@@ -405,3 +420,4 @@ def stop_on_signals(scheduler: Scheduler) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, handle)
+    loop.add_signal_handler(signal.SIGUSR2, scheduler.debug)

@@ -11,10 +11,11 @@ from pathlib import Path
 import click
 
 from kubesched import telemetry
-from kubesched.app import Face, LeaseLost, Scheduler, Wiring, stop_on_signals
+from kubesched.app import Face, Scheduler, Wiring, stop_on_signals
 from kubesched.cli.flagset import UsageError
 from kubesched.cli.options import Answer, Options, read_options, usage_text
 from kubesched.client.credentials import find_credentials
+from kubesched.client.fencing import LeaseLost
 from kubesched.config import Configuration, as_yaml, effective
 from kubesched.config.gates import BINARY_VERSION, spec_of
 from kubesched.errors import ConfigError
