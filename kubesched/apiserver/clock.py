@@ -106,6 +106,7 @@ def micro_timestamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+@lru_cache(maxsize=4096)
 def seconds_of(text: str) -> float:
     """Return the seconds since the epoch that an API timestamp names; ValueError if it names none."""
     moment = datetime.fromisoformat(text)

@@ -185,8 +185,8 @@ def _namespace(obj: Object) -> None:
 
 
 def _node(obj: Object) -> None:
-    status = obj.setdefault("status", {})
     obj.setdefault("spec", {})
+    status = obj.get("status") or {}
     if "capacity" in status:
         status.setdefault("allocatable", dict(status["capacity"]))
 

@@ -109,7 +109,7 @@ class Store:
     def update(self, resource: str | Resource, obj: Object, *, subresource: str = "", dry_run: bool = False) -> Object:
         """Replace an object, or its status; 409 when its resourceVersion is not the stored one."""
         kind = self.context.resource(resource)
-        copy = _copy(obj)
+        copy = _copy(writing.part_written(kind, obj, subresource))
         namespace = self._namespace(kind, _named(copy, "namespace"))
         name = _named(copy, "name")
         asked = Asked(dry_run=dry_run)

@@ -77,7 +77,7 @@ def update(
     given = obj["metadata"].get("name")
     if given not in (None, "", name):
         raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
-    obj = settled(context, resource, obj, asked)
+    obj = settled(context, resource, part_written(resource, obj, subresource), asked)
     identity.place(obj, resource, namespace)
     obj["metadata"]["name"] = name
     old = context.find(resource, namespace, name)
@@ -129,7 +129,8 @@ def _store_patched(
 ) -> Entry:
     if not isinstance(after, dict) or not isinstance(after.get("metadata"), dict):
         raise bad_request(f"{resource.kind}: the patch leaves no object with metadata")
-    after = copied(after)  # the merges share what they do not change with the stored object
+    # The merges share what they do not change with the stored object.
+    after = copied(part_written(resource, after, subresource))
     identity.check_type(after, resource)
     name = old.obj["metadata"]["name"]
     if after["metadata"].get("name") != name:
@@ -261,6 +262,13 @@ def _part(resource: Resource, before: Object, new: Object, subresource: str) -> 
         else:
             new.pop("status", None)
     return new
+
+
+def part_written(resource: Resource, obj: Object, subresource: str) -> Object:
+    """Return what a write through this subresource can change; the rest need not be read, copied or judged."""
+    if subresource != "status" or resource.custom is not None:
+        return obj
+    return {key: value for key, value in obj.items() if key in ("apiVersion", "kind", "metadata", "status")}
 
 
 def _is_new_generation(new: Object, before: Object) -> bool:

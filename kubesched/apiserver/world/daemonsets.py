@@ -7,7 +7,7 @@ pods of an older template replaced within maxUnavailable and maxSurge; the statu
 from __future__ import annotations
 
 from kubesched.api.codec import convert
-from kubesched.api.matching import compile_required_node_affinity, is_tolerated
+from kubesched.api.matching import RequiredNodeAffinity, compile_required_node_affinity, is_tolerated
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.apiserver.resources import Object
@@ -46,6 +46,7 @@ class DaemonSets:
         self._store = store
         self._pods = pods
         self._recorder = recorder
+        self._judged: dict[tuple[str, int], dict[str, tuple[object, object, bool]]] = {}
         self._work = Worker(store.context.clock, "daemonsets", self._sync)
 
     def start(self) -> None:
@@ -84,19 +85,31 @@ class DaemonSets:
         if "deletionTimestamp" in owner["metadata"]:
             return None
         revision = template_hash(owner["spec"]["template"])
-        nodes = [node["metadata"]["name"] for node in self._store.list("nodes").items if self._runs_on(owner, node)]
+        nodes = self._eligible_nodes(owner)
         self._place(owner, nodes, revision)
         self._replace_outdated(owner, nodes, revision)
         self._report(owner, nodes, revision)
         return None
 
-    def _runs_on(self, owner: Object, node: Object) -> bool:
+    def _eligible_nodes(self, owner: Object) -> list[str]:
+        """Return the nodes a set runs on; a node is judged again when its labels or taints have changed."""
+        key = (owner["metadata"]["uid"], owner["metadata"]["generation"])
+        if key not in self._judged:
+            for old in [one for one in self._judged if one[0] == key[0]]:
+                del self._judged[old]
+        before = self._judged.get(key, {})
         pod = convert(self._pod(owner, "", ""), Pod)
-        there = convert(node, Node)
-        if not compile_required_node_affinity(pod).matches(there.metadata.name, there.metadata.labels):
-            return False
-        taints = [one for one in there.spec.taints if one.effect in ("NoSchedule", "NoExecute")]
-        return all(is_tolerated(taint, pod.spec.tolerations) for taint in taints)
+        affinity = compile_required_node_affinity(pod)
+        after: dict[str, tuple[object, object, bool]] = {}
+        for node in self._store.list("nodes").items:
+            name = node["metadata"]["name"]
+            labels, taints = node["metadata"].get("labels"), (node.get("spec") or {}).get("taints")
+            known = before.get(name)
+            if known is None or known[0] != labels or known[1] != taints:
+                known = (labels, taints, _runs_on(pod, affinity, convert(node, Node)))
+            after[name] = known
+        self._judged[key] = after
+        return [name for name, (_, _, allowed) in after.items() if allowed]
 
     def _pod(self, owner: Object, node: str, revision: str) -> Object:
         pod = from_template(owner["spec"]["template"], owner, labels={HASH_LABEL: revision} if revision else {})
@@ -199,6 +212,13 @@ class DaemonSets:
         status = {key: value for key, value in status.items() if value or key in needed}
         if status != current.get("status"):
             self._store.update("daemonsets", {**current, "status": status}, subresource="status")
+
+
+def _runs_on(pod: Pod, affinity: RequiredNodeAffinity, node: Node) -> bool:
+    if not affinity.matches(node.metadata.name, node.metadata.labels):
+        return False
+    taints = [one for one in node.spec.taints if one.effect in ("NoSchedule", "NoExecute")]
+    return all(is_tolerated(taint, pod.spec.tolerations) for taint in taints)
 
 
 def _node_of(pod: Object) -> str:

@@ -26,6 +26,7 @@ class DeviceClaims:
         self._store = store
         self._pods = pods
         self._recorder = recorder
+        self._generated: dict[tuple[str, str], str] = {}  # pod uid and name of the entry to the claim made for it
         clock = store.context.clock
         self._pod_work = Worker(clock, "pod claims", self._sync_pod)
         self._claim_work = Worker(clock, "resourceclaims", self._sync_claim)
@@ -38,6 +39,7 @@ class DeviceClaims:
             if pod["spec"].get("resourceClaims"):
                 self._pod_work.add(key_of(pod))
         for entry in self._store.list("resourceclaims").entries:
+            self._learn(entry.obj)
             self._claim_work.add(entry.key)
 
     def stop(self) -> None:
@@ -53,7 +55,15 @@ class DeviceClaims:
 
     def _claim_changed(self, change: Change) -> None:
         if change.new is not None:
+            self._learn(change.new.obj)
             self._claim_work.add(change.key)
+        elif change.old is not None:
+            self._generated.pop(_origin(change.old.obj), None)
+
+    def _learn(self, claim: Object) -> None:
+        origin = _origin(claim)
+        if origin != ("", ""):
+            self._generated[origin] = claim["metadata"]["name"]
 
     def _template_changed(self, change: Change) -> None:
         for pod in self._pods.in_namespace(change.namespace):
@@ -79,14 +89,10 @@ class DeviceClaims:
 
     def _claim_for(self, pod: Object, wanted: Object) -> str:
         """Return the name of the claim made for this entry of the pod, making it if it is not there."""
-        namespace, uid = pod["metadata"]["namespace"], pod["metadata"]["uid"]
-        claims = self._store.context.resource("resourceclaims")
-        for entry in self._store.context.table(claims).in_namespace(namespace):
-            metadata = entry.obj["metadata"]
-            owners = metadata.get("ownerReferences") or ()
-            mine = (metadata.get("annotations") or {}).get(FROM_POD_CLAIM) == wanted["name"]
-            if mine and any(one["uid"] == uid for one in owners):
-                return str(metadata["name"])
+        known = self._generated.get((pod["metadata"]["uid"], wanted["name"]))
+        if known is not None:
+            return known
+        namespace = pod["metadata"]["namespace"]
         template = self._store.get("resourceclaimtemplates", wanted["resourceClaimTemplateName"], namespace)["spec"]
         given = template.get("metadata") or {}
         metadata = {
@@ -129,6 +135,14 @@ class DeviceClaims:
             self._store.delete("resourceclaims", name, namespace)
         except NotFound:
             return
+
+
+def _origin(claim: Object) -> tuple[str, str]:
+    """Return the pod uid and the entry that a claim was made for; two empty texts for one made by hand."""
+    metadata = claim["metadata"]
+    name = (metadata.get("annotations") or {}).get(FROM_POD_CLAIM, "")
+    owner = next(iter(metadata.get("ownerReferences") or ()), None)
+    return (owner["uid"], name) if name and owner is not None else ("", "")
 
 
 def _claims_of(pod: Object) -> list[str]:

@@ -22,7 +22,7 @@ from kubesched.apiserver.world.pace import Pace
 from kubesched.apiserver.world.pods import PodIndex, controller_of, is_finished, key_of, split
 from kubesched.apiserver.world.recorder import Recorder
 from kubesched.apiserver.world.work import Worker
-from kubesched.errors import ApiError, NotFound
+from kubesched.errors import NotFound
 
 PREFIX = "kubesched.io/"
 LEASE_NAMESPACE = "kube-node-lease"
@@ -298,10 +298,7 @@ class Kubelets:
             self._store.update("pods", {**current, "status": status}, subresource="status")
 
     def _tell(self, pod: Object, reason: str, message: str, kind: str = "Normal") -> None:
-        try:
-            self._recorder.tell(pod, "kubelet", reason, message, kind, pod["spec"].get("nodeName", ""))
-        except ApiError:
-            return
+        self._recorder.tell(pod, "kubelet", reason, message, kind, pod["spec"].get("nodeName", ""))
 
 
 def with_node_condition(

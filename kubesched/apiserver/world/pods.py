@@ -91,10 +91,10 @@ def is_finished(pod: Object) -> bool:
 
 
 def is_ready(pod: Object) -> bool:
-    return any(
-        one.get("type") == "Ready" and one.get("status") == "True"
-        for one in (pod.get("status") or {}).get("conditions") or ()
-    )
+    for one in (pod.get("status") or {}).get("conditions") or ():
+        if one.get("type") == "Ready":
+            return bool(one.get("status") == "True")
+    return False
 
 
 def available_in(pod: Object, min_ready_seconds: int, now: float) -> float | None:

@@ -18,6 +18,7 @@ from kubesched.apiserver.world.pods import (
     from_template,
     is_active,
     is_ready,
+    key_of,
     owned_by,
     split,
 )
@@ -36,19 +37,24 @@ class ReplicaSets:
         self._pods = pods
         self._recorder = recorder
         self._resource = store.context.resource(resource)
+        self._offered: dict[str, dict[str, None]] = {}  # set to pods that nobody manages and it may adopt
         self._work = Worker(store.context.clock, self._resource.plural, self._sync)
 
     def start(self) -> None:
         self._store.listen(self._resource, self._set_changed)
         self._store.listen("pods", self._pod_changed)
         for entry in self._store.list(self._resource).entries:
-            self._work.add(entry.key)
+            self._offer_orphans(entry.key, entry.obj)
 
     def stop(self) -> None:
         self._work.stop()
 
     def _set_changed(self, change: Change) -> None:
-        if change.new is not None:
+        if change.new is None:
+            self._offered.pop(change.key, None)
+        elif change.old is None:
+            self._offer_orphans(change.key, change.new.obj)
+        else:
             self._work.add(change.key)
 
     def _pod_changed(self, change: Change) -> None:
@@ -63,9 +69,19 @@ class ReplicaSets:
                 self._offer_orphan(entry.obj)
 
     def _offer_orphan(self, pod: Object) -> None:
+        """Offer a pod that nobody manages to the sets that select it."""
         for entry in self._store.context.table(self._resource).in_namespace(pod["metadata"]["namespace"]):
             if selects(self._selector(entry.obj), pod["metadata"].get("labels")):
+                self._offered.setdefault(entry.key, {})[key_of(pod)] = None
                 self._work.add(entry.key)
+
+    def _offer_orphans(self, key: str, owner: Object) -> None:
+        """Offer a set all the pods that nobody manages and it selects."""
+        selector = self._selector(owner)
+        for pod in self._pods.orphans_in(owner["metadata"]["namespace"]):
+            if selects(selector, pod["metadata"].get("labels")):
+                self._offered.setdefault(key, {})[key_of(pod)] = None
+        self._work.add(key)
 
     def _selector(self, owner: Object) -> Object | None:
         selector = owner["spec"].get("selector")
@@ -92,8 +108,11 @@ class ReplicaSets:
             return pods
         selector = self._selector(owner)
         namespace = owner["metadata"]["namespace"]
-        for pod in self._pods.orphans_in(namespace):
-            if not is_active(pod) or not selects(selector, pod["metadata"].get("labels")):
+        for key in self._offered.pop(key_of(owner), {}):
+            pod = self._pods.get(key)
+            if pod is None or controller_of(pod) is not None or not is_active(pod):
+                continue
+            if not selects(selector, pod["metadata"].get("labels")):
                 continue
             patch = {"metadata": {"ownerReferences": [owned_by(owner)], "uid": pod["metadata"]["uid"]}}
             pods.append(self._store.patch("pods", pod["metadata"]["name"], patch, namespace))

@@ -13,7 +13,7 @@ from kubesched.apiserver.selectors import selects
 from kubesched.apiserver.store import Store
 from kubesched.apiserver.watch import Change
 from kubesched.apiserver.world.pace import Pace
-from kubesched.apiserver.world.pods import split
+from kubesched.apiserver.world.pods import key_of, split
 from kubesched.apiserver.world.recorder import Recorder
 from kubesched.apiserver.world.work import Worker
 from kubesched.errors import NotFound
@@ -34,6 +34,7 @@ class Volumes:
         self._pace = pace
         self._recorder = recorder
         self._due: dict[str, float] = {}
+        self._reserved: dict[str, str] = {}  # claim to the volume that names it
         clock = store.context.clock
         self._claim_work = Worker(clock, "persistentvolumeclaims", self._sync_claim)
         self._volume_work = Worker(clock, "persistentvolumes", self._sync_volume)
@@ -43,6 +44,7 @@ class Volumes:
         self._store.listen("persistentvolumes", self._volume_changed)
         self._store.listen("storageclasses", lambda change: self._all_claims())
         for volume in self._store.list("persistentvolumes").items:
+            self._learn(volume)
             self._volume_work.add(volume["metadata"]["name"])
         self._all_claims()
 
@@ -62,14 +64,24 @@ class Volumes:
             self._volume_work.add(change.old.obj["spec"]["volumeName"])
 
     def _volume_changed(self, change: Change) -> None:
+        if change.old is not None:
+            held = _claim_key(change.old.obj)
+            if self._reserved.get(held) == change.key:
+                del self._reserved[held]
         if change.new is None:
             return
+        self._learn(change.new.obj)
         self._volume_work.add(change.key)
-        reference = change.new.obj["spec"].get("claimRef")
-        if reference is not None:
-            self._claim_work.add(f"{reference.get('namespace', '')}/{reference.get('name', '')}")
-        else:
+        claim = _claim_key(change.new.obj)
+        if claim:
+            self._claim_work.add(claim)
+        elif change.old is None or _claim_key(change.old.obj):  # a volume became free
             self._all_claims()
+
+    def _learn(self, volume: Object) -> None:
+        claim = _claim_key(volume)
+        if claim:
+            self._reserved[claim] = volume["metadata"]["name"]
 
     # --- volumes
 
@@ -145,14 +157,14 @@ class Volumes:
     def _reserved_for(self, claim: Object) -> Object | None:
         """Return the volume that names this claim, or that this claim names."""
         wanted = claim["spec"].get("volumeName")
-        for volume in self._store.list("persistentvolumes").items:
-            reference = volume["spec"].get("claimRef")
-            if reference is None:
-                if wanted == volume["metadata"]["name"]:
-                    return volume
-            elif self._claim(reference) is claim and wanted in (None, "", volume["metadata"]["name"]):
-                return volume
-        return None
+        name = wanted or self._reserved.get(key_of(claim))
+        entry = self._store.context.find(self._store.context.resource("persistentvolumes"), "", name) if name else None
+        if entry is None:
+            return None
+        reference = entry.obj["spec"].get("claimRef")
+        if reference is None:
+            return entry.obj if wanted else None
+        return entry.obj if self._claim(reference) is claim else None
 
     def _best_volume(self, claim: Object) -> Object | None:
         """Return the smallest free volume that is large enough and of the right kind."""
@@ -243,6 +255,11 @@ class Volumes:
     def _zone_of(self, node: str) -> str:
         entry = self._store.context.find(self._store.context.resource("nodes"), "", node) if node else None
         return str((entry.obj["metadata"].get("labels") or {}).get(ZONE, "")) if entry is not None else ""
+
+
+def _claim_key(volume: Object) -> str:
+    reference = volume["spec"].get("claimRef")
+    return f"{reference.get('namespace', '')}/{reference.get('name', '')}" if reference else ""
 
 
 def _is_bound(claim: Object) -> bool:
