@@ -51,7 +51,9 @@ def refuse_for_nominated(profile: Profile, pod: PodView, nodes: Snapshot, state:
     imagining = Imagining(profile, pod, state, verdicts)
     own_row = coming.row_of(pod.uid)
     if nodes.rows is None and imagining.is_remembered and not pod.template.ports:
-        _remembered(profile, pod, imagining).refuse(imagining, nodes, coming, ahead, verdicts, own_row)
+        remembered = _remembered(profile, pod, imagining)
+        remembered.find_out(imagining, nodes, coming, ahead)
+        remembered.refuse(verdicts, own_row)
         if own_row >= 0 and ahead.here[own_row]:
             _refuse_alone(imagining, nodes, np.array([own_row]), ahead, verdicts)
         return
@@ -69,19 +71,23 @@ def refuse_for_nominated(profile: Profile, pod: PodView, nodes: Snapshot, state:
         verdicts.overrule(together, imagining.filter(imagined))
 
 
-def fits_beside_nominated(profile: Profile, pod: PodView, nodes: Snapshot, state: State,
-                          nominations: Nominations | None, feasible: Bools) -> bool:
-    """Return whether nobody who is nominated stands in the way on any of the feasible nodes."""
+def feasible_beside_nominated(profile: Profile, pod: PodView, nodes: Snapshot, state: State,
+                              nominations: Nominations | None, feasible: Bools) -> Bools:
+    """Return which of the feasible nodes are so beside the pods nominated to them: the very same column if all are."""
     coming = coming_to(nodes, nominations) if nominations is not None else None
     if not coming:
-        return True
+        return feasible
     rows = np.flatnonzero(coming.above(pod.priority).here & feasible)
     if not len(rows):
-        return True
+        return feasible
     some = nodes.take(rows)
     verdicts = Verdicts(some)
     refuse_for_nominated(profile, pod, some, state, nominations, verdicts)
-    return bool((verdicts.owner < 0).all())
+    if (verdicts.owner < 0).all():
+        return feasible
+    left = feasible.copy()
+    left[rows] = verdicts.owner < 0
+    return left
 
 
 def _is_apart(imagining: Imagining, nodes: Snapshot, positions: Ints, ahead: Ahead, own_row: int) -> Bools:
@@ -126,19 +132,21 @@ class _Remembered:
         self._seen: tuple[Journal, int, Coming, tuple[int, ...]] | None = None
         self._position = self._coming = 0
 
-    def refuse(self, imagining: Imagining, nodes: Snapshot, coming: Coming, ahead: Ahead, verdicts: Verdicts,
-               own_row: int) -> None:
-        """Bring the answers up to date and refuse the rows that they refuse, apart from the pod's own."""
-        self._follow(imagining, nodes, coming)
-        unknown = np.flatnonzero((self.outcome == UNKNOWN) & ahead.here)
-        if len(unknown):
-            self._find_out(imagining, nodes, unknown, ahead)
+    def refuse(self, verdicts: Verdicts, own_row: int) -> None:
+        """Refuse the rows that the answers refuse, apart from the pod's own."""
         if own_row >= 0:
             self.outcome[own_row] = UNKNOWN
         for i, (plugin, reasons) in enumerate(self._refusals):
             alike = self.outcome == i + PASSES + 1
-            bits = np.broadcast_to(np.uint64((1 << len(reasons)) - 1), nodes.n)
+            bits = np.broadcast_to(np.uint64((1 << len(reasons)) - 1), len(alike))
             verdicts.take_over(alike, plugin, Rejections(bits, reasons))
+
+    def find_out(self, imagining: Imagining, nodes: Snapshot, coming: Coming, ahead: Ahead) -> None:
+        """Bring the answers up to date."""
+        self._follow(imagining, nodes, coming)
+        unknown = np.flatnonzero((self.outcome == UNKNOWN) & ahead.here)
+        if len(unknown):
+            self._ask(imagining, nodes, unknown, ahead)
 
     def _follow(self, imagining: Imagining, nodes: Snapshot, coming: Coming) -> None:
         seen = (nodes.journal, nodes.structure, coming, imagining.versions(nodes))
@@ -154,7 +162,7 @@ class _Remembered:
                 self.outcome[change.row] = UNKNOWN
         self._seen, self._position, self._coming = seen, nodes.journal.end, coming.journal.end
 
-    def _find_out(self, imagining: Imagining, nodes: Snapshot, rows: Ints, ahead: Ahead) -> None:
+    def _ask(self, imagining: Imagining, nodes: Snapshot, rows: Ints, ahead: Ahead) -> None:
         if len(rows) <= _FEW:
             for row in rows.tolist():
                 node = ImaginedNode(nodes, row)

@@ -25,12 +25,13 @@ from kubesched.engine.handle import EngineHandle
 from kubesched.errors import SchedulerError
 from kubesched.framework import beside
 from kubesched.framework.building import build_profile
+from kubesched.framework.memo import Memo
 from kubesched.framework.nominated import ChangedNodes
 from kubesched.framework.plugin import PostFiltered
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
 from kubesched.framework.state import State
-from kubesched.framework.verdicts import Code, Status
+from kubesched.framework.verdicts import Code, Placed, Status
 from kubesched.framework.whatif import WhatIf
 from kubesched.plugins import IN_TREE, _victims
 from kubesched.plugins.args import IN_TREE_ARGS
@@ -97,6 +98,7 @@ class World:
         self.profile = build_profile(configured, Registry(*IN_TREE), self.handle)
         self.plugin = next(p for p in self.profile.plugins if isinstance(p, DefaultPreemption))
         self.plugin.args = DefaultPreemptionArgs(percentage, absolute)
+        self.memo = Memo(self.profile)
         for obj in objects:
             self.put(obj)
 
@@ -109,8 +111,22 @@ class World:
             self.store.objects.put(obj)
 
     def decide(self, wanted: Pod) -> Attempt:
-        rules = Rules(SeededTies(), self.nominations)
-        return attempt(self.store.view(wanted), self.store.snapshot(), self.profile, rules)
+        """Decide the plain way; what memory says must be the same."""
+        rules, view, nodes = Rules(SeededTies(), self.nominations), self.store.view(wanted), self.store.snapshot()
+        made = attempt(view, nodes, self.profile, rules)
+        assert said(attempt(view, nodes, self.profile, rules, self.memo)) == said(made)
+        return made
+
+
+def said(made: Attempt) -> tuple[object, ...]:
+    """Return everything that a decision tells the world."""
+    decision, result = made.decision, made.post_filtered
+    proposed = None if result is None or result.preemption is None else (
+        result.preemption.node_name, [victim.key for victim in result.preemption.victims])
+    if isinstance(decision, Placed):
+        return decision.node_name, decision.feasible
+    assert made.diagnosis is not None
+    return (decision.message, made.diagnosis.unschedulable_plugins, decision.nomination, proposed)
 
 
 # The slow and obvious way
