@@ -1,10 +1,10 @@
 """Pods that say the same thing say it with the same value.
 
 In: a pod just decoded, and the version before it if there is one. Out: the same pod, in which each of its big parts
-that equals the one of a sibling (an earlier pod of the same controller) or of its own past is that very value. A pod of
-4.5 KB of JSON holds 8 KB of Python objects, most of them equal to those of thousands of others; shared, 2 KB are its
-own, and asking whether two pods have equal containers becomes a comparison of addresses. Values are frozen, and what is
-in them is never changed by anybody, so nobody can tell.
+that equals the one of a sibling (an earlier pod of the same controller) or of its own past is that very value. A pod
+of 4.5 KB of JSON holds 8 KB of Python objects, most of them equal to those of thousands of others; shared, 2.4 KB are
+its own, and asking whether two pods have equal containers becomes a comparison of addresses. Values are frozen, and
+what is in them is never changed by anybody, so nobody can tell.
 """
 
 from __future__ import annotations
