@@ -1,0 +1,414 @@
+"""Carrying out a preemption: what is written, in which order, and what happens when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from kubesched import config
+from kubesched.api.pod import Pod, PodCondition
+from kubesched.cluster import Objects, PodView, Store
+from kubesched.engine.assembly import Outside, assemble, default_configuration
+from kubesched.engine.eviction import Evictions
+from kubesched.engine.handle import EngineHandle, NoWriter
+from kubesched.engine.inbox import Changed, Inbox
+from kubesched.engine.loop import Engine, EngineOptions
+from kubesched.errors import Conflict, NotFound, SchedulerError, Unreachable
+from kubesched.framework.plugin import Preemption
+from kubesched.testing import node, pod
+
+MINUTE = 1_800_000_000.0
+SAID = "2027-01-15T08:00:00Z"
+WHY = "default-scheduler: preempting to accommodate a higher priority pod"
+
+
+class Clock:
+    def now(self) -> float:
+        return MINUTE
+
+    def monotonic(self) -> float:
+        return MINUTE
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0)
+
+
+class Api(NoWriter):
+    """Writes down what it is told; `fails` says for whom it refuses, `hold` lets calls hang."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, str, Any]] = []
+        self.fails: dict[tuple[str, str], SchedulerError] = {}
+        self.hold: dict[str, asyncio.Event] = {}
+
+    async def _call(self, what: str, target: PodView, body: Any) -> None:
+        self.calls.append((what, target.name, body))
+        if target.name in self.hold:
+            await self.hold[target.name].wait()
+        error = self.fails.get((what, target.name))
+        if error is not None:
+            raise error
+
+    async def patch_pod_status(self, target: PodView, status: Mapping[str, Any]) -> None:
+        await self._call("patch", target, dict(status))
+
+    async def delete_pod(self, target: PodView) -> None:
+        await self._call("delete", target, None)
+
+    def said(self, what: str) -> list[str]:
+        return [name for kind, name, _ in self.calls if kind == what]
+
+
+@dataclass
+class Recorder:
+    events: list[tuple[str, str, str, str, str]] = field(default_factory=list)
+
+    def event(self, regarding: PodView, kind: str, reason: str, action: str, note: str) -> None:
+        self.events.append((regarding.name, kind, reason, action, note))
+
+
+@dataclass
+class Observer:
+    """Counts preemptions; everything else goes unnoticed."""
+
+    victims: list[int] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+
+    def preempted(self, victims: int) -> None:
+        self.victims.append(victims)
+
+    def evictions_ended(self, result: str, seconds: float) -> None:
+        self.ended.append(result)
+
+
+class Nominated:
+    def __init__(self) -> None:
+        self.pods: dict[str, list[PodView]] = {}
+
+    def on_node(self, node_name: str) -> Iterable[PodView]:
+        return self.pods.get(node_name, [])
+
+
+class Queue:
+    def __init__(self) -> None:
+        self.nominations = Nominated()
+        self.activated: list[str] = []
+
+    def activate(self, pods: Iterable[PodView]) -> None:
+        self.activated += [p.name for p in pods]
+
+
+@dataclass
+class AtPermit:
+    is_open: bool = True
+    said: list[tuple[str, str]] = field(default_factory=list)
+
+    def preempt(self, plugin: str, message: str) -> bool:
+        self.said.append((plugin, message))
+        return self.is_open
+
+
+class Binding:
+    """Pods whose PreBind is under way; the value says whether it can still be called off."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, bool] = {}
+        self.said: list[tuple[str, str]] = []
+
+    def is_pre_binding(self, uid: str) -> bool:
+        return uid in self.pods
+
+    def call_off(self, uid: str, reason: str) -> bool:
+        self.said.append((uid, reason))
+        return self.pods[uid]
+
+
+class Scene:
+    def __init__(self, *, in_background: bool = True) -> None:
+        self.store = Store()
+        self.api, self.recorder, self.observer = Api(), Recorder(), Observer()
+        self.handle = EngineHandle(Objects(), clock=Clock(), writer=self.api, recorder=self.recorder)
+        self.inbox, self.queue, self.waiting, self.binding = Inbox(), Queue(), dict[str, AtPermit](), Binding()
+        self.known: dict[str, PodView] = {}
+        self.tasks: list[asyncio.Task[None]] = []
+        self.evictions = Evictions(
+            self.handle, self.inbox, self.queue, self.known.get, self.waiting, self.binding,  # type: ignore[arg-type]
+            lambda coroutine: self.tasks.append(asyncio.ensure_future(coroutine)), in_background=in_background,
+            observer=self.observer)  # type: ignore[arg-type]
+        self.preemptor = self.view(pod("high", priority=1000, uid="uid-high"))
+
+    def view(self, given: Pod) -> PodView:
+        return self.store.view(given)
+
+    def begin(self, *victims: Pod, then: Callable[[str], None] | None = None) -> None:
+        views = tuple(self.view(victim) for victim in victims)
+        self.evictions.carry_out(self.preemptor, Preemption("n1", views, 0, "DefaultPreemption"), then)
+
+    async def finish(self) -> None:
+        await asyncio.gather(*self.tasks)
+        self.turn()
+
+    def turn(self) -> None:
+        """Let the loop look into the inbox."""
+        for arrival in self.inbox.take():
+            arrival.run()  # type: ignore[union-attr]
+
+    @property
+    def is_gated(self) -> bool:
+        return self.handle.preempting.is_under_way(self.preemptor.uid)
+
+
+def victim(name: str, **more: Any) -> Pod:
+    return pod(name, on="n1", priority=0, **more)
+
+
+async def test_a_victim_is_told_why_then_deleted_and_an_event_says_so():
+    scene = Scene()
+    scene.begin(victim("a"))
+    await scene.finish()
+    assert scene.api.calls == [
+        ("patch", "a", {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler",
+                                        "message": WHY, "lastProbeTime": None, "lastTransitionTime": SAID}]}),
+        ("delete", "a", None),
+    ]
+    assert scene.recorder.events == [("a", "Normal", "Preempted", "Preempting", "Preempted by pod uid-high on node n1")]
+    assert scene.observer.victims == [1] and scene.observer.ended == ["success"]
+    assert scene.queue.activated == [], "that the victim went wakes the preemptor"
+
+
+@pytest.mark.parametrize(("said", "old", "expected"), [
+    ("it is told already", PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler",
+                                        message=WHY, last_transition_time="2026-01-01T00:00:00Z"), None),
+    ("it was told something else", PodCondition(type="DisruptionTarget", status="True", reason="Other",
+                                                last_transition_time="2026-01-01T00:00:00Z"), "2026-01-01T00:00:00Z"),
+    ("it was told the contrary", PodCondition(type="DisruptionTarget", status="False", reason="Other",
+                                              last_transition_time="2026-01-01T00:00:00Z"), SAID),
+])
+async def test_the_condition_is_written_only_if_it_changes(said: str, old: PodCondition, expected: str | None):
+    scene = Scene()
+    scene.begin(victim("a", conditions=[old]))
+    await scene.finish()
+    patches = [body["conditions"][0]["lastTransitionTime"] for kind, _, body in scene.api.calls if kind == "patch"]
+    assert patches == ([expected] if expected is not None else [])
+    assert scene.api.said("delete") == ["a"]
+
+
+async def test_the_last_victim_goes_last_and_the_preemptor_waits_until_it_does():
+    scene = Scene()
+    scene.api.hold = {name: asyncio.Event() for name in ("a", "b", "c")}
+    scene.handle.preempting.stays_on = lambda pod: not scene.api.hold["c"].is_set()
+    assert not scene.is_gated
+    scene.begin(victim("a"), victim("b"), victim("c"))
+    assert scene.is_gated, "at once, before anything is written"
+    await _idle()
+    assert scene.api.said("patch") == ["a", "b"], "side by side"
+    scene.api.hold["a"].set()
+    await _idle()
+    assert "c" not in scene.api.said("patch")
+    scene.api.hold["b"].set()
+    await _idle()
+    assert scene.api.said("patch") == ["a", "b", "c"]
+    assert scene.is_gated
+    scene.api.hold["c"].set()
+    assert not scene.is_gated, "the last one is on its way"
+    await scene.finish()
+    assert len(scene.handle.preempting) == 0
+
+
+async def test_victims_that_are_going_already_are_left_alone():
+    scene = Scene()
+    scene.begin(victim("a", deleted_at="2026-01-01T00:00:00Z"), victim("b"))
+    await scene.finish()
+    assert scene.api.said("delete") == ["b"]
+    assert [event[0] for event in scene.recorder.events] == ["b"]
+    assert scene.observer.victims == [2], "all of them count"
+
+
+async def test_nothing_runs_if_all_victims_are_going_already():
+    scene = Scene()
+    scene.queue.nominations.pods["n1"] = [scene.view(pod("displaced", priority=1, nominated="n1"))]
+    scene.begin(victim("a", deleted_at="2026-01-01T00:00:00Z"))
+    assert scene.tasks == [] and not scene.is_gated
+    assert scene.observer.victims == [] and scene.api.calls == []
+
+
+@pytest.mark.parametrize("what", ["patch", "delete"])
+async def test_a_victim_that_is_gone_is_no_problem(what: str):
+    scene = Scene()
+    scene.api.fails[what, "a"] = NotFound(404, "NotFound", "gone")
+    scene.begin(victim("a"), victim("b"))
+    await scene.finish()
+    assert [event[0] for event in scene.recorder.events] == ["b"]
+    assert scene.queue.activated == [] and scene.observer.ended == ["success"]
+
+
+async def test_a_failure_spares_the_last_victim_and_activates_the_preemptor():
+    scene = Scene()
+    scene.api.fails["delete", "a"] = Conflict(409, "Conflict", "no")
+    scene.begin(victim("a"), victim("b"), victim("c"))
+    await asyncio.gather(*scene.tasks)
+    assert scene.queue.activated == [], "the queue is touched in the loop's turn only"
+    scene.turn()
+    assert scene.api.said("delete") == ["a", "b"]
+    assert scene.queue.activated == ["high"] and not scene.is_gated
+    assert scene.observer.ended == ["error"]
+
+
+async def test_a_bug_does_not_leave_the_preemptor_gated_for_ever():
+    scene = Scene()
+
+    def breaks(*args: Any) -> None:
+        raise RuntimeError("a bug")
+
+    scene.recorder.event = breaks  # type: ignore[method-assign]
+    scene.begin(victim("a"))
+    with pytest.raises(RuntimeError):
+        await asyncio.gather(*scene.tasks)
+    scene.turn()
+    assert not scene.is_gated and scene.queue.activated == ["high"]
+
+
+async def test_a_pod_at_permit_is_not_deleted():
+    scene = Scene()
+    waiting = scene.waiting["uid-default-a"] = AtPermit()
+    scene.begin(victim("a"))
+    await scene.finish()
+    assert waiting.said == [("DefaultPreemption", "preempted")]
+    assert scene.api.calls == []
+    assert scene.recorder.events == [("a", "Normal", "Preempted", "Preempting",
+                                      "Preempted by pod uid-high on node n1 (in kube-scheduler memory).")]
+
+
+async def test_a_pod_in_pre_bind_is_not_deleted():
+    scene = Scene()
+    scene.binding.pods["uid-default-a"] = True
+    scene.begin(victim("a"))
+    await scene.finish()
+    assert scene.binding.said == [("uid-default-a", "preempted by DefaultPreemption")]
+    assert scene.api.calls == []
+    assert scene.recorder.events[0][4].endswith(" (in kube-scheduler memory).")
+
+
+async def test_a_pod_that_is_past_that_is_deleted():
+    scene = Scene()
+    scene.waiting["uid-default-a"] = AtPermit(is_open=False)
+    scene.binding.pods["uid-default-b"] = False
+    scene.begin(victim("a"), victim("b"))
+    await scene.finish()
+    assert scene.api.said("delete") == ["a", "b"]
+    assert not any(event[4].endswith("memory).") for event in scene.recorder.events)
+
+
+async def test_pods_of_lower_priority_lose_their_nomination_first():
+    scene = Scene()
+    scene.queue.nominations.pods["n1"] = [
+        scene.view(pod("displaced", priority=1, nominated="n1")),
+        scene.view(pod("equal", priority=1000, nominated="n1")),
+        scene.view(pod("unwritten", priority=1))]
+    scene.known["default/displaced"] = scene.view(pod("displaced", priority=1, nominated="n1", uid="newest"))
+    scene.begin(victim("a"))
+    await scene.finish()
+    assert scene.api.calls[0] == ("patch", "displaced", {"nominatedNodeName": None})
+    assert scene.api.said("patch") == ["displaced", "a"]
+
+
+async def test_a_nomination_that_cannot_be_cleared_does_not_stop_the_eviction():
+    scene = Scene()
+    scene.queue.nominations.pods["n1"] = [scene.view(pod("displaced", priority=1, nominated="n1"))]
+    scene.api.fails["patch", "displaced"] = Unreachable("no answer")
+    scene.begin(victim("a"))
+    await scene.finish()
+    assert scene.api.said("delete") == ["a"]
+    assert scene.observer.ended == ["error"] and scene.queue.activated == ["high"]
+
+
+# In the foreground
+
+async def test_in_the_foreground_all_go_side_by_side_and_then_nominations_are_cleared():
+    scene, over = Scene(in_background=False), list[str]()
+    scene.queue.nominations.pods["n1"] = [scene.view(pod("displaced", priority=1, nominated="n1"))]
+    scene.begin(victim("a"), victim("b"), then=over.append)
+    assert not scene.is_gated
+    await asyncio.gather(*scene.tasks)
+    assert over == [], "told in the loop's turn only"
+    scene.turn()
+    assert over == [""]
+    assert scene.api.said("patch") == ["a", "b", "displaced"]
+    assert scene.observer.victims == [2]
+
+
+async def test_in_the_foreground_a_failure_is_reported():
+    scene, over = Scene(in_background=False), list[str]()
+    scene.queue.nominations.pods["n1"] = [scene.view(pod("displaced", priority=1, nominated="n1"))]
+    scene.api.fails["delete", "a"] = Conflict(409, "Conflict", "no way")
+    scene.begin(victim("a"), victim("b"), then=over.append)
+    await scene.finish()
+    assert over == ["no way"]
+    assert "displaced" not in scene.api.said("patch")
+
+
+# Through the engine
+
+class Server(Api):
+    """Deletes pods as the API server does: at once, and says so through the inbox."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.engine: Engine | None = None
+        self.pods: dict[str, Pod] = {}
+
+    async def bind(self, target: PodView, node_name: str) -> None:
+        self.calls.append(("bind", target.name, node_name))
+
+    async def delete_pod(self, target: PodView) -> None:
+        await super().delete_pod(target)
+        assert self.engine is not None
+        self.engine.inbox.post(Changed("Pod", self.pods.pop(target.uid), None))
+
+
+def build(server: Server, *, in_background: bool, recorder: Recorder) -> Engine:
+    gates = config.Gates.defaults()
+    engine = assemble(default_configuration(gates), gates, Outside(clock=Clock(), writer=server, recorder=recorder),
+                      options=EngineOptions(evicts_in_background=in_background))
+    server.engine = engine
+    engine.intake.apply("Node", None, node("n1", cpu="2"))
+    for given in (pod("low", on="n1", requests={"cpu": "2"}, priority=0),
+                  pod("high", requests={"cpu": "2"}, priority=9)):
+        server.pods[given.metadata.uid] = given
+        engine.intake.apply("Pod", None, given)
+    return engine
+
+
+@pytest.mark.parametrize("in_background", [True, False])
+async def test_a_preemptor_takes_its_victims_place(in_background: bool):
+    server, recorder = Server(), Recorder()
+    engine = build(server, in_background=in_background, recorder=recorder)
+    await engine.settle()
+    assert server.said("delete") == ["low"]
+    assert ("bind", "high", "n1") in server.calls
+    reasons = [(name, reason) for name, _, reason, _, _ in recorder.events]
+    assert reasons.count(("low", "Preempted")) == 1 and ("high", "Scheduled") in reasons
+    assert len(engine.handle.preempting) == 0
+
+
+async def test_an_eviction_that_fails_in_the_foreground_is_told_in_the_message():
+    server, recorder = Server(), Recorder()
+    server.fails["delete", "low"] = Conflict(409, "Conflict", "not now")
+    engine = build(server, in_background=False, recorder=recorder)
+    engine.step()
+    assert engine.queue.n_in_flight == 1, "the attempt is not over before the evictions are"
+    await _idle()
+    engine.take_in()
+    assert engine.queue.n_in_flight == 0
+    failed = [note for name, _, reason, _, note in recorder.events if reason == "FailedScheduling"]
+    assert failed == ["0/1 nodes are available: 1 Insufficient cpu. preemption: not now"]
+    assert engine.queue.nominations.node_of("uid-default-high") == ""
+
+
+async def _idle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
