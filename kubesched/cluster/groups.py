@@ -96,9 +96,13 @@ class Groups:
         """Return whether anybody says what a member is."""
         return bool(self._readers)
 
-    def read_with(self, readers: Iterable[Reader]) -> None:
-        """Set who says what a member is; to be called before pods come."""
+    def read_with(self, readers: Iterable[Reader], placed: Iterable[PodView] = ()) -> None:
+        """Set who says what a member is. Pods that have a node already and were of no group are read again."""
         self._readers = tuple(readers)
+        if self._readers:
+            for pod in placed:
+                if pod.uid not in self._key_of:
+                    self.put(pod)
 
     def key_of(self, pod: PodView) -> GroupKey | None:
         """Return the group that a pod belongs to, or None."""

@@ -27,13 +27,14 @@ class ObjectChange(NamedTuple):
 class Objects:
     """API objects by kind, namespace and name."""
 
-    __slots__ = ("_companions", "_kinds", "_logs", "_versions")
+    __slots__ = ("_companions", "_kinds", "_logs", "_revision", "_versions")
 
     def __init__(self, objects: Iterable[Any] = ()) -> None:
         self._kinds: dict[Kind, dict[str, dict[str, Any]]] = {}
         self._versions: dict[Kind, int] = {}
         self._logs: dict[Kind, list[ObjectChange]] = {}
         self._companions: dict[Any, Any] = {}
+        self._revision = 0
         for obj in objects:
             self.put(obj)
 
@@ -105,8 +106,14 @@ class Objects:
             return None
         return log[len(log) - count :]
 
+    @property
+    def revision(self) -> int:
+        """Return a number that moves with every change to objects of any kind."""
+        return self._revision
+
     def _write_down(self, kind: Kind, change: ObjectChange) -> None:
         self._versions[kind] = self._versions.get(kind, 0) + 1
+        self._revision += 1
         log = self._logs.setdefault(kind, [])
         log.append(change)
         if len(log) > _LONGEST_LOG:

@@ -93,6 +93,11 @@ class PodTemplate:
         )
 
     @cached_property
+    def asks_for_scalars(self) -> bool:
+        """Return whether the pod asks for anything beyond cpu, memory and ephemeral storage."""
+        return any(resource > EPHEMERAL_STORAGE for resource, _ in self.requested)
+
+    @cached_property
     def requested(self) -> Amounts:
         """Return what the pod asks for when it is placed: the spec alone counts."""
         return self.books.amounts(requests.amounts(self._read_again(self._requests(use_status=False), 1)))

@@ -106,11 +106,15 @@ class Snapshot:
 
     def allocatable(self, resource: int) -> Ints:
         """Return what the nodes offer of a resource: cpu in thousandths, the rest in whole units."""
-        return self._column(self._nodes.allocatable[resource]) if resource >= 0 else np.zeros(self.n, dtype=np.int64)
+        return self._amounts(self._nodes.allocatable, resource)
 
     def requested(self, resource: int) -> Ints:
         """Return what the pods on the nodes asked for."""
-        return self._column(self._nodes.requested[resource]) if resource >= 0 else np.zeros(self.n, dtype=np.int64)
+        return self._amounts(self._nodes.requested, resource)
+
+    def _amounts(self, columns: Sequence[Column], resource: int) -> Ints:
+        """Return a resource's column; one that a plugin asks about and nobody has named yet has none, and reads zero."""
+        return self._column(columns[resource]) if 0 <= resource < len(columns) else np.zeros(self.n, dtype=np.int64)
 
     def free(self, resource: int) -> Ints:
         """Return what is left of a resource; below zero where a node is overbooked."""
@@ -128,11 +132,22 @@ class Snapshot:
 
     def allocatable_at(self, resource: int, row: int) -> int:
         """Return what one node offers of a resource."""
-        return int(self._nodes.allocatable[resource].data.item(self._at(row))) if resource >= 0 else 0
+        return self._amount(self._nodes.allocatable, resource, row)
 
     def requested_at(self, resource: int, row: int) -> int:
         """Return what the pods of one node asked for."""
-        return int(self._nodes.requested[resource].data.item(self._at(row))) if resource >= 0 else 0
+        return self._amount(self._nodes.requested, resource, row)
+
+    def _amount(self, columns: Sequence[Column], resource: int, row: int) -> int:
+        return int(columns[resource].data.item(self._at(row))) if 0 <= resource < len(columns) else 0
+
+    def usage_at(self, resource: int, row: int) -> tuple[int, int]:
+        """Return what one node offers of a resource, and what its pods asked for."""
+        nodes = self._nodes
+        if not 0 <= resource < len(nodes.requested):
+            return 0, 0
+        row = self._at(row)
+        return nodes.allocatable[resource].data.item(row), nodes.requested[resource].data.item(row)
 
     def non_zero_requested_at(self, resource: int, row: int) -> int:
         """Return what the pods of one node asked for, with the defaults for those that asked for nothing."""

@@ -256,6 +256,22 @@ class BareNodes(Snapshot):
         """Return zeros."""
         return np.zeros(self.n, dtype=np.int64)
 
+    def requested_at(self, resource: int, row: int) -> int:
+        """Return zero."""
+        return 0
+
+    def non_zero_requested_at(self, resource: int, row: int) -> int:
+        """Return zero."""
+        return 0
+
+    def usage_at(self, resource: int, row: int) -> tuple[int, int]:
+        """Return what a node offers, and zero."""
+        return self.allocatable_at(resource, row), 0
+
+    def free_pods_at(self, row: int) -> int:
+        """Return how many pods a node takes."""
+        return int(self.allowed_pods[row])
+
     @property
     def pod_count(self) -> Ints:
         """Return zeros."""

@@ -64,6 +64,15 @@ class NodeView:
         """Return what its pods asked for, where one that asks for nothing counts as 100m and 200Mi a container."""
         return self.nodes.non_zero_requested_at(self._number(resource), self.row)
 
+    def usage(self, resource: int) -> tuple[int, int]:
+        """Return what the node offers of a resource, given by number, and what its pods asked for."""
+        return self.nodes.usage_at(resource, self.row)
+
+    def counted_usage(self, resource: int) -> tuple[int, int]:
+        """Return the same, with the defaults for pods that asked for nothing."""
+        nodes, row = self.nodes, self.row
+        return nodes.allocatable_at(resource, row), nodes.non_zero_requested_at(resource, row)
+
     def free(self, resource: str | int) -> int:
         """Return what is left."""
         number = self._number(resource)

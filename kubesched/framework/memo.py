@@ -73,6 +73,8 @@ def _plan(profile: Profile, unremembered: frozenset[str]) -> _Plan:
         return Scope.CLUSTER if plugin.name in unremembered else plugin.score_scope
 
     def is_live(plugin: Plugin) -> bool:
+        if plugin not in filters and plugin not in scorers:  # it only looks at the pod, at PreFilter or PreScore
+            return filter_scope(plugin) >= Scope.DOMAINS
         return ((plugin in filters and filter_scope(plugin) >= Scope.DOMAINS)
                 or (plugin in scorers and score_scope(plugin) >= Scope.DOMAINS))
 
@@ -143,14 +145,15 @@ class _Column:
 class _Entry:
     """What is remembered for one class of pods. `totals` is the sum of the plain scores, below zero where refused."""
 
-    __slots__ = ("columns", "considered", "fixed", "n_passing", "narrowed_by", "passing", "plan", "position", "scaled",
-                 "state", "structure", "totals", "versions")
+    __slots__ = ("columns", "considered", "fixed", "n_passing", "narrowed_by", "passing", "plan", "position", "revision",
+                 "scaled", "state", "structure", "totals", "versions")
 
     def __init__(self, plan: _Plan, nodes: Snapshot) -> None:
         self.plan = plan
         self.structure = nodes.structure
         self.position = nodes.journal.end
         self.versions = _versions(plan, nodes)
+        self.revision = nodes.objects.revision
         self.state = State()
         self.columns: list[_Column] = []
         self.considered: Bools | None = None
@@ -236,7 +239,9 @@ class Memo:
 
     def recall(self, pod: PodView, nodes: Snapshot) -> Recalled | None:
         """Return the answer for a pod, or None if it must be computed the plain way."""
-        unremembered = frozenset([p.name for p in self._choosy if not p.remembers(pod)])
+        unremembered = _NOBODY
+        if not _is_plain(pod):
+            unremembered = frozenset([p.name for p in self._choosy if not p.remembers(pod)])
         key = (pod.template.signature, unremembered)
         entry = self._entries.get(key)
         try:
@@ -320,8 +325,12 @@ class Memo:
 
     def _bring_up_to_date(self, entry: _Entry, pod: PodView, nodes: Snapshot) -> bool:
         """Take in what changed since the entry was last used; False if it is easier to start again."""
-        if entry.structure != nodes.structure or entry.versions != _versions(entry.plan, nodes):
+        if entry.structure != nodes.structure:
             return False
+        if entry.revision != nodes.objects.revision:
+            if entry.versions != _versions(entry.plan, nodes):
+                return False
+            entry.revision = nodes.objects.revision
         end = nodes.journal.end
         if entry.position == end:
             return True
@@ -489,6 +498,15 @@ class Memo:
             totals = entry.totals.copy() if added is None else entry.totals + added
             np.copyto(totals, _REFUSED, where=~feasible)
             recalled.totals = totals
+
+
+_NOBODY: frozenset[str] = frozenset()
+
+
+def _is_plain(pod: PodView) -> bool:
+    """Return whether a pod's signature says all that any plugin reads of it."""
+    spec = pod.pod.spec
+    return not (spec.volumes or spec.resource_claims or spec.node_name or pod.template.asks_for_scalars)
 
 
 def _versions(plan: _Plan, nodes: Snapshot) -> tuple[int, ...]:

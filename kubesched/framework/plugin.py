@@ -113,7 +113,8 @@ class Plugin:
         """Return whether the declared scopes hold for this pod.
 
         A signature leaves out volumes, device claims and the node's name; a plugin that reads them says False for pods
-        that have them, and its answers for such a pod are computed anew. Must not depend on the cluster.
+        that have them, and its answers for such a pod are computed anew. Asked only about pods that have volumes, claims,
+        a node's name, or ask for resources beyond cpu, memory and ephemeral storage.
         """
         return True
 

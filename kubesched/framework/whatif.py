@@ -135,6 +135,10 @@ class WhatIf(Snapshot):
         """Return what the pods of one node ask for, imagined ones included."""
         return int(self.requested(resource)[row])
 
+    def usage_at(self, resource: int, row: int) -> tuple[int, int]:
+        """Return what one node offers, and what its pods ask for, imagined ones included."""
+        return self.allocatable_at(resource, row), self.requested_at(resource, row)
+
     def non_zero_requested_at(self, resource: int, row: int) -> int:
         """Return the same with the defaults for pods that ask for nothing."""
         return int(self.non_zero_requested(resource)[row])

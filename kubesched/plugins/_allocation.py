@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubesched.api.requests import is_scalar_name
-from kubesched.cluster import Ints, PodView, Snapshot
+from kubesched.cluster import EPHEMERAL_STORAGE, Ints, PodView, Snapshot
 from kubesched.framework import NodeView
 from kubesched.plugins._device_classes import ServedByDevices
 
@@ -57,7 +57,9 @@ class Strategy:
         """Return one node's score."""
         total = weight_sum = 0
         for resource, amount, weight in asked:
-            used, offered = self._devices.row(resource, node.non_zero_requested(resource), node.nodes, node.row)
+            offered, used = node.counted_usage(resource)
+            if resource > EPHEMERAL_STORAGE:
+                used, offered = self._devices.row(resource, used, node.nodes, node.row)
             if not offered:
                 continue
             used += amount

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubesched.api.requests import is_scalar_name
-from kubesched.cluster import Bools, Ints
+from kubesched.cluster import EPHEMERAL_STORAGE, Bools, Ints
 from kubesched.config.args import CPU_AND_MEMORY, Args, ResourceSpec
 from kubesched.config.fielderrors import FieldError, Path, duplicate, invalid
 from kubesched.config.gates import Gates
@@ -58,7 +58,8 @@ class NodeResourcesBalancedAllocation(Plugin):
         return None if self._asks(pod) else SKIP
 
     def _asks(self, pod: PodView) -> bool:
-        return any(amount for _, amount in self._asked(pod))
+        asks: bool = pod.template.remember((self, "asks"), lambda: any(amount for _, amount in self._asked(pod)))
+        return asks
 
     def _asked(self, pod: PodView) -> tuple[tuple[int, int], ...]:
         """Return (resource number, amount) of the resources that count; a scalar that is not asked for does not."""
@@ -81,12 +82,13 @@ class NodeResourcesBalancedAllocation(Plugin):
         return gain
 
     def score_node(self, pod: PodView, node: NodeView, state: State) -> int:
-        asked = self._asked(pod)
-        if not any(amount for _, amount in asked):
+        if not self._asks(pod):
             return 0
         before, after = [], []
-        for resource, amount in asked:
-            used, offered = self._devices.row(resource, node.requested(resource), node.nodes, node.row)
+        for resource, amount in self._asked(pod):
+            offered, used = node.usage(resource)
+            if resource > EPHEMERAL_STORAGE:
+                used, offered = self._devices.row(resource, used, node.nodes, node.row)
             if offered:
                 before.append(min(used / offered, 1.0))
                 after.append(min((used + amount) / offered, 1.0))

@@ -160,8 +160,8 @@ class NodeResourcesFit(Plugin):
         if node.free_pods <= 0:
             reasons.append(TOO_MANY_PODS)
         for resource, amount in self._asked(pod):
-            offered = node.allocatable(resource)
-            if amount > offered - node.requested(resource):
+            offered, used = node.usage(resource)
+            if amount > offered - used:
                 if offered == 0 and self._devices.serves(resource, pod):
                     continue
                 name = pod.template.books.resources.values[resource]
