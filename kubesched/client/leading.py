@@ -32,12 +32,15 @@ class Timing:
     retry_period: float = 2.0
 
     def __post_init__(self) -> None:
-        if not self.lease_duration > self.renew_deadline:
-            raise ConfigError("leaderElection.leaseDuration", "must be greater than renewDeadline")
-        if not self.renew_deadline > JITTER * self.retry_period:
-            raise ConfigError("leaderElection.renewDeadline", f"must be greater than {JITTER:g} times retryPeriod")
-        if not self.retry_period > 0:
-            raise ConfigError("leaderElection.retryPeriod", "must be greater than zero")
+        for is_good, complaint in (
+            (self.lease_duration > self.renew_deadline, "leaseDuration must be greater than renewDeadline"),
+            (self.renew_deadline > JITTER * self.retry_period,
+             "renewDeadline must be greater than retryPeriod*JitterFactor"),
+            (self.lease_duration >= 1, "leaseDuration must be greater than zero"),
+            (self.retry_period > 0, "retryPeriod must be greater than zero"),
+        ):
+            if not is_good:
+                raise ConfigError("", f"couldn't create leader elector: {complaint}")
 
     @property
     def request_timeout(self) -> float:

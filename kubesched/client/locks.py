@@ -1,14 +1,17 @@
 """Where the leader's name is kept: in a Lease, or, as old releases did, in an annotation of an Endpoints object.
 
 In: a record. Out: the record as the server stored it. Each lock remembers the object as it last saw it, so that
-renewing is one request, guarded by the object's version, and so that what others wrote into it stays.
+renewing is one request, guarded by the object's version, and so that what others wrote into it stays. Between the old
+way and the new one, releases kept the record in both places (`BothLocks`), so that leaders of either kind saw each other.
 """
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import uuid
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -18,9 +21,11 @@ from kubesched.api import codec
 from kubesched.api.meta import format_micro_time, format_time, parse_time
 from kubesched.client.connection import Connection
 from kubesched.client.resources import collection_path
-from kubesched.errors import MalformedObject
+from kubesched.errors import AlreadyExists, MalformedObject, NotFound
 
 LEADER_ANNOTATION = "control-plane.alpha.kubernetes.io/leader"
+UNKNOWN = "leaderelection.k8s.io/unknown"
+"""The leader while two places name two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +134,10 @@ class LeaseLock(_ObjectLock):
         return _record(spec, "leaseTransitions", f"lease {self}")
 
 
-class EndpointsLock(_ObjectLock):
-    """An Endpoints object, whose annotation carries the record as JSON."""
+class _AnnotationLock(_ObjectLock):
+    """An object that is for something else, whose annotation carries the record as JSON."""
 
-    api_version, kind, plural = "v1", "Endpoints", "endpoints"
+    api_version = "v1"
 
     def _written(self, found: dict[str, Any], record: Record) -> dict[str, Any]:
         text = msgspec.json.encode(
@@ -152,7 +157,69 @@ class EndpointsLock(_ObjectLock):
         text = ((found.get("metadata") or {}).get("annotations") or {}).get(LEADER_ANNOTATION)
         if not text:
             return Record()
-        return _record(codec.decode_json(text), "leaderTransitions", f"endpoints {self}")
+        return _record(codec.decode_json(text), "leaderTransitions", f"{self.kind.lower()} {self}")
+
+
+class EndpointsLock(_AnnotationLock):
+    """An Endpoints object."""
+
+    kind, plural = "Endpoints", "endpoints"
+
+
+class ConfigMapLock(_AnnotationLock):
+    """A ConfigMap."""
+
+    kind, plural = "ConfigMap", "configmaps"
+
+
+class BothLocks:
+    """The same record in an old place and in a Lease. Who leads must be the same in both, else nobody knows who leads."""
+
+    def __init__(self, old: Lock, new: Lock) -> None:
+        self.identity = old.identity
+        self._old, self._new = old, new
+
+    def __str__(self) -> str:
+        return str(self._old)
+
+    async def get(self) -> Record:
+        """Return the old record; where the new one names somebody else, a record of an unknown leader."""
+        found = await self._old.get()
+        try:
+            beside = await self._new.get()
+        except NotFound:
+            return found
+        # Whichever was renewed last runs out last: an unknown leader is waited for as long as either would be.
+        return found if beside.holder == found.holder else replace(max(found, beside, key=_renewed), holder=UNKNOWN)
+
+    async def create(self, record: Record) -> Record:
+        """Make whichever of the two is not there."""
+        with contextlib.suppress(AlreadyExists):
+            await self._old.create(record)
+        return await self._new.create(record)
+
+    async def update(self, record: Record) -> Record:
+        """Replace the record in both places, the old one first: it decides who wins."""
+        await self._old.update(record)
+        try:
+            await self._new.get()
+        except NotFound:
+            return await self._new.create(record)
+        return await self._new.update(record)
+
+
+LOCKS: dict[str, Callable[[Connection, str, str, str], Lock]] = {
+    "leases": LeaseLock,
+    "endpoints": EndpointsLock,
+    "configmaps": ConfigMapLock,
+    "endpointsleases": lambda *given: BothLocks(EndpointsLock(*given), LeaseLock(*given)),
+    "configmapsleases": lambda *given: BothLocks(ConfigMapLock(*given), LeaseLock(*given)),
+}
+"""Locks by the names that flags give them: (connection, identity, namespace, name)."""
+
+
+def _renewed(record: Record) -> float:
+    return record.renew_time
 
 
 def _record(fields: dict[str, Any], transitions: str, what: str) -> Record:

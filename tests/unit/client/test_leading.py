@@ -10,7 +10,7 @@ import pytest
 from client_fakes import FakeChance, FakeClock, settle, status
 
 from kubesched.client.leading import Callbacks, Elector, Timing
-from kubesched.client.locks import LEADER_ANNOTATION, EndpointsLock, LeaseLock, Record, make_identity
+from kubesched.client.locks import LEADER_ANNOTATION, ConfigMapLock, EndpointsLock, LeaseLock, Record, make_identity
 from kubesched.errors import ConfigError, MalformedObject, SchedulerError, Unreachable
 
 
@@ -103,7 +103,7 @@ async def test_the_first_creates_the_lease_and_renews_it_every_two_seconds(shelf
     await one.stop()
 
 
-@pytest.mark.parametrize("lock", [LeaseLock, EndpointsLock])
+@pytest.mark.parametrize("lock", [LeaseLock, EndpointsLock, ConfigMapLock])
 async def test_a_standby_takes_over_when_the_record_has_not_changed_for_its_duration(shelf: Shelf, lock: type) -> None:
     one = Candidate(shelf, "one", lock, release_on_cancel=False)
     await settle()
@@ -238,10 +238,16 @@ async def test_a_record_that_cannot_be_read_is_named(shelf: Shelf) -> None:
         await LeaseLock(shelf, "me", "kube-system", "l").get()  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("lease", "renew", "retry"), [(10, 10, 2), (15, 2.4, 2), (15, 10, 0)])
-def test_times_that_do_not_fit_together_are_refused(lease: float, renew: float, retry: float) -> None:
-    with pytest.raises(ConfigError, match="leaderElection"):
+@pytest.mark.parametrize(("lease", "renew", "retry", "complaint"), [
+    (10, 10, 2, "leaseDuration must be greater than renewDeadline"),
+    (15, 2.4, 2, "renewDeadline must be greater than retryPeriod*JitterFactor"),
+    (0.9, 0.5, 0.1, "leaseDuration must be greater than zero"),
+    (15, 10, 0, "retryPeriod must be greater than zero"),
+])
+def test_times_that_do_not_fit_together_are_refused(lease: float, renew: float, retry: float, complaint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
         Timing(lease, renew, retry)
+    assert str(caught.value) == f"couldn't create leader elector: {complaint}"
 
 
 def test_requests_of_the_election_are_short() -> None:
