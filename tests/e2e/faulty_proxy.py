@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import ssl
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -50,8 +51,11 @@ class Faults:
 class FaultyProxy:
     """Listens on a port of its own and forwards to `upstream`, which may be changed while it runs."""
 
-    def __init__(self, upstream: str, faults: Faults | None = None, seed: int = 0) -> None:
+    def __init__(
+        self, upstream: str, faults: Faults | None = None, seed: int = 0, tls: ssl.SSLContext | None = None
+    ) -> None:
         self.upstream = upstream
+        self._tls = tls or True
         self.faults = faults or Faults()
         self.counts: Counter[str] = Counter()
         self.port = 0
@@ -71,7 +75,7 @@ class FaultyProxy:
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
         self.port = self._runner.addresses[0][1]
-        connector = aiohttp.TCPConnector(limit=0)
+        connector = aiohttp.TCPConnector(limit=0, ssl=self._tls)
         self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
 
     async def stop(self) -> None:
