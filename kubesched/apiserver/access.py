@@ -32,7 +32,7 @@ _AUTHENTICATED: list[Object] = [
     {"nonResourceURLs": ["/", "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"], "verbs": ["get"]},
     {
         "apiGroups": ["authorization.k8s.io"],
-        "resources": ["selfsubjectaccessreviews"],
+        "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
         "verbs": ["create"],
     },
     {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]},
@@ -195,11 +195,25 @@ class Access:
             return {"authenticated": True, "user": _user_info(known)}
         if table.startswith("selfsubjectreviews"):
             return {"userInfo": _user_info(user)}
+        if table.startswith("selfsubjectrulesreviews"):
+            return self._rules_of(user, str(spec.get("namespace") or ""))
         if not table.startswith("selfsubject"):
             user = User(str(spec.get("user") or ""), tuple(str(one) for one in spec.get("groups") or ()))
         wish = _wish_of(spec)
         allowed = self.allows(user, wish)
         return {"allowed": allowed} if allowed else {"allowed": False, "reason": _refusal(user, wish)}
+
+    def _rules_of(self, user: User, namespace: str) -> Object:
+        """Return everything a user may do in a namespace, as `kubectl auth can-i --list` shows it."""
+        rules = list(self._rules(user, namespace))
+        if "system:masters" in user.groups:
+            rules.append({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]})
+            rules.append({"nonResourceURLs": ["*"], "verbs": ["*"]})
+        return {
+            "resourceRules": [rule for rule in rules if rule.get("resources")],
+            "nonResourceRules": [rule for rule in rules if rule.get("nonResourceURLs")],
+            "incomplete": False,
+        }
 
 
 def _user_info(user: User) -> Object:

@@ -23,7 +23,7 @@ from kubesched.apiserver.access import Access, User, Wish
 from kubesched.apiserver.context import Asked, Context
 from kubesched.apiserver.deleting import DeleteOptions
 from kubesched.apiserver.encoding import JSON, Form, encode, encode_listing, encoder_for, wanted_form
-from kubesched.apiserver.openapi import OpenApi
+from kubesched.apiserver.openapi import V2_PROTOBUF, V2_PROTOBUF_TYPE, OpenApi
 from kubesched.apiserver.patching import JSON_PATCH, MERGE_PATCH, PATCH_TYPES, STRATEGIC_PATCH, json_patch, merge
 from kubesched.apiserver.reading import ListQuery
 from kubesched.apiserver.refusals import (
@@ -98,9 +98,9 @@ class HttpFace:
             raise method_not_allowed() if first in _KNOWN_PATHS else path_not_found()
         if first in ("api", "apis"):
             return self._discover(request, steps)
-        return self._document(steps)
+        return self._document(steps, request.headers.get("Accept", ""))
 
-    def _document(self, steps: list[str]) -> web.StreamResponse:
+    def _document(self, steps: list[str], accept: str) -> web.StreamResponse:
         """Answer for the paths that are neither resources nor discovery."""
         if not steps:
             return _json({"paths": [f"/{path}" for path in _KNOWN_PATHS]})
@@ -110,6 +110,8 @@ class HttpFace:
             return _json(discovery.VERSION)
         body: bytes | None = None
         if steps == ["openapi", "v2"]:
+            if "proto-openapi.spec.v2" in accept and JSON not in accept:
+                return web.Response(body=V2_PROTOBUF, headers={"Content-Type": V2_PROTOBUF_TYPE})
             body = self._openapi.v2()
         elif steps == ["openapi", "v3"]:
             body = self._openapi.index()

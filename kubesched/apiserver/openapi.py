@@ -24,6 +24,10 @@ _VALUES: dict[str, Object] = {
     "quantity": {"type": "string"},
     "bytes": {"type": "string", "format": "byte"},
 }
+# kubectl asks for the v2 document in protobuf, and only to learn that it has nothing to say about a kind that the v3
+# documents do not know either. This is the smallest Document: swagger "2.0", a title, a version, no paths, no models.
+V2_PROTOBUF_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+V2_PROTOBUF = b"\x0a\x032.0\x12\x14\x0a\x09kubesched\x12\x07v1.36.4\x42\x00"
 _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
 
 

@@ -170,6 +170,7 @@ def _rows() -> Iterator[Resource]:
     yield _row(access, "v1", "subjectaccessreviews", "SubjectAccessReview", "", False, verbs=asked)
     yield _row(access, "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", "", False, verbs=asked)
     yield _row(access, "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview", verbs=asked)
+    yield _row(access, "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", "", False, verbs=asked)
 
 
 def _row(

@@ -200,6 +200,8 @@ def test_server_side_apply_knows_who_owns_what(cluster: Cluster) -> None:
 
 
 def test_custom_resources(cluster: Cluster) -> None:
+    unknown = cluster.kubectl("create", "-f", "-", stdin=POD_GROUP, fails=True)
+    assert 'no matches for kind "PodGroup" in version "scheduling.x-k8s.io/v1alpha1"' in unknown
     cluster.kubectl("apply", "-f", "-", stdin=DEFINITION)
     cluster.kubectl("wait", "--for=condition=Established", "crd/podgroups.scheduling.x-k8s.io", "--timeout=10s")
     cluster.kubectl("apply", "-f", "-", stdin=POD_GROUP)
@@ -299,6 +301,7 @@ def test_namespaces_quotas_of_kinds_and_help(cluster: Cluster) -> None:
     )
     assert "PodSpec" in cluster.kubectl("explain", "pod.spec")
     assert "yes" in cluster.kubectl("auth", "can-i", "create", "pods")
+    assert "[*]" in cluster.kubectl("auth", "can-i", "--list")
     assert "v1.36" in cluster.kubectl("version")
     assert "is invalid" in cluster.kubectl("create", "namespace", "Team_B", fails=True)
     for kind in ("priorityclass", "job", "service"):

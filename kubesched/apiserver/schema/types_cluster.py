@@ -153,6 +153,7 @@ NodeSystemInfo: architecture#10! str, bootID#3! str, containerRuntimeVersion#6! 
   kubeProxyVersion#8! str, kubeletVersion#7! str, machineID#1! str, operatingSystem#9! str, osImage#5! str, swap#11
   NodeSwapStatus, systemUUID#2! str
 NonResourceAttributes: path#1 str, verb#2 str
+NonResourceRule: nonResourceURLs#2 [str], verbs#1! [str]
 OpaqueDeviceConfiguration: driver#1! str, parameters#2! any
 PersistentVolume: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2 PersistentVolumeSpec, status#3
   PersistentVolumeStatus
@@ -183,6 +184,7 @@ ResourceClaimStatus: allocation#1 AllocationResult, devices#4 [AllocatedDeviceSt
 ResourceClaimTemplate: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2! ResourceClaimTemplateSpec
 ResourceClaimTemplateSpec: metadata#1 ObjectMeta, spec#2! ResourceClaimSpec
 ResourcePool: generation#2! int, name#1! str, resourceSliceCount#3! int
+ResourceRule: apiGroups#2 [str], resourceNames#4 [str], resources#3 [str], verbs#1! [str]
 ResourceSlice: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2! ResourceSliceSpec
 ResourceSliceSpec: allNodes#5 bool, devices#6 [Device], driver#1! str, nodeName#3 str, nodeSelector#4 NodeSelector,
   perDeviceNodeSelection#7 bool, pool#2! ResourcePool, sharedCounters#8 [CounterSet]
@@ -201,6 +203,9 @@ SelfSubjectAccessReview: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2
 SelfSubjectAccessReviewSpec: nonResourceAttributes#2 NonResourceAttributes, resourceAttributes#1 ResourceAttributes
 SelfSubjectReview: apiVersion str, kind str, metadata#1 ObjectMeta, status#2 SelfSubjectReviewStatus
 SelfSubjectReviewStatus: userInfo#1 UserInfo
+SelfSubjectRulesReview: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2! SelfSubjectRulesReviewSpec, status#3
+  SubjectRulesReviewStatus
+SelfSubjectRulesReviewSpec: namespace#1 str
 Service: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2 ServiceSpec, status#3 ServiceStatus
 ServiceAccount: apiVersion str, automountServiceAccountToken#4 bool, imagePullSecrets#3 [LocalObjectReference], kind
   str, metadata#1 ObjectMeta, secrets#2 [ObjectReference|name]
@@ -224,6 +229,8 @@ SubjectAccessReview: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2! Su
 SubjectAccessReviewSpec: extra#5 {[str]}, groups#4 [str], nonResourceAttributes#2 NonResourceAttributes,
   resourceAttributes#1 ResourceAttributes, uid#6 str, user#3 str
 SubjectAccessReviewStatus: allowed#1! bool, denied#4 bool, evaluationError#3 str, reason#2 str
+SubjectRulesReviewStatus: evaluationError#4 str, incomplete#3! bool, nonResourceRules#2! [NonResourceRule],
+  resourceRules#1! [ResourceRule]
 Taint: effect#3! str, key#1! str, timeAdded#4 time, value#2 str
 TokenRequest: audience#1! str, expirationSeconds#2 int
 TokenReview: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2! TokenReviewSpec, status#3 TokenReviewStatus

@@ -117,9 +117,9 @@ class Deployments:
                 },
             },
         )
-        self._recorder.tell(
-            deployment, _COMPONENT, "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}"
-        )
+        if size:
+            text = f"Scaled up replica set {name} from 0 to {size}"
+            self._recorder.tell(deployment, _COMPONENT, "ScalingReplicaSet", text)
         return made
 
     def _note_revision(self, deployment: Object, new: Object, sets: list[Object]) -> None:

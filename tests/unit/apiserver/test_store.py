@@ -186,3 +186,25 @@ def test_events_live_an_hour() -> None:
     clock.advance(3601)
     store.create("events", {"metadata": {"name": "new"}, **event})
     assert [one["metadata"]["name"] for one in store.list("events").items] == ["new"]
+
+
+def test_a_collection_is_deleted_as_far_as_it_is_selected(store: Store) -> None:
+    for number in range(4):
+        store.create("configmaps", {"metadata": {"name": f"c{number}", "labels": {"even": str(number % 2 == 0)}}})
+    deleted = store.delete_collection("configmaps", "default", label_selector="even=True")
+    assert [one["metadata"]["name"] for one in deleted] == ["c0", "c2"]
+    assert [one["metadata"]["name"] for one in store.list("configmaps").items] == ["c1", "c3"]
+
+
+def test_preconditions_of_a_deletion(store: Store) -> None:
+    made = store.create("configmaps", {"metadata": {"name": "c"}})
+    with pytest.raises(errors.Conflict, match="UID in precondition: other"):
+        store.delete("configmaps", "c", uid="other")
+    with pytest.raises(errors.Conflict, match="ResourceVersion in precondition: 1,"):
+        store.delete("configmaps", "c", resource_version="1")
+    store.delete("configmaps", "c", uid=made["metadata"]["uid"])
+
+
+def test_what_nobody_serves_is_named(store: Store) -> None:
+    with pytest.raises(errors.BadRequest, match='doesn\'t have a resource type "widgets"'):
+        store.list("widgets")
