@@ -53,6 +53,8 @@ class Store:
         catalogue = Catalogue()
         custom.follow(storage, catalogue)
         self.context = Context(storage, catalogue, clock or RealClock(), rng)
+        for entry in list(storage.table("events").entries.values()):
+            self.context.age(entry)  # kept from before; each gets an hour from now
         self._begin()
 
     def _begin(self) -> None:

@@ -129,3 +129,16 @@ def test_a_full_disk_is_an_error_and_nothing_changes(tmp_path: Path, monkeypatch
     store.create("nodes", {"metadata": {"name": "later"}})
     store.close()
     assert names(reopened(tmp_path)) == ["kept", "later"]
+
+
+def test_events_of_a_former_life_end_too(tmp_path: Path) -> None:
+    event = {"involvedObject": {"namespace": "default"}, "reason": "r"}
+    store = reopened(tmp_path)
+    store.create("events", {"metadata": {"name": "old"}, **event})
+    store.close()
+    clock = VirtualClock()
+    again = Store(clock, data_dir=tmp_path)
+    clock.advance(3601)
+    again.create("events", {"metadata": {"name": "new"}, **event})
+    assert [one["metadata"]["name"] for one in again.list("events").items] == ["new"]
+    again.close()
