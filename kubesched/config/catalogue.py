@@ -34,6 +34,7 @@ POINTS = tuple(POINT_TYPES)
 SCORING_POINTS = ("score", "placement_score")
 
 _IN_TREE_POINTS: Mapping[str, tuple[str, ...]] = {
+    "Coscheduling": ("queue_sort", "pre_filter", "reserve", "permit"),
     "DefaultBinder": ("bind",),
     "DefaultPreemption": ("pre_enqueue", "post_filter"),
     "DynamicResources": ("pre_enqueue", "pre_filter", "filter", "post_filter", "score", "reserve", "pre_bind"),

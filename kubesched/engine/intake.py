@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Any, Protocol
 
 from kubesched.api.kinds import INFO
@@ -78,6 +78,10 @@ class Members(Protocol):
 
     def drop(self, pod: PodView) -> None:
         """Know that a pod is gone."""
+        ...
+
+    def key_of(self, pod: PodView) -> Hashable | None:
+        """Return the group that a pod belongs to, or None."""
         ...
 
 
@@ -177,7 +181,13 @@ class Intake:
         self._queue.add(view)
         if self._has_gangs:
             self._queue.wake(PENDING_CAME, None, pod)
+        elif self._members is not None and (group := self._members.key_of(view)) is not None:
+            # A plugin's group may be complete now; nobody else cares for pods without a node.
+            self._queue.wake(PENDING_CAME, None, pod, concerns=lambda other: self._is_member(other, group))
         self._stop(started, PENDING_CAME)
+
+    def _is_member(self, pod: PodView, group: Hashable) -> bool:
+        return self._members is not None and self._members.key_of(pod) == group
 
     def _place(self, pod: Pod) -> None:
         """Take in a pod that has a node, or confirm our booking of it."""

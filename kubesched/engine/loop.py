@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubesched.api.pod import Pod
-from kubesched.cluster import PodView, Store
+from kubesched.cluster import Bools, PodView, Store
 from kubesched.engine.binding import Binder
 from kubesched.engine.cycle import Attempt, Rules, SeededTies, Ties, attempt
 from kubesched.engine.eviction import Evictions
 from kubesched.engine.extenders import Extenders
 from kubesched.engine.failing import Failure, Failures, refusal, refused_on_node
+from kubesched.engine.gathering import Acts, Gang, Gangs
+from kubesched.engine.group import Stage
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import Arrival, BindFailed, Bound, Changed, Errand, Inbox, Placement
 from kubesched.engine.intake import POD_WENT, Intake
@@ -27,6 +29,7 @@ from kubesched.engine.observing import Nobody, Observer
 from kubesched.engine.sampling import Sampling
 from kubesched.engine.permits import LONGEST_WAIT_SECONDS, WaitingPod, WaitingPods
 from kubesched.errors import PluginError, SchedulerError
+from kubesched.framework.grouping import workload_of
 from kubesched.framework.memo import Memo
 from kubesched.framework.profile import Profile
 from kubesched.framework.state import State
@@ -70,7 +73,9 @@ class Engine:
         self.rules = Rules(ties or SeededTies(), queue.nominations, sampling=Sampling(), extenders=extenders,
                            percentage_of_nodes=self.options.percentage_of_nodes)
         self.memos = {name: Memo(profile) for name, profile in profiles.items()} if self.options.remembers else {}
+        self._read_groups()
         self.intake = Intake(store, queue, tuple(profiles), gates=handle.gates, reject_waiting=self.waiting.reject,
+                             members=store.groups if store.groups.are_kept else None,
                              handled=self.observer.event_handled if observer is not None else None)
         self.binder = Binder(self.inbox, self.waiting, handle.writer, handle.clock, self.observer, self._release,
                              writes_expectation=self.options.announces_expected_node, extenders=extenders)
@@ -79,6 +84,9 @@ class Engine:
         self.evictions = Evictions(handle, self.inbox, queue, self.intake.pod, self.waiting, self.binder,
                                    self._spawn, in_background=self.options.evicts_in_background,
                                    observer=self.observer)
+        self.gangs = Gangs(store.groups, queue, handle, self.inbox, self.observer,
+                           Stage(store, self._try, queue.nominations.drop, handle.clock, handle.random),
+                           Acts(self._is_worth_trying, self._book_or_break, self._fail, self._follow_up, self._spawn))
         self.hand_over: Callable[[Placement], None] = lambda placement: self._spawn(self.binder.carry_out(placement))
         """What becomes of a booked pod; a benchmark of decisions puts something else here."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -90,6 +98,14 @@ class Engine:
         handle.waiting = self.waiting
         handle.activate = queue.activate
         handle.preempting.stays_on = self._stays_on
+
+    def _read_groups(self) -> None:
+        """Let the store know what makes pods a group: what they name themselves, and what plugins say."""
+        gatherers = {type(p): p for profile in self.profiles.values() for p in profile.gatherers}
+        readers = [plugin.group_of for plugin in gatherers.values()]
+        if self.handle.gates.is_enabled("GenericWorkload"):
+            readers.insert(0, workload_of)
+        self.store.groups.read_with(readers, self.store.pods())
 
     # Running
 
@@ -136,6 +152,14 @@ class Engine:
             return bool(arrived)
         queued, profile = next_up
         started = self.handle.clock.monotonic()
+        gang = self._gather(queued, profile)
+        if gang is not None:
+            try:
+                rehearsal = await asyncio.to_thread(self.gangs.rehearse, gang)
+            except Exception as error:
+                rehearsal = self.gangs.broken(self._blame(self.gangs.trying or queued, profile, error))
+            self.gangs.submit(gang, rehearsal, started)
+            return True
         try:
             made = await asyncio.to_thread(self._decide, queued, profile)
             self._act(queued, profile, made, started)
@@ -217,6 +241,14 @@ class Engine:
             return False
         queued, profile = next_up
         started = self.handle.clock.monotonic()
+        gang = self._gather(queued, profile)
+        if gang is not None:
+            try:
+                rehearsal = self.gangs.rehearse(gang)
+            except Exception as error:
+                rehearsal = self.gangs.broken(self._blame(self.gangs.trying or queued, profile, error))
+            self.gangs.submit(gang, rehearsal, started)
+            return True
         try:
             self._act(queued, profile, self._decide(queued, profile), started)
         except Exception as error:
@@ -239,9 +271,16 @@ class Engine:
             return False
         return not self.store.is_assumed(pod.uid)
 
+    def _gather(self, queued: QueuedPod, profile: Profile) -> Gang | None:
+        """Return the group that a popped pod is tried with; None if it is tried alone."""
+        return self.gangs.gather(queued, profile) if self.store.groups.are_kept else None
+
     def _decide(self, queued: QueuedPod, profile: Profile) -> Attempt:
+        return self._try(queued.view, profile)
+
+    def _try(self, pod: PodView, profile: Profile, within: Bools | None = None) -> Attempt:
         started = self.handle.clock.monotonic()
-        made = attempt(queued.view, self.store.snapshot(), profile, self.rules, self.memos.get(profile.name))
+        made = attempt(pod, self.store.snapshot(), profile, self.rules, self.memos.get(profile.name), within)
         self.observer.decided(self.handle.clock.monotonic() - started)
         return made
 
@@ -303,6 +342,13 @@ class Engine:
         self._placements[booked.uid] = placement
         self.hand_over(placement)
 
+    def _book_or_break(self, queued: QueuedPod, profile: Profile, made: Attempt, node_name: str, started: float) -> None:
+        """Book one member of a group; if that breaks it costs this member's attempt."""
+        try:
+            self._book(queued, profile, made, node_name, started)
+        except Exception as error:
+            self._broke(queued, profile, started, error)
+
     def _activate(self, state: State) -> None:
         """Move the pods that plugins of this attempt asked to have tried."""
         pods = state.find(PODS_TO_ACTIVATE)
@@ -319,11 +365,14 @@ class Engine:
             log.warning("%s", error)
 
     def _broke(self, queued: QueuedPod, profile: Profile, started: float, error: Exception) -> None:
+        self._fail(queued, profile, Failure(self._blame(queued, profile, error), False, None, CLEAR), started)
+
+    def _blame(self, queued: QueuedPod, profile: Profile, error: Exception) -> str:
+        """Name the plugin that broke, in the log and to whoever counts; return what the pod is told."""
         plugin, point = (error.plugin, error.point) if isinstance(error, PluginError) else profile.running or ("", "")
         self.observer.plugin_broke(plugin, point, queued.view, error)
         log.error("plugin %s broke at %s for pod %s: %s", plugin, point, queued.key, error, exc_info=error)
-        message = f'running "{plugin}" at {point}: {error}' if plugin else str(error)
-        self._fail(queued, profile, Failure(message, False, None, CLEAR), started)
+        return f'running "{plugin}" at {point}: {error}' if plugin else str(error)
 
     def _fail(self, queued: QueuedPod, profile: Profile, failure: Failure, started: float) -> None:
         result = "unschedulable" if failure.is_rejection else "error"

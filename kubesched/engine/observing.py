@@ -59,6 +59,14 @@ class Observer(Protocol):
         """An arrival was taken in."""
         ...
 
+    def group_decided(self, seconds: float) -> None:
+        """A decision about a pod group took so long."""
+        ...
+
+    def group_ended(self, group: str, result: str, profile: str, members: int, seconds: float) -> None:
+        """One attempt for a pod group is over: `result` is scheduled, unschedulable, waiting_on_preemption or error."""
+        ...
+
 
 class Nobody:
     """Nobody counts."""
@@ -98,4 +106,10 @@ class Nobody:
         """Do nothing."""
 
     def event_handled(self, event: str, seconds: float) -> None:
+        """Do nothing."""
+
+    def group_decided(self, seconds: float) -> None:
+        """Do nothing."""
+
+    def group_ended(self, group: str, result: str, profile: str, members: int, seconds: float) -> None:
         """Do nothing."""

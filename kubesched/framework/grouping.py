@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from kubesched.cluster import GroupKey, Ints, PodView
 
+WORKLOAD = "scheduling.k8s.io"
+"""The kind of the groups that pods name in spec.schedulingGroup."""
 GROUP_TURN = "kubesched/group-turn"
 
 
@@ -62,3 +64,11 @@ class GroupRefusal:
     message: str
     additions: Mapping[str, str]
     retry_after_seconds: float | None = None
+
+
+def workload_of(pod: PodView) -> GroupKey | None:
+    """Return the pod group of scheduling.k8s.io that a pod names."""
+    named = pod.pod.spec.scheduling_group
+    if named is None or not named.pod_group_name:
+        return None
+    return GroupKey(WORKLOAD, pod.namespace, named.pod_group_name)

@@ -313,6 +313,7 @@ class Memo:
         return rejections
 
     def _pre_score(self, plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> None:
+        self.profile.running = (plugin.name, "PreScore")
         answer = plugin.pre_score(pod, nodes, feasible, state)
         if answer is None or answer.code is Code.SUCCESS:
             state.skip_score.discard(plugin.name)
@@ -444,6 +445,7 @@ class Memo:
         state.skip_score |= kept.skip_score
         considered, narrowed_by = entry.considered, entry.narrowed_by
         for plugin, is_counting in plan.live_pre_filters:
+            self.profile.running = (plugin.name, "PreFilter")
             answer = plugin.pre_filter(pod, nodes, kept if is_counting else state)
             if answer is None:
                 continue

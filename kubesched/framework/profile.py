@@ -16,7 +16,7 @@ import numpy as np
 from kubesched.cluster import Bools, GroupKey, Ints, PodView, Snapshot
 from kubesched.errors import PluginError
 from kubesched.framework import lifting
-from kubesched.framework.grouping import Placement, Proposal
+from kubesched.framework.grouping import GroupRefusal, Placement, Proposal, Shortfall
 from kubesched.framework.plugin import NodeNames, Plugin, PostFiltered
 from kubesched.framework.state import State
 from kubesched.framework.verdicts import (
@@ -343,6 +343,11 @@ class Profile:
             if key is not None:
                 return plugin, key
         return None
+
+    def group_failed(self, plugin: Plugin, shortfall: Shortfall) -> GroupRefusal | None:
+        """Tell a plugin that its group came to nothing; return what it has to say to the members."""
+        refusal: GroupRefusal | None = self._call("GroupFailed", plugin, plugin.group_failed, shortfall)
+        return refusal
 
     def generate_placements(self, group: GroupKey, nodes: Snapshot) -> Sequence[Placement] | Status:
         """Ask the first generator, as the reference does; without one there is one placement, the whole cluster."""

@@ -119,6 +119,22 @@ def _weighted(usages: _Usages, score: Callable[[Ints, Ints], Ints], n: int) -> I
     return averaged
 
 
+def most_allocated(pods: Iterable[Asked], nodes: Snapshot) -> int:
+    """Return how full all nodes of the view together would be with these pods, from 0 to 100."""
+    wanted: dict[int, tuple[int, int]] = {}
+    for asked in pods:
+        for resource, amount, weight in asked:
+            wanted[resource] = wanted.get(resource, (0, 0))[0] + amount, weight
+    total = weight_sum = 0
+    for resource, (amount, weight) in wanted.items():
+        offered = int(nodes.allocatable(resource).sum())
+        if offered:
+            used = int(nodes.non_zero_requested(resource).sum()) + amount
+            total += min(used, offered) * 100 // offered * weight
+            weight_sum += weight
+    return total // weight_sum if weight_sum else 0
+
+
 def shape_table(points: Sequence[tuple[int, int]]) -> Ints:
     """Return a piecewise linear function as its values at 0 to 100 percent; slopes round towards zero."""
     return np.array([_interpolate(points, percent) for percent in range(101)], dtype=np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubesched.config.args import Args
 from kubesched.config.catalogue import in_tree
+from kubesched.plugins.coscheduling import CoschedulingArgs
 from kubesched.plugins.default_preemption import DefaultPreemptionArgs
 from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
 from kubesched.plugins.inter_pod_affinity import InterPodAffinityArgs
@@ -14,6 +15,7 @@ from kubesched.plugins.pod_topology_spread import PodTopologySpreadArgs
 from kubesched.plugins.volume_binding.args import VolumeBindingArgs
 
 IN_TREE_ARGS: dict[str, type[Args]] = {
+    "Coscheduling": CoschedulingArgs,
     "DefaultPreemption": DefaultPreemptionArgs,
     "DynamicResources": DynamicResourcesArgs,
     "InterPodAffinity": InterPodAffinityArgs,

@@ -14,7 +14,7 @@ from kubesched.api import requests
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.resource import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
-from kubesched.cluster import Bools, Ints
+from kubesched.cluster import Bools, GroupKey, Ints
 
 from kubesched.config.args import CPU_AND_MEMORY, Args, ResourceSpec, UtilizationShapePoint, validate_shape
 from kubesched.config.fielderrors import FieldError, Path, TypedString, forbidden, invalid, not_supported, required
@@ -34,9 +34,10 @@ from kubesched.framework import (
     State,
     Status,
 )
+from kubesched.framework.grouping import Proposal
 from kubesched.framework.ports import Handle
 from kubesched.framework.wakeups import ADD, DELETE, DEVICE_CLASS, NODE, POD, UPDATE, Action, Wakeup, on
-from kubesched.plugins._allocation import Asked, Strategy, strategy_of
+from kubesched.plugins._allocation import Asked, Strategy, most_allocated, strategy_of
 from kubesched.plugins._device_classes import ServedByDevices, delegated
 
 LEAST_ALLOCATED = "LeastAllocated"
@@ -189,6 +190,12 @@ class NodeResourcesFit(Plugin):
 
     def score_node(self, pod: PodView, node: NodeView, state: State) -> int:
         return self._strategy.row(self._usage(pod), node)
+
+    def score_placement(self, group: GroupKey, proposal: Proposal, nodes: Snapshot) -> int | Status:
+        """Prefer the placement that would be fullest, whatever the strategy for single nodes."""
+        rows = proposal.placement.rows
+        asked = [self._usage(pod) for pod, _ in proposal.assignments]
+        return most_allocated(asked, nodes if rows is None else nodes.take(rows))
 
     def _usage(self, pod: PodView) -> Asked:
         asked: Asked = pod.template.remember((self, "usage"), lambda: self._strategy.read(pod))

@@ -2,7 +2,7 @@
 
 The pause doubles with every failure in a row, up to a limit, and ends on a whole second: pods of one second come back
 together, in the order of the active queue. Pods that plugins refused may be popped early, when nobody else is there;
-pods that came back through an error keep a second heap and always sit their pause out.
+pods that came back through an error, and members of pod groups, keep a second heap and always sit their pause out.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Backoff:
     def add(self, entry: QueuedPod) -> None:
         """Take in an entry."""
         expiry = self.pauses.expiry(entry)
-        if entry.unschedulable_plugins or entry.pending_plugins:
+        if _may_be_early(entry):
             key = (expiry, entry.sort_key) if self.pauses.whole_seconds else (expiry,)
             self._refused.push(key, entry)
         else:
@@ -87,8 +87,7 @@ class Backoff:
 
     def remove(self, entry: QueuedPod) -> None:
         """Give an entry up."""
-        refused = entry.unschedulable_plugins or entry.pending_plugins
-        (self._refused if refused else self._after_error).remove(entry)
+        (self._refused if _may_be_early(entry) else self._after_error).remove(entry)
         entry.place = None
 
     def pop(self) -> QueuedPod | None:
@@ -111,3 +110,7 @@ class Backoff:
         ends = [self.pauses.expiry(entry) for heap in (self._refused, self._after_error)
                 if (entry := heap.first()) is not None]
         return math.floor(min(ends)) + 1.0 if ends else None
+
+
+def _may_be_early(entry: QueuedPod) -> bool:
+    return not entry.sits_out and bool(entry.unschedulable_plugins or entry.pending_plugins)

@@ -51,6 +51,8 @@ class QueuedPod:
     unschedulable_plugins: frozenset[str] = NOBODY
     pending_plugins: frozenset[str] = NOBODY
     gating_plugin: str = ""
+    sits_out: bool = False
+    """Whether its pause is never cut short, also if plugins refused it."""
     was_flushed: bool = False
     flushed_at: float = 0.0
 

@@ -356,6 +356,9 @@ class Queue:
         entry.backoff_expiry = None
         entry.was_flushed = False
         entry.flushed_at = 0.0
+        # A group's members go to backoff whatever happens. Popped early, as the reference pops them, a group that does
+        # not fit would be tried again without a pause for as long as nothing else is active.
+        entry.sits_out = self._is_grouped(entry)
         self._places.count_rejectors(entry, 1)
         strategy = self._judge_in_flight(entry)
         self._pods[entry.view.key] = entry
@@ -365,11 +368,14 @@ class Queue:
         else:
             self._places.requeue(entry, strategy, ATTEMPT_FAILED, now)
 
+    def _is_grouped(self, entry: QueuedPod) -> bool:
+        return self.options.has_pod_groups and entry.view.pod.spec.scheduling_group is not None
+
     def _judge_in_flight(self, entry: QueuedPod) -> Strategy:
         """Return what the events since the pod was popped mean for it."""
         if not entry.unschedulable_plugins and not entry.pending_plugins:
             return AFTER_BACKOFF
-        if self.options.has_pod_groups and entry.view.pod.spec.scheduling_group is not None:
+        if entry.sits_out:
             return AFTER_BACKOFF
         happened = self._in_flight.since_start(entry.view.uid)
         if happened is None:

@@ -143,6 +143,15 @@ class Metrics:
         if was_flushed:
             self.counters["scheduler_pod_scheduled_after_flush_total"][()] += 1
 
+    def group_attempts(self, result: str, profile: str, seconds: float) -> None:
+        """Count an attempt for a pod group: scheduled, unschedulable, waiting_on_preemption or error."""
+        self.counters["scheduler_podgroup_schedule_attempts_total"][result, profile] += 1
+        self.histograms["scheduler_podgroup_scheduling_attempt_duration_seconds"].observe((result, profile), seconds)
+
+    def group_algorithm(self, seconds: float) -> None:
+        """Take the time of a decision about a pod group."""
+        self.histograms["scheduler_podgroup_scheduling_algorithm_duration_seconds"].observe((), seconds)
+
     # Plugins
 
     def extension_point(self, point: str, status: str, profile: str, seconds: float) -> None:

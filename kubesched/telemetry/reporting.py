@@ -16,6 +16,11 @@ log = logger(__name__)
 BINDING = "binding"
 UNSCHEDULABLE = "Unschedulable"
 HINT = "QueueingHint"
+_GROUP_ENDED = {
+    "scheduled": "Successfully scheduled a pod group",
+    "unschedulable": "Unable to schedule a pod group",
+    "waiting_on_preemption": "Pod group is waiting for preemption",
+}
 
 
 class Keyed(Protocol):
@@ -93,6 +98,20 @@ class Reporter:
     def event_handled(self, event: str, seconds: float) -> None:
         """Take how long it took to take in an event."""
         self.metrics.event_handling(event, seconds)
+
+    # Pod groups
+
+    def group_decided(self, seconds: float) -> None:
+        """Take the time of a decision about a pod group."""
+        self.metrics.group_algorithm(seconds)
+
+    def group_ended(self, group: str, result: str, profile: str, members: int, seconds: float) -> None:
+        """Count an attempt for a pod group, and say how it ended."""
+        self.metrics.group_attempts(result, profile, seconds)
+        if result == "error":
+            log.error("Error scheduling pod group", err="see its pods", podGroup=group, errorPods=members)
+        elif log.level >= 2:
+            log.v(2).info(_GROUP_ENDED[result], podGroup=group, pods=members)
 
     # The queue
 

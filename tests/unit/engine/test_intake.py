@@ -278,7 +278,7 @@ def test_a_new_pod_wakes_others_where_gangs_are_scheduled():
 def test_members_of_groups_are_counted_before_anybody_is_woken():
     told = []
     members = SimpleNamespace(put=lambda view: told.append(("put", view.name, len(world.told.calls))),
-                              drop=lambda view: told.append(("drop", view.name)))
+                              drop=lambda view: told.append(("drop", view.name)), key_of=lambda view: None)
     world = World(members=members)
     world.apply(None, pod("a"))
     world.apply(pod("a"), pod("a", node="n1", version="2"))

@@ -1,0 +1,231 @@
+"""One attempt for a pod group: every member is decided, booked and permitted in turn, and then all is taken back.
+
+In: the members in their order and their profile. Out: a `Rehearsal`: whether the group as a whole has a place, and for
+each member where it would lie or why it would not. Bookings are made in the store itself, so that every plugin sees the
+members before it as if they were there, and are undone before the turn ends: nobody else ever sees them.
+
+With placements the rehearsal is repeated on one set of nodes after another, and the best set that holds the group wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from kubesched.cluster import Bools, GroupKey, PodView, Snapshot, Store
+from kubesched.engine.cycle import Attempt
+from kubesched.engine.failing import Failure, refusal, refused_on_node
+from kubesched.framework.grouping import GROUP_TURN, GroupRefusal, GroupTurn, Placement, Proposal
+from kubesched.framework.ports import Clock, Random
+from kubesched.framework.profile import Profile
+from kubesched.framework.state import State
+from kubesched.framework.verdicts import Code, Failed, Placed, Status, Unschedulable
+from kubesched.queue.queued import QueuedPod
+
+UNSCHEDULABLE = "pod group is unschedulable"
+WAITS_FOR_ROOM = "pod group is waiting for preemption to complete"
+SIBLING_BROKE = "failed to schedule other pod from a pod group: "
+
+
+class Verdict(Enum):
+    """What becomes of a group; the words are those of the metrics."""
+
+    SCHEDULED = "scheduled"
+    UNSCHEDULABLE = "unschedulable"
+    WAITING = "waiting_on_preemption"
+    ERROR = "error"
+
+
+class Fate(Enum):
+    """What becomes of a member: it fits, it would fit if its victims were gone, no node takes it, its attempt broke."""
+
+    FITS = "fits"
+    NEEDS_ROOM = "needs room"
+    REFUSED = "refused"
+    BROKE = "broke"
+
+
+@dataclass(slots=True)
+class Member:
+    """One member's part in a rehearsal. If it `waits` at Permit, `permit` says for what; `failure` is why it cannot go
+    by itself."""
+
+    queued: QueuedPod
+    fate: Fate
+    made: Attempt | None = None
+    node_name: str = ""
+    waits: bool = False
+    permit: str = ""
+    failure: Failure | None = None
+    seconds: float = 0.0
+
+    @property
+    def has_place(self) -> bool:
+        """Return whether the member would lie somewhere, if need be after evictions."""
+        return self.fate is Fate.FITS or self.fate is Fate.NEEDS_ROOM
+
+
+@dataclass(slots=True)
+class Rehearsal:
+    """What became of a group, and of those of its members that were looked at, by uid."""
+
+    verdict: Verdict = Verdict.UNSCHEDULABLE
+    error: str = UNSCHEDULABLE
+    reasons: tuple[str, ...] = ()
+    members: dict[str, Member] = field(default_factory=dict)
+    refusal: GroupRefusal | None = None
+
+    @property
+    def message(self) -> str:
+        """Return the text that users see."""
+        return ", ".join(text for text in (self.error, *self.reasons) if text)
+
+    def conclude(self, verdict: Verdict, error: str = "", *reasons: str) -> None:
+        """Set what becomes of the group."""
+        self.verdict, self.error, self.reasons = verdict, error, reasons
+
+
+Decide = Callable[[PodView, Profile, Bools | None], Attempt]
+
+
+class Stage:
+    """Where groups are rehearsed."""
+
+    def __init__(self, store: Store, decide: Decide, drop_nomination: Callable[[str], None], clock: Clock,
+                 random: Random) -> None:
+        self._store = store
+        self._decide = decide
+        self._drop_nomination = drop_nomination
+        self._clock = clock
+        self._random = random
+        self.trying: QueuedPod | None = None
+        """The member that is being looked at: whose attempt it costs if a plugin breaks."""
+
+    def rehearse(self, key: GroupKey, members: Sequence[QueuedPod], profile: Profile,
+                 placement: Placement | None = None) -> Rehearsal:
+        """Try all members one after another, on all nodes or on those of a placement."""
+        within = _mask(placement, self._store.snapshot())
+        rehearsal = Rehearsal()
+        turn = GroupTurn(key, is_rehearsal=True, to_come=len(members))
+        needs_room = False
+        with ExitStack() as undoing:
+            for queued in members:
+                self.trying = queued
+                turn.to_come -= 1
+                started = self._clock.monotonic()
+                member = self._try(queued, profile, within, turn, undoing)
+                member.seconds = self._clock.monotonic() - started
+                rehearsal.members[queued.view.uid] = member
+                if member.fate is Fate.BROKE:
+                    assert member.failure is not None
+                    rehearsal.conclude(Verdict.ERROR, SIBLING_BROKE + member.failure.message)
+                    break
+                needs_room = needs_room or member.fate is Fate.NEEDS_ROOM
+                if member.has_place and not member.waits:
+                    # One yes at Permit is enough. From the first member on that needs evictions, the group does.
+                    if needs_room:
+                        rehearsal.conclude(Verdict.WAITING, UNSCHEDULABLE, WAITS_FOR_ROOM)
+                    else:
+                        rehearsal.conclude(Verdict.SCHEDULED)
+        return rehearsal
+
+    def rehearse_placements(self, key: GroupKey, members: Sequence[QueuedPod], profile: Profile) -> Rehearsal:
+        """Try the group in each of its placements; return the best rehearsal that holds the group."""
+        self.trying = None
+        found = profile.generate_placements(key, self._store.snapshot())
+        if isinstance(found, Status):
+            return _concluded(found)
+        first: Rehearsal | None = None
+        kept: list[tuple[Placement, Rehearsal]] = []
+        for placement in found:
+            rehearsal = self.rehearse(key, members, profile, placement)
+            if rehearsal.verdict is Verdict.ERROR:
+                return rehearsal
+            first = first or rehearsal
+            if rehearsal.verdict is not Verdict.UNSCHEDULABLE:
+                kept.append((placement, rehearsal))
+        assert first is not None
+        if not kept:
+            text = f"0/{len(found)} placements are available, first placement status: {first.error or first.message}"
+            first.conclude(Verdict.UNSCHEDULABLE, "", text)
+            return first
+        return kept[0][1] if len(kept) == 1 else self._best(key, kept, profile)
+
+    def _best(self, key: GroupKey, kept: Sequence[tuple[Placement, Rehearsal]], profile: Profile) -> Rehearsal:
+        self.trying = None
+        proposals = [Proposal(placement, tuple((member.queued.view, member.node_name)
+                                               for member in rehearsal.members.values() if member.node_name))
+                     for placement, rehearsal in kept]
+        totals = profile.score_placements(key, proposals, self._store.snapshot())
+        if isinstance(totals, Status):
+            return _concluded(totals)
+        best = [i for i, total in enumerate(totals) if total == max(totals)]
+        return kept[best[self._random.randrange(len(best))]][1]
+
+    def _try(self, queued: QueuedPod, profile: Profile, within: Bools | None, turn: GroupTurn,
+             undoing: ExitStack) -> Member:
+        made = self._decide(queued.view, profile, within)
+        decision = made.decision
+        if isinstance(decision, Placed):
+            member = Member(queued, Fate.FITS, made, decision.node_name)
+        elif isinstance(decision, Unschedulable):
+            nominated = decision.nomination.node_name if decision.nomination is not None else ""
+            fate = Fate.NEEDS_ROOM if nominated else Fate.REFUSED
+            member = Member(queued, fate, made, nominated, failure=refusal(decision))
+        else:
+            assert isinstance(decision, Failed)
+            return Member(queued, Fate.BROKE, made, failure=Failure(decision.message, False, None, decision.nomination))
+        if member.has_place:
+            made.state.write(GROUP_TURN, turn)
+            status = self._book(member, profile, undoing)
+            if status.code is Code.WAIT:
+                member.waits, member.permit = True, status.message
+            elif not status.is_success:
+                fate = Fate.REFUSED if status.is_rejected else Fate.BROKE
+                return Member(queued, fate, made, failure=refused_on_node(member.node_name, status))
+        return member
+
+    def _book(self, member: Member, profile: Profile, undoing: ExitStack) -> Status:
+        """Assume, Reserve and Permit a member; what it holds is given back with the others', or at once if it fails."""
+        assert member.made is not None
+        view, state = member.queued.view, member.made.state
+        booked = self._store.assume(view, member.node_name)
+        self._drop_nomination(view.uid)
+        with ExitStack() as own:
+            own.callback(self._store.forget, view.uid)
+            own.callback(_take_back, profile, booked, member.node_name, state)
+            status = profile.reserve(booked, member.node_name, state)
+            if status.is_success:
+                status, _ = profile.permit(booked, member.node_name, state)
+            if status.is_success or status.code is Code.WAIT:
+                undoing.enter_context(own.pop_all())
+        return status
+
+
+def _take_back(profile: Profile, booked: PodView, node_name: str, state: State) -> None:
+    """Give back what was reserved; if that is done because a plugin broke, it stays the one that is blamed."""
+    running = profile.running
+    profile.unreserve(booked, node_name, state)
+    profile.running = running
+
+
+def _mask(placement: Placement | None, nodes: Snapshot) -> Bools | None:
+    if placement is None or placement.rows is None:
+        return None
+    within: Bools = np.zeros(nodes.n, dtype=np.bool_)
+    within[placement.rows] = True
+    return within
+
+
+def _concluded(status: Status) -> Rehearsal:
+    """Return what a group comes to that nobody got to look at."""
+    rehearsal = Rehearsal()
+    if status.is_rejected:
+        rehearsal.conclude(Verdict.UNSCHEDULABLE, "", *status.reasons)
+    else:
+        rehearsal.conclude(Verdict.ERROR, status.message)
+    return rehearsal

@@ -1,0 +1,242 @@
+"""Coscheduling: gangs as the scheduler-plugins project defines them, all or none.
+
+Pods carry the label `scheduling.x-k8s.io/pod-group`, a PodGroup of scheduling.x-k8s.io/v1alpha1 of that name says how
+many of them are enough. The configuration, the objects and most texts are those of the project's plugin; what is done
+is more: the members are not tried one by one and held at Permit until the last one comes or a timer runs out. The
+engine tries all of them in one turn, and if too few fit none of them holds anything when the turn is over. So two
+gangs that could each get half of the room never wait for each other: the first one tried gets all it needs, or nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kubesched.api import quantity, requests
+from kubesched.api.meta import parse_time
+from kubesched.api.pod import Pod
+from kubesched.api.workload import COSCHEDULING_LABEL, COSCHEDULING_LABEL_OLD, CoschedulingPodGroup
+from kubesched.cluster import Group, GroupKey
+from kubesched.config.args import Args
+from kubesched.config.fielderrors import FieldError, Path, invalid
+from kubesched.config.gates import Gates
+from kubesched.config.wire import Int64
+from kubesched.errors import SchedulerError
+from kubesched.framework import (
+    SUCCESS,
+    Code,
+    Plugin,
+    PodView,
+    PreFilterAnswer,
+    Snapshot,
+    State,
+    Status,
+    failed,
+    unresolvable,
+    unschedulable,
+)
+from kubesched.framework.grouping import GROUP_TURN, GroupRefusal, GroupTurn, Shortfall
+from kubesched.framework.ports import Handle
+from kubesched.framework.wakeups import ADD, POD, UPDATE, on
+
+KIND = "scheduling.x-k8s.io"
+RESOURCE = "podgroups.v1alpha1.scheduling.x-k8s.io"
+MOST_NAMES = 3
+"""So many members are named together in a message; the others are counted."""
+
+
+class CoschedulingArgs(Args, frozen=True, rename="camel"):
+    """How long a member may wait at Permit where its group does not say, and how long a group that came to nothing is
+    left alone."""
+
+    permit_waiting_time_seconds: Int64 = 60
+    pod_group_backoff_seconds: Int64 = 0
+
+    def validate(self, path: Path, gates: Gates) -> list[FieldError]:
+        named = (("permitWaitingTimeSeconds", self.permit_waiting_time_seconds),
+                 ("podGroupBackoffSeconds", self.pod_group_backoff_seconds))
+        below = [(name, value) for name, value in named if value < 0]
+        return [invalid(path.child(name), value, "must be greater than or equal to 0") for name, value in below]
+
+
+class Coscheduling(Plugin):
+    """The plugin. `_doomed` holds members that were refused at Permit and still have their booking for a moment."""
+
+    Args = CoschedulingArgs
+    wakes_on = (on(POD, ADD, "sibling_came", by_template=True),
+                on(RESOURCE, ADD | UPDATE, "group_changed", by_template=True))
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args if isinstance(args, CoschedulingArgs) else CoschedulingArgs(), handle)
+        self._doomed: dict[GroupKey, set[str]] = {}
+        self._resting: dict[GroupKey, float] = {}
+
+    def group_of(self, pod: PodView) -> GroupKey | None:
+        """Return the group that the pod's label names."""
+        name = pod.labels.get(COSCHEDULING_LABEL) or pod.labels.get(COSCHEDULING_LABEL_OLD)
+        return GroupKey(KIND, pod.namespace, name) if name else None
+
+    def sort_key(self, pod: PodView, queued_at: float) -> tuple[int, float, str]:
+        """Order by priority; then the members of a group by its age, other pods by their own; then by name."""
+        key = self.group_of(pod)
+        group = self._object(key) if key is not None else None
+        created = group.metadata.creation_timestamp if group is not None else None
+        return -pod.priority, parse_time(created) if created else queued_at, pod.key
+
+    # Is the group complete, and could it fit at all
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+        """Refuse a member whose group has too few pods, asks for more than is free, or failed a moment ago."""
+        key = self.group_of(pod)
+        group = self._object(key) if key is not None else None
+        if key is None or group is None:
+            return None
+        if self._rests(key):
+            return unresolvable(f"podGroup {key} failed recently")
+        members, wanted = self.handle.groups.get(key) or Group(), group.spec.min_member
+        if members.n_all < wanted:
+            return unresolvable(f"pre-filter pod {pod.name} cannot find enough sibling pods, current pods number: "
+                                f"{members.n_all}, minMember of group: {wanted}")
+        if group.spec.min_resources and not members.n_scheduled:
+            # Later members of the turn pass: the first one was judged before anything was booked for the group.
+            return self._gap(key, group, nodes)
+        return None
+
+    def _gap(self, key: GroupKey, group: CoschedulingPodGroup, nodes: Snapshot) -> Status | None:
+        """Return what of minResources, with a slot for each member, is not free in the whole cluster."""
+        missing, n_slots = [], group.spec.min_member
+        for name, text in group.spec.min_resources.items():
+            try:
+                wanted = requests.amounts({name: quantity.parse(text)}, pods=True).get(name, 0)
+            except (SchedulerError, ValueError) as error:
+                return failed(f"podGroup {key}: spec.minResources[{name}]: {error}")
+            if name == requests.PODS:
+                n_slots = max(n_slots, wanted)
+                continue
+            lacking = wanted - int(np.maximum(nodes.free(nodes.resource(name)), 0).sum())
+            if lacking > 0:
+                missing.append(f"{lacking}m cpu" if name == "cpu" else f"{lacking} {name}")
+        slots = n_slots - int(np.maximum(nodes.allowed_pods - nodes.pod_count, 0).sum())
+        if slots > 0:
+            missing.append(f"{slots} pods")
+        return unresolvable(f"podGroup {key} needs {', '.join(missing)} more than is free") if missing else None
+
+    # All or none
+
+    def reserve(self, pod: PodView, node_name: str, state: State) -> Status | None:
+        """Promise nothing: the plugin is here to hear of it when a booking is taken back."""
+        return None
+
+    def unreserve(self, pod: PodView, node_name: str, state: State) -> None:
+        """Refuse the members that wait, if without this one the group cannot be completed any more."""
+        turn: GroupTurn | None = state.find(GROUP_TURN)
+        if turn is None or turn.is_rehearsal or turn.key.kind != KIND:
+            return
+        doomed = self._doomed.get(turn.key, set())
+        doomed.discard(pod.uid)
+        if not doomed:
+            self._doomed.pop(turn.key, None)
+        members, group = self.handle.groups.get(turn.key), self._object(turn.key)
+        if members is None:
+            return
+        left = members.n_scheduled - len(doomed) - (pod.uid in members.assumed)
+        if group is None or left + turn.to_come < group.spec.min_member:
+            message = f"podGroup {turn.key} cannot be completed: member {pod.name} lost its place on node {node_name}"
+            self._give_up(turn.key, members, message, pod.uid)
+
+    def permit(self, pod: PodView, node_name: str, state: State) -> tuple[Status, float]:
+        """Let a gang go when enough of its members are booked; hold each of them until then, within the turn."""
+        key = self.group_of(pod)
+        if key is None:
+            return SUCCESS, 0.0
+        group, members = self._object(key), self.handle.groups.get(key)
+        if group is None or members is None:
+            return unschedulable("PodGroup not found"), 0.0
+        turn: GroupTurn | None = state.find(GROUP_TURN)
+        is_real = turn is None or not turn.is_rehearsal
+        wanted, doomed = group.spec.min_member, self._doomed.get(key, set())
+        booked = members.n_scheduled - len(doomed)
+        if booked >= wanted:
+            if is_real:
+                for uid in members.assumed:
+                    waiting = self.handle.waiting.get(uid) if uid not in doomed else None
+                    if waiting is not None:
+                        waiting.allow(self.name)
+            return SUCCESS, 0.0
+        to_come = turn.to_come if turn is not None else 0
+        if is_real and booked + to_come < wanted:
+            return unschedulable(f"podGroup {key} cannot be completed: {booked} of {wanted} members have a place"), 0.0
+        timeout = group.spec.schedule_timeout_seconds
+        seconds = self.args.permit_waiting_time_seconds if timeout is None else timeout
+        return Status(Code.WAIT, (f"waiting for {wanted - booked} more members of podGroup {key}",)), float(seconds)
+
+    def _give_up(self, key: GroupKey, members: Group, message: str, leaving_out: str) -> None:
+        for uid in members.assumed:
+            waiting = self.handle.waiting.get(uid) if uid != leaving_out else None
+            if waiting is not None and waiting.reject(self.name, message):
+                self._doomed.setdefault(key, set()).add(uid)
+
+    # In words
+
+    def group_failed(self, shortfall: Shortfall) -> GroupRefusal:
+        """Name the members that are missing and what they are missing; begin the group's rest, if it takes one."""
+        key = shortfall.key
+        group, members = self._object(key), self.handle.groups.get(key) or Group()
+        if group is None or members.n_all < group.spec.min_member:
+            return GroupRefusal(f"podGroup {key} is not complete", {})
+        now = self.handle.clock.monotonic()
+        if self._rests(key):
+            return GroupRefusal(f"podGroup {key} failed recently", {}, max(self._resting[key] - now, 0.0))
+        seconds = self.args.pod_group_backoff_seconds
+        if seconds:
+            self._resting = {k: end for k, end in self._resting.items() if end > now}
+            self._resting[key] = now + seconds
+        fit = members.n_scheduled + len(shortfall.fitting)
+        text = f"podGroup {key} needs {group.spec.min_member} members and {fit} fit"
+        missing = [*_by_reason(shortfall), *_not_tried(shortfall, members)]
+        additions = {
+            pod.uid: f"PodGroup {key} gets rejected due to Pod {pod.name} is unschedulable even after PostFilter"
+            for pod, _ in shortfall.refused
+        }
+        return GroupRefusal("; ".join((text, *missing)), additions, float(seconds) if seconds else None)
+
+    def _rests(self, key: GroupKey) -> bool:
+        return self.handle.clock.monotonic() < self._resting.get(key, 0.0)
+
+    def _object(self, key: GroupKey | None) -> CoschedulingPodGroup | None:
+        return self.handle.objects.get(CoschedulingPodGroup, key.name, key.namespace) if key is not None else None
+
+    # What may help
+
+    def sibling_came(self, pod: PodView, old: Pod | None, new: Pod) -> bool:
+        """Return whether a pod of the same group came."""
+        labels = new.metadata.labels or {}
+        name = labels.get(COSCHEDULING_LABEL) or labels.get(COSCHEDULING_LABEL_OLD)
+        return bool(name) and GroupKey(KIND, new.metadata.namespace, name or "") == self.group_of(pod)
+
+    def group_changed(self, pod: PodView, old: CoschedulingPodGroup | None, new: CoschedulingPodGroup) -> bool:
+        """Return whether it is the pod's own group that came, or that asks for something else than before."""
+        if GroupKey(KIND, new.metadata.namespace, new.metadata.name) != self.group_of(pod):
+            return False
+        return old is None or old.spec != new.spec
+
+
+def _by_reason(shortfall: Shortfall) -> list[str]:
+    """Return the refused members with what no node had for them, those with the same reason together."""
+    names: dict[str, list[str]] = {}
+    for pod, message in shortfall.refused:
+        names.setdefault(message.split(". ", 1)[0].rstrip("."), []).append(pod.name)
+    return [f"{_listed(same)}: {reason}" for reason, same in names.items()]
+
+
+def _not_tried(shortfall: Shortfall, members: Group) -> list[str]:
+    """Return the members that could not be tried: gated, or still being evicted for."""
+    tried = {pod.uid for pod in shortfall.fitting} | {pod.uid for pod, _ in shortfall.refused}
+    names = [pod.name for uid, pod in members.unscheduled.items() if uid not in tried]
+    return [f"{_listed(names)}: not ready to be tried"] if names else []
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:MOST_NAMES])
+    return shown if len(names) <= MOST_NAMES else f"{shown} and {len(names) - MOST_NAMES} more"
