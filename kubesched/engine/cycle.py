@@ -18,7 +18,7 @@ from kubesched.engine.extenders import BareNodes, Extenders
 from kubesched.engine.sampling import Sampling
 from kubesched.errors import SchedulerError
 from kubesched.framework.beside import feasible_beside_nominated, filter_with_nominated, refuse_for_nominated
-from kubesched.framework.memo import Memo, first_best
+from kubesched.framework.memo import Memo, Recalled, first_best
 from kubesched.framework.plugin import PostFiltered
 from kubesched.framework.ports import Nominations
 from kubesched.framework.profile import PreFiltered, Profile, Scores
@@ -174,6 +174,19 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Mem
         row = first_best(recalled.totals, rules.ties.start(pod, nodes.n))
         made.decision = Placed(pod, nodes.name(row), nodes.n, recalled.n_feasible)
         return True
+    _give_up_from_memory(made, profile, rules, recalled)
+    return True
+
+
+def _give_up_from_memory(made: Attempt, profile: Profile, rules: Rules, recalled: Recalled) -> None:
+    """Conclude that no node does; or find that the same was concluded for the class, and nothing has changed."""
+    pod, nodes, entry = made.pod, made.nodes, recalled.entry
+    standing = recalled.standing(rules.nominations.version if rules.nominations is not None else 0)
+    if standing is not None and entry.hopeless is not None and entry.hopeless[0] == standing:
+        diagnosis, made.post_filtered, wording = entry.hopeless[1]
+        made.diagnosis, made.verdicts = diagnosis, diagnosis.verdicts
+        made.decision = Unschedulable(pod, diagnosis, made.post_filtered.nomination, wording)
+        return
     diagnosis = made.diagnosis = Diagnosis(nodes.n)
     diagnosis.unschedulable_plugins |= recalled.pre_filtered.narrowed_by
     if recalled.pre_filtered.considered is not None:
@@ -181,7 +194,9 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Mem
     made.verdicts = diagnosis.verdicts = recalled.verdicts(profile, nodes)
     refuse_for_nominated(profile, pod, nodes, made.state, rules.nominations, made.verdicts)
     _give_up(made, profile, rules)
-    return True
+    result, decision = made.post_filtered, made.decision
+    if standing is not None and result is not None and result.is_settled and isinstance(decision, Unschedulable):
+        entry.hopeless = standing, (diagnosis, result, decision.message)
 
 
 def find_feasible(made: Attempt, profile: Profile, rules: Rules) -> None:

@@ -101,17 +101,19 @@ def _plan(profile: Profile, unremembered: frozenset[str]) -> _Plan:
 class _Column:
     """One filter's remembered verdicts. Reasons get their bits in the order in which they are first given."""
 
-    __slots__ = ("bits", "follows_pods", "is_scalar", "plugin", "reasons")
+    __slots__ = ("bits", "follows_pods", "is_scalar", "plugin", "reasons", "version")
 
     def __init__(self, plugin: Plugin, rejections: Rejections) -> None:
         self.plugin = plugin
         self.follows_pods = plugin.filter_scope is Scope.ROW
         self.is_scalar = plugin.implements("filter_node")
         self.reasons: list[Reason] = list(rejections.reasons)
+        self.version = 0
         self.bits: Bits | None = None if rejections.bits is None else rejections.bits.copy()
 
     def write(self, rows: Ints, rejections: Rejections, n: int) -> None:
         """Replace the verdicts of some rows."""
+        self.version += 1
         if rejections.bits is None:
             if self.bits is not None:
                 self.bits[rows] = 0
@@ -132,7 +134,12 @@ class _Column:
             if not reasons:
                 return
             self.bits = np.zeros(n, dtype=np.uint64)
-        self.bits[row] = sum(1 << self._bit(reason) for reason in reasons)
+        bits = 0
+        for reason in reasons:
+            bits |= 1 << self._bit(reason)
+        if bits != self.bits.item(row):
+            self.bits[row] = bits
+            self.version += 1
 
     def _bit(self, reason: Reason) -> int:
         if reason not in self.reasons:
@@ -145,7 +152,7 @@ class _Column:
 class _Entry:
     """What is remembered for one class of pods. `totals` is the sum of the plain scores, below zero where refused."""
 
-    __slots__ = ("columns", "considered", "fixed", "n_passing", "narrowed_by", "passing", "plan", "position", "revision",
+    __slots__ = ("columns", "considered", "fixed", "hopeless", "n_passing", "narrowed_by", "passing", "plan", "position", "revision",
                  "scaled", "state", "structure", "totals", "versions")
 
     def __init__(self, plan: _Plan, nodes: Snapshot) -> None:
@@ -163,6 +170,8 @@ class _Entry:
         self.fixed: Ints = np.zeros(nodes.n, dtype=np.int64)
         self.totals: Ints = np.zeros(nodes.n, dtype=np.int64)
         self.scaled: list[_Scaled] = []
+        self.hopeless: tuple[tuple[int, ...], Any] | None = None
+        """What was concluded when no node passed, and the verdicts' versions that it was concluded from."""
 
     @property
     def nbytes(self) -> int:
@@ -210,6 +219,12 @@ class Recalled:
     totals: Ints
     entry: _Entry
     live: dict[str, Rejections]
+
+    def standing(self, nominations: int) -> tuple[int, ...] | None:
+        """Return numbers that stay the same as long as the verdicts do; None if they are of this pod alone."""
+        if self.live or self.pre_filtered.considered is not self.entry.considered:
+            return None
+        return (nominations, *[column.version for column in self.entry.columns])
 
     def verdicts(self, profile: Profile, nodes: Snapshot) -> Verdicts:
         """Return the verdicts of all filters in their order, for a diagnosis."""

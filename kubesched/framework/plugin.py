@@ -75,6 +75,8 @@ class PostFiltered:
     nomination: Nomination | None = None
     preemption: Preemption | None = None
     errand: Callable[[], Awaitable[None]] | None = None
+    is_settled: bool = False
+    """Whether the answer follows from the verdicts alone: then every pod of the class gets it while they stand."""
 
 
 PreFilterAnswer = Status | NodeNames | None

@@ -178,7 +178,7 @@ class Profile:
         reasons: list[str] = []
         errands: list[Errand | None] = []
         nomination: Nomination | None = None
-        rejector = ""
+        rejector, is_settled = "", True
         for plugin in self.post_filters:
             answer: PostFiltered = self._call("PostFilter", plugin, plugin.post_filter, pod, nodes, state, diagnosis, self)
             status = answer.status
@@ -187,13 +187,15 @@ class Profile:
                 named = status if status.is_success else status.by(plugin.name)
                 return PostFiltered(named, answer.nomination, answer.preemption, errand)
             errands.append(answer.errand)
+            is_settled = is_settled and answer.is_settled
             if not status.is_rejected:
                 return PostFiltered(failed(*status.reasons).by(plugin.name), answer.nomination, errand=_all_of(errands))
             reasons.extend(status.reasons)
             rejector = rejector or plugin.name
             if answer.nomination is not None:
                 nomination = answer.nomination
-        return PostFiltered(unschedulable(*reasons).by(rejector), nomination, errand=_all_of(errands))
+        return PostFiltered(unschedulable(*reasons).by(rejector), nomination, errand=_all_of(errands),
+                            is_settled=is_settled)
 
     # Scoring
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
+from dataclasses import replace
+
 import numpy as np
 
 from kubesched.api.pod import Pod
@@ -116,7 +118,7 @@ class DefaultPreemption(Plugin):
             return PostFiltered(unschedulable(PREFIX + why_not))
         potential = np.flatnonzero(_may_be_helped(diagnosis, nodes))
         if not len(potential):
-            return _no_candidates(nodes.n, {})
+            return replace(_no_candidates(nodes.n, {}), is_settled=not pod.pod.status.nominated_node_name)
         run = self._dry_run(pod, nodes, state, diagnosis, profile)
         rows = self._candidates(potential, run)
         answer = self._choose(rows, run) if len(rows) else _explain(potential, run)
@@ -166,6 +168,9 @@ class DefaultPreemption(Plugin):
             outcome = outlook.outcome if n == len(outlook.outcome) else outlook.outcome[potential]
         rows = potential[outcome == CANDIDATE]
         first = int(np.searchsorted(rows, potential[offset]))
+        nearest = rows[first : first + limit]
+        if len(nearest) == limit and not outlook.violations[nearest].any():
+            return nearest
         return _enough(np.concatenate((rows[first:], rows[:first])), limit, outlook)[0]
 
     def _visit(self, visit: Ints, limit: int, run: DryRun) -> Ints:

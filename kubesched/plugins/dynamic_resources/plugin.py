@@ -314,7 +314,7 @@ class DynamicResources(Plugin):
         if mine is None:
             return PostFiltered(failed("not found"))
         if mine.is_empty:
-            return PostFiltered(unschedulable(NOTHING_TO_DEALLOCATE))
+            return PostFiltered(unschedulable(NOTHING_TO_DEALLOCATE), is_settled=True)
         refused = self._refused_rows(diagnosis)
         for holder in mine.allocated:
             away = self._unavailable(holder, refused) if refused is not None else None
