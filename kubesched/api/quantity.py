@@ -133,7 +133,7 @@ def is_wide(text: str | int | float) -> bool:
     visible: see `cluster.pods.PodTemplate`.
     """
     number = str(text).strip().lstrip("+-")
-    suffix = number[len(number.rstrip("KMGTPEikmunu")):]
+    suffix = number.lstrip(".0123456789")
     whole, _, fraction = number.removesuffix(suffix).partition(".")
     if suffix in _BINARY_DIGITS:
         return bool(fraction) or 15 - len(whole.lstrip("0")) - _BINARY_DIGITS[suffix] - 1 < 0

@@ -59,9 +59,7 @@ def explain(made: Attempt, *, top: int = 5) -> Explanation:
     decision = made.decision
     if isinstance(decision, Placed):
         told.node = decision.node_name
-    elif isinstance(decision, Unschedulable):
-        told.message = decision.message
-    elif isinstance(decision, Failed):
+    elif isinstance(decision, Unschedulable | Failed):
         told.message = decision.message
     if made.feasible is not None:
         told.n_feasible = int(np.count_nonzero(made.feasible))

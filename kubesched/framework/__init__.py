@@ -8,8 +8,8 @@ from kubesched.framework.plugin import (
     NodeNames,
     Plugin,
     PostFiltered,
-    PreFilterAnswer,
     Preemption,
+    PreFilterAnswer,
     Refusal,
     Scope,
 )
@@ -35,6 +35,6 @@ from kubesched.framework.verdicts import (
 
 __all__ = [
     "POINTS", "SKIP", "SUCCESS", "Code", "Decision", "Diagnosis", "Failed", "NodeNames", "NodeView", "Placed", "Plugin",
-    "PodView", "PostFiltered", "PreFilterAnswer", "Preemption", "Profile", "Reason", "Refusal", "Registry", "Rejections", "Scope",
-    "Scores", "Snapshot", "State", "Status", "Unschedulable", "failed", "unresolvable", "unschedulable", "wakeups",
+    "PodView", "PostFiltered", "PreFilterAnswer", "Preemption", "Profile", "Reason", "Refusal", "Registry", "Rejections",
+    "Scope", "Scores", "Snapshot", "State", "Status", "Unschedulable", "failed", "unresolvable", "unschedulable", "wakeups",
 ]

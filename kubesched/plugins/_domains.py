@@ -6,8 +6,6 @@ label belong to no domain: nothing is counted for them and they read zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from kubesched.cluster import Ints, Snapshot
@@ -34,9 +32,10 @@ class DomainCounts:
         """Return whether nothing was ever counted, or all of it was taken back."""
         return self._entries == 0
 
-    def keys(self) -> Iterable[str]:
+    @property
+    def keys(self) -> tuple[str, ...]:
         """Return the label keys."""
-        return self._amounts.keys()
+        return tuple(self._amounts)
 
     def count(self, key: str, nodes: Snapshot, rows: Ints, amounts: Ints, times: Ints) -> None:
         """Add amounts, each consisting of `times` entries, for pods on rows of the whole cluster."""

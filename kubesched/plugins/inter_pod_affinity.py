@@ -106,7 +106,7 @@ class _Counters:
     def keys(self) -> set[str]:
         """Return the topology keys that decide whether a node passes."""
         terms = self.wanted.terms
-        return {term.topology_key for term in (*terms.required, *terms.required_anti)}.union(self.existing_anti.keys())
+        return {term.topology_key for term in (*terms.required, *terms.required_anti)}.union(self.existing_anti.keys)
 
     def is_first(self) -> bool:
         """Return whether nobody is there that the pod wants to be near, and it is itself such a pod."""
@@ -317,7 +317,7 @@ class InterPodAffinity(Plugin):
 
     def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
         counters: _Counters = state.read(self.name)
-        keys = tuple(counters.preferences.keys())
+        keys = counters.preferences.keys
         scores = counters.preferences.on(keys[0], nodes)
         for key in keys[1:]:
             scores += counters.preferences.on(key, nodes)
@@ -332,7 +332,7 @@ class InterPodAffinity(Plugin):
 
     def rate(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:
         counters: _Counters = state.read(self.name)
-        keys = tuple(counters.preferences.keys())
+        keys = counters.preferences.keys
         if len(keys) > 1:
             return super().rate(pod, nodes, feasible, state)
         # One key: normalise the domains, which are fewer than the nodes unless each node is its own.
@@ -449,6 +449,6 @@ def _candidates(terms: PodAffinityTerms, nodes: Snapshot) -> Iterable[int]:
 
 def _any_positive(counts: DomainCounts, nodes: Snapshot) -> Bools:
     found = np.zeros(nodes.n, dtype=np.bool_)
-    for key in counts.keys():
+    for key in counts.keys:
         found |= counts.on(key, nodes) > 0
     return found

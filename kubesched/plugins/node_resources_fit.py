@@ -15,7 +15,6 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.resource import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
 from kubesched.cluster import Bools, GroupKey, Ints
-
 from kubesched.config.args import CPU_AND_MEMORY, Args, ResourceSpec, UtilizationShapePoint, validate_shape
 from kubesched.config.fielderrors import FieldError, Path, TypedString, forbidden, invalid, not_supported, required
 from kubesched.config.gates import Gates
@@ -111,7 +110,6 @@ class NodeResourcesFit(Plugin):
     Args = NodeResourcesFitArgs
     filter_scope = Scope.ROW
     score_scope = Scope.ROW
-    reads = (DeviceClass,)
     reads = (DeviceClass,)
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
