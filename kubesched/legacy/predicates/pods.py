@@ -75,7 +75,7 @@ class MatchInterPodAffinity(Predicate):
 def _in_any(counts: DomainCounts, nodes: Snapshot) -> Bools:
     """Return which nodes lie in a domain that anything was counted for."""
     found = np.zeros(nodes.n, dtype=np.bool_)
-    for key in list(counts.keys()):
+    for key in counts.keys:
         found |= counts.on(key, nodes) > 0
     return found
 
