@@ -95,23 +95,25 @@ class Evictions:
         started = self._handle.clock.monotonic()
         preempting = self._handle.preempting
         *others, last = preemption.to_evict
-        is_done = False
+        is_done = is_awaited = False
         try:
             is_clear = await self._clear_nominations(displaced)
             await self._evict_all(preemptor, preemption, others)
             preempting.await_last(preemptor, last)
-            await self._evict(preemptor, preemption, last)
+            is_awaited = await self._evict(preemptor, preemption, last)
             is_done = is_clear
         except SchedulerError as error:
             log.error("pod %s: preemption on node %s failed: %s", preemptor.key, preemption.node_name, error)
         finally:
             self._observer.evictions_ended("success" if is_done else "error", self._handle.clock.monotonic() - started)
-            self._inbox.post(Errand(lambda: self._end(preemptor, is_done)))
+            self._inbox.post(Errand(lambda: self._end(preemptor, is_done and is_awaited)))
 
-    def _end(self, preemptor: PodView, is_done: bool) -> None:
-        """Let the preemptor be tried again. If its victims go, their going wakes it; if not, nothing else would."""
+    def _end(self, preemptor: PodView, is_awaited: bool) -> None:
+        """Let the preemptor be tried again. If its last victim is on its way, its going wakes it. If it stays, or was
+        gone before the preemptor began to wait for it (two members of a gang may have the same victims), nothing else
+        would."""
         self._handle.preempting.end(preemptor)
-        if not is_done:
+        if not is_awaited:
             self._queue.activate([preemptor])
 
     async def _evict_all(self, preemptor: PodView, preemption: Preemption, victims: Sequence[PodView]) -> None:
@@ -122,7 +124,8 @@ class Evictions:
             if isinstance(result, BaseException):
                 raise result
 
-    async def _evict(self, preemptor: PodView, preemption: Preemption, victim: PodView) -> None:
+    async def _evict(self, preemptor: PodView, preemption: Preemption, victim: PodView) -> bool:
+        """Make a victim go; False if it had gone by itself."""
         note = f"Preempted by pod {preemptor.uid} on node {preemption.node_name}"
         if self._is_called_off(victim, preemption.plugin):
             note += IN_MEMORY
@@ -134,8 +137,9 @@ class Evictions:
                     await writer.patch_pod_status(victim, {"conditions": [condition]})
                 await writer.delete_pod(victim)
             except NotFound:
-                return  # it went by itself
+                return False
         self._handle.recorder.event(victim, "Normal", "Preempted", "Preempting", note)
+        return True
 
     def _is_called_off(self, victim: PodView, plugin: str) -> bool:
         """End the attempt of a victim that is not bound yet; False if it is, or nearly."""

@@ -24,7 +24,7 @@ from kubesched.api.workload import (
 from kubesched.cluster import PodView
 from kubesched.engine.assembly import Outside, assemble, default_configuration, registry_with
 from kubesched.engine.inbox import Changed
-from kubesched.errors import ServerFault
+from kubesched.errors import NotFound, ServerFault
 from kubesched.framework.building import catalogue
 from kubesched.simulator.clock import VirtualClock
 from kubesched.telemetry import Metrics
@@ -151,6 +151,8 @@ class Scene:
         self.put(msgspec.structs.replace(known, status=msgspec.convert({"conditions": conditions}, PodGroupStatus)))
 
     async def delete_pod(self, view: PodView) -> None:
+        if (Pod, view.key) not in self.known:
+            raise NotFound(404, "NotFound", f'pods "{view.name}" not found')
         self.deleted.append(view.name)
         self.drop(self.known[Pod, view.key])
 
