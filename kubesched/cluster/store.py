@@ -172,6 +172,11 @@ class Store:
         """Return how many pods are booked and not yet confirmed."""
         return len(self._assumed)
 
+    @property
+    def n_pods(self) -> int:
+        """Return how many pods are placed, booked or confirmed."""
+        return len(self._pods)
+
     # Reading
 
     def snapshot(self) -> Snapshot:

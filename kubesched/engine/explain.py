@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kubesched.api.quantity import format_quantity
-from kubesched.engine.cycle import Attempt
+from kubesched.cluster import PodView
+from kubesched.engine.cycle import Attempt, Rules, SeededTies, attempt
+from kubesched.engine.loop import Engine
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable
 
 _EXAMPLES = 3
@@ -68,6 +70,20 @@ def explain(made: Attempt, *, top: int = 5) -> Explanation:
     if isinstance(decision, Unschedulable):
         told.advice = _advice(made)
     return told
+
+
+def explain_now(engine: Engine, pod: PodView, *, top: int = 5) -> Explanation:
+    """Tell how every node looks to a pod right now; one that has a node is looked at as if one more like it came.
+
+    To be called in the engine's own turn. Nothing is preempted, booked or counted, and extenders are not asked.
+    """
+    profile = engine.profiles[pod.pod.spec.scheduler_name]
+    rules = Rules(SeededTies(), engine.queue.nominations, preempts=False, scores_single=True)
+    observe, profile.observe = profile.observe, None  # the metrics are about real attempts
+    try:
+        return explain(attempt(pod.on("") if pod.node_name else pod, engine.store.snapshot(), profile, rules), top=top)
+    finally:
+        profile.observe = observe
 
 
 def _refusals(made: Attempt) -> list[Refusal]:

@@ -8,11 +8,14 @@
 from kubesched.web.application import build_app, build_insecure_app
 from kubesched.web.authentication import Authenticator, User
 from kubesched.web.authorization import Authorizer
+from kubesched.web.chronicle import Chronicle
 from kubesched.web.guard import Guard, new_guard
 from kubesched.web.health import PING, Check, handlers_check, leader_election_check, shutdown_check
+from kubesched.web.page import NotReady, Showing, Versions, page_app, page_routes
 from kubesched.web.parts import WebParts
 from kubesched.web.reviewing import Reviewer
 from kubesched.web.server import Server, check_supported, serve, serve_insecurely
+from kubesched.web.showing import EngineShowing
 from kubesched.web.zpages import About
 
 __all__ = [
@@ -21,10 +24,15 @@ __all__ = [
     "Authenticator",
     "Authorizer",
     "Check",
+    "Chronicle",
+    "EngineShowing",
     "Guard",
+    "NotReady",
     "Reviewer",
     "Server",
+    "Showing",
     "User",
+    "Versions",
     "WebParts",
     "build_app",
     "build_insecure_app",
@@ -32,6 +40,8 @@ __all__ = [
     "handlers_check",
     "leader_election_check",
     "new_guard",
+    "page_app",
+    "page_routes",
     "serve",
     "serve_insecurely",
     "shutdown_check",
