@@ -123,11 +123,12 @@ class _Remembered:
     """What filters say about rows with the nominated pods on them, for one class of pods: UNKNOWN, PASSES, or the
     number of a refusal."""
 
-    __slots__ = ("_coming", "_numbers", "_position", "_refusals", "_seen", "outcome")
+    __slots__ = ("_coming", "_numbers", "_position", "_refusals", "_seen", "_stale", "outcome")
 
     def __init__(self) -> None:
         self.outcome: Codes = np.zeros(0, dtype=np.int32)
-        self._refusals: list[Refused] = []
+        self._stale: set[int] = set()
+        self._refusals: list[tuple[str, Rejections]] = []
         self._numbers: dict[Refused, int] = {}
         self._seen: tuple[Journal, int, Coming, tuple[int, ...]] | None = None
         self._position = self._coming = 0
@@ -135,32 +136,37 @@ class _Remembered:
     def refuse(self, verdicts: Verdicts, own_row: int) -> None:
         """Refuse the rows that the answers refuse, apart from the pod's own."""
         if own_row >= 0:
-            self.outcome[own_row] = UNKNOWN
-        for i, (plugin, reasons) in enumerate(self._refusals):
-            alike = self.outcome == i + PASSES + 1
-            bits = np.broadcast_to(np.uint64((1 << len(reasons)) - 1), len(alike))
-            verdicts.take_over(alike, plugin, Rejections(bits, reasons))
+            self._forget(own_row)
+        for i, (plugin, rejections) in enumerate(self._refusals):
+            verdicts.take_over(self.outcome == i + PASSES + 1, plugin, rejections)
 
     def find_out(self, imagining: Imagining, nodes: Snapshot, coming: Coming, ahead: Ahead) -> None:
         """Bring the answers up to date."""
-        self._follow(imagining, nodes, coming)
-        unknown = np.flatnonzero((self.outcome == UNKNOWN) & ahead.here)
-        if len(unknown):
-            self._ask(imagining, nodes, unknown, ahead)
+        self._follow(imagining, nodes, coming, ahead)
+        if self._stale:
+            unknown = np.array([row for row in sorted(self._stale) if ahead.here[row]], dtype=np.int64)
+            self._stale.clear()
+            if len(unknown):
+                self._ask(imagining, nodes, unknown, ahead)
 
-    def _follow(self, imagining: Imagining, nodes: Snapshot, coming: Coming) -> None:
+    def _follow(self, imagining: Imagining, nodes: Snapshot, coming: Coming, ahead: Ahead) -> None:
         seen = (nodes.journal, nodes.structure, coming, imagining.versions(nodes))
         changes = nodes.journal.since(self._position) if seen == self._seen else None
         nominated = coming.journal.since(self._coming)
         if changes is None or nominated is None:
             self.outcome = np.zeros(nodes.n, dtype=np.int32)
+            self._stale = set(ahead.rows.tolist())
             self._refusals, self._numbers = [], {}
         else:
             for change in changes:
-                self.outcome[change.row] = UNKNOWN
+                self._forget(change.row)
             for change in nominated:
-                self.outcome[change.row] = UNKNOWN
+                self._forget(change.row)
         self._seen, self._position, self._coming = seen, nodes.journal.end, coming.journal.end
+
+    def _forget(self, row: int) -> None:
+        self.outcome[row] = UNKNOWN
+        self._stale.add(row)
 
     def _ask(self, imagining: Imagining, nodes: Snapshot, rows: Ints, ahead: Ahead) -> None:
         if len(rows) <= _FEW:
@@ -169,24 +175,25 @@ class _Remembered:
                 for other in ahead.pods[row]:
                     node.move(other, 1)
                 refused = imagining.refusal(node)
-                self.outcome[row] = PASSES if refused is None else self._number(refused)
+                self.outcome[row] = PASSES if refused is None else self._number(refused, nodes.n)
             return
         imagined = WhatIf.of(nodes, rows)
         imagined.arrive(ahead)
         found = imagining.filter(imagined)
         self.outcome[rows] = PASSES
-        for i, mine in found.owned():
+        for i, column in found.owned():
+            mine = np.flatnonzero(column)
             plugin, rejections = found.columns[i]
             assert rejections.bits is not None
             kinds, kind = np.unique(rejections.bits[mine], return_inverse=True)
             for at in range(len(kinds)):
                 alike = mine[kind == at]
-                self.outcome[rows[alike]] = self._number((plugin, rejections.at(int(alike[0]))))
+                self.outcome[rows[alike]] = self._number((plugin, rejections.at(int(alike[0]))), nodes.n)
 
-    def _number(self, refused: Refused) -> int:
+    def _number(self, refused: Refused, n: int) -> int:
         number = self._numbers.get(refused)
         if number is None:
-            self._refusals.append(refused)
+            self._refusals.append((refused[0], Rejections.uniform(n, refused[1])))
             number = self._numbers[refused] = len(self._refusals) + PASSES
         return number
 

@@ -167,6 +167,16 @@ class Rejections:
         bits = np.where(which > 0, np.uint64(1) << (which.astype(np.uint64) - np.uint64(1)), np.uint64(0))
         return Rejections(bits, tuple(reasons))
 
+    @staticmethod
+    def uniform(n: int, reasons: tuple[Reason, ...]) -> Rejections:
+        """Refuse all of n nodes for all of these reasons; nothing is written down for each."""
+        return Rejections(np.broadcast_to(np.uint64((1 << len(reasons)) - 1), n), reasons)
+
+    @property
+    def is_uniform(self) -> bool:
+        """Return whether all nodes are refused alike, by construction."""
+        return self.bits is not None and self.bits.strides == (0,)
+
     @property
     def passes(self) -> Bools | None:
         """Return which nodes pass; None means all of them."""
@@ -269,7 +279,7 @@ class Verdicts:
         self.error: tuple[str, str] | None = None
         self.owner = np.full(nodes.n, -1, dtype=np.int16)
         self.columns: list[tuple[str, Rejections]] = []
-        self._owned: tuple[Bools | None, list[tuple[int, npt.NDArray[np.int64]]]] | None = None
+        self._owned: tuple[Bools | None, list[tuple[int, Bools]]] | None = None
 
     def add(self, plugin: str, rejections: Rejections) -> None:
         """Take in the verdict of the next filter; it owns the nodes that no earlier one refused."""
@@ -285,7 +295,8 @@ class Verdicts:
 
     def overrule(self, rows: npt.NDArray[np.int64], by: Verdicts) -> None:
         """Refuse those of the rows that other verdicts, one for each of the rows, refuse; the others stay as they are."""
-        for i, mine in by.owned():
+        for i, column in by.owned():
+            mine = np.flatnonzero(column)
             plugin, rejections = by.columns[i]
             assert rejections.bits is not None
             bits = np.zeros(self.nodes.n, dtype=np.uint64)
@@ -298,13 +309,15 @@ class Verdicts:
         self.owner[rows] = len(self.columns) - 1
         self._owned = None
 
-    def owned(self) -> list[tuple[int, npt.NDArray[np.int64]]]:
-        """Return for each column that owns considered rows its number and the rows, rising."""
+    def owned(self) -> list[tuple[int, Bools]]:
+        """Return for each column that owns considered rows its number, and which rows these are."""
         if self._owned is None or self._owned[0] is not self.considered:
-            owner = self.owner if self.considered is None else np.where(self.considered, self.owner, np.int16(-1))
             refusing = (i for i, (_, rejections) in enumerate(self.columns) if rejections.bits is not None)
-            groups = ((i, np.flatnonzero(owner == i)) for i in refusing)
-            self._owned = self.considered, [(i, rows) for i, rows in groups if len(rows)]
+            groups = ((i, self.owner == i) for i in refusing)
+            if self.considered is not None:
+                considered = self.considered
+                groups = ((i, mine & considered) for i, mine in groups)
+            self._owned = self.considered, [(i, mine) for i, mine in groups if mine.any()]
         return self._owned[1]
 
     @property
@@ -333,11 +346,11 @@ class Verdicts:
         """Return the plugins that refused some node, and those of them that said "pending"."""
         refusing: set[str] = set()
         pending: set[str] = set()
-        for i, rows in self.owned():
+        for i, mine in self.owned():
             plugin, rejections = self.columns[i]
             refusing.add(plugin)
-            if any(reason.pending for reason in rejections.reasons) and any(
-                    rejections.status(row).code is Code.PENDING for row in rows.tolist()):
+            if any(reason.pending for reason in rejections.reasons) and (
+                    mine & code_column(rejections, Code.PENDING)).any():
                 pending.add(plugin)
         return refusing, pending
 
@@ -345,15 +358,20 @@ class Verdicts:
         """Add up reasons over the refused nodes; return how many nodes that were."""
         left_out = self.nodes.rows_of(leaving_out) if leaving_out else None
         n_refused = 0
-        for i, rows in self.owned():
+        for i, mine in self.owned():
             _, rejections = self.columns[i]
-            assert rejections.bits is not None
+            bits = rejections.bits
+            assert bits is not None
             if left_out is not None:
-                rows = rows[~np.isin(rows, left_out)]
-            n_refused += len(rows)
-            bits = rejections.bits if len(rows) == self.nodes.n else rejections.bits[rows]
+                mine = mine.copy()
+                mine[left_out] = False
+            n_mine = int(np.count_nonzero(mine))
+            n_refused += n_mine
             for bit, reason in enumerate(rejections.reasons):
-                hits = int(np.count_nonzero(bits & np.uint64(1 << bit)))
+                if rejections.is_uniform or len(rejections.reasons) == 1:
+                    hits = n_mine
+                else:
+                    hits = int(np.count_nonzero((bits & np.uint64(1 << bit) != 0) & mine))
                 if hits:
                     counts[reason.text] = counts.get(reason.text, 0) + hits
         return n_refused
@@ -361,15 +379,13 @@ class Verdicts:
     def has_code(self, code: Code) -> Bools:
         """Return which considered nodes were refused with exactly this code."""
         found = np.zeros(self.nodes.n, dtype=np.bool_)
-        for i, rows in self.owned():
+        for i, mine in self.owned():
             _, rejections = self.columns[i]
-            assert rejections.bits is not None
-            if all(reason.code is code for reason in rejections.reasons):
-                found[rows] = True
-            elif len(rows) == self.nodes.n:
-                found = code_column(rejections, code)
+            if rejections.is_uniform or len(rejections.reasons) == 1:
+                if worst_code(rejections.reasons) is code:
+                    found |= mine
             else:
-                found[rows] = code_column(Rejections(rejections.bits[rows], rejections.reasons), code)
+                found |= mine & code_column(rejections, code)
         return found
 
 

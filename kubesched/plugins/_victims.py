@@ -127,7 +127,8 @@ class DryRun:
             crowded = emptied.take(awaited)
             crowded.arrive(ahead)
             verdicts.overrule(awaited, self.imagining.filter(crowded))
-        for owner, mine in verdicts.owned():
+        for owner, column in verdicts.owned():
+            mine = np.flatnonzero(column)
             rejections = verdicts.columns[owner][1]
             assert rejections.bits is not None
             kinds, kind = np.unique(rejections.bits[mine], return_inverse=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-
 from dataclasses import replace
 
 import numpy as np
@@ -168,7 +167,7 @@ class DefaultPreemption(Plugin):
             outcome = outlook.outcome if n == len(outlook.outcome) else outlook.outcome[potential]
         rows = potential[outcome == CANDIDATE]
         first = int(np.searchsorted(rows, potential[offset]))
-        nearest = rows[first : first + limit]
+        nearest: Ints = rows[first : first + limit]
         if len(nearest) == limit and not outlook.violations[nearest].any():
             return nearest
         return _enough(np.concatenate((rows[first:], rows[:first])), limit, outlook)[0]
