@@ -94,6 +94,15 @@ class ImaginedNode(NodeView):
         moved = self._cpu if number == CPU else self._memory if number == MEMORY else self._usage.get(number, 0)
         return self.base.non_zero_requested_at(number, self.base_row) + moved
 
+    def usage(self, resource: int) -> tuple[int, int]:
+        """Return what the node offers of a resource, given by number, and what its pods asked for."""
+        offered, used = self.base.usage_at(resource, self.base_row)
+        return offered, used + self._usage.get(resource, 0)
+
+    def counted_usage(self, resource: int) -> tuple[int, int]:
+        """Return the same, with the defaults for pods that asked for nothing."""
+        return self.base.allocatable_at(resource, self.base_row), self.non_zero_requested(resource)
+
     def free(self, resource: str | int) -> int:
         """Return what is left."""
         return self.allocatable(resource) - self.requested(resource)
