@@ -15,6 +15,7 @@ import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.api.selectors import aggregate
+from kubesched.api.workload import PodGroup
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.cluster.columns import Array
 from kubesched.config.args import Args
@@ -22,6 +23,7 @@ from kubesched.config.fielderrors import FieldError, Path, invalid
 from kubesched.config.gates import Gates
 from kubesched.config.wire import Int32
 from kubesched.errors import SchedulerError
+from kubesched.framework.grouping import workload_of
 from kubesched.framework.imagining import Imagining
 from kubesched.framework.nominated import coming_to
 from kubesched.framework.plugin import Plugin, PostFiltered, Preemption
@@ -69,6 +71,8 @@ class DefaultPreemptionArgs(Args, frozen=True, rename="camel"):
 
 PREFIX = "preemption: "
 NEVER = "not eligible due to preemptionPolicy=Never."
+IN_PLACEMENTS = "not eligible due to placement-based pod group scheduling limitation"
+NO_GROUP = "pod group for pod not found"
 STILL_TERMINATING = "not eligible due to a terminating pod on the nominated node."
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NO_CANDIDATE = "no candidate node for preemption"
@@ -98,6 +102,7 @@ class DefaultPreemption(Plugin):
         super().__init__(args, handle)
         self.attempts = 0
         self.narrow: list[Narrow] = []
+        self._has_placements = handle.gates.is_enabled("TopologyAwareWorkloadScheduling")
         self._outlooks: OrderedDict[tuple[bytes, frozenset[str]], Outlook] = OrderedDict()
 
     def pre_enqueue(self, pod: PodView) -> Status | None:
@@ -112,7 +117,7 @@ class DefaultPreemption(Plugin):
                     profile: Profile) -> PostFiltered:
         """Find the node whose pods of lower priority it costs least to evict."""
         self.attempts += 1
-        why_not = _why_not_eligible(pod, nodes, diagnosis)
+        why_not = self._why_not_in_group(pod) or _why_not_eligible(pod, nodes, diagnosis)
         if why_not:
             return PostFiltered(unschedulable(PREFIX + why_not))
         potential = np.flatnonzero(_may_be_helped(diagnosis, nodes))
@@ -125,6 +130,17 @@ class DefaultPreemption(Plugin):
         if own_row >= 0:
             run.outlook.forget(own_row)  # where a pod is nominated itself, the outlook is its own, not its class's
         return answer
+
+    def _why_not_in_group(self, pod: PodView) -> str:
+        """Return why a member of a pod group may not evict anybody: its group must lie in one domain, and what is freed
+        elsewhere is of no use. Empty if it may."""
+        key = workload_of(pod) if self._has_placements else None
+        if key is None:
+            return ""
+        group = self.handle.objects.get(PodGroup, key.name, key.namespace)
+        if group is None:
+            return NO_GROUP
+        return IN_PLACEMENTS if group.spec.scheduling_constraints is not None else ""
 
     def _dry_run(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis, profile: Profile) -> DryRun:
         """Return a dry run that starts from what is remembered for the pod's class."""

@@ -245,6 +245,18 @@ def test_no_domain_holds_the_group() -> None:
     run_virtually(main())
 
 
+def test_a_member_that_must_lie_in_one_domain_evicts_nobody() -> None:
+    async def main() -> None:
+        low = pod("low", on="a1", priority=1, requests={"cpu": "3"})
+        scene = Scene(node("a1", cpu="3", zone="a"), low, gang(min_count=3, topology=ZONE), *trio(priority=10),
+                      gates=TOPOLOGY)
+        await scene.settle(30)
+        assert scene.deleted == [] and scene.bound == {}
+        assert scene.said("p1").endswith("preemption: not eligible due to placement-based pod group scheduling limitation")
+
+    run_virtually(main())
+
+
 def test_no_node_has_the_topology() -> None:
     async def main() -> None:
         scene = Scene(node("x"), gang(min_count=3, topology=ZONE), *trio(), gates=TOPOLOGY)
