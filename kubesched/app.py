@@ -15,45 +15,61 @@ import logging
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
 from prometheus_client import CollectorRegistry
 
-from kubesched import config, web
+from kubesched import config, legacy, web
+from kubesched.api.core import ConfigMap
+from kubesched.api.meta import ObjectReference
+from kubesched.client.answers import advice
 from kubesched.client.connection import Connection, Observers, connect
 from kubesched.client.credentials import CredentialSource
 from kubesched.client.extending import HttpPoster
 from kubesched.client.fencing import FencedConnection, FencedLock, LeaseLost
 from kubesched.client.leading import Callbacks, Elector, Timing
-from kubesched.client.locks import EndpointsLock, LeaseLock, make_identity
-from kubesched.client.recorder import Broadcaster, Recorder
+from kubesched.client.locks import LOCKS, make_identity
+from kubesched.client.reading import get_object
+from kubesched.client.recorder import CORE_V1, Broadcaster, Recorder
 from kubesched.client.resources import watch_set
 from kubesched.client.reviewing import Reviews
 from kubesched.client.timing import SYSTEM_CHANCE, Backoff
 from kubesched.client.watching import Watching
 from kubesched.client.writer import Writer
 from kubesched.cluster import PodView, Store
-from kubesched.engine.assembly import Outside, assemble, new_handle, registry_with
+from kubesched.engine.assembly import Outside, assemble, engine_options, new_handle, registry_with
 from kubesched.engine.debugging import debug_later
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import Changed, Errand
 from kubesched.engine.loop import Engine
 from kubesched.engine.recording import InboxLog
-from kubesched.errors import ConfigError, Unreachable
+from kubesched.errors import ApiError, ConfigError, Unreachable
 from kubesched.framework.building import catalogue
 from kubesched.framework.plugin import Plugin
-from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
-from kubesched.telemetry import Metrics, MetricsSettings, Reporter
+from kubesched.telemetry import Metrics, MetricsSettings
 from kubesched.telemetry.exposing import register
 
 log = logging.getLogger(__name__)
 
 LOST_LEASE = "leader election lost"
 LEASE_NAME = "kube-scheduler"
+_LEASES = "leases"
+_LOCK_OBJECTS = {
+    "leases": {"kind": "Lease", "api_version": "coordination.k8s.io/v1"},
+    "endpoints": {"kind": "Endpoints", "api_version": "v1"},
+    "configmaps": {"kind": "ConfigMap", "api_version": "v1"},
+}
+_REMOVED_LOCKS = {  # the last text is the reference's, too
+    "endpoints": "endpoints lock is removed, migrate to leases",
+    "configmaps": "configmaps lock is removed, migrate to leases",
+    "endpointsleases": "endpointsleases lock is removed, migrate to leases",
+    "configmapsleases": "configmapsleases lock is removed, migrated to leases",
+}
 _LOOK_AT_FILE_SECONDS = 1.0
 _DRAIN_SECONDS = 30.0
+_FLUSH_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +81,6 @@ class Face:
     authorization: Any
     flags: Mapping[str, str]
     version: str
-    insecure_port: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +92,15 @@ class Wiring:
     plugins: tuple[type[Plugin], ...] = ()
     seed: int = 0
     max_waiting_seconds: float = 300.0
-    uses_endpoints_lock: bool = False
+    assumed_ttl_seconds: float | None = None
     face: Face | None = None
     metrics: MetricsSettings | None = None
     inbox_log: IO[bytes] | None = None
     reload: Callable[[], config.Configuration] | None = None
     """Reads the configuration file again; called when `has_changed` says so."""
     has_changed: Callable[[], bool] = lambda: False
-    algorithm: Callable[[EngineHandle], Mapping[str, Profile]] | None = None
-    """Builds profiles in another way than the configuration says: a Policy, an old provider."""
+    legacy: legacy.World | None = None
+    """A scheduler of an old release takes the place of the configured profiles."""
 
 
 class RecorderByProfile:
@@ -109,6 +124,8 @@ class Scheduler:
         self.wiring = wiring
         self.registry: Registry = registry_with(wiring.plugins)
         self.metrics = Metrics(wiring.metrics)
+        self.chronicle = web.Chronicle(self.metrics)
+        self.showing = web.EngineShowing(lambda: self.engine, self.chronicle)
         self.engine: Engine | None = None
         self.watching: Watching | None = None
         self.elector: Elector | None = None
@@ -119,6 +136,19 @@ class Scheduler:
         self._tasks: dict[str, asyncio.Task[Any]] = {}
         self._prepared: tuple[Store, EngineHandle] | None = None
         self._outside = Outside()
+        self._broadcaster: Broadcaster | None = None
+        self._policy: ConfigMap | None = None
+        self._timing = self._check_election()
+
+    def _check_election(self) -> Timing:
+        """Return the times of the election; raise ConfigError for times and locks with which nobody could lead."""
+        given = self.configuration.leader_election
+        if not given.leader_elect:
+            return Timing()
+        if self.wiring.legacy is None and given.resource_lock != _LEASES:
+            problem = _REMOVED_LOCKS.get(given.resource_lock, f"Invalid lock-type {given.resource_lock}")
+            raise ConfigError("", f"couldn't create resource lock: {problem}")
+        return Timing(given.lease_duration.seconds, given.renew_deadline.seconds, given.retry_period.seconds)
 
     @classmethod
     def catalogue(cls, plugins: tuple[type[Plugin], ...] = ()) -> dict[str, config.Known]:
@@ -165,7 +195,8 @@ class Scheduler:
             for name in [name for name, task in self._tasks.items() if task in done and name != "stopping"]:
                 self._tasks.pop(name).result()
                 if name == "leading" and not self.is_stopping:
-                    raise LeaseLost(LOST_LEASE)
+                    world = self.wiring.legacy
+                    raise LeaseLost(LOST_LEASE if world is None else world.release.lost_lease)
 
     def _begin(self, name: str, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = self._tasks[name] = asyncio.create_task(coroutine, name=name)
@@ -182,22 +213,30 @@ class Scheduler:
             await connection.close()
 
     async def _start(self, connection: Connection, ends: contextlib.AsyncExitStack) -> None:
-        broadcaster = Broadcaster(connection.sibling("events"))
-        reporter = Reporter(self.metrics)
+        self._broadcaster = broadcaster = Broadcaster(connection.sibling("events"))
+        reporter = self.chronicle
         names = [profile.scheduler_name for profile in self.configuration.profiles]
+        world = self.wiring.legacy
         self._outside = Outside(
             writer=Writer(self._fenced(connection)), recorder=RecorderByProfile(broadcaster, names), observer=reporter,
-            queue_observer=reporter, meter=self.metrics, poster=HttpPoster(), seed=self.wiring.seed)
+            queue_observer=reporter, meter=self.metrics, seed=self.wiring.seed,
+            poster=HttpPoster() if world is None else world.poster(HttpPoster()),
+            ties=None if world is None else world.ties(self.wiring.seed))
         self._prepared = new_handle(self.wiring.gates, self._outside)
+        if world is not None and world.config_map is not None:
+            self._policy = await _fetch_policy(connection, world.config_map)
         self.engine = engine = self._build(self.configuration)
         if self.wiring.inbox_log is not None:
             InboxLog(engine.inbox, engine.handle.clock, self.wiring.inbox_log, seed=self.wiring.seed)
+            self._begin("writing down", _flush(self.wiring.inbox_log))
         engine.is_leading = False
         self._watch_sizes()
         if self.wiring.face is not None:
             await self._serve(connection, self.wiring.face, ends)
         self._begin("events", broadcaster.run())
         self._begin("engine", engine.run())
+        if self.wiring.reload is not None:
+            self._begin("reloading", self._reload(self.wiring.reload))
         elects = self.configuration.leader_election.leader_elect
         if elects and self.configuration.delay_cache_until_active:
             self._begin("leading", self._lead(connection, follows=True))
@@ -207,16 +246,19 @@ class Scheduler:
             self._begin("leading", self._lead(connection, follows=False))
         else:
             engine.lead()
-        if self.wiring.reload is not None:
-            self._begin("reloading", self._reload(self.wiring.reload))
 
     def _build(self, configuration: config.Configuration) -> Engine:
         assert self._prepared is not None
-        algorithm = self.wiring.algorithm
+        gates, world, profiles = self.wiring.gates, self.wiring.legacy, None
+        options = replace(engine_options(configuration, gates), assumed_ttl_seconds=self.wiring.assumed_ttl_seconds)
+        if world is not None:
+            algorithm = world.algorithm(self._prepared[1], self._policy)
+            profiles = {algorithm.profile.name: algorithm.profile}
+            configuration = replace(configuration, extenders=algorithm.extenders)
+            options = replace(options, remembers=options.remembers and world.remembers, scores_bare_nodes=False)
         engine = assemble(
-            configuration, self.wiring.gates, self._outside, registry=self.registry, prepared=self._prepared,
-            profiles=algorithm(self._prepared[1]) if algorithm is not None else None,
-            inbox=self.engine.inbox if self.engine is not None else None,
+            configuration, gates, self._outside, registry=self.registry, prepared=self._prepared, profiles=profiles,
+            inbox=self.engine.inbox if self.engine is not None else None, options=options,
             max_waiting_seconds=self.wiring.max_waiting_seconds)
         for profile in engine.profiles.values():
             profile.observe = self.metrics.observer(profile.name)
@@ -228,13 +270,14 @@ class Scheduler:
         """Follow everything, and return when the first lists are in the store and the queue."""
         assert self.engine is not None
         rows = watch_set([name for name, on in self.wiring.gates.states.items() if on], self._custom_kinds())
+        streams = self.wiring.gates.is_enabled("WatchListClient")
         backoff = Backoff(connection.clock, SYSTEM_CHANCE)
         while True:
             try:
-                self.watching = await Watching.prepare(connection, rows, self)
+                self.watching = await Watching.prepare(connection, rows, self, streams=streams)
                 break
-            except Unreachable as error:
-                log.error("%s", error)
+            except (ApiError, Unreachable) as error:
+                log.error("cannot ask what the API server serves: %s; trying again", advice(error))
                 await asyncio.sleep(backoff.next())
         self._begin("watching", self.watching.run())
         await self.watching.wait_synced()
@@ -253,11 +296,9 @@ class Scheduler:
 
     async def _lead(self, connection: Connection, *, follows: bool) -> None:
         """Wait to lead, then lead; return when the lease is lost."""
-        given = self.configuration.leader_election
-        timing = Timing(given.lease_duration.seconds, given.renew_deadline.seconds, given.retry_period.seconds)
+        given, timing = self.configuration.leader_election, self._timing
         sibling = connection.sibling("leader-election", timeout=timing.request_timeout)
-        kind = EndpointsLock if self.wiring.uses_endpoints_lock else LeaseLock
-        lock = kind(sibling, make_identity(), given.resource_namespace, given.resource_name)
+        lock = LOCKS[given.resource_lock](sibling, make_identity(), given.resource_namespace, given.resource_name)
         self._fence = FencedLock(lock, int(timing.lease_duration), connection.clock)
 
         async def follow_first() -> None:
@@ -267,6 +308,7 @@ class Scheduler:
 
         def began() -> None:
             self.metrics.leading(LEASE_NAME, True)
+            tell("became leader")
             assert self.engine is not None
             if follows:
                 self._begin("following", follow_first())
@@ -275,8 +317,16 @@ class Scheduler:
 
         def ended() -> None:
             self.metrics.leading(LEASE_NAME, False)
+            tell("stopped leading")
             assert self.engine is not None
             self.engine.is_leading = False
+
+        def tell(what: str) -> None:
+            assert self._broadcaster is not None
+            recorder = self._broadcaster.recorder(self.configuration.profiles[0].scheduler_name, CORE_V1)
+            about = ObjectReference(name=given.resource_name, namespace=given.resource_namespace,
+                                    **_LOCK_OBJECTS[given.resource_lock.removesuffix(_LEASES) or _LEASES])
+            recorder.event(about, "Normal", "LeaderElection", "", f"{lock.identity} {what}")
 
         self.metrics.leading(LEASE_NAME, False)
         self.elector = Elector(self._fence, Callbacks(
@@ -378,6 +428,7 @@ class Scheduler:
         reviews = Reviews(connection)
         guard = await web.new_guard(face.authentication, face.authorization, token_reviewer=reviews,
                                     access_reviewer=reviews, lookup=reviews.authentication_config)
+        world = self.wiring.legacy
         late = web.leader_election_check(lambda: False)  # the elector ends the process before it could be late
         elects = self.configuration.leader_election.leader_elect
         parts = web.WebParts(
@@ -390,19 +441,36 @@ class Scheduler:
             reset_metrics=self.metrics.reset,
             pods=self._pods,
             is_leader=lambda: self.is_leader,
-            configz=lambda: config.effective(self.configuration),
+            configz=lambda: config.effective(self.configuration) if world is None else world.document(),
             flags=face.flags,
             has_profiling=self.configuration.enable_profiling,
             has_contention_profiling=self.configuration.enable_contention_profiling,
             authenticator=guard.authenticator,
             authorizer=guard.authorizer,
+            extra_routes=web.page_routes(self.showing),
         )
         server = await web.serve(web.build_app(parts), face.serving, guard)
         if server is not None:
             ends.push_async_callback(server.stop)
-        if face.insecure_port:
-            old = await web.serve_insecurely(web.build_insecure_app(parts), port=face.insecure_port)
+        host, port = world.insecure_address if world is not None else ("", 0)
+        if port:
+            old = await web.serve_insecurely(web.build_insecure_app(parts), host, port)
             ends.push_async_callback(old.stop)
+
+
+async def _flush(file: IO[bytes]) -> None:
+    """Write out from time to time what is held back: a log that ends in the middle of a crash is worth the most."""
+    while True:
+        await asyncio.sleep(_FLUSH_SECONDS)
+        file.flush()
+
+
+async def _fetch_policy(connection: Connection, where: legacy.FromConfigMap) -> ConfigMap:
+    """Return the ConfigMap that holds the policy; raise ConfigError if it cannot be had."""
+    try:
+        return await get_object(connection, ConfigMap, where.name, where.namespace)
+    except (ApiError, Unreachable) as error:
+        raise legacy.no_config_map(where, error) from error
 
 
 def stop_on_signals(scheduler: Scheduler) -> None:

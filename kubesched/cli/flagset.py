@@ -305,6 +305,7 @@ FLOAT32 = Kind("float32", _float, lambda value: f"{value:g}", ("0",))
 DURATION = Kind("duration", Duration.parse, zeros=("0s",))
 ADDRESS = Kind("ip", _address)
 STRINGS = Kind("strings", _strings, _show_strings, ("[]",), _extend)
+WORDS = Kind("stringArray", lambda text: (text,), _show_strings, ("[]",), _extend)  # repeated, commas and all
 # The usage mentions the empty defaults of the following kinds: pflag does not know them for empty.
 INT32S = Kind("int32Slice", _integers, lambda values: f"[{','.join(map(str, values))}]", add=_extend)
 PAIRS = Kind("stringToString", _pairs, _show_pairs, add=_update)

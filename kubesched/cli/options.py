@@ -18,6 +18,8 @@ import msgspec
 from kubesched.api import quantity
 from kubesched.cli import flags as table
 from kubesched.cli.flagset import CertificatePair, Parsed, UsageError, parse, usage
+from kubesched.cli.old_world import notices, read_world, refuse_old_flags, split_gates
+from kubesched.cli.own_flags import LEGACY_FLAGS, OWN_FLAGS
 from kubesched.config import Configuration, Duration, Gates, defaults, load
 from kubesched.config.catalogue import Catalogue
 from kubesched.config.fielderrors import FieldError, Path, aggregate, forbidden, go_quote, invalid
@@ -26,9 +28,12 @@ from kubesched.config.types import ClientConnection
 from kubesched.config.wire import plain
 from kubesched.config.yamltext import read_yaml
 from kubesched.errors import ConfigError
+from kubesched.legacy import World
+from kubesched.legacy.world import ASSUMED_TTL_SECONDS, MAX_WAITING_SECONDS
 
 PROGRAM = "kube-scheduler"
 RELEASE = "v1.36.4"
+ALL_FLAGS = (*table.FLAGS, *OWN_FLAGS, *LEGACY_FLAGS)
 _METRIC = "[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL = "[a-zA-Z_][a-zA-Z0-9_]*"
 _CURVES = frozenset({23, 24, 25, 29, 4587, 4588, 4589})
@@ -123,10 +128,17 @@ class Options:
     pod_max_in_unschedulable_pods_duration: Duration
     reported_version: str
     parsed: Parsed  # the raw values, for the log at -v 1 and for /flagz
+    plugins: tuple[str, ...] = ()
+    inbox_log: str = ""
+    assumed_pod_ttl: Duration | None = None  # None: a booking never expires
+    legacy: World | None = None
+    notices: tuple[str, ...] = ()  # about the old flags that were given
 
     def configuration(self, registry: Catalogue) -> Configuration:
         """Return the effective configuration: the file with its overrides, or the defaults with the old flags."""
-        election = self._given(_ELECTION_FIELDS)
+        election = given_fields(self.parsed, _ELECTION_FIELDS)
+        if self.legacy is not None:
+            return self.legacy.over(defaults(gates=self.gates, registry=registry))
         if self.config:
             return load(FilePath(self.config), gates=self.gates, registry=registry, overrides=election)
         base = defaults(gates=self.gates, registry=registry)
@@ -145,10 +157,12 @@ class Options:
         )
 
     def _connection(self, base: ClientConnection) -> ClientConnection:
-        return msgspec.structs.replace(base, **self._given(_CONNECTION_FIELDS))
+        return msgspec.structs.replace(base, **given_fields(self.parsed, _CONNECTION_FIELDS))
 
-    def _given(self, fields: Mapping[str, str]) -> dict[str, Any]:
-        return {field: self.parsed[flag] for flag, field in fields.items() if flag in self.parsed.given}
+
+def given_fields(parsed: Parsed, fields: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of the flags that were given, under the names of the fields they stand for."""
+    return {field: parsed[flag] for flag, field in fields.items() if flag in parsed.given}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +174,7 @@ class Answer:
 
 def read_options(words: Sequence[str], *, columns: int = 0, command: str = PROGRAM) -> Options | Answer:
     """Read a command line. UsageError: print `usage_text` before it; ConfigError: print the error alone."""
-    parsed = parse(table.FLAGS, words)
+    parsed = parse(ALL_FLAGS, words)
     if parsed["help"]:
         return Answer(usage_text(columns=columns, command=command))
     if any(parsed.words):
@@ -170,7 +184,12 @@ def read_options(words: Sequence[str], *, columns: int = 0, command: str = PROGR
     # First, because the gates of a release that cannot be emulated would be a riddle, not an answer.
     if wrong_versions := _version_errors(emulated, oldest):
         raise ConfigError("", aggregate(wrong_versions))
-    gates = Gates.parse(parsed["feature-gates"], emulated=emulated, min_compatibility=oldest)
+    if parsed["legacy-version"]:
+        asked = split_gates(parsed)[1]
+        gates = Gates.of(asked, emulated=emulated, min_compatibility=oldest)
+    else:
+        refuse_old_flags(parsed)
+        gates = Gates.parse(parsed["feature-gates"], emulated=emulated, min_compatibility=oldest)
     version = _reported_version(parsed["version"])
     if parsed["version"] in ("true", "raw"):
         return Answer(f"Kubernetes {version}\n" if parsed["version"] == "true" else _raw_version(version))
@@ -180,30 +199,62 @@ def read_options(words: Sequence[str], *, columns: int = 0, command: str = PROGR
     errors += wrong
     if errors:
         raise ConfigError("", aggregate(errors))
+    legacy = _legacy(parsed)
     return Options(
         config=parsed["config"],
         write_config_to=parsed["write-config-to"],
         master=parsed["master"],
-        serving=_serving(parsed),
+        serving=_serving(parsed, legacy),
         authentication=_authentication(parsed),
         authorization=_authorization(parsed),
         metrics=metrics,
         logs=logs,
         gates=gates,
         min_compatibility=oldest,
-        pod_max_in_unschedulable_pods_duration=parsed["pod-max-in-unschedulable-pods-duration"],
+        pod_max_in_unschedulable_pods_duration=_longest_wait(parsed, legacy),
         reported_version=version,
         parsed=parsed,
+        plugins=parsed["plugin"],
+        inbox_log=parsed["inbox-log"],
+        assumed_pod_ttl=_assumed_ttl(parsed, legacy),
+        legacy=legacy,
+        notices=tuple(notices(parsed, legacy.release)) if legacy is not None else (),
     )
 
 
 def usage_text(*, columns: int = 0, command: str = PROGRAM) -> str:
-    return usage(table.FLAGS, command, columns)
+    return usage(ALL_FLAGS, command, columns)
 
 
 def _replace(configuration: Configuration, **changes: Any) -> Configuration:
     values = {name: getattr(configuration, name) for name in Configuration.__dataclass_fields__}
     return Configuration(**(values | changes))
+
+
+# --- the old world and our own flags ----------------------------------------------------------------------------------
+
+
+def _legacy(parsed: Parsed) -> World | None:
+    if not parsed["legacy-version"]:
+        return None
+    return read_world(parsed, given_fields(parsed, _CONNECTION_FIELDS), given_fields(parsed, _ELECTION_FIELDS))
+
+
+def _longest_wait(parsed: Parsed, legacy: World | None) -> Duration:
+    name = "pod-max-in-unschedulable-pods-duration"
+    if legacy is not None and name not in parsed.given:
+        return Duration.of(seconds=MAX_WAITING_SECONDS)
+    found: Duration = parsed[name]
+    return found
+
+
+def _assumed_ttl(parsed: Parsed, legacy: World | None) -> Duration | None:
+    ttl: Duration = parsed["assumed-pod-ttl"]
+    if ttl < 0:
+        raise ConfigError("", f"--assumed-pod-ttl {ttl} must not be negative. 0 for keeping a booking until it is seen")
+    if legacy is not None and "assumed-pod-ttl" not in parsed.given:
+        return Duration.of(seconds=ASSUMED_TTL_SECONDS)
+    return ttl or None
 
 
 # --- versions ---------------------------------------------------------------------------------------------------------
@@ -409,8 +460,11 @@ def _logs(parsed: Parsed, gates: Gates) -> Logs:
     )
 
 
-def _serving(parsed: Parsed) -> Serving:
-    return Serving(**{name: parsed[name.replace("_", "-")] for name in Serving.__dataclass_fields__})
+def _serving(parsed: Parsed, legacy: World | None) -> Serving:
+    values = {name: parsed[name.replace("_", "-")] for name in Serving.__dataclass_fields__}
+    if legacy is not None and not legacy.release.serves_securely and "secure-port" not in parsed.given:
+        values["secure_port"] = 0
+    return Serving(**values)
 
 
 def _authentication(parsed: Parsed) -> Authentication:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gzip
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO, Any
 
 import click
 
@@ -16,10 +19,15 @@ from kubesched.cli.flagset import UsageError
 from kubesched.cli.options import Answer, Options, read_options, usage_text
 from kubesched.client.credentials import find_credentials
 from kubesched.client.fencing import LeaseLost
-from kubesched.config import Configuration, as_yaml, effective
-from kubesched.config.gates import BINARY_VERSION, spec_of
-from kubesched.errors import ConfigError
+from kubesched.config import Configuration, Gates, as_yaml, effective
+from kubesched.config.gates import BINARY_VERSION, Stage, spec_of
+from kubesched.errors import ConfigError, SchedulerError
+from kubesched.framework.finding import find_plugins, run_module
+from kubesched.framework.plugin import Plugin
+from kubesched.legacy.registry import CUSTOM
 from kubesched.telemetry import MetricsSettings, logs
+
+log = logs.logger(__name__)
 
 
 @click.command(
@@ -42,35 +50,88 @@ def run_command(words: tuple[str, ...]) -> None:
 
 
 def _run(options: Options) -> int:
-    read = _reader(options)
+    plugins = _plugins(options)
+    known = Scheduler.catalogue(plugins)
+
+    def read() -> Configuration:
+        return options.configuration(known)
+
     configuration = read()
     if options.write_config_to:
-        _write(options.write_config_to, as_yaml(effective(configuration)))
+        document = effective(configuration) if options.legacy is None else options.legacy.document()
+        _write(options.write_config_to, as_yaml(document))
         return 0
+    for notice in options.notices:
+        click.echo(notice, err=True)
     telemetry.configure(options.logs)
+    logs.say_flags(options.parsed.shown)
+    _say_settled_gates(options.gates)
+    if log.level >= 2:
+        document = effective(configuration) if options.legacy is None else options.legacy.document()
+        log.v(2).info("Using component config", config=as_yaml(document))
     try:
-        return asyncio.run(_serve(options, configuration, read))
+        with _opened(options.inbox_log) as inbox_log:
+            return asyncio.run(_serve(configuration, _wiring(options, configuration, plugins, read, inbox_log)))
+    except SchedulerError as error:
+        log.error("command failed", err=error)
+        return 1
     finally:
         logs.shut_down()
 
 
-async def _serve(options: Options, configuration: Configuration, read: Callable[[], Configuration]) -> int:
-    scheduler = Scheduler(configuration, _wiring(options, configuration, read))
+async def _serve(configuration: Configuration, wiring: Wiring) -> int:
+    """Run until told to stop. Ending without having led is a failure to the reference, whatever the reason."""
+    scheduler = Scheduler(configuration, wiring)
     stop_on_signals(scheduler)
     try:
         await scheduler.run()
     except LeaseLost as error:
-        click.echo(f"Error: {error}", err=True)
+        log.error("Leaderelection lost", err=error)
         return 1
-    return 0
+    if configuration.leader_election.leader_elect:
+        log.info("Requested to terminate, exiting")
+        return 0
+    raise SchedulerError("finished without leader elect")
 
 
-def _reader(options: Options) -> Callable[[], Configuration]:
-    known = Scheduler.catalogue()
-    return lambda: options.configuration(known)
+def _say_settled_gates(gates: Gates) -> None:
+    for name in sorted(gates.asked):
+        if spec_of(name, gates.emulated).stage is Stage.GA:
+            value = "true" if gates.is_enabled(name) else "false"
+            log.warning(f"Setting GA feature gate {name}={value}. It will be removed in a future release.")
 
 
-def _wiring(options: Options, configuration: Configuration, read: Callable[[], Configuration]) -> Wiring:
+def _plugins(options: Options) -> tuple[type[Plugin], ...]:
+    """Return the plugins of --plugin; in the old world, run the files, which register predicates and priorities."""
+    if options.legacy is None:
+        return tuple(cls for asked in options.plugins for cls in find_plugins(asked))
+    for asked in options.plugins:
+        before = len(CUSTOM)
+        run_module(asked)
+        if len(CUSTOM) == before:
+            raise ConfigError("", f"plugin {asked}: it registers no predicate, priority or provider, and nothing else "
+                                  "can be configured with --legacy-version")
+    return ()
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[IO[bytes] | None]:
+    """Open the inbox log for writing, compressed if its name says so; None if there is to be none."""
+    if not path:
+        yield None
+        return
+    try:
+        opened: Any = gzip.open(path, "wb", compresslevel=5) if path.endswith(".gz") else open(path, "wb")  # noqa: SIM115
+    except OSError as error:
+        raise _cannot_open(path, error) from error
+    with opened:
+        yield opened
+
+
+def _wiring(options: Options, configuration: Configuration, plugins: tuple[type[Plugin], ...],
+            read: Callable[[], Configuration], inbox_log: IO[bytes] | None) -> Wiring:
+    world, ttl = options.legacy, options.assumed_pod_ttl
+    watched = world.policy_file if world is not None else options.config
     face = Face(options.serving, options.authentication, options.authorization, options.parsed.shown,
                 options.reported_version)
     metrics = MetricsSettings(
@@ -78,15 +139,19 @@ def _wiring(options: Options, configuration: Configuration, read: Callable[[], C
         allowed_label_values=options.metrics.allowed_label_values, is_enabled=options.gates.is_enabled,
         features=tuple((name, spec_of(name, BINARY_VERSION).stage.value, on)
                        for name, on in sorted(options.gates.states.items())),
-        build={"git_version": options.reported_version, "major": "1", "minor": "36"})
+        build={"git_version": options.reported_version, "major": "1", "minor": "36"}, is_legacy=world is not None)
     return Wiring(
         find_credentials(configuration.client_connection.kubeconfig, master=options.master),
         options.gates,
+        plugins,
         max_waiting_seconds=options.pod_max_in_unschedulable_pods_duration.seconds,
+        assumed_ttl_seconds=None if ttl is None else ttl.seconds,
         face=face,
         metrics=metrics,
-        reload=read if options.config else None,
-        has_changed=_watched(Path(options.config)) if options.config else lambda: False,
+        inbox_log=inbox_log,
+        reload=read if watched else None,
+        has_changed=_watched(Path(watched)) if watched else lambda: False,
+        legacy=world,
     )
 
 
@@ -117,4 +182,8 @@ def _write(path: str, text: str) -> None:
     try:
         Path(path).write_text(text)
     except OSError as error:
-        raise ConfigError("", f"open {path}: {(error.strerror or str(error)).lower()}") from error
+        raise _cannot_open(path, error) from error
+
+
+def _cannot_open(path: str, error: OSError) -> ConfigError:
+    return ConfigError("", f"open {path}: {(error.strerror or str(error)).lower()}")

@@ -2,7 +2,7 @@
 
 In: a record. Out: the record as the server stored it. Each lock remembers the object as it last saw it, so that
 renewing is one request, guarded by the object's version, and so that what others wrote into it stays. Between the old
-way and the new one, releases kept the record in both places (`BothLocks`), so that leaders of either kind saw each other.
+way and the new one, releases kept the record in both places (`BothLocks`): leaders of either kind saw each other.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class ConfigMapLock(_AnnotationLock):
 
 
 class BothLocks:
-    """The same record in an old place and in a Lease. Who leads must be the same in both, else nobody knows who leads."""
+    """The same record in an old place and in a Lease. Where they name two leaders, nobody knows who leads."""
 
     def __init__(self, old: Lock, new: Lock) -> None:
         self.identity = old.identity

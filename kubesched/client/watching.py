@@ -29,6 +29,8 @@ class Watching:
         sink: Sink,
         served: Served,
         chance: Chance = SYSTEM_CHANCE,
+        *,
+        streams: bool = True,
     ) -> None:
         self.served = served
         self.reflectors: dict[str, Reflector] = {}
@@ -43,7 +45,7 @@ class Watching:
                 row,
                 sink,
                 api_version=api_version,
-                streams=served.knows_streaming_lists,
+                streams=streams and served.knows_streaming_lists,
                 chance=chance,
             )
         self.missing = tuple(missing)
@@ -53,12 +55,21 @@ class Watching:
 
     @classmethod
     async def prepare(
-        cls, connection: Connection, rows: Iterable[Watched], sink: Sink, chance: Chance = SYSTEM_CHANCE
+        cls,
+        connection: Connection,
+        rows: Iterable[Watched],
+        sink: Sink,
+        chance: Chance = SYSTEM_CHANCE,
+        *,
+        streams: bool = True,
     ) -> Watching:
-        """Ask the server what it serves and make a reflector for each row that is among it."""
+        """Ask the server what it serves and make a reflector for each row that is among it.
+
+        Without `streams`, first lists come in pages even where the server could stream them.
+        """
         rows = tuple(rows)
         served = await discover(connection, {version for row in rows for version in row.api_versions})
-        return cls(connection, rows, sink, served, chance)
+        return cls(connection, rows, sink, served, chance, streams=streams)
 
     async def run(self) -> None:
         """Follow everything until cancelled."""

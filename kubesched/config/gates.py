@@ -193,7 +193,7 @@ class Gates:
         not_built: frozenset[tuple[str, bool]] | None = None,
     ) -> Gates:
         """Read `A=true,B=false`, `kube:A=true` or several of them; raise ConfigError in the reference's words."""
-        asked = _pairs([text] if isinstance(text, str) else text)
+        asked = read_pairs([text] if isinstance(text, str) else text)
         return cls.of(asked, emulated=emulated, min_compatibility=min_compatibility, not_built=not_built)
 
     @classmethod
@@ -250,7 +250,8 @@ def known_gates(emulated: Version = BINARY_VERSION) -> list[str]:
     return sorted(lines)
 
 
-def _pairs(texts: Iterable[str]) -> dict[str, bool]:
+def read_pairs(texts: Iterable[str]) -> dict[str, bool]:
+    """Return what `A=true,B=false`, `kube:A=true` or several of them ask for, whether or not such gates exist."""
     by_component: dict[str, list[str]] = {}
     for text in texts:
         for pair in text.split(","):

@@ -76,12 +76,26 @@ def new_handle(gates: config.Gates, outside: Outside) -> tuple[Store, EngineHand
     return store, handle
 
 
+def engine_options(configuration: config.Configuration, gates: config.Gates) -> EngineOptions:
+    """Return how an engine runs under a configuration and gates.
+
+    OpportunisticBatching is the reference's way to use an answer again; ours is the memory, so the gate switches that.
+    Releases before 1.35 had neither, but whoever emulates one wants its decisions, and those are the same.
+    """
+    return EngineOptions(
+        remembers=gates.is_enabled("OpportunisticBatching") or gates.emulated < (1, 35),
+        evicts_in_background=gates.is_enabled("SchedulerAsyncPreemption"),
+        announces_expected_node=gates.is_enabled("NominatedNodeNameForExpectation"),
+        percentage_of_nodes=configuration.percentage_of_nodes_to_score,
+    )
+
+
 def assemble(configuration: config.Configuration, gates: config.Gates, outside: Outside | None = None, *,
              registry: Registry | None = None, profiles: Mapping[str, Profile] | None = None,
              prepared: tuple[Store, EngineHandle] | None = None, inbox: Inbox | None = None,
              options: EngineOptions | None = None, max_waiting_seconds: float = 300.0) -> Engine:
     """Put an engine together. `profiles` (with the store and handle they were built for) replace the configured ones."""
-    outside = outside or Outside()
+    outside, options = outside or Outside(), options or engine_options(configuration, gates)
     store, handle = prepared or new_handle(gates, outside)
     if profiles is None:
         profiles = build_profiles(configuration, registry or registry_with(), handle)
@@ -101,14 +115,10 @@ def assemble(configuration: config.Configuration, gates: config.Gates, outside: 
     if configuration.extenders:
         if outside.poster is None:
             raise ConfigError("extenders", "this run has no way to reach extenders")
-        extenders = Extenders(configuration.extenders, outside.poster)
+        extenders = Extenders(configuration.extenders, outside.poster, scores_bare_nodes=options.scores_bare_nodes)
         for profile in profiles.values():
             for plugin in profile.plugins:
                 if isinstance(plugin, DefaultPreemption):
                     plugin.narrow.append(extenders.narrow)
     return Engine(store, profiles, queue, handle, inbox=inbox, ties=outside.ties or SeededTies(outside.seed),
-                  observer=outside.observer, options=options or EngineOptions(
-                      evicts_in_background=gates.is_enabled("SchedulerAsyncPreemption"),
-                      announces_expected_node=gates.is_enabled("NominatedNodeNameForExpectation"),
-                      percentage_of_nodes=configuration.percentage_of_nodes_to_score,
-                  ), extenders=extenders)
+                  observer=outside.observer, options=options, extenders=extenders)

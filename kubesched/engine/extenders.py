@@ -156,7 +156,8 @@ class Extender:
 class Extenders:
     """All extenders, those that may be ignored last."""
 
-    def __init__(self, given: Iterable[ExtenderConfig], poster: Poster) -> None:
+    def __init__(self, given: Iterable[ExtenderConfig], poster: Poster, *, scores_bare_nodes: bool = True) -> None:
+        self._scores_bare = scores_bare_nodes
         self.all = [Extender(one, poster) for one in sorted(given, key=lambda one: one.ignorable)]
 
     def __bool__(self) -> bool:
@@ -180,7 +181,7 @@ class Extenders:
             except SchedulerError as error:
                 self._tolerate(extender, "Filter", error, pod)
                 continue
-            are_bare = are_bare or not extender.given.node_cache_capable
+            are_bare = are_bare or (self._scores_bare and not extender.given.node_cache_capable)
             diagnosis.extra.update(statuses)
         if len(names) == before:
             return feasible, are_bare

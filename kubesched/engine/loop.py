@@ -26,8 +26,8 @@ from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import Arrival, BindFailed, Bound, Changed, Errand, Inbox, Placement
 from kubesched.engine.intake import POD_WENT, Intake
 from kubesched.engine.observing import Nobody, Observer
-from kubesched.engine.sampling import Sampling
 from kubesched.engine.permits import LONGEST_WAIT_SECONDS, WaitingPod, WaitingPods
+from kubesched.engine.sampling import Sampling
 from kubesched.errors import PluginError, SchedulerError
 from kubesched.framework.grouping import workload_of
 from kubesched.framework.memo import Memo
@@ -54,6 +54,8 @@ class EngineOptions:
     percentage_of_nodes: int = 0
     assumed_ttl_seconds: float | None = None
     """Forget a booking whose pod was bound but not seen on its node for so long; None, as the reference today, never."""
+    scores_bare_nodes: bool = True
+    """Score nodes that an extender sent back as if no pod were on them: the reference's quirk, which 1.17 did not have."""
 
 
 class Engine:

@@ -2,13 +2,14 @@
 
     load_policy(text, version) -> Policy
     profile_from_policy(policy, handle, version, options) -> Algorithm     convert_policy(policy, version) -> Conversion
-    profile_from_provider(name, handle, version, options) -> Algorithm
+    profile_from_provider(name, handle, version, options) -> Algorithm     World: all of a scheduler of then
 
 `policy` reads, `validation` complains, `selecting` finds out which names run, `providers` holds the tables, `registry`
 the names, `algorithms` what they stand for, `predicates` and `priorities` the plugins, `profile` puts them together.
 """
 
 from kubesched.legacy.choosing import ties_of
+from kubesched.legacy.componentconfig import ComponentConfig, load_component_config
 from kubesched.legacy.convert import Conversion, convert_policy
 from kubesched.legacy.policy import CONFIG_MAP_KEY, Policy, load_policy
 from kubesched.legacy.profile import Algorithm, Options, profile_from_policy, profile_from_provider
@@ -31,11 +32,12 @@ from kubesched.legacy.sources import (
     source_of,
 )
 from kubesched.legacy.wording import fit_error
+from kubesched.legacy.world import World
 
 __all__ = [
-    "CONFIG_MAP_KEY", "LATEST", "RELEASES", "Algorithm", "Conversion", "Custom", "FromConfigMap", "FromFile",
-    "FromProvider", "LegacyGates", "Options", "Policy", "PolicyFlags", "Registry", "Release", "convert_policy",
-    "fit_error", "load_policy", "no_config_map", "policy_from_config_map", "policy_from_file", "profile_from_policy",
-    "profile_from_provider", "register_algorithm_provider", "register_fit_predicate", "register_priority",
-    "release_of", "source_of", "ties_of",
+    "CONFIG_MAP_KEY", "LATEST", "RELEASES", "Algorithm", "ComponentConfig", "Conversion", "Custom", "FromConfigMap",
+    "FromFile", "FromProvider", "LegacyGates", "Options", "Policy", "PolicyFlags", "Registry", "Release", "World",
+    "convert_policy", "fit_error", "load_component_config", "load_policy", "no_config_map",
+    "policy_from_config_map", "policy_from_file", "profile_from_policy", "profile_from_provider",
+    "register_algorithm_provider", "register_fit_predicate", "register_priority", "release_of", "source_of", "ties_of",
 ]

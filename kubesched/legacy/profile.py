@@ -53,6 +53,8 @@ class Options:
     """None is the release's own default."""
     feature_gates: Mapping[str, bool] | None = None
     """Gates of then by name, where they differ from the release's defaults."""
+    bind_timeout_seconds: int | None = None
+    """How long a pod waits for its volumes; None is today's default, which was the default then."""
     to_the_letter: bool = False
     """Repeat the release's mistakes: 1.17 ignored a policy's hardPodAffinitySymmetricWeight, counted an image's holders
     when nodes came, and from 1.10 on predicates of unlisted names were accepted and never run."""
@@ -124,6 +126,7 @@ def _setting(release: Release, options: Options, weight: int, extenders: Sequenc
         ignored_resources=frozenset(resource.name for extender in extenders for resource in extender.managed_resources
                                     if resource.ignored_by_scheduler),
         max_pd_volumes=max_volumes_from(os.environ),
+        bind_timeout_seconds=options.bind_timeout_seconds,
         to_the_letter=options.to_the_letter,
     )
 

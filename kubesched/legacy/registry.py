@@ -48,6 +48,9 @@ class Custom:
     priorities: dict[str, PriorityEntry] = field(default_factory=dict)
     providers: dict[str, tuple[set[str], set[str]]] = field(default_factory=dict)
 
+    def __len__(self) -> int:
+        return len(self.predicates) + len(self.priorities) + len(self.providers)
+
     def register_fit_predicate(self, name: str, function: FitFunction, *, mandatory: bool = False) -> str:
         """Register `function(pod, node)`, which says whether a pod fits a node; return the name."""
         cls = FunctionPredicate.of(_checked(name), function)

@@ -104,6 +104,38 @@ class Release:
             return None
         return 50 if self.minor >= 12 else 100
 
+    @property
+    def max_backoff_seconds(self) -> int:
+        """Return how long a pod that failed waits at most before it is tried again."""
+        return 10 if self.minor >= 17 else 60
+
+    @property
+    def locks(self) -> tuple[str, ...]:
+        """Return the kinds of objects in which the leader's name may be kept."""
+        if self.minor >= 17:
+            return ("endpoints", "configmaps", "leases", "endpointsleases", "configmapsleases")
+        return ("endpoints", "configmaps") if self.minor >= 8 else ("endpoints",)
+
+    @property
+    def default_lock(self) -> str:
+        """Return the kind of object in which the leader's name is kept."""
+        return "endpointsleases" if self.minor >= 17 else "endpoints"
+
+    @property
+    def serves_securely(self) -> bool:
+        """Return whether there is a secure port beside the plain one."""
+        return self.minor >= 13
+
+    @property
+    def lost_lease(self) -> str:
+        """Return the last words of a leader that is none any more."""
+        return "leaderelection lost" if self.minor >= 17 else "lost master"
+
+    @property
+    def names_extender_version(self) -> bool:
+        """Return whether extenders are called under the policy's version, `/v1/filter`, with lower-case keys."""
+        return self.minor < 6
+
 
 V1_3, V1_4, V1_6, V1_13, V1_17 = map(Release, (3, 4, 6, 13, 17))
 RELEASES = (V1_3, V1_4, V1_6, V1_13, V1_17)
@@ -151,3 +183,6 @@ class LegacyGates:
 _SINCE = {"TaintNodesByCondition": 8, "ResourceLimitsPriorityFunction": 9, "EvenPodsSpread": 16,
           "BalanceAttachedNodeVolumes": 11, "PodOverhead": 16}
 _FIELDS = {"".join(word.capitalize() for word in field.name.split("_")): field.name for field in fields(LegacyGates)}
+
+LEGACY_GATES = frozenset(_FIELDS)
+"""The feature gates of then, by name."""

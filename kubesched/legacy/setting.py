@@ -17,5 +17,7 @@ class Setting:
     ignored_resources: frozenset[str] = frozenset()
     max_pd_volumes: int | None = None
     """The environment's KUBE_MAX_PD_VOLS: how many disks a node takes that does not say so itself."""
+    bind_timeout_seconds: int | None = None
+    """How long CheckVolumeBinding waits for volumes; None is the default."""
     to_the_letter: bool = False
     """Repeat the release's mistakes as well. Without it they are put right, as later releases did."""

@@ -88,8 +88,10 @@ async def test_it_binds_reports_and_stops(api: ApiServer, tmp_path: Path) -> Non
         assert ready == b"ok"
     finally:
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.to_thread(process.wait, 20) == 0, (tmp_path / "log").read_text()
+        # As the reference has it: whoever does not elect a leader does not end on purpose.
+        assert await asyncio.to_thread(process.wait, 20) == 1, (tmp_path / "log").read_text()
     assert "Successfully bound pod to node" in (tmp_path / "log").read_text()
+    assert '"command failed" err="finished without leader elect"' in (tmp_path / "log").read_text()
 
 
 async def test_a_changed_configuration_is_taken_over_and_a_broken_one_refused(api: ApiServer, tmp_path: Path) -> None:

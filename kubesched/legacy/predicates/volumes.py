@@ -13,7 +13,8 @@ from kubesched.framework.ports import Handle
 from kubesched.legacy.setting import Setting
 from kubesched.plugins._volumes import VolumeError, claim_not_found, direct_claim_names, find_claim
 from kubesched.plugins.legacy_volume_counts import InTreeVolumeCount, VolumeCountArgs, VolumeCountPredicate
-from kubesched.plugins.legacy_volumes import LEGACY_VOLUME_PREDICATES
+from kubesched.plugins.legacy_volumes import LEGACY_VOLUME_PREDICATES, CheckVolumeBinding
+from kubesched.plugins.volume_binding.args import VolumeBindingArgs
 
 COUNTED = "MaxVolumeCount"
 
@@ -37,7 +38,11 @@ def volume_predicate(name: str, setting: Setting, handle: Handle) -> Plugin:
     if setting.release.names_failures:
         failure = COUNTED if issubclass(cls, VolumeCountPredicate) else name
         cls = type(cls.__name__, (_Renamed, cls), {**points, "failure": failure})
-    args = VolumeCountArgs(setting.max_pd_volumes) if issubclass(cls, VolumeCountPredicate) else None
+    args: VolumeCountArgs | VolumeBindingArgs | None = None
+    if issubclass(cls, VolumeCountPredicate):
+        args = VolumeCountArgs(setting.max_pd_volumes)
+    elif issubclass(cls, CheckVolumeBinding) and setting.bind_timeout_seconds is not None:
+        args = VolumeBindingArgs(bind_timeout_seconds=setting.bind_timeout_seconds)
     return cls(args, handle)
 
 

@@ -431,6 +431,8 @@ def test_the_usage_has_the_references_sections_in_order() -> None:
         "Metrics",
         "Logs",
         "Global",
+        "Kubesched",
+        "Legacy",
     ]
 
 

@@ -32,9 +32,10 @@ class Cabinet:
             raise status(404, "NotFound")
         if method == "POST" and found is not None:
             raise status(409, "AlreadyExists")
-        if method == "PUT" and found is not None:
-            if sent["metadata"].get("resourceVersion") != found["metadata"]["resourceVersion"]:
-                raise status(409, "Conflict")
+        stale = found is not None and sent and sent["metadata"].get("resourceVersion") != str(
+            found["metadata"]["resourceVersion"])
+        if method == "PUT" and stale:
+            raise status(409, "Conflict")
         if method in ("POST", "PUT"):
             self.version += 1
             self.objects[kind] = {**sent, "metadata": {**sent["metadata"], "resourceVersion": str(self.version)}}
