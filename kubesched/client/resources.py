@@ -7,7 +7,7 @@ feature gate, and who misses it when the server does not serve it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -108,7 +108,8 @@ def watch_set(enabled_gates: Iterable[str] = (), extra: Iterable[str] = ()) -> t
         row = custom(name)
         if (row.api_versions[0], row.plural) not in known:
             known.add((row.api_versions[0], row.plural))
-            rows.append(row)
+            # Two groups may have a kind of the same name: PodGroup is one. The second goes by its full name.
+            rows.append(replace(row, kind=name) if row.kind in {other.kind for other in rows} else row)
     return tuple(rows)
 
 

@@ -14,6 +14,7 @@ from kubesched.api.core import Namespace
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.resource import DeviceTaintRule
+from kubesched.api.workload import CoschedulingPodGroup, PodGroup
 from kubesched.client.decoding import Decoder, garbage_kept
 from kubesched.client.discovery import discover
 from kubesched.client.reading import get_object, list_objects
@@ -99,6 +100,12 @@ def test_resources_of_plugins_join_the_watch_set_once() -> None:
         ("widgets.v1.example.com", "widgets", ("example.com/v1",)),
         ("Deployment", "deployments", ("apps/v1",)),
     ]
+
+
+def test_kinds_of_the_same_name_do_not_get_in_each_others_way() -> None:
+    rows = watch_set(["GenericWorkload"], ["podgroups.v1alpha1.scheduling.x-k8s.io"])
+    assert [(row.kind, row.type) for row in rows if row.plural == "podgroups"] == [
+        ("PodGroup", PodGroup), ("podgroups.v1alpha1.scheduling.x-k8s.io", CoschedulingPodGroup)]
 
 
 @pytest.mark.parametrize("name", ["widgets", "widgets.v1", ".v1.example.com", "widgets..example.com"])

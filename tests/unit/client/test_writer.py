@@ -11,6 +11,7 @@ from kubesched.api import codec
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolumeClaim
+from kubesched.api.workload import PodGroup
 from kubesched.client.writer import Writer
 from kubesched.errors import AlreadyExists, AnswerLost, Conflict, Forbidden, NotFound, ServerFault, Unreachable
 
@@ -120,6 +121,15 @@ async def test_a_status_patch_is_sent_as_it_stands() -> None:
     await desk.writer.patch_pod_status(WEB, {"nominatedNodeName": None, "conditions": [{"type": "PodScheduled"}]})
     assert desk.connection.requests == [
         ("PATCH", f"{PATH}/status", {"status": {"nominatedNodeName": None, "conditions": [{"type": "PodScheduled"}]}})
+    ]
+
+
+async def test_the_status_of_any_other_object_is_patched_where_it_lies() -> None:
+    desk = Desk(b"{}")
+    group = PodGroup(metadata=ObjectMeta(name="train", namespace="team-a"))
+    await desk.writer.patch_status(group, {"conditions": []})
+    assert desk.connection.requests == [
+        ("PATCH", "/apis/scheduling.k8s.io/v1alpha2/namespaces/team-a/podgroups/train/status", {"status": {"conditions": []}})
     ]
 
 

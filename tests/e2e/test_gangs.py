@@ -1,0 +1,110 @@
+"""Gangs over real HTTP: the program against the embedded API server, in both ways that gangs come."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from kubesched import config
+from kubesched.apiserver import ApiServer, Store
+from kubesched.app import Scheduler, Wiring
+from kubesched.client.credentials import AddressSource
+
+LABEL = "scheduling.x-k8s.io/pod-group"
+BOTH = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+profiles:
+- schedulerName: default-scheduler
+  plugins:
+    multiPoint: {enabled: [{name: Coscheduling}]}
+    queueSort: {enabled: [{name: Coscheduling}], disabled: [{name: "*"}]}
+"""
+CRD = {
+    "metadata": {"name": "podgroups.scheduling.x-k8s.io"},
+    "spec": {
+        "group": "scheduling.x-k8s.io", "scope": "Namespaced",
+        "names": {"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup", "listKind": "PodGroupList",
+                  "shortNames": ["pg", "pgs"]},
+        "versions": [{"name": "v1alpha1", "served": True, "storage": True, "subresources": {"status": {}}, "schema": {
+            "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}],
+    },
+}
+
+
+def a_pod(name: str, group: str = "", label: str = "", cpu: str = "1") -> dict[str, Any]:
+    spec: dict[str, Any] = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]}
+    if group:
+        spec["schedulingGroup"] = {"podGroupName": group}
+    return {"metadata": {"name": name, "namespace": "default", "labels": {LABEL: label} if label else {}}, "spec": spec}
+
+
+def add_node(store: Store, name: str, cpu: str) -> None:
+    store.create("nodes", {"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+                           "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}}})
+
+
+@contextlib.asynccontextmanager
+async def running(store: Store) -> AsyncIterator[None]:
+    async with ApiServer(store) as server:
+        gates = config.Gates.parse("GenericWorkload=true,GangScheduling=true")
+        configuration = config.load(BOTH, gates=gates, registry=Scheduler.catalogue())
+        scheduler = Scheduler(configuration, Wiring(AddressSource(server.url), gates=gates))
+        task = asyncio.create_task(scheduler.run())
+        try:
+            yield
+        finally:
+            scheduler.stop()
+            await asyncio.wait_for(task, 10)
+
+
+async def condition(store: Store, plural: str, name: str, kind: str, status: str, seconds: float = 20.0) -> dict[str, Any]:
+    """Wait until an object has a condition with a status; return it."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while True:
+        found = store.get(plural, name, "default").get("status", {}).get("conditions", [])
+        for each in found:
+            if each["type"] == kind and each["status"] == status:
+                return dict(each)
+        assert asyncio.get_running_loop().time() < deadline, f"{plural} {name} is not {kind}={status}: {found}"
+        await asyncio.sleep(0.02)
+
+
+async def bound(store: Store, *names: str, seconds: float = 20.0) -> list[str]:
+    """Wait until pods have nodes; return these."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while True:
+        nodes = [store.get("pods", name, "default")["spec"].get("nodeName", "") for name in names]
+        if all(nodes):
+            return nodes
+        assert asyncio.get_running_loop().time() < deadline, f"not bound: {dict(zip(names, nodes, strict=True))}"
+        await asyncio.sleep(0.02)
+
+
+async def test_pod_groups_and_coscheduling_side_by_side() -> None:
+    store = Store()
+    store.create("customresourcedefinitions", CRD)
+    add_node(store, "n1", "2")
+    async with running(store):
+        store.create("podgroups.scheduling.k8s.io", {
+            "metadata": {"name": "inside", "namespace": "default"},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}})
+        store.create("podgroups.scheduling.x-k8s.io", {
+            "apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
+            "metadata": {"name": "outside", "namespace": "default"}, "spec": {"minMember": 3}})
+        for i in range(3):
+            store.create("pods", a_pod(f"in-{i}", group="inside"))
+            store.create("pods", a_pod(f"out-{i}", label="outside"))
+        told = await condition(store, "podgroups.scheduling.k8s.io", "inside", "PodGroupScheduled", "False")
+        assert (told["reason"], told["message"]) == ("Unschedulable", "pod group is unschedulable")
+        said = await condition(store, "pods", "out-0", "PodScheduled", "False")
+        assert said["message"] == (
+            "podGroup default/outside needs 3 members and 2 fit; out-2: 0/1 nodes are available: 1 Insufficient cpu")
+        add_node(store, "n2", "1")
+        add_node(store, "n3", "3")
+        await bound(store, *(f"in-{i}" for i in range(3)), *(f"out-{i}" for i in range(3)))
+        told = await condition(store, "podgroups.scheduling.k8s.io", "inside", "PodGroupScheduled", "True")
+        assert (told["reason"], told.get("message", ""), told["observedGeneration"]) == ("Scheduled", "", 1)
