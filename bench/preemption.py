@@ -120,7 +120,8 @@ def measure_decisions(args: argparse.Namespace) -> dict[str, Any]:
     micros = np.array(seconds) * 1e6
     nodes = {preemption.node_name for preemption in proposed}
     return {
-        "pods_per_s": round(args.preemptors / elapsed, 1), "pods_per_cpu_s": round(args.preemptors / cpu, 1), "p50_us": round(float(np.percentile(micros, 50)), 1),
+        "pods_per_s": round(args.preemptors / elapsed, 1), "pods_per_cpu_s": round(args.preemptors / cpu, 1),
+        "p50_us": round(float(np.percentile(micros, 50)), 1),
         "p99_us": round(float(np.percentile(micros, 99)), 1), "first_us": round(float(micros[0]), 1),
         "preemptions": len(proposed), "nodes": len(nodes), "victims": sum(len(p.victims) for p in proposed),
     }

@@ -145,7 +145,7 @@ class Importance:
         longest = int(count.max(initial=0))
         # Lines are sorted by priority: those below it are the tails. Shift every tail to the front of its line.
         at = (self._size[rows] - count)[:, None] + np.arange(longest)
-        padded = np.concatenate((members, np.full((len(rows), longest), -1, dtype=np.int32)), axis=1)
+        padded: Codes = np.concatenate((members, np.full((len(rows), longest), -1, dtype=np.int32)), axis=1)
         slots: Codes = np.take_along_axis(padded, at, axis=1)
         return Lines(slots, self._number[slots], self._priority[slots], self._started[slots], count)
 
