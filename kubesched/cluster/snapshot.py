@@ -113,7 +113,7 @@ class Snapshot:
         return self._amounts(self._nodes.requested, resource)
 
     def _amounts(self, columns: Sequence[Column], resource: int) -> Ints:
-        """Return a resource's column; one that a plugin asks about and nobody has named yet has none, and reads zero."""
+        """Return a resource's column; one that a plugin asks about and nobody has named has none, and reads zero."""
         return self._column(columns[resource]) if 0 <= resource < len(columns) else np.zeros(self.n, dtype=np.int64)
 
     def free(self, resource: int) -> Ints:

@@ -59,11 +59,13 @@ class NodeAffinity(Plugin):
         super().__init__(args, handle)
         self._added_required: matching.NodeSelectorMatcher | None = None
         self._added_preferred: tuple[matching.PreferredNodeTerm, ...] = ()
+        self._adds_preferred = False
         if args.added_affinity is not None:
             added = msgspec.convert(msgspec.to_builtins(args.added_affinity), ApiNodeAffinity)
             if added.required is not None:
                 self._added_required = matching.compile_node_selector(added.required)
             self._added_preferred = matching.compile_preferred_terms(added.preferred or ())
+            self._adds_preferred = bool(added.preferred)  # also if all of them are empty, and dropped
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
         spec = pod.pod.spec
@@ -80,7 +82,7 @@ class NodeAffinity(Plugin):
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
         wanted = _node_affinity(pod)
-        if not self._added_preferred and (wanted is None or wanted.preferred is None):
+        if not self._adds_preferred and (wanted is None or wanted.preferred is None):
             return SKIP
         try:
             _preferred(pod)

@@ -139,11 +139,14 @@ class PodTopologySpread(Plugin):
         self._compares = handle.gates.is_enabled("TaintTolerationComparisonOperators")
 
     def _constraints(self, pod: PodView, action: str) -> tuple[Constraint, ...]:
-        """Return the pod's own constraints of one action, or the defaults; raise SelectorError for a broken one."""
+        """Return the pod's own constraints of one action, or the defaults; raise SelectorError for a broken one.
+
+        Defaults count the pod's siblings and nothing narrower: label keys that they name are not looked at.
+        """
         own = pod.pod.spec.topology_spread_constraints
         if own:
-            return tuple(self._compile(c, matching.compile_selector(c.label_selector), pod)
-                         for c in own if c.when_unsatisfiable == action)
+            wanted = [c for c in own if c.when_unsatisfiable == action]
+            return tuple(self._compile(c, self._own_selector(c, pod), pod) for c in wanted)
         wanted = [c for c in self._defaults if c.when_unsatisfiable == action]
         if not wanted:
             return ()
@@ -152,11 +155,15 @@ class PodTopologySpread(Plugin):
             return ()
         return tuple(self._compile(c, selector, pod) for c in wanted)
 
-    def _compile(self, constraint: ApiConstraint, selector: matching.Selector, pod: PodView) -> Constraint:
+    def _own_selector(self, constraint: ApiConstraint, pod: PodView) -> matching.Selector:
+        selector = matching.compile_selector(constraint.label_selector)
         if self._merges_keys:
             for key in constraint.match_label_keys:
                 if key in pod.labels:
                     selector = selector.with_equal(key, pod.labels[key])
+        return selector
+
+    def _compile(self, constraint: ApiConstraint, selector: matching.Selector, pod: PodView) -> Constraint:
         return Constraint(
             max_skew=constraint.max_skew,
             key=constraint.topology_key,
@@ -183,16 +190,14 @@ class PodTopologySpread(Plugin):
     def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
         counts: HardCounts = state.read(self.name)
         bits: Bits | None = None
-        reasons: list[Reason] = []
         for i, constraint in enumerate(counts.constraints):
             # Judged once for each domain, with one verdict more at the end for nodes that are in none.
             allowed = constraint.max_skew + counts.least(i) - constraint.matches_self
-            verdicts = (counts.counts[i] > allowed).astype(np.uint64) << np.uint64(2 * i + 1)
-            verdicts[-1] = 1 << 2 * i
+            verdicts = np.where(counts.counts[i] > allowed, np.uint64(2), np.uint64(0))
+            verdicts[-1] = 1
             here = verdicts[nodes.codes(constraint.key)]
             bits = here if bits is None else np.where(bits != 0, bits, here)
-            reasons += [MISSING_LABEL, TOO_SKEWED]
-        return Rejections(bits, tuple(reasons))
+        return Rejections(bits, (MISSING_LABEL, TOO_SKEWED))
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
         counts: HardCounts = state.read(self.name)
@@ -227,7 +232,8 @@ class PodTopologySpread(Plugin):
                 constraints = self._constraints(pod, SOFT)
             except matching.SelectorError as error:
                 return failed(str(error))
-            needs_all_keys = bool(pod.pod.spec.topology_spread_constraints) or self.args.defaulting_type == LIST_DEFAULTING
+            own = pod.pod.spec.topology_spread_constraints
+            needs_all_keys = bool(own) or self.args.defaulting_type == LIST_DEFAULTING
             counts = SoftCounts(constraints, needs_all_keys, pod, nodes, self._compares)
             state.write(_SOFT, counts)
         if not counts.constraints or not nodes.n:

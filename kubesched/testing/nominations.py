@@ -1,0 +1,47 @@
+"""Who is nominated where, kept by hand: for tests that want nominated pods without a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kubesched.cluster import PodView
+from kubesched.framework.nominated import ChangedNodes
+
+
+class Nominations:
+    """Nominated pods by node, in the order in which they were nominated."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, dict[str, PodView]] = {}
+        self._log = ChangedNodes()
+
+    def put(self, pod: PodView, node_name: str) -> None:
+        """Nominate a pod to a node, and to no other."""
+        self.drop(pod.uid)
+        self._pods.setdefault(node_name, {})[pod.uid] = pod
+        self._log.note(node_name)
+
+    def drop(self, uid: str) -> None:
+        """Take a nomination back; nothing happens if there is none."""
+        for node_name, pods in list(self._pods.items()):
+            if pods.pop(uid, None) is not None:
+                self._log.note(node_name)
+                if not pods:
+                    del self._pods[node_name]
+
+    def on_node(self, node_name: str) -> Iterable[PodView]:
+        """Return the pods nominated to a node."""
+        return tuple(self._pods.get(node_name, {}).values())
+
+    def nodes(self) -> Iterable[str]:
+        """Return the nodes that pods are nominated to."""
+        return tuple(self._pods)
+
+    @property
+    def version(self) -> int:
+        """Return a number that moves with every change."""
+        return self._log.version
+
+    def changed_since(self, version: int) -> Sequence[str] | None:
+        """Return the nodes that changed after a version; None if some are forgotten."""
+        return self._log.since(version)
