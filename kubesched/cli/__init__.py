@@ -15,6 +15,7 @@ from kubesched.errors import SchedulerError
 COMMANDS: dict[str, tuple[str, str]] = {
     "bench": ("kubesched.cli.bench", "bench_group"),
     "demo": ("kubesched.cli.demo", "demo_command"),
+    "plugins": ("kubesched.cli.plugins", "plugins_group"),
     "replay": ("kubesched.cli.replay", "replay_command"),
     "run": ("kubesched.cli.run", "run_command"),
     "conformance": ("kubesched.cli.conformance", "conformance_command"),

@@ -1,0 +1,103 @@
+"""`kubesched plugins`: what is there, a file to start one's own from, and the contract checks on it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from kubesched.engine.assembly import default_configuration, registry_with
+from kubesched.errors import ConfigError
+from kubesched.framework.finding import find_plugins
+from kubesched.framework.plugin import Plugin
+from kubesched.framework.registry import points_of
+from kubesched.testing import check_plugin
+
+_TEMPLATE = '''"""{name}: say here what it is for."""
+
+import numpy as np
+
+from kubesched import Plugin, Reason, Rejections
+
+TOO_BUSY = Reason("node(s) were too busy")
+
+
+class {name}(Plugin):
+    """Keep pods off nodes that run more than thirty pods, and prefer the quietest of the others."""
+
+    def filter(self, pod, nodes, state):
+        return Rejections.where(nodes.pod_count > 30, TOO_BUSY)
+
+    def score(self, pod, nodes, state):
+        return np.maximum(100 - 3 * nodes.pod_count, 0)
+'''
+
+
+@click.group("plugins")
+def plugins_group() -> None:
+    """List plugins, start one of your own, check it."""
+
+
+@plugins_group.command("list", epilog="Example:  kubesched plugins list -o json")
+@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")
+def list_command(output: str) -> None:
+    """List the plugins in the tree: where they act, their default weight, what they do."""
+    (profile,) = default_configuration().profiles
+    weights = {entry.name: entry.weight for entry in profile.at("score")}
+    rows = [{"name": cls.name, "default": cls.name in profile.plugin_names, "weight": weights.get(cls.name, 0),
+             "points": list(points_of(cls)), "about": _about(cls)} for cls in registry_with()]
+    if output == "json":
+        click.echo(json.dumps(rows))
+    elif output == "yaml":
+        for row in rows:
+            click.echo(f"- name: {row['name']}\n  default: {json.dumps(row['default'])}\n  weight: {row['weight']}\n"
+                       f"  points: {json.dumps(row['points'])}\n  about: {json.dumps(row['about'])}")
+    else:
+        table = Table(box=None)
+        for title in ("plugin", "weight", "points", "about"):
+            table.add_column(title, overflow="fold")
+        for row in rows:
+            name = str(row["name"]) if row["default"] else f"{row['name']} (off)"
+            table.add_row(name, str(row["weight"] or ""), " ".join(row["points"]), str(row["about"]))  # type: ignore[arg-type]
+        Console().print(table)
+
+
+def _about(cls: type[Plugin]) -> str:
+    """Return the first sentence of the module's story, without the plugin's name."""
+    story = inspect.getdoc(inspect.getmodule(cls)) or inspect.getdoc(cls) or ""
+    line = story.split("\n\n")[0].replace("\n", " ")
+    return re.sub(rf"^{cls.name}: ", "", line)
+
+
+@plugins_group.command("new", epilog="Example:  kubesched plugins new QuietNodes")
+@click.argument("name")
+@click.option("--force", is_flag=True, help="Overwrite a file that is there.")
+def new_command(name: str, force: bool) -> None:
+    """Write a one-file plugin to start from."""
+    if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", name):
+        raise ConfigError("", f"{name!r} is no name for a plugin class: letters and digits are wanted, a capital first")
+    path = Path(re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() + ".py")
+    if path.exists() and not force:
+        raise ConfigError("", f"{path} exists; --force overwrites it")
+    path.write_text(_TEMPLATE.format(name=name))
+    click.echo(f"wrote {path}; try:  kubesched plugins check {path}")
+
+
+@plugins_group.command("check", epilog="Example:  kubesched plugins check quiet_nodes.py")
+@click.argument("where")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random clusters.")
+def check_command(where: str, seed: int) -> None:
+    """Hold a plugin (module:Class, file.py:Class or file.py) to the contract on random clusters."""
+    for cls in find_plugins(where):
+        try:
+            check_plugin(cls, seed=seed)
+        except AssertionError as error:
+            raise ConfigError("", str(error)) from error
+        except Exception as error:
+            raise ConfigError("", f"plugin {cls.name} breaks: {type(error).__name__}: {error}") from error
+        click.echo(f"{cls.name}: keeps the contract ({', '.join(points_of(cls))})")
