@@ -163,7 +163,7 @@ class Gangs:
         if not gang.members:
             return
         clock = self._handle.clock
-        turn = GroupTurn(gang.key, is_rehearsal=False)
+        turn = GroupTurn(gang.key, False, frozenset(queued.view.uid for queued in gang.members))
         members = [(queued, rehearsal.members.get(queued.view.uid)) for queued in gang.members]
         if rehearsal.verdict is Verdict.SCHEDULED:
             turn.to_come = sum(member is not None and member.fate is Fate.FITS for _, member in members)

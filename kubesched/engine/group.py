@@ -110,7 +110,7 @@ class Stage:
         """Try all members one after another, on all nodes or on those of a placement."""
         within = _mask(placement, self._store.snapshot())
         rehearsal = Rehearsal()
-        turn = GroupTurn(key, is_rehearsal=True, to_come=len(members))
+        turn = GroupTurn(key, True, frozenset(queued.view.uid for queued in members), len(members))
         needs_room = False
         with ExitStack() as undoing:
             for queued in members:

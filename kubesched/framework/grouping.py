@@ -19,12 +19,15 @@ GROUP_TURN = "kubesched/group-turn"
 
 @dataclass(slots=True)
 class GroupTurn:
-    """One group's turn. `to_come` counts the members of this turn that have not been looked at yet; when the turn is
-    over it is zero."""
+    """One group's turn, and the uids of the members that take part in it. `to_come` counts those that have not been
+    looked at yet; when the turn is over it is zero."""
 
     key: GroupKey
     is_rehearsal: bool
+    uids: frozenset[str] = frozenset()
     to_come: int = 0
+    has_called: bool = False
+    """Whether the members that do not take part were called to come."""
 
     def clone(self) -> GroupTurn:
         """Return the same turn: what-ifs are part of it."""

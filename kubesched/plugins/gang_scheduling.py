@@ -10,7 +10,7 @@ from kubesched.api.pod import Pod
 from kubesched.api.workload import PodGroup
 from kubesched.cluster import GroupKey
 from kubesched.framework import SUCCESS, Code, Plugin, PodView, State, Status, failed, unresolvable
-from kubesched.framework.grouping import GROUP_TURN, workload_of
+from kubesched.framework.grouping import GROUP_TURN, WORKLOAD, GroupTurn, workload_of
 from kubesched.framework.wakeups import ADD, POD, POD_GROUP, on
 
 WAITING_SECONDS = 5 * 60.0
@@ -29,11 +29,7 @@ class GangScheduling(Plugin):
         group = self._group(key)
         if group is None:
             return unresolvable(f'waiting for pods\'s pod group "{key.name}" to appear in scheduling queue')
-        gang = group.spec.scheduling_policy.gang
-        if gang is None:
-            return None
-        members = self.handle.groups.get(key)
-        return TOO_FEW if (members.n_all if members is not None else 0) < gang.min_count else None
+        return None if self._has_enough(key, group) else TOO_FEW
 
     def permit(self, pod: PodView, node_name: str, state: State) -> tuple[Status, float]:
         """Let a gang go when enough of its pods are booked, and hold each of them until then."""
@@ -49,18 +45,24 @@ class GangScheduling(Plugin):
         members = self.handle.groups.get(key)
         if members is None:
             return failed(f"pod group state not found for pod group {key}"), 0.0
-        turn = state.find(GROUP_TURN)
-        is_real = turn is None or not turn.is_rehearsal
+        turn: GroupTurn = state.find(GROUP_TURN) or GroupTurn(key, False)
         if members.n_scheduled < gang.min_count:
-            if is_real:
-                self.handle.activate(list(members.unscheduled.values()))
+            if not turn.is_rehearsal and not turn.has_called:
+                # Those of this turn are on their way; the others cannot have become ready since it began.
+                turn.has_called = True
+                self.handle.activate([p for uid, p in members.unscheduled.items() if uid not in turn.uids])
             return WAIT, WAITING_SECONDS
-        if is_real:
+        if not turn.is_rehearsal:
             for uid in members.assumed:
                 waiting = self.handle.waiting.get(uid)
                 if waiting is not None:
                     waiting.allow(self.name)
         return SUCCESS, 0.0
+
+    def _has_enough(self, key: GroupKey, group: PodGroup) -> bool:
+        """Return whether a group has pods enough, wherever they are."""
+        gang, members = group.spec.scheduling_policy.gang, self.handle.groups.get(key)
+        return gang is None or (members is not None and members.n_all >= gang.min_count)
 
     def _group(self, key: GroupKey) -> PodGroup | None:
         return self.handle.objects.get(PodGroup, key.name, key.namespace)
@@ -68,10 +70,15 @@ class GangScheduling(Plugin):
     # What may help
 
     def sibling_came(self, pod: PodView, old: Pod | None, new: Pod) -> bool:
-        """Return whether a pod of the same group came."""
+        """Return whether a pod of the same group came. The reference looks no further and has every pod of the gang knock
+        at its gate in vain with each one that comes; here they wait until there are enough."""
         mine, theirs = pod.pod.spec.scheduling_group, new.spec.scheduling_group
-        return (mine is not None and theirs is not None and mine.pod_group_name == theirs.pod_group_name
-                and new.metadata.namespace == pod.namespace)
+        if (mine is None or theirs is None or mine.pod_group_name != theirs.pod_group_name
+                or new.metadata.namespace != pod.namespace):
+            return False
+        key = GroupKey(WORKLOAD, pod.namespace, mine.pod_group_name)
+        group = self._group(key)
+        return group is None or self._has_enough(key, group)
 
     def group_came(self, pod: PodView, old: PodGroup | None, new: PodGroup) -> bool:
         """Return whether it is the pod's own group that came."""

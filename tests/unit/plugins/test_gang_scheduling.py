@@ -58,7 +58,7 @@ class Bench:
 
     def permit(self, name: str, *, is_rehearsal: bool = False) -> Any:
         state = State()
-        state.write(GROUP_TURN, GroupTurn(KEY, is_rehearsal))
+        state.write(GROUP_TURN, GroupTurn(KEY, is_rehearsal, frozenset({"uid-default-p1"})))
         return self.plugin.permit(self.store.assume(self.store.view(member(name)), "n1"), "n1", state)
 
 
@@ -89,7 +89,7 @@ def test_permit_holds_a_gang_until_enough_of_it_is_booked() -> None:
     status, seconds = bench.permit("p0")
     assert (status.code, status.message, seconds) == (
         Code.WAIT, "waiting for minCount pods from a gang to be scheduled", 300.0)
-    assert bench.activated == ["p1", "p2", "p3"]
+    assert bench.activated == ["p2", "p3"], "p1 is on its way in this turn"
     bench.waiting["uid-default-p0"] = first = Waits()
     bench.permit("p1")
     bench.waiting["uid-default-p1"] = second = Waits()
@@ -127,6 +127,9 @@ def test_what_may_help() -> None:
     assert bench.plugin.group_came(mine, None, group(1))
     assert not bench.plugin.group_came(mine, None, group(1, "other"))
     assert not bench.plugin.group_came(mine, None, group(1, namespace="other"))
+    for count, helps in ((3, False), (2, True)):
+        bench = Bench(group(count), member("p"), member("q"))
+        assert bench.plugin.sibling_came(bench.store.view(member("p")), None, member("q")) is helps
 
 
 def test_it_keeps_the_contract() -> None:
