@@ -99,10 +99,13 @@ class Groups:
     def read_with(self, readers: Iterable[Reader], placed: Iterable[PodView] = ()) -> None:
         """Set who says what a member is. Pods that have a node already and were of no group are read again."""
         self._readers = tuple(readers)
-        if self._readers:
-            for pod in placed:
-                if pod.uid not in self._key_of:
-                    self.put(pod)
+        if not self._readers:
+            self._groups.clear()
+            self._key_of.clear()
+            return
+        for pod in placed:
+            if pod.uid not in self._key_of:
+                self.put(pod)
 
     def key_of(self, pod: PodView) -> GroupKey | None:
         """Return the group that a pod belongs to, or None."""

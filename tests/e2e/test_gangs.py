@@ -108,3 +108,36 @@ async def test_pod_groups_and_coscheduling_side_by_side() -> None:
         await bound(store, *(f"in-{i}" for i in range(3)), *(f"out-{i}" for i in range(3)))
         told = await condition(store, "podgroups.scheduling.k8s.io", "inside", "PodGroupScheduled", "True")
         assert (told["reason"], told.get("message", ""), told["observedGeneration"]) == ("Scheduled", "", 1)
+
+
+def add_device(store: Store, node: str) -> None:
+    store.create("resourceslices", {"metadata": {"name": f"s-{node}"}, "spec": {
+        "driver": "gpu.example.com", "nodeName": node,
+        "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}, "devices": [{"name": "d0"}]}})
+
+
+async def test_a_gang_gets_devices_for_all_its_members_or_for_none() -> None:
+    store = Store()
+    store.create("deviceclasses", {"metadata": {"name": "gpu"}, "spec": {}})
+    for name in ("n1", "n2"):
+        add_node(store, name, "4")
+        add_device(store, name)
+    async with running(store):
+        store.create("podgroups.scheduling.k8s.io", {
+            "metadata": {"name": "g", "namespace": "default"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}})
+        for i in range(3):
+            exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+            store.create("resourceclaims", {"metadata": {"name": f"c{i}", "namespace": "default"},
+                                            "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}})
+            member = a_pod(f"p{i}", group="g")
+            member["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimName": f"c{i}"}]
+            store.create("pods", member)
+        await condition(store, "podgroups.scheduling.k8s.io", "g", "PodGroupScheduled", "False")
+        assert not any(store.get("resourceclaims", f"c{i}", "default").get("status") for i in range(3))
+        add_node(store, "n3", "4")
+        add_device(store, "n3")
+        nodes = await bound(store, "p0", "p1", "p2", seconds=40)
+        assert sorted(nodes) == ["n1", "n2", "n3"]
+        pools = [store.get("resourceclaims", f"c{i}", "default")["status"]["allocation"]["devices"]["results"][0]["pool"]
+                 for i in range(3)]
+        assert pools == nodes

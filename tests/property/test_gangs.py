@@ -280,6 +280,9 @@ async def contend(seed: int, by_label: bool) -> None:
     """Two gangs that each need more than half of the cluster, in any order: one gets it all, then the other."""
     random = Random(seed)
     world = World(random, by_label)
+    # Binds take their time but succeed: a gang of which the API server refused half after all was placed has lost
+    # that half to whoever comes first, and no scheduler can help it.
+    world.is_calm = True
     n_nodes, per_node = random.randrange(1, 4), random.randrange(2, 5)
     room = n_nodes * per_node
     for i in range(n_nodes):
@@ -295,9 +298,6 @@ async def contend(seed: int, by_label: bool) -> None:
         if random.random() < 0.3:
             await asyncio.sleep(random.random())
             world.check()
-    world.is_calm = random.random() < 0.5
-    await asyncio.sleep(60)
-    world.is_calm = True
     await asyncio.sleep(60)
     world.check()
     placed = {world.gang_of(known) for known in world.pods.values() if known.spec.node_name}

@@ -73,9 +73,10 @@ def crew(name: str = "g", min_member: int = 1, created: str = "2026-01-01T00:00:
 
 
 class Scene:
-    """The engine and everything around it. Must be made inside a running (virtual) event loop."""
+    """The engine and everything around it. Must be made inside a running event loop, virtual or, with extenders, real."""
 
-    def __init__(self, *objects: Any, gates: str = "", configuration: str = "", plugins: tuple[Any, ...] = ()) -> None:
+    def __init__(self, *objects: Any, gates: str = "", configuration: str = "", plugins: tuple[Any, ...] = (),
+                 poster: Any = None) -> None:
         self.gates = config.Gates.parse(gates)
         registry = registry_with(plugins)
         loaded = (config.load(configuration, gates=self.gates, registry=catalogue(registry)) if configuration
@@ -91,7 +92,8 @@ class Scene:
         self.statuses: dict[str, dict[str, Any]] = {}
         self.conditions: list[dict[str, Any]] = []
         self.engine = assemble(loaded, self.gates, Outside(
-            clock=self.clock, writer=self, recorder=self, observer=Reporter(self.metrics)), registry=registry)
+            clock=self.clock, writer=self, recorder=self, observer=Reporter(self.metrics), poster=poster),
+            registry=registry)
         self.running = asyncio.create_task(self.engine.run())
         self.put(*objects)
 

@@ -1,8 +1,10 @@
 """Pod groups of scheduling.k8s.io: tried together, bound together, told together."""
 
 import asyncio
+import threading
 from typing import Any
 
+import msgspec
 from group_scene import GATES, Scene, gang, member
 
 from kubesched.framework import Plugin
@@ -264,6 +266,36 @@ def test_no_node_has_the_topology() -> None:
         assert scene.said("p1") == scene.said("p3") == "no feasible placements found"
 
     run_virtually(main())
+
+
+class OnlyNode:
+    """An extender that lets one node pass."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.threads: set[str] = set()
+
+    def post(self, url: str, body: bytes, extender: Any) -> bytes:
+        self.threads.add(threading.current_thread().name)
+        return msgspec.json.encode({"NodeNames": [n for n in msgspec.json.decode(body)["NodeNames"] if n == self.name]})
+
+
+async def test_with_extenders_a_group_is_rehearsed_beside_the_loop() -> None:
+    extended = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+extenders: [{urlPrefix: "http://there", filterVerb: filter, nodeCacheCapable: true}]
+"""
+    poster = OnlyNode("n2")
+    scene = Scene(node("n1", cpu="9"), node("n2", cpu="2"), gang(min_count=2), *trio(3), gates=GATES,
+                  configuration=extended, poster=poster)
+    for _ in range(200):
+        await asyncio.sleep(0.01)
+        if len(scene.bound) == 2:
+            break
+    assert sorted(scene.bound.values()) == ["n2", "n2"]
+    assert threading.main_thread().name not in poster.threads
+    scene.running.cancel()
 
 
 def test_the_gates_off_nothing_of_this_happens() -> None:
