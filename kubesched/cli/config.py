@@ -1,17 +1,32 @@
-"""`kubesched config`: say whether a configuration file is good, and what it amounts to with every default filled in.
+"""`kubesched config`: say whether a configuration file is good, what it amounts to, and what became of an old policy.
 
-The errors are the ones with which the scheduler itself would refuse to start.
+A KubeSchedulerConfiguration is read as the scheduler reads it, a legacy Policy (`kind: Policy`) as the release it was
+written for; the errors are the ones with which the scheduler itself would refuse to start.
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
-from kubesched.config import Configuration, Gates, as_json, as_yaml, effective, load
+from kubesched import legacy
+from kubesched.cli.own_flags import SELECTABLE
+from kubesched.config import Configuration, Gates, Known, as_json, as_yaml, effective, load
+from kubesched.config.building import unreadable
+from kubesched.config.documents import Object, is_json, read_json
+from kubesched.config.wire import encode
+from kubesched.config.yamltext import read_yaml
+from kubesched.engine.assembly import Outside, new_handle, registry_with
 from kubesched.errors import ConfigError
+from kubesched.framework.building import catalogue
+from kubesched.framework.finding import find_plugins, run_module
+from kubesched.legacy.policy import KIND as POLICY
+from kubesched.legacy.policy import PolicyExtender
+from kubesched.legacy.selecting import runs_as
 from kubesched.plugins.args import IN_TREE_CATALOGUE
 
 _STDIN = "-"
@@ -19,45 +34,175 @@ _STDIN = "-"
 
 @click.group("config", epilog="Example:  kubesched config check scheduler.yaml")
 def config_group() -> None:
-    """Check a KubeSchedulerConfiguration file, or show it with all defaults."""
+    """Check a KubeSchedulerConfiguration or a legacy Policy, show it with all defaults, or convert a Policy."""
 
 
 _file = click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 _gates = click.option(
     "--feature-gates", "feature_gates", multiple=True, metavar="A=true,B=false", help="Gates to switch, as for `run`."
 )
+_plugins = click.option("--plugin", "plugins", multiple=True, metavar="FILE.py:Class", help="A plugin of your own.")
+_version = click.option("--legacy-version", type=click.Choice(SELECTABLE), default=SELECTABLE[-1], show_default=True,
+                        help="The release that a Policy was written for.")
+_output = click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", help="How to print.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Old:
+    """A policy, and what its release makes of it."""
+
+    policy: legacy.Policy
+    algorithm: legacy.Algorithm
+
+    def document(self) -> dict[str, Any]:
+        """Return the policy with everything spelled out that it leaves to the release: names in running order.
+
+        Entries with arguments keep the names that the policy gives them, also where the release runs several of them
+        as one: what is printed can be read again and means the same.
+        """
+        built, given = self.algorithm, self.policy
+        predicates = [entry for entry in given.predicates or () if entry.argument is not None]
+        priorities = [entry for entry in given.priorities or () if entry.argument is not None]
+        custom = {runs_as(entry, built.release) for entry in predicates}
+        custom |= {runs_as(entry, built.release) for entry in priorities}
+        document: dict[str, Any] = {
+            "apiVersion": "v1", "kind": POLICY,
+            "predicates": [*({"name": name} for name in built.predicates if name not in custom),
+                           *map(encode, predicates)],
+            "priorities": [*({"name": name, "weight": weight} for name, weight in built.priorities.items()
+                             if name not in custom), *map(encode, priorities)],
+            "hardPodAffinitySymmetricWeight": built.setting.hard_pod_affinity_weight,
+            "alwaysCheckAllPredicates": built.always_check_all_predicates,
+        }
+        if given.extenders:
+            document["extenders"] = [_extender(one) for one in given.extenders]
+        return document
 
 
 @config_group.command("check", epilog="Example:  kubesched config check scheduler.yaml")
 @_file
 @_gates
-def check_command(file: Path, feature_gates: tuple[str, ...]) -> None:
-    """Say whether the scheduler would start with FILE (`-`: standard input)."""
-    configuration = _load(file, feature_gates)
-    names = ", ".join(profile.scheduler_name for profile in configuration.profiles)
+@_plugins
+@_version
+def check_command(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str) -> None:
+    """Say whether the scheduler would start with FILE (`-`: standard input), a configuration or a Policy."""
+    found = _load(file, feature_gates, plugins, legacy_version)
+    if isinstance(found, _Old):
+        counts = (f"{len(found.algorithm.predicates)} predicates, {len(found.algorithm.priorities)} priorities, "
+                  f"{len(found.algorithm.extenders)} extenders")
+        click.echo(f"{file}: valid policy of {found.algorithm.release}: {counts}")
+        return
+    names = ", ".join(profile.scheduler_name for profile in found.profiles)
     click.echo(f"{file}: valid, profiles: {names}")
 
 
 @config_group.command("show", epilog="Example:  kubesched config show scheduler.yaml -o json")
 @_file
 @_gates
-@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", help="How to print.")
-def show_command(file: Path, feature_gates: tuple[str, ...], output: str) -> None:
+@_plugins
+@_version
+@_output
+def show_command(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str,
+                 output: str) -> None:
     """Print FILE (`-`: standard input) as the scheduler understands it, every default filled in.
 
-    It is the document that `kubesched run --write-config-to` writes.
+    Of a configuration it is the document that `kubesched run --write-config-to` writes; of a Policy, the predicates and
+    priorities that its release would run.
     """
-    document = effective(_load(file, feature_gates))
+    found = _load(file, feature_gates, plugins, legacy_version)
+    _print(found.document() if isinstance(found, _Old) else effective(found), output)
+
+
+@config_group.command("convert", epilog="Example:  kubesched config convert policy.json > scheduler.yaml")
+@_file
+@_plugins
+@_version
+@click.option("--scheduler-name", default="default-scheduler", show_default=True, help="The name of the profile.")
+@click.option("--partial", is_flag=True, help="Print what can be said even if something has no equivalent.")
+@_output
+def convert_command(file: Path, plugins: tuple[str, ...], legacy_version: str, scheduler_name: str, partial: bool,
+                    output: str) -> None:
+    """Print the KubeSchedulerConfiguration that behaves as the Policy in FILE (`-`: standard input).
+
+    What behaves a little differently is said on standard error. If something has no equivalent, that is said instead,
+    nothing is printed and the exit code is 1; `--partial` prints the rest, and the exit code is still 1.
+    """
+    text = _read(file)
+    _run_files(plugins)
+    try:
+        policy = legacy.load_policy(text, legacy_version)
+        done = legacy.convert_policy(policy, legacy_version, legacy.Options(scheduler_name=scheduler_name))
+    except ConfigError as error:
+        raise _at(file, error) from error
+    for line in done.differences:
+        click.echo(f"differs: {line}", err=True)
+    for line in done.missing:
+        click.echo(f"no equivalent: {line}", err=True)
+    if done.is_complete or partial:
+        _print(done.document, output)
+    if not done.is_complete:
+        sys.exit(1)
+
+
+def _print(document: dict[str, Any], output: str) -> None:
     click.echo(as_json(document) if output == "json" else as_yaml(document), nl=False)
 
 
-def _load(file: Path, feature_gates: tuple[str, ...]) -> Configuration:
+def _load(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...],
+          legacy_version: str) -> Configuration | _Old:
     gates = Gates.parse(feature_gates)
-    source: str | Path = file
-    if str(file) == _STDIN:
-        source = sys.stdin.read()
+    text = _read(file)
+    if _is_policy(text):
+        _run_files(plugins)
+        try:
+            return _build_old(text, legacy_version)
+        except ConfigError as error:
+            raise _at(file, error) from error
+    known = _catalogue(plugins)
     try:
-        return load(source, gates=gates, registry=IN_TREE_CATALOGUE)
+        return load(text, gates=gates, registry=known)
     except ConfigError as error:
-        text = str(error)
-        raise error if str(file) in text else ConfigError(str(file), text) from error
+        raise _at(file, error) from error
+
+
+def _build_old(text: str, version: str) -> _Old:
+    policy = legacy.load_policy(text, version)
+    handle = new_handle(Gates.defaults(), Outside())[1]
+    return _Old(policy, legacy.profile_from_policy(policy, handle, version))
+
+
+def _catalogue(plugins: tuple[str, ...]) -> dict[str, Known]:
+    if not plugins:
+        return dict(IN_TREE_CATALOGUE)
+    return catalogue(registry_with([cls for asked in plugins for cls in find_plugins(asked)]))
+
+
+def _run_files(plugins: tuple[str, ...]) -> None:
+    for asked in plugins:
+        run_module(asked)
+
+
+def _read(file: Path) -> str:
+    if str(file) == _STDIN:
+        return sys.stdin.read()
+    try:
+        return file.read_bytes().decode("utf-8", "replace")
+    except OSError as error:
+        raise unreadable(str(file), error) from error
+
+
+def _is_policy(text: str) -> bool:
+    try:
+        tree = read_json(text) if is_json(text) else read_yaml(text)[0]
+    except ConfigError:
+        return False  # whoever reads it as a configuration says what is wrong
+    return isinstance(tree, Object) and tree.get_folded("kind") == POLICY
+
+
+def _at(file: Path, error: ConfigError) -> ConfigError:
+    text = str(error)
+    return error if str(file) in text else ConfigError(str(file), text)
+
+
+def _extender(given: PolicyExtender) -> dict[str, Any]:
+    return {key: value for key, value in encode(given).items() if value not in ("", 0, False)}

@@ -22,6 +22,7 @@ from kubesched.legacy.priorities.requested import RequestedToCapacityRatioPriori
 from kubesched.legacy.priorities.spreading import ServiceAntiAffinity
 from kubesched.legacy.providers import DEFAULT_PROVIDER
 from kubesched.legacy.registry import Registry
+from kubesched.legacy.releases import Release
 from kubesched.legacy.validation import check_predicate, check_priority, shape_of
 
 FRAMEWORK = "error initializing the scheduling framework"
@@ -33,6 +34,24 @@ class Selected:
 
     predicates: set[str]
     priorities: dict[str, int]
+
+
+FORCED = {
+    "service_affinity": "CheckServiceAffinity",
+    "labels_presence": "CheckNodeLabelPresence",
+    "service_anti_affinity": "ServiceAffinity",
+    "label_preference": "NodeLabel",
+    "requested_to_capacity_ratio_arguments": "RequestedToCapacityRatio",
+}
+"""Kinds of arguments, and the names that their predicates and priorities are forced to have."""
+
+
+def runs_as(entry: PredicatePolicy | PriorityPolicy, release: Release) -> str:
+    """Return the name under which an entry of a policy runs."""
+    if entry.argument is None or not release.forces_names:
+        return entry.name
+    kinds = [kind for kind in FORCED if getattr(entry.argument, kind, None) is not None]
+    return FORCED[kinds[0]] if kinds else entry.name
 
 
 def select(policy: Policy, registry: Registry) -> Selected:
@@ -76,13 +95,11 @@ class _Chooser:
                 raise ConfigError("", f"Invalid configuration: Predicate type not found for {policy.name}")
             self.predicates.add(policy.name)
             return
-        name = policy.name
+        name = runs_as(policy, self.release)
         if argument.service_affinity is not None:
-            name = "CheckServiceAffinity" if self.release.forces_names else name
             self._affine = [*self._kept(self._affine), *argument.service_affinity.labels]
             self.registry.add_predicate(name, _service_affinity(name, self._affine))
         elif argument.labels_presence is not None:
-            name = "CheckNodeLabelPresence" if self.release.forces_names else name
             self._present, self._absent = self._kept(self._present), self._kept(self._absent)
             wanted = argument.labels_presence
             (self._present if wanted.presence else self._absent).extend(wanted.labels)
@@ -92,26 +109,23 @@ class _Chooser:
     def take_priority(self, policy: PriorityPolicy) -> None:
         """Register a custom priority, or find a known one and give it the policy's weight."""
         check_priority(policy)
-        argument, name, weight = policy.argument, policy.name, policy.weight
+        argument, name, weight = policy.argument, runs_as(policy, self.release), policy.weight
         if argument is None:
             if name not in self.registry.priorities:
                 raise ConfigError("", f"Invalid configuration: Priority type not found for {name}")
             self.priorities[name] = weight
             return
         if argument.service_anti_affinity is not None:
-            name = "ServiceAffinity" if self.release.forces_names else name
             weight = self._added(name, weight)
             self._spread = [*self._kept(self._spread), argument.service_anti_affinity.label]
             self.registry.add_priority(name, _service_anti_affinity(name, self._spread), weight)
         elif argument.label_preference is not None:
-            name = "NodeLabel" if self.release.forces_names else name
             weight = self._added(name, weight)
             present, absent = self._kept(self._preferred_present), self._kept(self._preferred_absent)
             (present if argument.label_preference.presence else absent).append(argument.label_preference.label)
             self._preferred_present, self._preferred_absent = present, absent
             self.registry.add_priority(name, _label_preference(name, present, absent), weight)
         elif argument.requested_to_capacity_ratio_arguments is not None:
-            name = "RequestedToCapacityRatio" if self.release.forces_names else name
             ratio = argument.requested_to_capacity_ratio_arguments
             weights = {resource.name: resource.weight or 1 for resource in ratio.resources}
             self.registry.add_priority(name, _ratio(name, shape_of(ratio, self.release), weights), weight)

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from kubesched.cli.config import config_group
 from kubesched.errors import ConfigError
+from kubesched.legacy import registry
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -70,3 +71,105 @@ def test_wrong_usage_has_its_own_exit_code() -> None:
 def test_help_has_an_example(words: list[str]) -> None:
     result = CliRunner().invoke(config_group, words)
     assert "Example:  kubesched config" in result.output
+
+
+# --- policies ---------------------------------------------------------------------------------------------------------
+
+POLICY = {
+    "kind": "Policy",
+    "apiVersion": "v1",
+    "predicates": [{"name": "PodFitsResources"}, {"name": "Rack", "argument": {"labelsPresence": {"labels": ["rack"]}}}],
+    "priorities": [{"name": "LeastRequestedPriority", "weight": 2}],
+    "extenders": [{"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter", "httpTimeout": 1000000000}],
+}
+SPREAD = {"name": "Spread", "weight": 1, "argument": {"serviceAntiAffinity": {"label": "zone"}}}
+
+
+def run(*words: str, given: object = POLICY) -> Result:
+    return CliRunner().invoke(config_group, list(words), input=json.dumps(given))
+
+
+def test_a_policy_is_checked_as_its_release_reads_it() -> None:
+    assert run("check", "-").output == "-: valid policy of 1.17: 4 predicates, 1 priorities, 1 extenders\n"
+    assert run("check", "-", "--legacy-version", "1.6").output == (
+        "-: valid policy of 1.6: 2 predicates, 1 priorities, 1 extenders\n")
+
+
+@pytest.mark.parametrize(("change", "error"), [
+    ({"priorities": [{"name": "X", "weight": 0}]}, "-: couldn't create scheduler from policy: Priority X should have a "
+     "positive weight applied to it or it has overflown"),
+    ({"predicates": [{"name": "Nonsense"}]}, "-: Invalid configuration: Predicate type not found for Nonsense"),
+    ({"nonsense": 1}, '-: invalid policy: strict decoding error: unknown field "nonsense"'),
+    ({"apiVersion": "v2"}, '-: invalid policy: no kind "Policy" is registered for version "v2"'),
+])
+def test_a_bad_policy_is_refused_in_the_words_of_its_release(change: dict[str, object], error: str) -> None:
+    for command in ("check", "show"):
+        result = run(command, "-", given={**POLICY, **change})
+        assert result.exit_code == 1
+        assert str(result.exception).startswith(error)
+
+
+@pytest.mark.parametrize("version", ["1.4", "1.6", "1.13", "1.17"])
+@pytest.mark.parametrize("policy", [POLICY, {"kind": "Policy", "apiVersion": "v1"}, {**POLICY, "priorities": [SPREAD]}])
+def test_what_is_shown_of_a_policy_means_the_same(version: str, policy: object) -> None:
+    first = run("show", "-", "--legacy-version", version, "-o", "json", given=policy)
+    assert first.exit_code == 0
+    again = run("show", "-", "--legacy-version", version, "-o", "json", given=json.loads(first.output))
+    assert again.output == first.output
+    yaml_text = run("show", "-", "--legacy-version", version, given=policy).output
+    assert yaml.safe_load(yaml_text) == json.loads(first.output)
+
+
+def test_a_policy_without_lists_is_shown_with_the_releases_own() -> None:
+    empty = {"kind": "Policy", "apiVersion": "v1"}
+    shown = json.loads(run("show", "-", "-o", "json", given=empty).output)
+    assert {"name": "CheckVolumeBinding"} in shown["predicates"]
+    assert {"name": "NodePreferAvoidPodsPriority", "weight": 10000} in shown["priorities"]
+    older = json.loads(run("show", "-", "-o", "json", "--legacy-version", "1.6", given=empty).output)
+    assert (older["predicates"], older["priorities"]) == ([], [])
+
+
+def test_a_policy_is_converted_and_the_result_is_good(tmp_path: Path) -> None:
+    result = run("convert", "-", "--scheduler-name", "mine")
+    assert result.exit_code == 0
+    assert "differs: labelsPresence: NodeAffinity also heeds the node selectors of pods\n" in result.stderr
+    target = tmp_path / "new.yaml"
+    target.write_text(result.stdout)
+    assert CliRunner().invoke(config_group, ["check", str(target)]).output == f"{target}: valid, profiles: mine\n"
+
+
+def test_what_has_no_equivalent_is_said_instead_of_a_configuration() -> None:
+    policy = {**POLICY, "priorities": [SPREAD]}
+    result = run("convert", "-", given=policy)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "no equivalent: priority Spread: no plugin spreads the pods of a service over a label" in result.stderr
+    rest = run("convert", "-", "--partial", given=policy)
+    assert rest.exit_code == 1
+    assert yaml.safe_load(rest.stdout)["kind"] == "KubeSchedulerConfiguration"
+
+
+def test_a_policy_that_its_release_would_refuse_is_not_converted() -> None:
+    result = run("convert", "-", given={**POLICY, "predicates": [{"name": "Nonsense"}]})
+    assert str(result.exception) == "-: Invalid configuration: Predicate type not found for Nonsense"
+    assert str(run("convert", "-", given={"kind": "Pod"}).exception).startswith("-: invalid policy: Object 'apiVersion'")
+
+
+def test_plugins_of_ones_own_are_known_to_check(tmp_path: Path) -> None:
+    plugin, config = tmp_path / "mine.py", tmp_path / "config.yaml"
+    plugin.write_text('from kubesched import Plugin\nclass Mine(Plugin):\n    name = "example.com/mine"\n'
+                      "    def filter_node(self, pod, node, state):\n        return None\n")
+    config.write_text(HEAD + "profiles: [{plugins: {filter: {enabled: [{name: example.com/mine}]}}}]\n")
+    unknown = CliRunner().invoke(config_group, ["check", str(config)])
+    assert 'FilterPlugin "example.com/mine" does not exist' in str(unknown.exception)
+    known = CliRunner().invoke(config_group, ["check", str(config), "--plugin", f"{plugin}:Mine"])
+    assert known.output == f"{config}: valid, profiles: default-scheduler\n"
+
+
+def test_predicates_of_ones_own_are_known_to_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry.CUSTOM, "predicates", {})
+    plugin = tmp_path / "old.py"
+    plugin.write_text('from kubesched.legacy import register_fit_predicate\n'
+                      'register_fit_predicate("HasSSD", lambda pod, node: True)\n')
+    policy = {**POLICY, "predicates": [{"name": "HasSSD"}]}
+    assert run("check", "-", given=policy).exit_code == 1
+    assert run("check", "-", "--plugin", str(plugin), given=policy).exit_code == 0
