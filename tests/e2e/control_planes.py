@@ -42,8 +42,8 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def write_kubeconfig(path: Path, server: str, token: str, authority: Path | None = None) -> Path:
-    """Write a kubeconfig for one of the tokens."""
+def write_kubeconfig(path: Path, server: str, user: Object, authority: Path | None = None) -> Path:
+    """Write a kubeconfig."""
     cluster: Object = {"server": server}
     if authority is not None and server.startswith("https"):
         cluster["certificate-authority"] = str(authority)
@@ -52,8 +52,8 @@ def write_kubeconfig(path: Path, server: str, token: str, authority: Path | None
         "kind": "Config",
         "current-context": "test",
         "clusters": [{"name": "test", "cluster": cluster}],
-        "users": [{"name": token, "user": {"token": token}}],
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": token}}],
+        "users": [{"name": "test", "user": user}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
     }
     path.write_text(json.dumps(document))
     return path
@@ -80,10 +80,11 @@ class ControlPlane:
     def tls(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.authority))
 
-    def kubeconfig(self, token: str, server: str = "") -> Path:
-        """Return a kubeconfig for a token, straight to the server or through something in between."""
+    def kubeconfig(self, token: str, server: str = "", token_file: Path | None = None) -> Path:
+        """Return a kubeconfig for a token or a file with one, straight to the server or through something in between."""
         path = self.folder / f"{token}-{(server or self.url).rpartition(':')[2]}.kubeconfig"
-        return write_kubeconfig(path, server or self.url, token, self.authority)
+        user = {"token": token} if token_file is None else {"tokenFile": str(token_file)}
+        return write_kubeconfig(path, server or self.url, user, self.authority)
 
     async def start(self) -> None:
         """Start what is not running, and wait until it answers."""

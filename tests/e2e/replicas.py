@@ -17,7 +17,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from aiohttp import web
 from control_planes import PATIENCE_SECONDS, PROGRAM, Api, ControlPlane, Object
@@ -34,12 +33,14 @@ class Witness(FaultyProxy):
     def __init__(self, plane: ControlPlane, faults: Faults | None = None, seed: int = 0) -> None:
         super().__init__(plane.url, faults, seed, plane.tls)
         self.bindings: list[tuple[float, str, int]] = []
+        """When, which pod by its uid (a name may belong to several pods in turn), and the status that was passed on."""
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         arrived = time.monotonic()
         answer = await super()._handle(request)
         if request.method == "POST" and request.path.endswith("/binding"):
-            self.bindings.append((arrived, request.path.split("/")[-2], answer.status))
+            uid = json.loads(await request.read())["metadata"]["uid"]
+            self.bindings.append((arrived, uid, answer.status))
         return answer
 
     def since(self, moment: float) -> list[str]:
@@ -188,20 +189,15 @@ class Replicas:
         self.folder = folder
         self.all: list[Replica] = []
 
-    async def start(self, *flags: str, faults: Faults | None = None, seed: int = 0, config: Any = None) -> Replica:
+    async def start(self, *flags: str, faults: Faults | None = None, seed: int = 0,
+                    token_file: Path | None = None) -> Replica:
         """Start one more."""
         name = f"replica-{len(self.all)}"
         witness = Witness(self.plane, faults, seed)
         await witness.start()
-        kubeconfig = self.plane.kubeconfig("scheduler", witness.url)
-        command = [*PROGRAM, "run", *ELECTION, "--secure-port=0", "--logging-format=json", "-v=3", *flags]
-        if config is not None:
-            file = self.folder / f"{name}.yaml"
-            connection = {"kubeconfig": str(kubeconfig), **config.get("clientConnection", {})}
-            file.write_text(json.dumps({**config, "clientConnection": connection}))
-            command.append(f"--config={file}")
-        else:
-            command += [f"--kubeconfig={kubeconfig}", "--kube-api-qps=1000", "--kube-api-burst=1000"]
+        kubeconfig = self.plane.kubeconfig("scheduler", witness.url, token_file)
+        command = [*PROGRAM, "run", *ELECTION, "--secure-port=0", "--logging-format=json", "-v=3",
+                   f"--kubeconfig={kubeconfig}", "--kube-api-qps=1000", "--kube-api-burst=1000", *flags]
         replica = Replica(name, witness, command, self.folder / f"{name}.log")
         self.all.append(replica)
         return replica

@@ -1,0 +1,216 @@
+"""The whole program over a bad network: all pods that fit are bound, none twice, and what it believes equals the API.
+
+The proxy between scheduler and API server drops, delays, truncates, repeats and refuses; watches are cut in the middle
+of a line or end in 410; the API server is killed, restarted, frozen, or not there yet. Pods come, go, and come back under
+their old names meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from control_planes import Api, ControlPlane, Refused
+from faulty_proxy import Faults
+from replicas import ELECTION, Replica, Replicas, agree, check_bound_once
+
+N_NODES = 12
+N_PODS = 40
+TOO_LARGE = "too-large"
+# A lease long enough to outlive a streak of bad luck: losing it would end the run, which is tested elsewhere.
+PATIENT = ("--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=50s", "--leader-elect-retry-period=2s")
+
+
+async def churn(api: Api, first: int, seed: int) -> None:
+    """Add pods, and take some away again; half of those come back under the same name."""
+    chance = random.Random(seed)
+    for number in range(first, first + N_PODS):
+        await api.add_pods(number, 1)
+        if chance.random() < 0.15:
+            victim = chance.randrange(number + 1)
+            with contextlib.suppress(Refused):
+                await api.delete(f"/api/v1/namespaces/default/pods/pod-{victim}")
+                if chance.random() < 0.5:
+                    await api.add_pods(victim, 1)
+        await asyncio.sleep(0.01)
+
+
+async def settle(api: Api, replicas: Replicas, replica: Replica) -> None:
+    """Wait until all pods that fit are bound and known, and check what must never happen."""
+    await api.until_bound(sum(1 for pod in await api.pods() if pod["metadata"]["name"] != TOO_LARGE))
+    replica.witness.calm()
+    await agree(replica, api, seconds=60.0)
+    nodes = (await api.get("/api/v1/nodes"))["items"]
+    check_bound_once(await api.pods(), nodes, *(one.witness for one in replicas.all))
+    assert replica.is_running, replica.last_words()
+
+
+async def add_too_large(api: Api) -> None:
+    """Add a pod that fits nowhere: it must be known as pending in the end, and be told so."""
+    await api.create({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": TOO_LARGE, "namespace": "default"},
+        "spec": {"containers": [{"name": "main", "image": "app", "resources": {"requests": {"cpu": "100"}}}]}})
+
+
+WEATHER = {
+    "lost writes and answers": Faults(drop_request=0.08, drop_answer=0.12, truncate_answer=0.08),
+    "repeats and refusals": Faults(send_twice=0.2, too_many=0.15, unavailable=0.08, delay=0.5),
+    "torn watches": Faults(cut_watch=0.2, end_watch=0.15, repeat_lines=0.4),
+    "a storm of 410": Faults(gone=0.5, expire_watch=0.3, end_watch=0.3),
+}
+
+
+async def test_bad_weather(api: Api, replicas: Replicas) -> None:
+    """One kind of weather after another; after each, everything must be in order again."""
+    await api.add_nodes(N_NODES)
+    await add_too_large(api)
+    replica = await replicas.start(*PATIENT)
+    await replica.until_says("caches are synced")  # eighteen first lists, each with its pauses, would take a minute
+    for number, (weather, faults) in enumerate(WEATHER.items()):
+        replica.witness.counts.clear()
+        replica.witness.faults = faults
+        first = 2 * N_PODS * number
+        await churn(api, first, seed=number)
+        for extra in range(first + N_PODS, first + 2 * N_PODS):
+            if all(replica.witness.counts[name] for name in chances(faults)):
+                break
+            await api.add_pods(extra, 1)
+            await asyncio.sleep(0.1)
+        await settle(api, replicas, replica)
+        missing = [name for name in chances(faults) if not replica.witness.counts[name]]
+        assert not missing, f"{weather}: nothing came of {missing}: {replica.witness.counts}"
+
+
+def chances(faults: Faults) -> list[str]:
+    """Return the faults that may happen."""
+    return [name for name, chance in vars(faults).items() if chance and name != "longest_delay"]
+
+
+async def test_an_api_server_that_is_killed_and_restarted(
+    control_plane: ControlPlane, api: Api, replicas: Replicas
+) -> None:
+    await api.add_nodes(N_NODES)
+    replica = await replicas.start(*PATIENT)
+    await api.add_pods(0, 20)
+    await api.until_bound(5)
+    for number in (1, 2):
+        control_plane.kill()
+        await asyncio.sleep(0.3)
+        await control_plane.start()
+        await api.delete("/api/v1/namespaces/default/pods/pod-0")
+        await api.add_pods(20 * number, 20)
+        await api.add_pods(0, 1)
+    await add_too_large(api)
+    await settle(api, replicas, replica)
+
+
+async def test_an_api_server_that_hangs_for_a_while(
+    control_plane: ControlPlane, api: Api, replicas: Replicas
+) -> None:
+    await api.add_nodes(N_NODES)
+    replica = await replicas.start(*PATIENT)
+    await api.add_pods(0, 30)
+    await api.until_bound(10)
+    server = control_plane.processes[-1]
+    server.send_signal(signal.SIGSTOP)
+    await asyncio.sleep(2.0)
+    server.send_signal(signal.SIGCONT)
+    await api.add_pods(30, 10)
+    await settle(api, replicas, replica)
+
+
+async def test_an_api_server_that_comes_later_is_waited_for(
+    control_plane: ControlPlane, api: Api, replicas: Replicas
+) -> None:
+    await api.add_nodes(2)
+    await api.add_pods(0, 4)
+    control_plane.kill()
+    waiting, leaving = await replicas.start(*PATIENT), await replicas.start(*PATIENT)
+    await asyncio.gather(waiting.witness.stop(), leaving.witness.stop())  # connections are refused
+    for replica in (waiting, leaving):
+        await replica.until_says("connection refused; is the API server running there? The address comes from kubeconfig")
+    leaving.send(signal.SIGTERM)
+    assert await leaving.ended() == 0, leaving.last_words()
+    await control_plane.start()
+    await waiting.witness.start()
+    await settle(api, replicas, waiting)
+
+
+async def test_a_role_that_lacks_a_verb_is_named_and_its_repair_noticed(
+    control_plane: ControlPlane, api: Api, replicas: Replicas
+) -> None:
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/kubesched"
+    rules = (await api.get(path))["rules"]
+
+    def without(resource: str) -> list[dict[str, object]]:
+        return [{**rule, "resources": [one for one in rule["resources"] if one != resource]} for rule in rules]
+
+    await api.add_nodes(2)
+    await api.patch(path, {"rules": [rule for rule in without("nodes") if rule["resources"]]})
+    replica = await replicas.start()
+    await replica.until_says("cannot follow nodes")
+    assert replica.says('cannot list resource \\"nodes\\"') and replica.says("grant the verb named here")
+    assert not replica.says("attempting to acquire leader lease")  # it does not lead before it knows the cluster
+    await api.patch(path, {"rules": [rule for rule in without("pods/binding") if rule["resources"]]})
+    await replica.until_says("following nodes again")
+    await api.add_pods(0, 3)
+    await replica.until_says('cannot create resource \\"pods/binding\\"')
+    await api.patch(path, {"rules": rules})
+    await settle(api, replicas, replica)
+
+
+BAD_KUBECONFIGS = {
+    "missing": (None, "no such file"),
+    "not YAML": ("{", "kubeconfig"),
+    "empty": ("", "kubeconfig"),
+    "another kind of file": ("[1, 2]", "not a kubeconfig"),
+    "no server": ('{"current-context": "a", "clusters": [{"name": "a", "cluster": {}}], "users": [],'
+                  ' "contexts": [{"name": "a", "context": {"cluster": "a"}}]}', "server"),
+    "no such context": ('{"current-context": "b", "clusters": [], "users": [], "contexts": []}', "b"),
+}
+
+
+# Imports take most of a start's time, so all cases are children of one process that has them done.
+ONE_AFTER_ANOTHER = """
+import os, sys
+import kubesched.app
+from kubesched.cli import main
+for path in sys.argv[1:]:
+    if os.fork() == 0:
+        os.dup2(os.open(path + ".said", os.O_CREAT | os.O_WRONLY), 2)
+        sys.argv = ["kubesched", "run", "--kubeconfig=" + path, "--secure-port=0"]
+        main()
+        os._exit(0)
+    open(path + ".code", "w").write(str(os.waitstatus_to_exitcode(os.wait()[1])))
+"""
+
+
+def test_a_kubeconfig_that_cannot_be_used_is_told_in_one_line(tmp_path: Path) -> None:
+    files = {name: tmp_path / f"{name}.kubeconfig" for name in BAD_KUBECONFIGS}
+    for name, (text, _) in BAD_KUBECONFIGS.items():
+        if text is not None:
+            files[name].write_text(text)
+    subprocess.run([sys.executable, "-c", ONE_AFTER_ANOTHER, *map(str, files.values())], check=True, timeout=60)
+    for name, (_, expected) in BAD_KUBECONFIGS.items():
+        said = Path(f"{files[name]}.said").read_text()
+        lines = [line for line in said.splitlines() if not line.startswith("I")]
+        assert Path(f"{files[name]}.code").read_text() == "1", (name, said)
+        assert len(lines) == 1 and str(files[name]) in lines[0] and expected in lines[0], (name, said)
+
+
+async def test_credentials_that_are_refused_are_named_and_asked_for_again(
+    control_plane: ControlPlane, api: Api, replicas: Replicas
+) -> None:
+    await api.add_nodes(2)
+    await api.add_pods(0, 4)
+    (control_plane.folder / "token").write_text("expired")
+    replica = await replicas.start(*ELECTION, token_file=control_plane.folder / "token")
+    await replica.until_says("the API server does not accept these credentials; renew the token")
+    assert replica.is_running
+    (control_plane.folder / "token").write_text("scheduler")
+    await settle(api, replicas, replica)
