@@ -69,7 +69,7 @@ class PodTemplate:
             self.namespace, self.labels, pod.metadata.deletion_timestamp is not None
         )
         self.affinity_id = books.affinity_group(pod)
-        self.ports = requests.host_ports(pod)
+        self.ports = tuple(dict.fromkeys(requests.host_ports(pod)))  # a sidecar may name a container's port once more
         usage = requests.amounts(self._requests(use_status=True))
         self.usage: Amounts = books.amounts(usage)
         self.non_zero_cpu, self.non_zero_memory = requests.non_zero_requests(

@@ -1,0 +1,76 @@
+"""The journal: which changes are written down, and when it is too late to ask."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from kubesched.api.node import Node
+from kubesched.cluster import Store, journal
+from kubesched.cluster.journal import ALLOCATABLE, NODE, STARTED, USAGE, Change, Journal
+from kubesched.testing import node, pod, taint
+
+OLD = node("a", labels={"disk": "ssd"})
+WRITTEN: list[tuple[str, Node, int]] = [
+    ("nothing that a decision reads", msgspec.structs.replace(OLD, metadata=msgspec.structs.replace(
+        OLD.metadata, annotations={"note": "x"})), 0),
+    ("what it offers", node("a", cpu="8", labels={"disk": "ssd"}), ALLOCATABLE),
+    ("a label's value", node("a", labels={"disk": "hdd"}), NODE),
+    ("a label less", node("a"), NODE),
+    ("a taint", node("a", labels={"disk": "ssd"}, taints=[taint("gpu")]), NODE),
+    ("the cordon", node("a", labels={"disk": "ssd"}, cordoned=True), NODE),
+    ("an image", node("a", labels={"disk": "ssd"}, images={"app": 5}), NODE),
+    ("a feature", node("a", labels={"disk": "ssd"}, features=["UserNamespacesHostNetworkSupport"]), NODE),
+    ("a feature that nobody knows", node("a", labels={"disk": "ssd"}, features=["Tomorrow"]), 0),
+    ("an offer and a label", node("a", cpu="8"), ALLOCATABLE | NODE),
+]
+
+
+@pytest.mark.parametrize(("new", "what"), [w[1:] for w in WRITTEN], ids=[w[0] for w in WRITTEN])
+def test_a_changed_node_is_written_down_as_far_as_it_matters(new: Node, what: int) -> None:
+    store = Store()
+    store.put_node(OLD)
+    before = store.journal.end
+    store.put_node(new)
+    assert store.journal.since(before) == ([Change(0, what)] if what else [])
+
+
+def test_pods_that_come_and_go_are_written_down_with_their_sign() -> None:
+    store = Store()
+    store.put_node(node("a"))
+    before = store.journal.end
+    placed = store.put_pod(pod("web", on="a"))
+    store.remove_pod(placed.uid)
+    assert store.journal.since(before) == [Change(0, USAGE, placed, 1), Change(0, USAGE, placed, -1)]
+
+
+def test_a_pod_that_only_started_is_written_down_as_such() -> None:
+    store = Store()
+    store.put_node(node("a"))
+    store.put_pod(pod("web", on="a"))
+    before = store.journal.end
+    store.put_pod(pod("web", on="a", start_time="2026-01-01T00:00:00Z"))
+    assert store.journal.since(before) == [Change(0, STARTED)]
+
+
+def test_a_node_more_or_less_makes_everybody_start_afresh() -> None:
+    store = Store()
+    store.put_node(node("a"))
+    before, structure = store.journal.end, store.structure
+    store.put_node(node("b"))
+    assert store.journal.since(before) is None
+    assert store.structure == structure + 1
+    before = store.journal.end
+    store.remove_node("b")
+    assert store.journal.since(before) is None
+
+
+def test_what_is_too_long_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "_LONGEST", 4)
+    book = Journal()
+    for row in range(5):
+        book.append(Change(row, USAGE))
+    assert book.since(0) is None
+    assert [change.row for change in book.since(2) or ()] == [2, 3, 4]
+    assert book.end == 5
+    assert book.since(5) == []
