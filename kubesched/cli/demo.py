@@ -1,14 +1,15 @@
-"""`kubesched demo`: the embedded cluster, the scheduler and a sample workload in one process."""
+"""`kubesched demo`: the embedded cluster, the scheduler, the page and a sample workload in one process."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import shlex
 import signal
 import tempfile
-from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +17,37 @@ import click
 import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
-from kubesched import config
+from kubesched import config, web
 from kubesched.apiserver import ApiServer, Store
-from kubesched.apiserver.world import World
+from kubesched.apiserver.world import Pace, World
 from kubesched.app import Scheduler, Wiring
-from kubesched.cli import sample
+from kubesched.cli import demo_report, sample
 from kubesched.client.credentials import find_credentials
 from kubesched.engine.assembly import default_configuration
-from kubesched.engine.cycle import Rules, SeededTies, attempt
-from kubesched.engine.explain import Explanation, explain
+from kubesched.errors import AlreadyExists
 
-_PATIENCE_SECONDS = 60.0
+_STUCK_SECONDS = 60.0
+"""After so long without a change the demo goes on with what there is."""
+_REPORTS_A_SECOND = 20
+_TICK_SECONDS = 0.1
+_STEADY_TICKS = 3
+_LINES_EVERY_SECONDS = 1.0
+_WIDTH = 120
 _RESOURCES = {"Namespace": "namespaces", "Deployment": "deployments", "StatefulSet": "statefulsets", "Job": "jobs",
               "Pod": "pods"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What was asked for on the command line."""
+
+    nodes: int
+    pods: int
+    once: bool
+    port: int
+    page_port: int
+    data_dir: Path | None
 
 
 @click.command("demo", epilog="Example:  kubesched demo --nodes 50 --pods 400 --once")
@@ -38,55 +55,71 @@ _RESOURCES = {"Namespace": "namespaces", "Deployment": "deployments", "StatefulS
 @click.option("--pods", type=click.IntRange(6, 50000), default=100, show_default=True, help="About how many pods.")
 @click.option("--once", is_flag=True, help="Print what was placed, and exit.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API; 0 picks a free one.")
+@click.option("--page-port", type=click.IntRange(0, 65535), default=0, help="Port of the page; 0 picks a free one.")
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Keep the objects here across restarts.")
-def demo_command(nodes: int, pods: int, once: bool, port: int, data_dir: Path | None) -> None:
+def demo_command(nodes: int, pods: int, once: bool, port: int, page_port: int, data_dir: Path | None) -> None:
     """Show the scheduler at work on a cluster that lives in this process. kubectl works beside it."""
+    # The demo speaks for itself; what the parts have to say is of interest only if something breaks.
+    logging.getLogger("kubesched").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory(prefix="kubesched-demo-") as scratch:
-        asyncio.run(_demo(nodes, pods, once, port, data_dir, Path(scratch)))
+        asyncio.run(_demo(Settings(nodes, pods, once, port, page_port, data_dir), Path(scratch)))
 
 
-async def _demo(n_nodes: int, n_pods: int, once: bool, port: int, data_dir: Path | None, scratch: Path) -> None:
+async def _demo(given: Settings, scratch: Path) -> None:
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_WIDTH)
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    async with _cluster(port, data_dir, scratch) as (server, kubeconfig, scheduler):
+    async with _cluster(given, scratch, stopped) as (server, kubeconfig, scheduler, page):
         store = server.store
-        console.print(f"[bold]kubesched demo[/]: {n_nodes} nodes in {len(sample.ZONES)} zones, a workload of {n_pods} pods")
-        for i in range(n_nodes):
-            _create(store, "nodes", sample.node(i))
-        for manifest in sample.workload(n_pods):
-            _create(store, _RESOURCES[manifest["kind"]], manifest)
-        await _watch_placing(console, store, n_pods, stopped)
-        _print_placed(console, store)
-        _print_pending(console, scheduler)
-        if once or stopped.is_set():
+        _fill(store, given)
+        demo_report.print_nodes(console, store)
+        console.print(f"The page is at [bold]http://127.0.0.1:{page.port}/ui/[/]\n", soft_wrap=True)
+        await _watch_placing(console, store, scheduler, stopped)
+        demo_report.print_placed(console, store)
+        await demo_report.print_pending(console, scheduler)
+        if given.once or stopped.is_set():
             return
         line = f"kubectl --kubeconfig {shlex.quote(str(kubeconfig))}"
-        console.print(f"\nThe API is served at [bold]{server.url}[/] (kubeconfig: {kubeconfig}). Try:")
+        console.print(f"\nThe page:  [bold]http://127.0.0.1:{page.port}/ui/[/]", soft_wrap=True)
+        console.print(f"The API:   {server.url}  (kubeconfig: {kubeconfig})", soft_wrap=True)
+        console.print("Try:", soft_wrap=True)
         console.print(f"  {line} get pods -n {sample.NAMESPACE} -o wide", soft_wrap=True)
+        console.print(f"  {line} describe pod whale -n {sample.NAMESPACE}", soft_wrap=True)
         console.print(f"  {line} scale deployment web -n {sample.NAMESPACE} --replicas 60", soft_wrap=True)
         console.print("Press Ctrl-C to end.")
         await stopped.wait()
+    console.print("Stopped." if given.data_dir is None else f"Stopped; the objects are kept in {given.data_dir}.")
 
 
 @contextlib.asynccontextmanager
-async def _cluster(port: int, data_dir: Path | None,
-                   scratch: Path) -> AsyncIterator[tuple[ApiServer, Path, Scheduler]]:
-    """Run the API server, the world around it, and the scheduler."""
-    server = ApiServer(Store(data_dir=data_dir), port=port)
-    async with server:
-        world = World(server.store)
+async def _cluster(given: Settings, scratch: Path,
+                   stopped: asyncio.Event) -> AsyncIterator[tuple[ApiServer, Path, Scheduler, web.Server]]:
+    """Run the API server, the world around it, the scheduler, and the page. One that ends too early ends the demo."""
+    server = ApiServer(Store(data_dir=given.data_dir), port=given.port)
+    async with server, contextlib.AsyncExitStack() as ends:
+        world = World(server.store, _pace(given.nodes))
         world.start()
-        kubeconfig = server.write_kubeconfig((data_dir or scratch) / "kubeconfig").absolute()
+        ends.callback(world.stop)
+        kubeconfig = server.write_kubeconfig((given.data_dir or scratch) / "kubeconfig").absolute()
         scheduler = Scheduler(_unhurried(default_configuration()), Wiring(find_credentials(str(kubeconfig))))
+        page = await web.serve_insecurely(web.page_app(scheduler.showing), "127.0.0.1", given.page_port)
+        ends.push_async_callback(page.stop)
         running = asyncio.create_task(scheduler.run())
+        running.add_done_callback(lambda _: stopped.set())
         try:
-            yield server, kubeconfig, scheduler
+            yield server, kubeconfig, scheduler, page
         finally:
             scheduler.stop()
             await running
-            world.stop()
+
+
+def _pace(n_nodes: int) -> Pace:
+    """Return how fast the world moves: thousands of kubelets that report every ten seconds would leave no time for else."""
+    seconds = max(10.0, n_nodes / _REPORTS_A_SECOND)
+    return Pace(lease_seconds=seconds, lease_duration_seconds=int(4 * seconds))
 
 
 def _unhurried(configuration: config.Configuration) -> config.Configuration:
@@ -99,73 +132,84 @@ def _unhurried(configuration: config.Configuration) -> config.Configuration:
     return config.Configuration(**(values | changes))
 
 
+def _fill(store: Store, given: Settings) -> None:
+    """Create the nodes and the workload; what a data directory has brought along stays as it is."""
+    for i in range(given.nodes):
+        _create(store, "nodes", sample.node(i))
+    for manifest in sample.workload(given.pods, given.nodes):
+        _create(store, _RESOURCES[manifest["kind"]], manifest)
+
+
 def _create(store: Store, resource: str, obj: dict[str, Any]) -> None:
-    """Create an object, unless a data directory has brought it along."""
-    meta = obj["metadata"]
-    known = {item["metadata"]["name"] for item in store.list(resource, meta.get("namespace", "")).items}
-    if meta["name"] not in known:
-        store.create(resource, obj, meta.get("namespace", ""))
+    with contextlib.suppress(AlreadyExists):
+        store.create(resource, obj, obj["metadata"].get("namespace", ""))
 
 
-def _pods(store: Store) -> list[dict[str, Any]]:
-    pods: list[dict[str, Any]] = store.list("pods", sample.NAMESPACE).items
-    return pods
+class Tally:
+    """How many pods there are and how many have a node; counted as they change, for listing thousands is slow."""
+
+    def __init__(self, store: Store) -> None:
+        self._has_node: dict[str, bool] = {}
+        self.n_placed = 0
+        for pod in store.list("pods").items:
+            self._put(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}", pod)
+        store.listen("pods", lambda change: self._put(change.key, change.new.obj if change.new is not None else None))
+
+    @property
+    def n_pods(self) -> int:
+        """Return how many pods there are."""
+        return len(self._has_node)
+
+    def _put(self, key: str, pod: dict[str, Any] | None) -> None:
+        self.n_placed -= self._has_node.pop(key, False)
+        if pod is not None:
+            has_node = self._has_node[key] = bool(pod["spec"].get("nodeName"))
+            self.n_placed += has_node
 
 
-async def _watch_placing(console: Console, store: Store, n_pods: int, stopped: asyncio.Event) -> None:
-    """Show a bar, or plain lines, until every pod that fits is placed."""
+def _n_wanted(store: Store) -> int:
+    """Return how many pods the workloads make."""
+    makers = [*store.list("deployments").items, *store.list("statefulsets").items]
+    replicas = sum(int(maker["spec"].get("replicas", 1)) for maker in makers)
+    return replicas + sum(int(job["spec"].get("completions", 1)) for job in store.list("jobs").items)
+
+
+async def _watch_placing(console: Console, store: Store, scheduler: Scheduler, stopped: asyncio.Event) -> None:
+    """Show a bar, or plain lines, until every pod is placed or was tried."""
     loop = asyncio.get_running_loop()
-    give_up, placed, steady = loop.time() + _PATIENCE_SECONDS, -1, 0
-    columns = (TextColumn("placing pods"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    tally = Tally(store)
+    changed_at = told_at = loop.time()
+    before: tuple[int, ...] = ()
+    steady = 0
+    columns = (TextColumn("placing pods"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]} pods/s"),
+               TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=n_pods)
-        while loop.time() < give_up and not stopped.is_set():
-            pods = _pods(store)
-            now = sum(1 for pod in pods if pod["spec"].get("nodeName"))
-            steady = steady + 1 if now == placed else 0
-            if now != placed and not console.is_terminal:
-                console.print(f"placed {now} of {len(pods)} pods")
-            placed = now
-            bar.update(task, completed=placed, total=max(len(pods), 1))
-            if len(pods) >= n_pods - 1 and placed >= len(pods) - 1 and steady >= 2:
-                break
-            if steady >= 40:
-                break
-            await asyncio.sleep(0.1)
+        task = bar.add_task("", total=None, rate="")
+        while steady < _STEADY_TICKS and loop.time() - changed_at < _STUCK_SECONDS and not stopped.is_set():
+            now = (tally.n_placed, tally.n_pods, *_taken_in(scheduler))
+            changed_at = loop.time() if now != before else changed_at
+            is_done = now == before and tally.n_pods >= _n_wanted(store) and _has_tried(scheduler, tally)
+            steady = steady + 1 if is_done else 0
+            if not console.is_terminal and now != before and loop.time() - told_at >= _LINES_EVERY_SECONDS:
+                console.print(f"placed {tally.n_placed} of {tally.n_pods} pods")
+                told_at = loop.time()
+            before = now
+            bar.update(task, completed=tally.n_placed, total=max(tally.n_pods, 1),
+                       rate=f"{scheduler.chronicle.pods_per_second():.0f}")
+            await asyncio.sleep(_TICK_SECONDS)
+    console.print(f"placed {tally.n_placed} of {tally.n_pods} pods")
 
 
-def _print_placed(console: Console, store: Store) -> None:
-    zone_of = {node["metadata"]["name"]: node["metadata"]["labels"].get("topology.kubernetes.io/zone", "")
-               for node in store.list("nodes").items}
-    rows: dict[str, Counter[str]] = {}
-    nodes_used: dict[str, set[str]] = {}
-    for pod in _pods(store):
-        app, node = pod["metadata"]["labels"]["app"], pod["spec"].get("nodeName", "")
-        rows.setdefault(app, Counter())[zone_of.get(node, "pending")] += 1
-        nodes_used.setdefault(app, set()).update({node} if node else set())
-    table = Table(title="What went where", title_justify="left", box=None)
-    for title in ("workload", *sample.ZONES, "nodes used", "pending"):
-        table.add_column(title, justify="left" if title == "workload" else "right")
-    for app, zones in rows.items():
-        table.add_row(app, *(str(zones[zone]) for zone in sample.ZONES), str(len(nodes_used[app])),
-                      str(zones["pending"]) if zones["pending"] else "")
-    console.print(table)
-
-
-def _print_pending(console: Console, scheduler: Scheduler) -> None:
-    """Say for each pod that waits why it does."""
+def _taken_in(scheduler: Scheduler) -> tuple[int, ...]:
+    """Return how much the scheduler knows by now."""
     engine = scheduler.engine
-    assert engine is not None
-    for entry in list(engine.queue):
-        profile = engine.profiles[entry.view.pod.spec.scheduler_name]
-        rules = Rules(SeededTies(), engine.queue.nominations, preempts=False, scores_single=True)
-        told = explain(attempt(entry.view, engine.store.snapshot(), profile, rules))
-        _print_explanation(console, told)
+    return () if engine is None else (len(engine.store.nodes), len(engine.queue), engine.queue.n_active)
 
 
-def _print_explanation(console: Console, told: Explanation) -> None:
-    console.print(f"\nWhy [bold]{told.pod}[/] is pending ({told.n_feasible} of {told.n_nodes} nodes would do):")
-    for refusal in told.refusals:
-        console.print(f"  {refusal.count:>4} x {refusal.reason}  [dim]({refusal.plugin}; {', '.join(refusal.examples)})[/]")
-    for line in told.advice:
-        console.print(f"  {line}")
+def _has_tried(scheduler: Scheduler, tally: Tally) -> bool:
+    """Return whether every pod has a node or was refused at least once."""
+    engine = scheduler.engine
+    if engine is None or not scheduler.is_synced:
+        return False
+    refused = sum(1 for entry in engine.queue if entry.attempts or entry.is_gated)
+    return tally.n_placed + refused >= tally.n_pods and not engine.queue.n_in_flight

@@ -6,37 +6,49 @@ from typing import Any
 
 ZONES = ("zone-a", "zone-b", "zone-c")
 NAMESPACE = "demo"
-_ZONE = "topology.kubernetes.io/zone"
+ZONE = "topology.kubernetes.io/zone"
+GPU = "example.com/gpu"
+RULES = {
+    "web": "zones kept even (maxSkew 1)",
+    "api": "one a node, where possible",
+    "trainer": "a GPU each, tolerates its taint",
+    "cache": "a StatefulSet",
+    "report": "a Job, its pods end by themselves",
+    "whale": "40 cpu and 100Gi: too much for any node",
+}
+"""What is special about each workload, in words."""
 _HOST = "kubernetes.io/hostname"
+_GPUS_A_NODE = 4
 
 
 def node(i: int) -> dict[str, Any]:
     """Return node number i: three zones, two sizes, every tenth with a GPU and a taint that keeps others off it."""
     is_large, has_gpu = i % 4 == 0, i % 10 == 9
     offer = {"cpu": "16" if is_large else "8", "memory": "64Gi" if is_large else "32Gi", "pods": "110",
-             **({"example.com/gpu": "4"} if has_gpu else {})}
+             **({GPU: str(_GPUS_A_NODE)} if has_gpu else {})}
     name = f"node-{i:03d}"
-    labels = {_HOST: name, _ZONE: ZONES[i % 3], "size": "large" if is_large else "small"}
-    taints = [{"key": "example.com/gpu", "effect": "NoSchedule"}] if has_gpu else []
+    labels = {_HOST: name, ZONE: ZONES[i % 3], "size": "large" if is_large else "small"}
+    taints = [{"key": GPU, "effect": "NoSchedule"}] if has_gpu else []
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": {"taints": taints},
             "status": {"capacity": offer, "allocatable": offer}}
 
 
-def workload(n_pods: int) -> list[dict[str, Any]]:
-    """Return manifests that make about so many pods."""
+def workload(n_pods: int, n_nodes: int) -> list[dict[str, Any]]:
+    """Return manifests that make so many pods. On nodes that are large enough, one of them is left over."""
     shares = {"web": 0.4, "api": 0.25, "trainer": 0.05, "cache": 0.1}
     counts = {name: max(1, round(n_pods * share)) for name, share in shares.items()}
+    counts["trainer"] = min(counts["trainer"], _GPUS_A_NODE * ((n_nodes + 1) // 10))
     counts["report"] = max(1, n_pods - sum(counts.values()) - 1)
     selector = {name: {"matchLabels": {"app": name}} for name in counts}
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
         _deployment("web", counts["web"], "250m", "256Mi", topologySpreadConstraints=[
-            {"maxSkew": 1, "topologyKey": _ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector["web"]}]),
+            {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector["web"]}]),
         _deployment("api", counts["api"], "500m", "512Mi", affinity={"podAntiAffinity": {
             "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": {
                 "labelSelector": selector["api"], "topologyKey": _HOST}}]}}),
-        _deployment("trainer", counts["trainer"], "1", "4Gi", extra={"example.com/gpu": "1"},
-                    tolerations=[{"key": "example.com/gpu", "operator": "Exists"}]),
+        _deployment("trainer", counts["trainer"], "1", "4Gi", extra={GPU: "1"},
+                    tolerations=[{"key": GPU, "operator": "Exists"}]),
         {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "cache", "namespace": NAMESPACE},
          "spec": {"replicas": counts["cache"], "serviceName": "cache", "podManagementPolicy": "Parallel",
                   "selector": selector["cache"], "template": _template("cache", "200m", "1Gi")}},

@@ -27,6 +27,7 @@ class Told(NamedTuple):
     node: str
     message: str
     attempts: int
+    """How often the pod was tried; of one that was refused, how often in a row it was told the same."""
     seconds: float
     """How long after it could first be tried the pod was bound."""
 
@@ -56,7 +57,11 @@ class Chronicle(Reporter):
     def pod_failed(self, pod: Keyed, reason: str, message: str) -> None:
         """Say and remember why a pod was not placed."""
         super().pod_failed(pod, reason, message)
-        self.decisions.append(Told(self._now(), pod.key, "", message, 0, 0.0))
+        last = self.decisions[-1] if self.decisions else None
+        if last is not None and (last.pod, last.node, last.message) == (pod.key, "", message):
+            self.decisions[-1] = last._replace(at=self._now(), attempts=last.attempts + 1)
+        else:
+            self.decisions.append(Told(self._now(), pod.key, "", message, 1, 0.0))
 
     def per_second(self) -> list[int]:
         """Return how many pods were bound in each of the last seconds, oldest first; the current one is the last."""

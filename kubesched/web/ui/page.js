@@ -93,6 +93,7 @@ function showFigures(state) {
   for (const field of find("queue").querySelectorAll("dd")) field.textContent = count.format(state.queue[field.dataset.place]);
   const most = Math.max(1, ...state.boundPerSecond), step = 120 / (SVG_SECONDS - 1);
   const points = state.boundPerSecond.map((bound, i) => `L${(i * step).toFixed(1)} ${(27 - 26 * bound / most).toFixed(1)}`);
+  find("rate-note").textContent = `${count.format(Math.max(...state.boundPerSecond))} at most in the last minute`;
   find("spark").firstElementChild.setAttribute("d", `M0 28${points.join("")}L120 28Z`);
 }
 
@@ -143,7 +144,7 @@ const map = {
     }
     const room = width * Math.max(260, Math.min(window.innerHeight * 0.5, 480));
     const n = Math.max(known.order.length, 1);
-    this.size = Math.max(4, Math.min(30, Math.floor(Math.sqrt(room / n) * 0.9)));
+    this.size = Math.max(4, Math.min(38, Math.floor(Math.sqrt(room / n) * 0.9)));
     this.gap = this.size > 12 ? 3 : this.size > 6 ? 2 : 1;
     const step = this.size + this.gap, perRow = Math.max(1, Math.floor((width + this.gap) / step));
     this.cells = new Array(known.nodes.names.length);
