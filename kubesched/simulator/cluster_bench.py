@@ -1,0 +1,281 @@
+"""Throughput through an API server: nodes and pods are created, a scheduler is started, and its bindings are timed.
+
+In: a kind of workload, its size, and where the API server is. Out: pods a second, the scheduler's CPU a pod, its memory,
+and how long after its start the first pod was bound. Scheduler and API server are processes of their own, so what is
+measured is what a cluster would see; all pods wait when the scheduler starts. A given API server must have no nodes of
+others, whose kubelets would start what is bound to them; everything that was made is removed in the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kubesched.api import codec
+from kubesched.api.kinds import INFO
+from kubesched.api.meta import TopLevel
+from kubesched.client.connection import Connection, connect
+from kubesched.client.credentials import KubeconfigSource
+from kubesched.client.resources import collection_path
+from kubesched.errors import AlreadyExists, ConfigError, NotFound, SchedulerError
+from kubesched.simulator import workloads
+
+KINDS = tuple(kind for kind in workloads.KINDS if kind not in ("churn", "csi"))
+LEASE = "kubesched-bench"
+_PROGRAM = (sys.executable, "-c", "from kubesched.cli import main; main()")
+_PODS = collection_path("v1", "pods", workloads.NAMESPACE)
+_LEASES = collection_path("coordination.k8s.io/v1", "leases", "kube-system")
+_N_WRITERS = 32
+_PATIENCE_SECONDS = 30.0
+_NAME = re.compile(rb'"name":"(pod-\d+)"')
+_NODE = re.compile(rb'"nodeName":"([^"]+)"')
+_NODE_NAME = re.compile(r"node-\d{5}")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterBench:
+    """One measurement to make. No kubeconfig means the embedded API server, in a process of its own."""
+
+    kind: str = "basic"
+    nodes: int = 1000
+    pods: int = 3000
+    kubeconfig: str = ""
+    timeout_seconds: float = 600.0
+
+
+@dataclass(slots=True)
+class Bindings:
+    """When each pod was first seen on a node."""
+
+    seen: dict[bytes, float] = field(default_factory=dict)
+    nodes: dict[bytes, bytes] = field(default_factory=dict)
+    start_cpu_seconds: float | None = None
+
+    def take(self, lines: bytes, now: float) -> None:
+        """Take what a watch says."""
+        for line in lines.split(b"\n"):
+            node = _NODE.search(line)
+            name = _NAME.search(line) if node is not None else None
+            if node is not None and name is not None and name[1] not in self.seen:
+                self.seen[name[1]] = now
+                self.nodes[name[1]] = node[1]
+
+    def steady_rate(self) -> float:
+        """Return pods a second between the 5th and the 95th of a hundred."""
+        times = sorted(self.seen.values())
+        low, high = int(len(times) * 0.05), int(len(times) * 0.95)
+        return (high - low) / (times[high] - times[low]) if len(times) > 40 and times[high] > times[low] else 0.0
+
+
+async def run(bench: ClusterBench, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
+    """Make the cluster, let the scheduler run, and return the figures."""
+    with tempfile.TemporaryDirectory(prefix="kubesched-bench-") as scratch:
+        async with _api_server(bench, Path(scratch)) as kubeconfig, _connected(kubeconfig) as connection:
+            await _fill(connection, bench)
+            try:
+                return await _measure(connection, bench, kubeconfig, Path(scratch), progress)
+            finally:
+                if bench.kubeconfig:
+                    await _empty(connection, bench)
+
+
+@contextlib.asynccontextmanager
+async def _api_server(bench: ClusterBench, scratch: Path) -> AsyncIterator[str]:
+    """Lend the kubeconfig of the given API server, or of one that lives as long as the measurement."""
+    if bench.kubeconfig:
+        yield bench.kubeconfig
+        return
+    kubeconfig = scratch / "kubeconfig"
+    process = _start_api_server(kubeconfig)
+    try:
+        assert process.stdout is not None
+        first = await asyncio.to_thread(process.stdout.readline)
+        await asyncio.to_thread(process.stdout.readline)  # the kubeconfig is written before it is named
+        if process.poll() is not None or not kubeconfig.exists():
+            raise SchedulerError(f"the embedded API server did not start: {first.strip()}")
+        yield str(kubeconfig)
+    finally:
+        process.terminate()
+        await asyncio.to_thread(process.wait)
+
+
+def _start_api_server(kubeconfig: Path) -> subprocess.Popen[str]:
+    command = (*_PROGRAM, "apiserver", "--no-world", "--port", "0", "--kubeconfig-out", str(kubeconfig))
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+@contextlib.asynccontextmanager
+async def _connected(kubeconfig: str) -> AsyncIterator[Connection]:
+    connection = await connect(KubeconfigSource(kubeconfig), name="bench", qps=-1)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def _fill(connection: Connection, bench: ClusterBench) -> None:
+    """Create what there is before the scheduler starts: nodes, and all pods."""
+    others = [name for name in await _node_names(connection) if not _NODE_NAME.fullmatch(name)]
+    if others:
+        what = f"the cluster has {len(others)} nodes of its own, {others[0]} among them"
+        raise ConfigError("--kubeconfig", f"{what}; pods of a benchmark would start there. Use a cluster without nodes")
+    namespace = {"metadata": {"name": workloads.NAMESPACE}}
+    await _post(connection, collection_path("v1", "namespaces"), codec.encode(namespace))
+    await _create_all(connection, workloads.cluster(bench.kind, bench.nodes, 0, bench.pods))
+    await _create_all(connection, workloads.pods(bench.pods, bench.kind))
+
+
+async def _node_names(connection: Connection) -> list[str]:
+    body = await connection.request("GET", collection_path("v1", "nodes"))
+    return [item["metadata"]["name"] for item in json.loads(body)["items"]]
+
+
+async def _create_all(connection: Connection, objects: Iterable[TopLevel]) -> None:
+    waiting = iter(objects)
+
+    async def work() -> None:
+        for obj in waiting:
+            info = INFO[type(obj)]
+            path = collection_path(info.api_version, info.plural, obj.metadata.namespace if info.namespaced else "")
+            await _post(connection, path, codec.encode(obj))
+
+    await asyncio.gather(*(work() for _ in range(_N_WRITERS)))
+
+
+async def _post(connection: Connection, path: str, body: bytes) -> None:
+    with contextlib.suppress(AlreadyExists):  # left over from a measurement that was broken off
+        await connection.request("POST", path, body)
+
+
+async def _measure(connection: Connection, bench: ClusterBench, kubeconfig: str, scratch: Path,
+                   progress: Callable[[int], None] | None) -> dict[str, Any]:
+    """Start the scheduler and watch what it binds."""
+    version = json.loads(await connection.request("GET", f"{_PODS}?limit=1"))["metadata"]["resourceVersion"]
+    bindings = Bindings()
+    process = _start_scheduler(kubeconfig, scratch)
+    started = time.monotonic()
+    try:
+        watching = asyncio.create_task(_watch(connection, version, bench, bindings, process, progress))
+        done, _ = await asyncio.wait({watching}, timeout=bench.timeout_seconds)
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        for task in done:
+            task.result()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        usage = await asyncio.to_thread(_wait, process)
+    if not bindings.seen:
+        raise SchedulerError(f"no pod was bound: {_last_line(scratch / 'scheduler.log')}")
+    return _figures(bench, bindings, started, usage)
+
+
+def _start_scheduler(kubeconfig: str, scratch: Path) -> subprocess.Popen[bytes]:
+    """Start `kubesched run` with no limit on requests, so that the limit is not what is measured."""
+    configuration = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(Path(kubeconfig).resolve()), "qps": 100_000, "burst": 100_000},
+        "leaderElection": {"leaderElect": True, "resourceName": LEASE},
+    }
+    file = scratch / "scheduler.yaml"
+    file.write_text(json.dumps(configuration))
+    with (scratch / "scheduler.log").open("wb") as log:
+        return subprocess.Popen((*_PROGRAM, "run", f"--config={file}", "--secure-port=0"), stdout=log, stderr=log)
+
+
+async def _watch(connection: Connection, version: str, bench: ClusterBench, bindings: Bindings,
+                 process: subprocess.Popen[bytes], progress: Callable[[int], None] | None) -> None:
+    """Take note of bindings until all pods are bound; raise if the scheduler ends before."""
+    path = f"{_PODS}?watch=true&resourceVersion={version}&timeoutSeconds={int(bench.timeout_seconds) + 60}"
+    rest = b""
+    async with connection.stream(path, longest_silence=bench.timeout_seconds + 60) as stream:
+        while len(bindings.seen) < bench.pods:
+            try:
+                async with asyncio.timeout(5.0):
+                    chunk = await stream.read()
+            except TimeoutError:
+                if process.poll() is not None:
+                    return
+                continue
+            if not chunk:
+                raise SchedulerError("the API server ended the watch that bindings are timed by")
+            lines, _, rest = (rest + chunk).rpartition(b"\n")
+            bindings.take(lines, time.monotonic())
+            if bindings.seen and bindings.start_cpu_seconds is None:
+                bindings.start_cpu_seconds = _cpu_seconds(process.pid)
+            if progress is not None:
+                progress(len(bindings.seen))
+
+
+def _cpu_seconds(pid: int) -> float | None:
+    """Return the CPU that a running process has used, where the system tells."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _wait(process: subprocess.Popen[bytes]) -> resource.struct_rusage:
+    """Wait for the scheduler's end, and return what it used."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return usage
+        if time.monotonic() > deadline:
+            process.kill()
+        time.sleep(0.02)
+
+
+def _figures(bench: ClusterBench, bindings: Bindings, started: float, usage: resource.struct_rusage) -> dict[str, Any]:
+    times = bindings.seen.values()
+    cpu = usage.ru_utime + usage.ru_stime
+    begun = bindings.start_cpu_seconds
+    memory = usage.ru_maxrss // (1024 if sys.platform.startswith("linux") else 1 << 20)
+    return {
+        "kind": bench.kind, "nodes": bench.nodes, "pods": bench.pods, "bound": len(times),
+        "pods_per_s": round(len(times) / (max(times) - started), 1),
+        "steady_pods_per_s": round(bindings.steady_rate(), 1),
+        "first_bind_s": round(min(times) - started, 2),
+        "cpu_ms_per_pod": round(cpu * 1000 / len(times), 3),
+        "steady_cpu_ms_per_pod": round((cpu - begun) * 1000 / len(times), 3) if begun is not None else None,
+        "rss_mib": memory, "nodes_used": len(set(bindings.nodes.values())),
+    }
+
+
+def _last_line(log: Path) -> str:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else "the scheduler said nothing"
+
+
+async def _empty(connection: Connection, bench: ClusterBench) -> None:
+    """Remove what was made."""
+    paths = [f"{collection_path('v1', 'nodes')}/node-{i:05d}" for i in range(bench.nodes)]
+    if bench.kind == "dra":
+        paths += [f"{collection_path('resource.k8s.io/v1', 'resourceslices')}/slice-{i:05d}" for i in range(bench.nodes)]
+        paths.append(f"{collection_path('resource.k8s.io/v1', 'deviceclasses')}/{workloads.DEVICE_CLASS}")
+    paths += [f"{_LEASES}/{LEASE}", collection_path("v1", "namespaces") + f"/{workloads.NAMESPACE}"]
+    await connection.request("DELETE", f"{_PODS}?gracePeriodSeconds=0")
+    waiting = iter(paths)
+
+    async def work() -> None:
+        for path in waiting:
+            with contextlib.suppress(NotFound):
+                await connection.request("DELETE", path)
+
+    await asyncio.gather(*(work() for _ in range(_N_WRITERS)))
