@@ -7,6 +7,7 @@ loop; that one fails is noted and changes nothing.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +19,10 @@ from kubesched.engine.observing import Observer
 from kubesched.errors import SchedulerError
 from kubesched.framework.ports import Clock, Recorder, Writer
 from kubesched.framework.verdicts import CLEAR, Diagnosis, Nomination, Status, Unschedulable
-from kubesched.queue import Queue
+from kubesched.queue import Queue, QueueError
 from kubesched.queue.queued import QueuedPod
+
+log = logging.getLogger(__name__)
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
@@ -89,7 +92,10 @@ class Failures:
         else:
             refused = failure.diagnosis.unschedulable_plugins if failure.diagnosis is not None else ()
             pending = failure.diagnosis.pending_plugins if failure.diagnosis is not None else ()
-            self._queue.park(queued, refused, pending, newest)
+            try:
+                self._queue.park(queued, refused, pending, newest)
+            except QueueError as error:
+                log.error("pod %s: %s", tried.key, error)  # it is queued already, so it is not lost
         pod = newest or tried
         self._observer.pod_failed(pod, failure.reason, failure.message)
         if newest is not None:

@@ -360,11 +360,18 @@ class Engine:
 
     def _undo(self, placement: Placement) -> None:
         """Take back a booking and all promises."""
-        placement.profile.unreserve(placement.booked, placement.node_name, placement.state)
+        self._unreserve(placement)
         try:
             self.store.forget(placement.booked.uid)
         except SchedulerError as error:
             log.warning("%s", error)
+
+    def _unreserve(self, placement: Placement) -> None:
+        """Take back all promises; a plugin that breaks over it keeps the others from nothing, and the booking goes too."""
+        try:
+            placement.profile.unreserve(placement.booked, placement.node_name, placement.state)
+        except Exception as error:
+            self._blame(placement.queued, placement.profile, error)
 
     def _broke(self, queued: QueuedPod, profile: Profile, started: float, error: Exception) -> None:
         self._fail(queued, profile, Failure(self._blame(queued, profile, error), False, None, CLEAR), started)
@@ -415,7 +422,7 @@ class Engine:
     def _bind_failed(self, placement: Placement, status: Status) -> None:
         queued, pod = placement.queued, placement.booked
         self._placements.pop(pod.uid, None)
-        placement.profile.unreserve(pod, placement.node_name, placement.state)
+        self._unreserve(placement)
         is_forgotten = True
         try:
             self.store.forget(pod.uid)

@@ -277,9 +277,16 @@ class Profile:
         return SUCCESS
 
     def unreserve(self, pod: PodView, node_name: str, state: State) -> None:
-        """Take back all promises, in reverse order."""
+        """Take back all promises, in reverse order; if plugins break over it, the first error is raised at the end."""
+        broken: tuple[Exception, tuple[str, str] | None] | None = None
         for plugin in reversed(self.reserves):
-            self._call("Unreserve", plugin, plugin.unreserve, pod, node_name, state)
+            try:
+                self._call("Unreserve", plugin, plugin.unreserve, pod, node_name, state)
+            except Exception as error:
+                broken = broken or (error, self.running)
+        if broken is not None:
+            self.running = broken[1]
+            raise broken[0]
 
     def permit(self, pod: PodView, node_name: str, state: State) -> tuple[Status, dict[str, float]]:
         """Run the Permits; return the first refusal, or WAIT and the plugins that want it with their limits in seconds."""
