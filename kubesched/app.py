@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import time
@@ -70,6 +71,7 @@ _REMOVED_LOCKS = {  # the last text is the reference's, too
 _LOOK_AT_FILE_SECONDS = 1.0
 _DRAIN_SECONDS = 30.0
 _FLUSH_SECONDS = 1.0
+_COLLECTOR_THRESHOLDS = 20_000, 10, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,8 @@ class Wiring:
     plugins: tuple[type[Plugin], ...] = ()
     seed: int = 0
     max_waiting_seconds: float = 300.0
+    owns_process: bool = False
+    """Whether the process is there for this scheduler alone, whose interpreter may be tuned for it."""
     assumed_ttl_seconds: float | None = None
     face: Face | None = None
     metrics: MetricsSettings | None = None
@@ -286,6 +290,8 @@ class Scheduler:
         await taken_in.wait()
         self.is_synced = True
         log.info("caches are synced")
+        if self.wiring.owns_process:
+            _spare_the_collector()
 
     def _custom_kinds(self) -> list[str]:
         """Return the resources, named as plural.version.group, that plugins want to be woken by."""
@@ -456,6 +462,17 @@ class Scheduler:
         if port:
             old = await web.serve_insecurely(web.build_insecure_app(parts), host, port)
             ends.push_async_callback(old.stop)
+
+
+def _spare_the_collector() -> None:
+    """Keep Python's cycle collector from walking the cluster again and again.
+
+    What was listed stays, is freed by counting when it goes, and holds no cycles; a binding leaves behind hundreds of
+    short-lived objects, and at Python's own threshold every third one would start a collection.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECTOR_THRESHOLDS)
 
 
 async def _flush(file: IO[bytes]) -> None:

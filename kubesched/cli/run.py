@@ -145,6 +145,7 @@ def _wiring(options: Options, configuration: Configuration, plugins: tuple[type[
         options.gates,
         plugins,
         max_waiting_seconds=options.pod_max_in_unschedulable_pods_duration.seconds,
+        owns_process=True,
         assumed_ttl_seconds=None if ttl is None else ttl.seconds,
         face=face,
         metrics=metrics,
