@@ -470,8 +470,7 @@ def _spare_the_collector() -> None:
     What was listed stays, is freed by counting when it goes, and holds no cycles; a binding leaves behind hundreds of
     short-lived objects, and at Python's own threshold every third one would start a collection.
     """
-    gc.collect()
-    gc.freeze()
+    gc.freeze()  # without a collection before it, which takes seconds over a large cluster and frees next to nothing
     gc.set_threshold(*_COLLECTOR_THRESHOLDS)
 
 
