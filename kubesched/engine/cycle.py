@@ -155,7 +155,9 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Mem
     if recalled is None:
         return False
     nominated = pod.pod.status.nominated_node_name
-    row = nodes.row(nominated) if nominated and recalled.n_feasible else -1
+    row = nodes.row(nominated) if nominated else -1
+    if row >= 0 and recalled.pre_filtered.considered is not None and not recalled.pre_filtered.considered[row]:
+        return False  # it is tried nevertheless, and what refuses it is told
     if row >= 0 and recalled.feasible[row]:
         only = np.zeros(nodes.n, dtype=np.bool_)
         only[row] = True
@@ -217,7 +219,7 @@ def find_feasible(made: Attempt, profile: Profile, rules: Rules) -> None:
     if made.within is not None:
         considered = made.within if considered is None else considered & made.within
     nominated = pod.pod.status.nominated_node_name
-    if nominated and _fits_nominated(made, profile, rules, nodes.row(nominated)):
+    if nominated and _fits_nominated(made, profile, rules, nodes.row(nominated), considered):
         return
     made.verdicts = verdicts = filter_with_nominated(profile, pod, nodes, state, considered, rules.nominations)
     percentage = rules.percentage_for(profile)
@@ -229,18 +231,22 @@ def find_feasible(made: Attempt, profile: Profile, rules: Rules) -> None:
         made.feasible, made.are_bare = rules.extenders.filter(pod, nodes, made.feasible, diagnosis)
 
 
-def _fits_nominated(made: Attempt, profile: Profile, rules: Rules, row: int) -> bool:
-    """Try the nominated node alone; if it does, nothing else is looked at."""
+def _fits_nominated(made: Attempt, profile: Profile, rules: Rules, row: int, considered: Bools | None) -> bool:
+    """Try the nominated node alone; if it does, nothing else is looked at. It is tried even if PreFilter left it out, and
+    then what refuses it stands in the diagnosis."""
     if row < 0 or (made.within is not None and not made.within[row]):
         return False
     only = np.zeros(made.nodes.n, dtype=np.bool_)
     only[row] = True
     one = made.nodes.take([row])
     verdicts = filter_with_nominated(profile, made.pod, one, made.state, None, rules.nominations)
+    assert made.diagnosis is not None
     if not verdicts.feasible[0]:
+        if considered is not None and not considered[row]:
+            refused = made.diagnosis.extra[made.nodes.name(row)] = verdicts.status(0)
+            made.diagnosis.unschedulable_plugins.add(refused.plugin)
         return False
     if rules.extenders:
-        assert made.diagnosis is not None
         only, made.are_bare = rules.extenders.filter(made.pod, made.nodes, only, made.diagnosis)
         if not only.any():
             return False

@@ -22,7 +22,7 @@ class Sampling:
     def __init__(self) -> None:
         self.start = 0
         self._order: Ints = np.zeros(0, dtype=np.int64)
-        self._structure = -1
+        self._names: list[str] | None = None
 
     def limit(self, verdicts: Verdicts, percentage: int) -> None:
         """Reduce verdicts over all nodes to those that a search for a percentage of them would have looked at."""
@@ -42,9 +42,10 @@ class Sampling:
         self.start = (self.start + len(order)) % nodes.n
 
     def _rows(self, nodes: Snapshot) -> Ints:
-        if self._structure != nodes.structure:
-            self._order = np.array([nodes.row(name) for name in nodes.order.names], dtype=np.int64)
-            self._structure = nodes.structure
+        names = nodes.order.names
+        if names is not self._names:  # a new list whenever a node came, went, or moved to another zone
+            self._order = np.array([nodes.row(name) for name in names], dtype=np.int64)
+            self._names = names
         return self._order
 
 

@@ -125,7 +125,7 @@ class Profile:
             elif answer.code is Code.SKIP:
                 state.skip_filter.add(plugin.name)
             elif answer.code is Code.UNRESOLVABLE:
-                return PreFiltered(answer.by(plugin.name), narrowed_by=frozenset(narrowed))
+                return PreFiltered(answer.by(plugin.name))  # whoever narrowed before is no part of this
             elif answer.code is Code.UNSCHEDULABLE:
                 refused = answer.by(plugin.name)
             else:

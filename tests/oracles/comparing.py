@@ -22,6 +22,7 @@ from kubesched.cluster import Gates as StoreGates
 from kubesched.cluster import PodView, Store
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.handle import EngineHandle
+from kubesched.errors import PluginError
 from kubesched.framework import lifting
 from kubesched.framework.building import build_profile, catalogue
 from kubesched.framework.memo import Memo
@@ -207,7 +208,7 @@ def compare_adjusting(scene: Scene, pod: Raw, random: Random) -> Iterator[str]:
     ours, cluster = Ours(scene), Cluster(scene.objects)
     view, nodes, state = ours.view(pod), ours.store.snapshot(), State()
     oracles = {cls.name: cls(cluster, scene.args.get(cls.name, {}), scene.gates) for cls in deciding.ORDER}
-    if not nodes.n or ours.profile.pre_filter(view, nodes, state).status is not None:
+    if not nodes.n or not _gets_past_pre_filter(ours, view, state):
         return
     active = [plugin for plugin in ours.profile.adjusting
               if plugin.name in oracles and plugin.name not in state.skip_filter]
@@ -235,7 +236,7 @@ def compare_arriving(scene: Scene, pod: Raw, random: Random) -> Iterator[str]:
     changed.seed, changed.args, changed.gates = scene.seed, scene.args, scene.gates
     ours, cluster = Ours(scene), Cluster(scene.objects)
     view, nodes, state = ours.view(pod), ours.store.snapshot(), State()
-    if not nodes.n or ours.profile.pre_filter(view, nodes, state).status is not None:
+    if not nodes.n or not _gets_past_pre_filter(ours, view, state):
         return
     name = random.choice(sorted(cluster.nodes))
     coming = [{**other, "spec": {**other["spec"], "nodeName": name}} for other in scene.others[:2]]
@@ -263,6 +264,13 @@ def compare_arriving(scene: Scene, pod: Raw, random: Random) -> Iterator[str]:
         yield f"{name} with pods: expected {expected.status(0)}, found {found.status(0)}"
 
 
+def _gets_past_pre_filter(ours: Ours, view: PodView, state: State) -> bool:
+    try:
+        return ours.profile.pre_filter(view, ours.store.snapshot(), state).status is None
+    except PluginError:
+        return False
+
+
 def _is_imagined_otherwise(pod: Raw, moved: list[Raw], others: list[Raw]) -> bool:
     """Return whether the reference itself sees an imagined pod otherwise than a real one: a spread constraint for all
     pods counts it, one on its way out is counted, and of two holders of a host port either frees it."""
@@ -281,7 +289,7 @@ def nominate(scene: Scene, pod: Raw, random: Random) -> tuple[Raw, dict[str, lis
     if names and random.random() < 0.4:
         name = random.choice(names)
         nominated.setdefault(name, []).append(pod)
-        if random.random() < 0.5:
+        if random.random() < 0.7:
             pod = {**pod, "status": {"nominatedNodeName": name}}
     return pod, nominated
 
@@ -324,9 +332,9 @@ def _told_attempt(made: Attempt, pod: Raw) -> Raw:
                              "reasons": [_told(reason) for reason in before.status.reasons]}
     rows = np.flatnonzero(made.feasible).tolist() if made.feasible is not None else []
     told["feasible"] = sorted(made.nodes.name(row) for row in rows)
-    if made.verdicts is not None:
+    if made.verdicts is not None and made.diagnosis is not None:
         told["rejected"] = {name: {"code": status.code.text, "plugin": status.plugin, "reasons": list(status.reasons)}
-                            for name, status in made.verdicts.statuses().items()}
+                            for name, status in made.diagnosis.statuses().items()}
     if before.status is None and before.considered is not None:
         told["otherNodes"] = {"code": before.absent.code.text, "reasons": list(before.absent.reasons)}
     if made.scores is not None:

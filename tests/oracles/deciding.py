@@ -64,6 +64,8 @@ class Attempt:
                 return found
             found["feasible"], found["rejected"] = self.filter_nominated() or self.filter()
             if self.names is not None:
+                found["rejected"] = {**self.refused_nominated, **found["rejected"]}
+            if self.names is not None:
                 others = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(self.narrowed_by))}]"
                 found["otherNodes"] = {"code": "UnschedulableAndUnresolvable", "reasons": [others]}
             if not found["feasible"]:
@@ -102,17 +104,21 @@ class Attempt:
             if refused is None:
                 feasible.append(name)
             else:
-                plugin, status = refused
-                rejected[name] = {"code": status.code, "plugin": plugin, "reasons": list(status.reasons)}
+                rejected[name] = told(*refused)
         return sorted(feasible), rejected
 
     def filter_nominated(self) -> tuple[list[str], dict[str, Raw]] | None:
         """Return the node that the pod is nominated to, if it does: then no other is looked at."""
+        self.refused_nominated: dict[str, Raw] = {}
         name = (self.pod.get("status") or {}).get("nominatedNodeName")
         node = self.cluster.nodes.get(name or "")
-        if node is None or self.refusal_beside_nominated(node) or self.refusal(self.plugins, node):
+        if node is None:
             return None
-        return [node["metadata"]["name"]], {}
+        refused = self.refusal_beside_nominated(node) or self.refusal(self.plugins, node)
+        if refused is None:
+            return [name], {}
+        self.refused_nominated[name] = told(*refused)
+        return None
 
     def refusal(self, plugins: list[Oracle], node: Raw) -> tuple[str, Status] | None:
         for plugin in plugins:
@@ -166,6 +172,10 @@ class Attempt:
             counts[reason] = counts.get(reason, 0) + left
         lines = sorted(f"{count} {reason}" for reason, count in counts.items())
         return f"0/{n} nodes are available:" + (f" {', '.join(lines)}." if lines else "")
+
+
+def told(plugin: str, status: Status) -> Raw:
+    return {"code": status.code, "plugin": plugin, "reasons": list(status.reasons)}
 
 
 def priority(pod: Raw) -> int:

@@ -22,9 +22,19 @@ def said(made: Attempt) -> tuple[Any, ...]:
     if isinstance(decision, Placed):
         return "placed", decision.node_name, decision.feasible
     if isinstance(decision, Unschedulable):
-        return "unschedulable", decision.message, sorted(decision.diagnosis.unschedulable_plugins)
+        return "unschedulable", decision.message, decision.nomination, sorted(decision.diagnosis.unschedulable_plugins)
     assert isinstance(decision, Failed)
     return "failed", decision.message
+
+
+class Same:
+    """Draws the same number again and again, however often it is asked."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def randrange(self, stop: int) -> int:
+        return self.number % stop
 
 
 def twin(kind: PodView, number: int) -> Any:
@@ -63,7 +73,8 @@ def live_through(seed: int, turns: int) -> None:
     wild = Wild(random, random.choice(tuple(THEMES)))
     ours = Ours(scene)
     memo = Memo(ours.profile)
-    rules = Rules(SeededTies(seed), ours.nominations, preempts=False)
+    ours.handle.random = Same(seed)
+    rules = Rules(SeededTies(seed), ours.nominations, preempts=seed % 2 == 0)
     kinds = [ours.view(pod) for pod in scene.pods]
     for turn in range(turns):
         pod = ours.store.view(twin(random.choice(kinds), turn))

@@ -1,0 +1,208 @@
+"""Memory: what is kept, what is thrown out, and when the plain path is asked for instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from framework_fakes import profile_of, small_store
+
+from kubesched.cluster import Store
+from kubesched.engine.cycle import Rules, SeededTies, attempt
+from kubesched.engine.handle import EngineHandle
+from kubesched.framework import SKIP, Plugin, Reason, Rejections, Scope, State, unresolvable
+from kubesched.framework.memo import Memo, first_best
+from kubesched.framework.verdicts import Failed, Placed, Unschedulable, failed
+from kubesched.testing import node, pod
+
+FULL = Reason("full")
+
+
+class Rows(Plugin):
+    """Refuses nodes with two pods, scores the emptier one higher, and counts how many rows it was asked about."""
+
+    filter_scope = Scope.ROW
+    score_scope = Scope.ROW
+    broken = False
+    rows = 0
+
+    def filter(self, pod: Any, nodes: Any, state: State) -> Rejections:
+        self.rows += nodes.n
+        if self.broken:
+            return Rejections(None, (), {0: "no answer"})
+        return Rejections.where(nodes.pod_count >= 2, FULL)
+
+    def score(self, pod: Any, nodes: Any, state: State) -> Any:
+        return 10 - nodes.pod_count
+
+
+class Refuses(Plugin):
+    filter_scope = Scope.ROW_NODE
+    answer: Any = None
+
+    def pre_filter(self, pod: Any, nodes: Any, state: State) -> Any:
+        return self.answer
+
+    def filter(self, pod: Any, nodes: Any, state: State) -> Rejections:
+        return Rejections.none(nodes)
+
+
+def build(*classes: type[Plugin]) -> tuple[Store, Memo, list[Any]]:
+    store = small_store("a", "b", "c")
+    plugins = [cls(None, EngineHandle(store.objects)) for cls in classes]
+    return store, Memo(profile_of(*plugins)), plugins
+
+
+def decide(store: Store, memo: Memo, name: str = "new", **fields: Any) -> Any:
+    rules = Rules(SeededTies(0), preempts=False)
+    return attempt(store.view(pod(name, **fields)), store.snapshot(), memo.profile, rules, memo).decision
+
+
+def test_a_second_pod_of_a_class_pays_for_the_rows_that_changed() -> None:
+    store, memo, (plugin,) = build(Rows)
+    first = decide(store, memo)
+    assert plugin.rows == 3
+    store.assume(store.view(pod("new")), first.node_name)
+    second = decide(store, memo, "other")
+    assert plugin.rows == 4, "the row that the first was booked onto"
+    assert second.node_name != first.node_name
+    decide(store, memo, "third")
+    assert plugin.rows == 4
+
+
+def test_a_pod_of_another_class_is_remembered_apart() -> None:
+    store, memo, (plugin,) = build(Rows)
+    decide(store, memo)
+    decide(store, memo, "other", labels={"app": "x"})
+    assert (plugin.rows, len(memo)) == (6, 2)
+
+
+def test_a_node_more_makes_it_start_again() -> None:
+    store, memo, (plugin,) = build(Rows)
+    decide(store, memo)
+    store.put_node(node("d"))
+    assert decide(store, memo).feasible == 4
+    assert plugin.rows == 7
+
+
+def test_a_budget_keeps_the_classes_that_were_asked_for_last() -> None:
+    store, memo, (plugin,) = build(Rows)
+    decide(store, memo, labels={"app": "0"})
+    size = next(iter(memo._entries.values())).nbytes
+    memo.budget_bytes = 3 * size
+    for i in (1, 2):
+        decide(store, memo, labels={"app": str(i)})
+    decide(store, memo, labels={"app": "0"})
+    decide(store, memo, labels={"app": "3"})
+    assert len(memo) == 3
+    before = plugin.rows
+    for i in (0, 2, 3):
+        decide(store, memo, labels={"app": str(i)})
+    assert plugin.rows == before, "these three are still known"
+    decide(store, memo, labels={"app": "1"})
+    assert plugin.rows == before + 3, "this one had not been asked for longest, and went"
+
+
+def test_a_budget_for_nothing_still_keeps_the_class_in_hand() -> None:
+    store, memo, (plugin,) = build(Rows)
+    memo.budget_bytes = 0
+    decide(store, memo)
+    decide(store, memo)
+    assert (plugin.rows, len(memo)) == (3, 1)
+
+
+@pytest.mark.parametrize("answer", [unresolvable("never"), failed("broken")])
+def test_a_refusal_before_filtering_is_left_to_the_plain_path(answer: Any) -> None:
+    store, memo, (_, refusing) = build(Rows, Refuses)
+    decide(store, memo)
+    refusing.answer = answer
+    memo.clear()
+    decision = decide(store, memo)
+    assert isinstance(decision, Unschedulable | Failed)
+    assert len(memo) == 0
+
+
+def test_an_error_on_a_row_is_left_to_the_plain_path_and_forgotten() -> None:
+    store, memo, (plugin,) = build(Rows)
+    decide(store, memo)
+    plugin.broken = True
+    store.put_pod(pod("old", on="a"))
+    decision = decide(store, memo)
+    assert isinstance(decision, Failed)
+    assert decision.message == 'running "Rows" filter plugin: no answer'
+    plugin.broken = False
+    assert isinstance(decide(store, memo), Placed)
+
+
+def test_a_plugin_that_raises_leaves_nothing_half_repaired() -> None:
+    class Raises(Rows):
+        def score(self, pod: Any, nodes: Any, state: State) -> Any:
+            if self.broken:
+                raise RuntimeError("a bug")
+            return super().score(pod, nodes, state)
+
+        def filter(self, pod: Any, nodes: Any, state: State) -> Rejections:
+            return Rejections.where(nodes.pod_count >= 2, FULL)
+
+    store, memo, (plugin,) = build(Raises)
+    decide(store, memo)
+    store.put_pod(pod("one", on="a"))
+    store.put_pod(pod("two", on="a"))
+    store.put_pod(pod("three", on="b"))
+    plugin.broken = True
+    with pytest.raises(RuntimeError):
+        decide(store, memo)
+    assert len(memo) == 0
+    plugin.broken = False
+    assert decide(store, memo).node_name == "c"
+
+
+def test_a_plugin_without_a_scope_is_asked_for_every_pod() -> None:
+    class Anew(Rows):
+        filter_scope = Scope.CLUSTER
+        score_scope = Scope.CLUSTER
+
+    store, memo, (plugin,) = build(Anew)
+    for _ in range(3):
+        decide(store, memo)
+    assert plugin.rows == 9
+
+
+def test_a_pod_that_a_plugin_does_not_remember_is_asked_about_anew() -> None:
+    class Choosy(Rows):
+        def remembers(self, pod: Any) -> bool:
+            return not pod.pod.spec.volumes
+
+    store, memo, (plugin,) = build(Choosy)
+    for _ in range(3):
+        decide(store, memo, volumes=[{"name": "v", "hostPath": {"path": "/"}}])
+    assert plugin.rows == 9
+    decide(store, memo)
+    decide(store, memo)
+    assert plugin.rows == 12
+
+
+def test_a_plugin_that_stops_skipping_is_noticed() -> None:
+    class Fickle(Plugin):
+        """Depends on the cluster, says so, and has something to say only where there are pods."""
+
+        filter_scope = Scope.CLUSTER
+
+        def pre_filter(self, pod: Any, nodes: Any, state: State) -> Any:
+            return None if nodes.pod_count.any() else SKIP
+
+        def filter(self, pod: Any, nodes: Any, state: State) -> Rejections:
+            return Rejections.where(nodes.pod_count == 0, FULL)
+
+    store, memo, _ = build(Fickle)
+    assert decide(store, memo).feasible == 3
+    store.put_pod(pod("old", on="b"))
+    assert decide(store, memo).node_name == "b"
+    store.remove_pod("uid-default-old")
+    assert decide(store, memo).feasible == 3
+
+
+@pytest.mark.parametrize(("start", "expected"), [(0, 1), (1, 1), (2, 3), (4, 1)])
+def test_the_first_of_the_best_from_a_row_on_going_round(start: int, expected: int) -> None:
+    assert first_best(np.array([0, 5, 4, 5, 1]), start) == expected

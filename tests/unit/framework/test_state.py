@@ -1,0 +1,54 @@
+"""What an attempt remembers, and what it may not disturb."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesched.framework import State
+from kubesched.framework.state import StateMissing
+
+
+class Count:
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def clone(self) -> Count:
+        return Count(self.n)
+
+
+def test_what_was_not_written_is_missing_in_the_words_of_the_reference() -> None:
+    with pytest.raises(StateMissing) as error:
+        State().read("PreFilterNodeResourcesFit")
+    assert str(error.value) == 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
+    assert State().find("x") is None
+
+
+def test_reads_fall_through_and_writes_stay_on_top() -> None:
+    base = State()
+    base.write("x", 1)
+    top = State(base)
+    assert top.read("x") == 1
+    top.write("x", 2)
+    assert (top.read("x"), base.read("x")) == (2, 1)
+    top.drop("x")
+    assert top.read("x") == 1
+
+
+def test_a_value_is_made_once() -> None:
+    state, made = State(), []
+    for _ in range(2):
+        assert state.get("x", lambda: made.append(1) or "made") == "made"
+    assert made == [1]
+
+
+def test_a_clone_can_be_changed_alone() -> None:
+    base = State()
+    base.write("deep", Count(1))
+    state = State(base)
+    state.write("own", Count(1))
+    state.skip_filter.add("A")
+    copy = state.clone()
+    copy.read("own").n = copy.read("deep").n = 5
+    copy.skip_filter.add("B")
+    assert (state.read("own").n, state.read("deep").n, state.skip_filter) == (1, 1, {"A"})
+    assert "A" in copy.skip_filter
