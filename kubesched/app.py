@@ -185,6 +185,8 @@ class Scheduler:
                 for task in self._tasks.values():
                     task.cancel()
                 await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+                if self.engine is not None:
+                    await self.engine.abandon()
 
     def stop(self) -> None:
         """Let `run` end: give the lease back, write no more."""

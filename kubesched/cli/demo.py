@@ -78,9 +78,11 @@ async def _demo(given: Settings, scratch: Path) -> None:
         demo_report.print_nodes(console, store)
         console.print(f"The page is at [bold]http://127.0.0.1:{page.port}/ui/[/]\n", soft_wrap=True)
         await _watch_placing(console, store, scheduler, stopped)
+        if stopped.is_set():
+            return
         demo_report.print_placed(console, store)
-        await demo_report.print_pending(console, scheduler)
-        if given.once or stopped.is_set():
+        demo_report.print_pending(console, scheduler)
+        if given.once:
             return
         line = f"kubectl --kubeconfig {shlex.quote(str(kubeconfig))}"
         console.print(f"\nThe page:  [bold]http://127.0.0.1:{page.port}/ui/[/]", soft_wrap=True)

@@ -52,7 +52,7 @@ def print_placed(console: Console, store: Store) -> None:
     console.print(table)
 
 
-async def print_pending(console: Console, scheduler: Scheduler) -> None:
+def print_pending(console: Console, scheduler: Scheduler) -> None:
     """Say why the pods that wait do, once for each kind of them."""
     engine = scheduler.engine
     kinds: dict[str, list[QueuedPod]] = {}
@@ -65,7 +65,7 @@ async def print_pending(console: Console, scheduler: Scheduler) -> None:
         _print_explanation(console, told, entries[0].view, len(entries) - 1)
     if len(kinds) > _MOST_EXPLAINED:
         rest = sum(len(entries) for entries in list(kinds.values())[_MOST_EXPLAINED:])
-        console.print(f"\n{rest} more pods of {len(kinds) - _MOST_EXPLAINED} kinds are pending; the page tells why.")
+        console.print(f"\n{rest} more {'pod is' if rest == 1 else 'pods are'} pending; the page tells why.")
 
 
 def _print_explanation(console: Console, told: Explanation, pod: PodView, n_more: int) -> None:

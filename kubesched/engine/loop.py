@@ -214,6 +214,12 @@ class Engine:
             elif not len(self.inbox) and not self.queue.has_next:
                 return
 
+    async def abandon(self) -> None:
+        """Give up the bindings, evictions and status writes under way, for whoever closes the connection next."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
