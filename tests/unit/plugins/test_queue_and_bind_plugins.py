@@ -1,0 +1,55 @@
+"""SchedulingGates, PrioritySort and DefaultBinder: the plugins that look at no node."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesched.cluster import PodView, Store
+from kubesched.engine.handle import EngineHandle
+from kubesched.errors import Conflict
+from kubesched.framework import State
+from kubesched.framework.verdicts import failed, unresolvable
+from kubesched.plugins import DefaultBinder, PrioritySort, SchedulingGates
+from kubesched.testing import pod
+
+
+def test_gates_are_named_in_their_order() -> None:
+    store = Store()
+    plugin = SchedulingGates(None, EngineHandle(store.objects))
+    assert plugin.pre_enqueue(store.view(pod())) is None
+    assert plugin.pre_enqueue(store.view(pod(gates=["g2", "g1"]))) == unresolvable("waiting for scheduling gates: [g2 g1]")
+
+
+@pytest.mark.parametrize(("sentence", "first", "second"), [
+    ("the higher priority first", (10, 5.0), (1, 1.0)),
+    ("among equals the one that waited longer", (1, 1.0), (1, 2.0)),
+    ("no priority is zero", (1, 9.0), (None, 1.0)),
+    ("which is above a negative one", (None, 9.0), (-1, 1.0)),
+])
+def test_pods_are_sorted_by_priority_and_age(sentence: str, first: tuple[int | None, float],
+                                             second: tuple[int | None, float]) -> None:
+    store = Store()
+    plugin = PrioritySort(None, EngineHandle(store.objects))
+    keys = [plugin.sort_key(store.view(pod(priority=priority)), queued_at) for priority, queued_at in (first, second)]
+    assert keys[0] < keys[1], sentence
+
+
+class Writer:
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.bound: list[tuple[str, str]] = []
+
+    async def bind(self, view: PodView, node_name: str) -> None:
+        if self.error is not None:
+            raise self.error
+        self.bound.append((view.key, node_name))
+
+
+async def test_a_binding_is_written_and_a_refusal_is_an_error() -> None:
+    store = Store()
+    writer = Writer()
+    plugin = DefaultBinder(None, EngineHandle(store.objects, writer=writer))  # type: ignore[arg-type]
+    assert await plugin.bind(store.view(pod("web")), "a", State()) is None
+    assert writer.bound == [("default/web", "a")]
+    writer.error = Conflict(409, "Conflict", 'pod web is already assigned to node "b"')
+    assert await plugin.bind(store.view(pod("web")), "a", State()) == failed('pod web is already assigned to node "b"')
