@@ -78,22 +78,26 @@ async def _demo(given: Settings, scratch: Path) -> None:
         demo_report.print_nodes(console, store)
         console.print(f"The page is at [bold]http://127.0.0.1:{page.port}/ui/[/]\n", soft_wrap=True)
         await _watch_placing(console, store, scheduler, stopped)
-        if stopped.is_set():
-            return
-        demo_report.print_placed(console, store)
-        demo_report.print_pending(console, scheduler)
-        if given.once:
-            return
-        line = f"kubectl --kubeconfig {shlex.quote(str(kubeconfig))}"
-        console.print(f"\nThe page:  [bold]http://127.0.0.1:{page.port}/ui/[/]", soft_wrap=True)
-        console.print(f"The API:   {server.url}  (kubeconfig: {kubeconfig})", soft_wrap=True)
-        console.print("Try:", soft_wrap=True)
-        console.print(f"  {line} get pods -n {sample.NAMESPACE} -o wide", soft_wrap=True)
-        console.print(f"  {line} describe pod whale -n {sample.NAMESPACE}", soft_wrap=True)
-        console.print(f"  {line} scale deployment web -n {sample.NAMESPACE} --replicas 60", soft_wrap=True)
-        console.print("Press Ctrl-C to end.")
-        await stopped.wait()
-    console.print("Stopped." if given.data_dir is None else f"Stopped; the objects are kept in {given.data_dir}.")
+        if not stopped.is_set():
+            demo_report.print_placed(console, store)
+            demo_report.print_pending(console, scheduler)
+        if not given.once and not stopped.is_set():
+            _invite(console, server, kubeconfig, page)
+            await stopped.wait()
+    if stopped.is_set():
+        console.print("Stopped." if given.data_dir is None else f"Stopped; the objects are kept in {given.data_dir}.")
+
+
+def _invite(console: Console, server: ApiServer, kubeconfig: Path, page: web.Server) -> None:
+    """Say what to try next."""
+    line = f"kubectl --kubeconfig {shlex.quote(str(kubeconfig))}"
+    console.print(f"\nThe page:  [bold]http://127.0.0.1:{page.port}/ui/[/]", soft_wrap=True)
+    console.print(f"The API:   {server.url}  (kubeconfig: {kubeconfig})", soft_wrap=True)
+    console.print("Try:")
+    for words in (f"get pods -n {sample.NAMESPACE} -o wide", f"describe pod whale -n {sample.NAMESPACE}",
+                  f"scale deployment web -n {sample.NAMESPACE} --replicas 60"):
+        console.print(f"  {line} {words}", soft_wrap=True)
+    console.print("Press Ctrl-C to end.")
 
 
 @contextlib.asynccontextmanager

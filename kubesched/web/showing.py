@@ -242,9 +242,9 @@ def _place(entry: QueuedPod) -> str:
 
 def _told(engine: Engine, key: str) -> dict[str, Any] | None:
     """Return a pod with the nodes as they look to it now; a placed one is looked at as if one more like it came."""
-    waiting = engine.intake.pod(key)
-    placed = next((pod for pod in engine.store.pods() if pod.key == key), None) if waiting is None else None
-    pod = waiting or placed
+    waiting, store = engine.intake.pod(key), engine.store
+    placed = store.pod(waiting.uid) if waiting is not None else next((p for p in store.pods() if p.key == key), None)
+    pod = placed or waiting
     if pod is None:
         return None
     shown: dict[str, Any] = {"pod": key, "node": pod.node_name, "requests": _requests(pod), "priority": pod.priority,
