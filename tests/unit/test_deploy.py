@@ -1,0 +1,460 @@
+"""What we deploy: every manifest is a valid object, grants exactly what the client does, and names things that exist."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import re
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from go_templates import Templates
+
+from kubesched.api import codec
+from kubesched.api.kinds import INFO
+from kubesched.api.meta import ObjectMeta, ObjectReference, TopLevel
+from kubesched.api.pod import Pod
+from kubesched.api.resource import ResourceClaim
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.api.workload import PodGroup
+from kubesched.apiserver import Store, custom
+from kubesched.apiserver.schema.checking import settle
+from kubesched.app import Scheduler
+from kubesched.cli.options import Options, read_options
+from kubesched.client.locks import LeaseLock, Record
+from kubesched.client.recorder import CORE_V1, EVENTS_V1, Broadcaster
+from kubesched.client.resources import WATCH_SET, watch_set
+from kubesched.client.reviewing import Reviews
+from kubesched.client.timing import SYSTEM_CLOCK
+from kubesched.client.writer import Writer
+from kubesched.config import Gates, load
+from kubesched.errors import NotFound
+
+Object = dict[str, Any]
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+CHART = DEPLOY / "helm" / "kubesched"
+VARIANTS = ("second-scheduler", "replacement")
+LEASES = {"second-scheduler": "kubesched", "replacement": "kube-scheduler"}
+
+
+# --- rendering --------------------------------------------------------------------------------------------------------
+
+
+def chart(release: str = "kubesched", namespace: str = "kube-system", **values: Any) -> list[Object]:
+    """Render the chart with some values changed."""
+    about = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    given = merged(yaml.safe_load((CHART / "values.yaml").read_text()), values)
+    scope = {
+        "Values": given,
+        "Chart": {name[0].upper() + name[1:]: value for name, value in about.items()},
+        "Release": {"Name": release, "Namespace": namespace, "Service": "Helm"},
+    }
+    templates = Templates()
+    files = {file.name: templates.add(file.read_text()) for file in sorted((CHART / "templates").iterdir())}
+    objects = []
+    for name, nodes in files.items():
+        text = templates.render(nodes, scope, scope)
+        if name.endswith(".yaml"):
+            objects += [found for found in yaml.safe_load_all(text) if found is not None]
+    return objects
+
+
+def merged(base: Any, over: Any) -> Any:
+    if isinstance(base, dict) and isinstance(over, dict):
+        return {name: merged(base.get(name), over[name]) if name in over else base[name] for name in {**base, **over}}
+    return over
+
+
+def kustomized(variant: str, tmp_path: Path | None = None, components: tuple[str, ...] = ()) -> list[Object]:
+    """Build a variant with kubectl's own kustomize."""
+    folder = DEPLOY / "kustomize" / variant
+    if components:
+        assert tmp_path is not None
+        shutil.copytree(DEPLOY / "kustomize", tmp_path / "kustomize")
+        folder = tmp_path / "kustomize" / variant
+        file = folder / "kustomization.yaml"
+        file.write_text(f"{file.read_text()}components: [{', '.join(components)}]\n")
+    made = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    return list(yaml.safe_load_all(made.stdout))
+
+
+needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl to build kustomizations")
+needs_helm = pytest.mark.skipif(shutil.which("helm") is None, reason="there is no helm; the chart is rendered by our own")
+
+
+def base_files() -> list[Object]:
+    """Return the objects of the kustomize base as they are written."""
+    folder = DEPLOY / "kustomize" / "base"
+    files = yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]
+    return [found for file in files for found in yaml.safe_load_all((folder / file).read_text())]
+
+
+CHARTS = {
+    "as it comes": {},
+    "replacement": {"mode": "replacement"},
+    "everything": {
+        "profiles": [{"schedulerName": "a"}, {"schedulerName": "b"}],
+        "config": {"podMaxBackoffSeconds": 20},
+        "extraArgs": ["--feature-gates=GenericWorkload=true"],
+        "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+        "nodeSelector": {"pool": "system"},
+        "podAnnotations": {"note": "x"},
+        "imagePullSecrets": [{"name": "pull"}],
+        "image": {"tag": "v1"},
+    },
+    "little": {"podDisruptionBudget": {"enabled": False}, "replicas": 1},
+}
+
+
+def all_builds() -> dict[str, list[Object]]:
+    builds = {f"helm, {name}": chart(**values) for name, values in CHARTS.items()}
+    builds["helm, elsewhere"] = chart("mine", "scheduling")
+    builds["kustomize base"] = base_files()
+    builds["static pod"] = list(yaml.safe_load_all((DEPLOY / "static-pod" / "kubesched.yaml").read_text()))
+    if shutil.which("kubectl") is not None:
+        builds |= {f"kustomize, {variant}": kustomized(variant) for variant in VARIANTS}
+    return builds
+
+
+BUILDS = all_builds()
+
+
+def only(objects: list[Object], kind: str, name: str = "") -> Object:
+    (found,) = [one for one in objects if one["kind"] == kind and name in ("", one["metadata"]["name"])]
+    return found
+
+
+# --- every manifest is a valid object ---------------------------------------------------------------------------------
+
+
+def test_every_yaml_file_parses() -> None:
+    files = [file for file in DEPLOY.rglob("*.yaml") if CHART / "templates" not in file.parents]
+    assert len(files) >= 12
+    for file in files:
+        assert all(isinstance(found, dict) for found in yaml.safe_load_all(file.read_text())), file
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_an_api_server_takes_every_object_and_knows_every_field(build: str) -> None:
+    store = Store()
+    for name in ("kube-system", "scheduling"):
+        if name != "kube-system":
+            store.create("namespaces", {"metadata": {"name": name}})
+    for obj in BUILDS[build]:
+        if obj["kind"] == "ServiceMonitor":
+            continue  # a custom resource; looked at below
+        group, _, version = obj["apiVersion"].rpartition("/")
+        (resource,) = [one for one in store.context.catalogue if (one.group, one.version, one.kind) ==
+                       (group, version, obj["kind"])]
+        unknown = settle(copy.deepcopy(obj), custom.shape_of(resource))
+        assert not unknown, f"{obj['kind']} {obj['metadata']['name']}: unknown fields {unknown}"
+        namespace = obj["metadata"].get("namespace", "kube-system") if resource.namespaced else ""
+        store.create(resource, copy.deepcopy(obj), namespace)
+
+
+# --- the role is what the client does ---------------------------------------------------------------------------------
+
+
+VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class Auditor:
+    """A connection that writes down what is asked for, in the words of RBAC."""
+
+    clock = SYSTEM_CLOCK
+
+    def __init__(self) -> None:
+        self.verbs: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self.stored = b"{}"  # what a GET finds
+
+    async def request(self, method: str, path: str, body: bytes | None = None, content_type: str = "") -> bytes:
+        found = re.fullmatch(r"/(?:api/v1|apis/([^/]+)/[^/]+)(?:/namespaces/[^/]+)?/([^/?]+)(?:/([^/?]+))?(?:/(.+))?", path)
+        assert found is not None, path
+        group, plural, name, sub = found.groups()
+        verb = VERBS.get(method) or ("get" if name else "list")
+        self.verbs[group or "", f"{plural}/{sub}" if sub else plural].add(verb)
+        return body or self.stored
+
+
+WRITTEN: tuple[tuple[type[TopLevel], str], ...] = (
+    # Who does: plugins/volume_binding, plugins/dynamic_resources, engine/gathering.
+    (PersistentVolume, "update"),
+    (PersistentVolumeClaim, "update"),
+    (ResourceClaim, "create update delete status"),
+    (PodGroup, "patch_status"),
+)
+CALLS = {"create", "update", "delete", "delete_pod", "patch_pod_status", "patch_status", "bind"}
+
+
+async def what_the_client_does() -> dict[tuple[str, str], set[str]]:
+    """Let the client do everything it can, and return what it asked for."""
+    audit = Auditor()
+    for row in watch_set([row.gate for row in WATCH_SET if row.gate]):
+        for version in row.api_versions[:1]:
+            group = version.rpartition("/")[0]
+            audit.verbs[group, row.plural] |= {"list", "watch"}
+    connection: Any = audit
+    writer = Writer(connection)
+    pod = Pod(metadata=ObjectMeta(name="p", namespace="a", uid="u"))
+    audit.stored = codec.encode(pod)
+    await writer.bind(pod, "n")
+    await writer._assigned_node(pod, NotFound(404, "", ""))
+    await writer.patch_pod_status(pod, {})
+    await writer.delete_pod(pod)
+    for type_, calls in WRITTEN:
+        obj = type_(metadata=ObjectMeta(name="x", namespace="a" if INFO[type_].namespaced else "", uid="u"))
+        audit.stored = codec.encode(obj)
+        for call in calls.split():
+            if call == "status":
+                await writer.update(obj, "status")
+                # An API server since 1.36 asks for the same verb on a subresource that exists in rules alone.
+                audit.verbs["resource.k8s.io", "resourceclaims/binding"].add("update")
+            elif call == "patch_status":
+                await writer.patch_status(obj, {})
+            else:
+                await getattr(writer, call)(obj)
+    for version in (EVENTS_V1, CORE_V1):
+        await tell_twice(Broadcaster(connection, api_version=version))
+    reviews = Reviews(connection)
+    await reviews.create_token_review({})
+    await reviews.create_subject_access_review({})
+    return audit.verbs
+
+
+async def tell_twice(broadcaster: Broadcaster) -> None:
+    """Record an event and its repetition, which is patched in."""
+    working = asyncio.create_task(broadcaster.run())
+    for _ in range(2):
+        broadcaster.recorder("x").event(ObjectReference(kind="Pod", name="p", namespace="a"), "Normal", "A", "B", "c")
+        await broadcaster.drain()
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+
+
+def granted(role: Object) -> dict[tuple[str, str], set[str]]:
+    verbs: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for rule in role["rules"]:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                verbs[group, resource] |= set(rule["verbs"])
+    return dict(verbs)
+
+
+async def test_the_cluster_role_grants_exactly_what_the_client_does() -> None:
+    assert granted(only(base_files(), "ClusterRole")) == dict(await what_the_client_does())
+
+
+def test_every_call_that_writes_is_among_those_that_were_audited() -> None:
+    """A new kind of write, anywhere, must be looked at here: it may need a verb that nobody has granted."""
+    found = set()
+    for file in (ROOT / "kubesched").rglob("*.py"):
+        where = file.relative_to(ROOT / "kubesched")
+        if where.parts[0] in ("engine", "plugins", "legacy", "framework"):
+            found |= {(str(where), call) for call in re.findall(r"writer\.(\w+)\(", file.read_text()) if call in CALLS}
+    assert {(where, call) for where, call in found if call not in ("bind", "patch_pod_status", "delete_pod")} == {
+        ("engine/gathering.py", "patch_status"),
+        ("plugins/volume_binding/binding.py", "update"),
+        ("plugins/dynamic_resources/plugin.py", "create"),
+        ("plugins/dynamic_resources/writes.py", "create"),
+        ("plugins/dynamic_resources/writes.py", "update"),
+        ("plugins/dynamic_resources/writes.py", "delete"),
+    }
+
+
+async def test_the_lease_role_grants_what_the_election_does() -> None:
+    audit = Auditor()
+    connection: Any = audit
+    lock = LeaseLock(connection, "me", "kube-system", "kubesched")
+    await lock.create(Record("me", 15))
+    await lock.get()
+    await lock.update(Record("me", 15))
+    role = only(base_files(), "Role")
+    assert granted(role) == dict(audit.verbs)
+    by_name = {tuple(rule["verbs"]): rule.get("resourceNames") for rule in role["rules"]}
+    assert by_name == {("create",): None, ("get", "update"): ["kubesched"]}  # creating cannot be limited to a name
+
+
+@pytest.mark.parametrize("build", [build for build in BUILDS if build not in ("static pod",)])
+def test_the_roles_are_the_same_everywhere_and_bound_to_who_runs(build: str) -> None:
+    objects, base = BUILDS[build], base_files()
+    name = only(objects, "Deployment")["metadata"]["name"]
+    assert only(objects, "ClusterRole", name)["rules"] == only(base, "ClusterRole")["rules"]
+    account = only(objects, "ServiceAccount")["metadata"]
+    assert only(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"] == account["name"]
+    bindings = [one for one in objects if one["kind"] in ("ClusterRoleBinding", "RoleBinding")]
+    assert len(bindings) == 3
+    roles = {(one["kind"], one["metadata"]["name"]) for one in objects} | {
+        ("Role", "extension-apiserver-authentication-reader")}
+    for binding in bindings:
+        (subject,) = binding["subjects"]
+        assert (subject["kind"], subject["name"]) == ("ServiceAccount", account["name"])
+        assert subject["namespace"] == account.get("namespace", "kube-system")
+        assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in roles
+
+
+# --- what is named exists ---------------------------------------------------------------------------------------------
+
+
+def pod_specs() -> dict[str, Object]:
+    found = {build: only(objects, "Deployment")["spec"]["template"]["spec"] for build, objects in BUILDS.items()
+             if build != "static pod"}
+    return found | {"static pod": only(BUILDS["static pod"], "Pod")["spec"]}
+
+
+PODS = pod_specs()
+
+
+@pytest.mark.parametrize("build", PODS)
+def test_flags_ports_and_probes_are_those_of_the_program(build: str) -> None:
+    (container,) = PODS[build]["containers"]
+    command, *flags = container["args"]
+    assert command == "run"
+    options = read_options(flags)  # raises on a flag that does not exist
+    assert isinstance(options, Options)
+    ports = {port["name"]: port["containerPort"] for port in container.get("ports", ())}
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        asked = container[probe]["httpGet"]
+        assert asked["scheme"] == "HTTPS"
+        assert ports.get(asked["port"], asked["port"]) == options.serving.secure_port == 10259
+        assert asked["path"] == ("/readyz" if probe == "readinessProbe" else "/livez")
+        assert asked["path"] in options.authorization.always_allow_paths  # the kubelet shows no credentials
+        # A host is given where the program listens on that address alone.
+        assert (asked.get("host") or "0.0.0.0") == options.serving.bind_address
+
+
+@pytest.mark.parametrize("build", PODS)
+def test_nothing_runs_with_more_than_it_needs(build: str) -> None:
+    spec = PODS[build]
+    (container,) = spec["containers"]
+    limits = container["securityContext"]
+    assert limits["readOnlyRootFilesystem"] is True
+    assert limits["allowPrivilegeEscalation"] is False
+    assert limits["capabilities"] == {"drop": ["ALL"]}
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    if build != "static pod":
+        assert spec["securityContext"]["runAsNonRoot"] is True and spec["securityContext"]["runAsUser"] > 0
+    mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
+    assert mounts.keys() == volumes.keys()
+    assert [mount["mountPath"] for name, mount in mounts.items() if not mount.get("readOnly")] == ["/tmp"]
+
+
+def config_text(objects: list[Object]) -> str:
+    (found,) = [one for one in objects if one["kind"] == "ConfigMap"]
+    mounted = only(objects, "Deployment")["spec"]["template"]["spec"]["volumes"][0]["configMap"]["name"]
+    assert mounted == found["metadata"]["name"]
+    text: str = found["data"]["config.yaml"]
+    return text
+
+
+CONFIGURED = [build for build, objects in BUILDS.items() if any(one["kind"] == "ConfigMap" for one in objects)]
+
+
+@pytest.mark.parametrize("build", CONFIGURED)
+def test_the_configuration_is_one_that_the_program_takes(build: str, tmp_path: Path) -> None:
+    objects = BUILDS[build]
+    file = tmp_path / "config.yaml"
+    file.write_text(config_text(objects))
+    configuration = load(file, gates=Gates.defaults(), registry=Scheduler.catalogue())
+    election = configuration.leader_election
+    assert election.leader_elect
+    role = next(one for one in objects if one["kind"] == "Role")
+    assert role["rules"][1]["resourceNames"] == [election.resource_name]
+    assert role["metadata"]["namespace"] == election.resource_namespace
+    if "replacement" in build:
+        assert (election.resource_namespace, election.resource_name) == ("kube-system", "kube-scheduler")
+        assert [profile.scheduler_name for profile in configuration.profiles] == ["default-scheduler"]
+    else:
+        assert election.resource_name != "kube-scheduler"
+        assert all(profile.scheduler_name != "default-scheduler" for profile in configuration.profiles)
+
+
+@pytest.mark.parametrize("build", [build for build in BUILDS if build != "static pod"])
+def test_selectors_find_the_pods(build: str) -> None:
+    objects = BUILDS[build]
+    deployment = only(objects, "Deployment")
+    labels = deployment["spec"]["template"]["metadata"]["labels"].items()
+    service = only(objects, "Service")
+    selectors = [deployment["spec"]["selector"]["matchLabels"], service["spec"]["selector"]]
+    selectors += [one["spec"]["selector"]["matchLabels"] for one in objects if one["kind"] == "PodDisruptionBudget"]
+    assert all(selector.items() <= labels for selector in selectors)
+    assert service["spec"]["ports"][0]["targetPort"] in {
+        port["name"] for port in deployment["spec"]["template"]["spec"]["containers"][0]["ports"]}
+    for monitor in [one for one in objects if one["kind"] == "ServiceMonitor"]:
+        assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+        for endpoint in monitor["spec"]["endpoints"]:
+            assert endpoint["port"] == service["spec"]["ports"][0]["name"] and endpoint["scheme"] == "https"
+
+
+def test_what_the_values_say_arrives() -> None:
+    objects = BUILDS["helm, everything"]
+    spec = PODS["helm, everything"]
+    assert "--feature-gates=GenericWorkload=true" in spec["containers"][0]["args"]
+    assert spec["containers"][0]["image"] == "kubesched:v1"
+    assert spec["nodeSelector"]["pool"] == "system" and spec["tolerations"][0]["key"] == "dedicated"
+    assert spec["imagePullSecrets"] == [{"name": "pull"}]
+    assert "podMaxBackoffSeconds: 20" in config_text(objects)
+    assert only(objects, "ServiceMonitor")["metadata"]["labels"]["release"] == "prometheus"
+    assert only(objects, "ClusterRole", "kubesched-metrics-reader")
+    assert not [one for one in BUILDS["helm, little"] if one["kind"] in ("PodDisruptionBudget", "ServiceMonitor")]
+    replacement = PODS["helm, replacement"]
+    assert "node-role.kubernetes.io/control-plane" in replacement["nodeSelector"]
+    assert replacement["tolerations"] == [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]
+
+
+def test_the_values_and_their_schema_name_the_same_things() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    schema = yaml.safe_load((CHART / "values.schema.json").read_text())
+    assert set(values) == set(schema["properties"]) - {"global"}
+    for name, part in schema["properties"].items():
+        if "properties" in part:
+            assert set(values[name]) == set(part["properties"])
+
+
+def test_the_image_runs_as_nobody_in_particular_and_is_built_in_stages() -> None:
+    lines = (DEPLOY / "Dockerfile").read_text().splitlines()
+    words = [line.split() for line in lines if line and not line.startswith(("#", " "))]
+    assert sum(1 for line in words if line[0] == "FROM") == 2
+    last = {line[0]: line for line in words[[line[0] for line in words].index("FROM", 2) :]}
+    user = last["USER"][1].partition(":")[0]
+    assert int(user) == PODS["helm, as it comes"]["securityContext"]["runAsUser"] > 0
+    assert last["ENTRYPOINT"][1] == '["kubesched"]'
+    copied = {word.rstrip("/") for line in words if line[0] == "COPY" and "--from=build" not in line for word in line[1:-1]}
+    allowed = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    for name in copied:
+        assert (ROOT / name).exists() and f"!{name}" in allowed
+    assert str(last["EXPOSE"][1]) == "10259"
+
+
+@needs_kubectl
+def test_monitoring_can_be_added_to_a_variant(tmp_path: Path) -> None:
+    objects = kustomized("second-scheduler", tmp_path, ("../monitoring",))
+    monitor, service = only(objects, "ServiceMonitor"), only(objects, "Service")
+    assert monitor["metadata"]["namespace"] == service["metadata"]["namespace"] == "kube-system"
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+
+
+@needs_helm
+@pytest.mark.parametrize("name", CHARTS)
+def test_helm_renders_what_our_renderer_renders(name: str, tmp_path: Path) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text(yaml.safe_dump(CHARTS[name]))
+    made = subprocess.run(["helm", "template", "kubesched", str(CHART), "-n", "kube-system", "-f", str(values)],
+                          capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    theirs = {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(made.stdout) if one}
+    ours = {(one["kind"], one["metadata"]["name"]): one for one in chart(**CHARTS[name])}
+    assert theirs == ours
