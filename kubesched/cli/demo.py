@@ -84,7 +84,8 @@ async def _demo(given: Settings, scratch: Path) -> None:
         if not given.once and not stopped.is_set():
             _invite(console, server, kubeconfig, page)
             await stopped.wait()
-    if stopped.is_set():
+        was_stopped = stopped.is_set()
+    if was_stopped:
         console.print("Stopped." if given.data_dir is None else f"Stopped; the objects are kept in {given.data_dir}.")
 
 

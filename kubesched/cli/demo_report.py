@@ -22,7 +22,8 @@ _MOST_EXPLAINED = 3
 def print_nodes(console: Console, store: Store) -> None:
     """Show the nodes, a row a zone."""
     nodes = store.list("nodes").items
-    table = _table(f"{len(nodes)} nodes", "zone", "nodes", "cpu", "memory", "GPUs", "tainted")
+    title = f"{len(nodes)} {'node' if len(nodes) == 1 else 'nodes'}"
+    table = _table(title, "zone", "nodes", "cpu", "memory", "GPUs", "tainted")
     for zone in sorted({_zone(node) for node in nodes}):
         here = [node for node in nodes if _zone(node) == zone]
         offers = [node["status"]["allocatable"] for node in here]
