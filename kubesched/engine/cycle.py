@@ -183,8 +183,12 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Mem
 def _give_up_from_memory(made: Attempt, profile: Profile, rules: Rules, recalled: Recalled) -> None:
     """Conclude that no node does; or find that the same was concluded for the class, and nothing has changed."""
     pod, nodes, entry = made.pod, made.nodes, recalled.entry
-    standing = recalled.standing(rules.nominations.version if rules.nominations is not None else 0)
-    if standing is not None and entry.hopeless is not None and entry.hopeless[0] == standing:
+    # A nominated pod is not counted against itself, so with nominations about, what holds for one pod of the class may
+    # not hold for another.
+    is_alike = not pod.pod.status.nominated_node_name and (
+        rules.nominations is None or next(iter(rules.nominations.nodes()), None) is None)
+    standing, moment = (recalled.standing(), recalled.moment(nodes)) if is_alike else (None, None)
+    if is_alike and entry.hopeless is not None and entry.hopeless[0] in (standing, moment):
         diagnosis, made.post_filtered, wording = entry.hopeless[1]
         made.diagnosis, made.verdicts = diagnosis, diagnosis.verdicts
         made.decision = Unschedulable(pod, diagnosis, made.post_filtered.nomination, wording)
@@ -197,8 +201,11 @@ def _give_up_from_memory(made: Attempt, profile: Profile, rules: Rules, recalled
     refuse_for_nominated(profile, pod, nodes, made.state, rules.nominations, made.verdicts)
     _give_up(made, profile, rules)
     result, decision = made.post_filtered, made.decision
-    if standing is not None and result is not None and result.is_settled and isinstance(decision, Unschedulable):
-        entry.hopeless = standing, (diagnosis, result, decision.message)
+    if result is None or not isinstance(decision, Unschedulable):
+        return
+    known_by = standing if result.is_settled and standing is not None else moment
+    if known_by is not None and result.preemption is None and result.errand is None:
+        entry.hopeless = known_by, (diagnosis, result, decision.message)
 
 
 def find_feasible(made: Attempt, profile: Profile, rules: Rules) -> None:

@@ -116,7 +116,7 @@ def _refuse_alone(imagining: Imagining, nodes: Snapshot, positions: Ints, ahead:
         for other in others:
             imagined.add(other, 0)
             profile.adjust(pod, other, row, 1, nodes, state)
-        verdicts.overrule(np.array([position], dtype=np.int64), profile.filter(pod, imagined, state))
+        verdicts.overrule(np.array([position], dtype=np.int64), profile.filter_again(pod, imagined, state))
 
 
 class _Remembered:

@@ -17,6 +17,7 @@ None and the caller computes. The plain path is also the oracle: tests run both 
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +28,7 @@ from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.cluster.journal import NODE
 from kubesched.framework.lifting import NodeView, reasons_of
 from kubesched.framework.plugin import NodeNames, Plugin, Scope
-from kubesched.framework.profile import MAX_SCORE, PreFiltered, Profile
+from kubesched.framework.profile import MAX_SCORE, Observer, PreFiltered, Profile
 from kubesched.framework.state import State
 from kubesched.framework.verdicts import MAX_REASONS, Bits, Code, Reason, Rejections, Verdicts
 
@@ -60,6 +61,8 @@ class _Plan:
     live_pre_scores: tuple[tuple[Plugin, bool], ...]
     """With each, whether what it writes belongs to the class (its counters) or to the one pod."""
     domain_plugins: tuple[Plugin, ...]
+    is_of_class: bool
+    """Whether all filters answer for the class as a whole."""
     reads: tuple[type[Any], ...]
 
 
@@ -94,6 +97,7 @@ def _plan(profile: Profile, unremembered: frozenset[str]) -> _Plan:
         kept_pre_scores=tuple(p for p in profile.pre_scores if not is_live(p)),
         live_pre_scores=tuple((p, p in domains) for p in profile.pre_scores if is_live(p)),
         domain_plugins=domains,
+        is_of_class=all(p in domains for p in profile.filters if filter_scope(p) >= Scope.DOMAINS),
         reads=tuple(dict.fromkeys(kind for p in profile.plugins for kind in p.reads)),
     )
 
@@ -220,11 +224,18 @@ class Recalled:
     entry: _Entry
     live: dict[str, Rejections]
 
-    def standing(self, nominations: int) -> tuple[int, ...] | None:
-        """Return numbers that stay the same as long as the verdicts do; None if they are of this pod alone."""
+    def standing(self) -> tuple[int, ...] | None:
+        """Return numbers that stay the same as long as the verdicts do; None if nothing so simple tells."""
         if self.live or self.pre_filtered.considered is not self.entry.considered:
             return None
-        return (nominations, *[column.version for column in self.entry.columns])
+        return tuple([column.version for column in self.entry.columns])
+
+    def moment(self, nodes: Snapshot) -> tuple[int, ...] | None:
+        """Return numbers that stay the same as long as nothing at all changes; None if the verdicts are of this pod
+        alone, because some filter reads more of it than the class has in common."""
+        if not self.entry.plan.is_of_class:
+            return None
+        return nodes.structure, nodes.journal.end, nodes.objects.revision, -1
 
     def verdicts(self, profile: Profile, nodes: Snapshot) -> Verdicts:
         """Return the verdicts of all filters in their order, for a diagnosis."""
@@ -259,13 +270,19 @@ class Memo:
             unremembered = frozenset([p.name for p in self._choosy if not p.remembers(pod)])
         key = (pod.template.signature, unremembered)
         entry = self._entries.get(key)
+        watch = _Stopwatch() if self.profile.observe is not None else None
         try:
             if entry is None or not self._bring_up_to_date(entry, pod, nodes):
-                entry = self._build(pod, nodes, unremembered)
+                entry = self._build(pod, nodes, unremembered, watch)
                 self._keep(key, entry)
             else:
                 self._entries.move_to_end(key)
-            return self._answer(entry, pod, nodes)
+                if watch is not None:
+                    watch.lap("Filter")  # rows computed again, with their scores: the two are not told apart
+            recalled = self._answer(entry, pod, nodes, watch)
+            if watch is not None and self.profile.observe is not None:
+                watch.tell(self.profile.observe)
+            return recalled
         except Unusual:
             self._entries.pop(key, None)
             return None
@@ -285,15 +302,17 @@ class Memo:
 
     # Building
 
-    def _build(self, pod: PodView, nodes: Snapshot, unremembered: frozenset[str]) -> _Entry:
+    def _build(self, pod: PodView, nodes: Snapshot, unremembered: frozenset[str], watch: _Stopwatch | None) -> _Entry:
         plan = self._plans.get(unremembered)
         if plan is None:
             plan = self._plans[unremembered] = _plan(self.profile, unremembered)
         entry = _Entry(plan, nodes)
         state = entry.state
-        before = self.profile.pre_filter(pod, nodes, state, plan.kept_pre_filters)
+        before = self.profile.pre_filter_with(plan.kept_pre_filters, pod, nodes, state)
         if before.status is not None:
             raise Unusual
+        if watch is not None:
+            watch.lap("PreFilter")
         entry.considered, entry.narrowed_by = before.considered, before.narrowed_by
         for plugin in plan.kept_filters:
             if plugin.name not in state.skip_filter:
@@ -305,8 +324,12 @@ class Memo:
         if entry.considered is not None:
             passing &= entry.considered
         entry.n_passing = int(np.count_nonzero(passing))
+        if watch is not None:
+            watch.lap("Filter")
         for plugin in plan.kept_pre_scores:
             self._pre_score(plugin, pod, nodes, passing, state)
+        if watch is not None:
+            watch.lap("PreScore")
         for plugin, weight in plan.fixed_scores:
             if plugin.name not in state.skip_score:
                 entry.fixed += self.profile.rate(plugin, pod, nodes, passing, state) * weight
@@ -319,6 +342,8 @@ class Memo:
             if plugin.name not in state.skip_score:
                 raw = self.profile.raw_score(plugin, pod, nodes, passing, state).copy()
                 entry.scaled.append(_Scaled(plugin, weight, raw))
+        if watch is not None:
+            watch.lap("Score")
         return entry
 
     def _filter(self, plugin: Plugin, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
@@ -328,8 +353,11 @@ class Memo:
         return rejections
 
     def _pre_score(self, plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> None:
-        self.profile.running = (plugin.name, "PreScore")
-        answer = plugin.pre_score(pod, nodes, feasible, state)
+        if self.profile.observe is None:
+            self.profile.running = (plugin.name, "PreScore")
+            answer = plugin.pre_score(pod, nodes, feasible, state)
+        else:
+            answer = self.profile.call("PreScore", plugin, plugin.pre_score, pod, nodes, feasible, state)
         if answer is None or answer.code is Code.SUCCESS:
             state.skip_score.discard(plugin.name)
         elif answer.code is Code.SKIP:
@@ -453,15 +481,19 @@ class Memo:
 
     # Answering
 
-    def _answer(self, entry: _Entry, pod: PodView, nodes: Snapshot) -> Recalled:
+    def _answer(self, entry: _Entry, pod: PodView, nodes: Snapshot, watch: _Stopwatch | None) -> Recalled:
         plan, kept = entry.plan, entry.state
         state = State(kept)
         state.skip_filter |= kept.skip_filter
         state.skip_score |= kept.skip_score
         considered, narrowed_by = entry.considered, entry.narrowed_by
         for plugin, is_counting in plan.live_pre_filters:
-            self.profile.running = (plugin.name, "PreFilter")
-            answer = plugin.pre_filter(pod, nodes, kept if is_counting else state)
+            where = kept if is_counting else state
+            if watch is None:  # what `call` does where nobody observes, without the call
+                self.profile.running = (plugin.name, "PreFilter")
+                answer = plugin.pre_filter(pod, nodes, where)
+            else:
+                answer = self.profile.call("PreFilter", plugin, plugin.pre_filter, pod, nodes, where)
             if answer is None:
                 continue
             if isinstance(answer, NodeNames):
@@ -473,6 +505,8 @@ class Memo:
                 state.skip_filter.add(plugin.name)
             elif answer.code is not Code.SUCCESS:
                 raise Unusual
+        if watch is not None:
+            watch.lap("PreFilter")
         feasible, live = entry.passing, {}
         if considered is not entry.considered:
             assert considered is not None
@@ -487,13 +521,15 @@ class Memo:
         n_feasible = entry.n_passing if feasible is entry.passing else int(np.count_nonzero(feasible))
         recalled = Recalled(state, PreFiltered(None, considered, narrowed_by), feasible, n_feasible, entry.totals,
                             entry, live)
+        if watch is not None:
+            watch.lap("Filter")
         if n_feasible > 1:
-            self._score(recalled, pod, nodes)
+            self._score(recalled, pod, nodes, watch)
         elif feasible is not entry.passing:
             recalled.totals = np.where(feasible, entry.totals, _REFUSED)
         return recalled
 
-    def _score(self, recalled: Recalled, pod: PodView, nodes: Snapshot) -> None:
+    def _score(self, recalled: Recalled, pod: PodView, nodes: Snapshot, watch: _Stopwatch | None) -> None:
         entry, state, feasible = recalled.entry, recalled.state, recalled.feasible
         for plugin, is_counting in entry.plan.live_pre_scores:
             where = entry.state if is_counting else state
@@ -502,6 +538,8 @@ class Memo:
                 state.skip_score.add(plugin.name)
             else:
                 state.skip_score.discard(plugin.name)
+        if watch is not None:
+            watch.lap("PreScore")
         added: Ints | None = None
         for scaled in entry.scaled:
             if not scaled.is_flat:
@@ -515,6 +553,29 @@ class Memo:
             totals = entry.totals.copy() if added is None else entry.totals + added
             np.copyto(totals, _REFUSED, where=~feasible)
             recalled.totals = totals
+        if watch is not None:
+            watch.lap("Score")
+
+
+class _Stopwatch:
+    """Times the extension points of one recalled attempt. Where nobody observes there is none."""
+
+    __slots__ = ("_last", "_seconds")
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, point: str) -> None:
+        """Count the time since the last lap to a point."""
+        now = time.perf_counter()
+        self._seconds[point] = self._seconds.get(point, 0.0) + now - self._last
+        self._last = now
+
+    def tell(self, observe: Observer) -> None:
+        """Report every point that was passed."""
+        for point, seconds in self._seconds.items():
+            observe(point, "", Code.SUCCESS.text, seconds)
 
 
 _NOBODY: frozenset[str] = frozenset()

@@ -1,15 +1,17 @@
 """A configured set of plugins, and the one runner for all extension points.
 
 In: a pod, a snapshot, a state. Out: verdicts, scores, statuses, merged as the reference merges them. Every call of a
-plugin goes through here, so timing, naming the plugin that broke, and checking what came back stand in one place.
+plugin goes through here, so timing, naming the plugin that broke, and checking what came back stand in one place: single
+plugins in `call`, whole extension points in `_reported`. Where nobody observes, no clock is read.
 """
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -43,6 +45,9 @@ Observer = Callable[[str, str, str, float], None]
 
 Wording = Callable[[PodView, Diagnosis], str]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 @dataclass(frozen=True, slots=True)
 class PreFiltered:
@@ -64,6 +69,34 @@ class Scores:
 
     total: Ints
     by_plugin: dict[str, Ints] = field(default_factory=dict)
+
+
+def _succeeded(answer: object) -> str:
+    return SUCCESS.code.text
+
+
+def _reported(
+    point: str, told: Callable[[Any], str] = _succeeded
+) -> Callable[[Callable[Concatenate[Profile, P], R]], Callable[Concatenate[Profile, P], R]]:
+    """Report a whole extension point to whoever observes: what all its plugins took, and what they came to."""
+
+    def around(run: Callable[Concatenate[Profile, P], R]) -> Callable[Concatenate[Profile, P], R]:
+        @functools.wraps(run)
+        def reported(self: Profile, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            observe = self.observe
+            if observe is None:
+                return run(self, *args, **kwargs)
+            started, text = time.perf_counter(), Code.ERROR.text
+            try:
+                answer = run(self, *args, **kwargs)
+                text = told(answer)
+                return answer
+            finally:
+                observe(point, "", text, time.perf_counter() - started)
+
+        return reported
+
+    return around
 
 
 class Profile:
@@ -105,14 +138,18 @@ class Profile:
 
     # Filtering
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State,
-                   plugins: Iterable[Plugin] | None = None) -> PreFiltered:
+    @_reported("PreFilter", lambda answer: (answer.status or SUCCESS).code.text)
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFiltered:
         """Run the PreFilters and merge what they say."""
+        return self.pre_filter_with(self.pre_filters, pod, nodes, state)
+
+    def pre_filter_with(self, plugins: Iterable[Plugin], pod: PodView, nodes: Snapshot, state: State) -> PreFiltered:
+        """Run some of the PreFilters and merge what they say."""
         names: frozenset[str] | None = None
         narrowed: set[str] = set()
         refused: Status | None = None
-        for plugin in self.pre_filters if plugins is None else plugins:
-            answer = self._call("PreFilter", plugin, plugin.pre_filter, pod, nodes, state)
+        for plugin in plugins:
+            answer = self.call("PreFilter", plugin, plugin.pre_filter, pod, nodes, state)
             if isinstance(answer, NodeNames):
                 narrowed.add(plugin.name)
                 names = answer.names if names is None else names & answer.names
@@ -139,26 +176,28 @@ class Profile:
         considered[nodes.rows_of(names)] = True
         return PreFiltered(None, considered, frozenset(narrowed))
 
+    @_reported("Filter")
     def filter(self, pod: PodView, nodes: Snapshot, state: State, considered: Bools | None = None) -> Verdicts:
         """Run the filters over all rows of the view; the first to refuse a row owns it."""
+        return self.filter_again(pod, nodes, state, considered)
+
+    def filter_again(self, pod: PodView, nodes: Snapshot, state: State, considered: Bools | None = None) -> Verdicts:
+        """Do the same for some rows that were asked about before: no point of its own."""
         verdicts = Verdicts(nodes, considered)
-        started = time.perf_counter() if self.observe is not None else 0.0
         for plugin in self.filters:
             if plugin.name not in state.skip_filter:
                 verdicts.add(plugin.name, self.filter_one(plugin, pod, nodes, state))
                 if verdicts.error is not None:
                     name, text = verdicts.error
                     raise PluginError(name, "Filter", f'running "{name}" filter plugin: {text}', pod.key)
-        if self.observe is not None:
-            self.observe("Filter", "", SUCCESS.code.text, time.perf_counter() - started)
         return verdicts
 
     def filter_one(self, plugin: Plugin, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
         """Run one filter over all rows of the view."""
         if plugin.implements("filter"):
-            rejections = self._call("Filter", plugin, plugin.filter, pod, nodes, state)
+            rejections = self.call("Filter", plugin, plugin.filter, pod, nodes, state)
         else:
-            rejections = self._call("Filter", plugin, lifting.filter_rows, plugin, pod, nodes, state)
+            rejections = self.call("Filter", plugin, lifting.filter_rows, plugin, pod, nodes, state)
         if not isinstance(rejections, Rejections) or (rejections.bits is not None and len(rejections.bits) != nodes.n):
             raise PluginError(plugin.name, "Filter", f'running "{plugin.name}" filter plugin: expected one verdict for '
                               f"each of {nodes.n} nodes, got {rejections!r}", pod.key)
@@ -169,10 +208,11 @@ class Profile:
         for plugin in self.adjusting:
             if plugin.name not in state.skip_filter:
                 if sign > 0:
-                    self._call("PreFilterExtensionAddPod", plugin, plugin.add_pod, pod, other, row, nodes, state)
+                    self.call("PreFilterExtensionAddPod", plugin, plugin.add_pod, pod, other, row, nodes, state)
                 else:
-                    self._call("PreFilterExtensionRemovePod", plugin, plugin.remove_pod, pod, other, row, nodes, state)
+                    self.call("PreFilterExtensionRemovePod", plugin, plugin.remove_pod, pod, other, row, nodes, state)
 
+    @_reported("PostFilter", lambda answer: answer.status.code.text)
     def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis) -> PostFiltered:
         """Run the PostFilters until one finds a way out; merge what the others say."""
         reasons: list[str] = []
@@ -180,7 +220,7 @@ class Profile:
         nomination: Nomination | None = None
         rejector, is_settled = "", True
         for plugin in self.post_filters:
-            answer: PostFiltered = self._call("PostFilter", plugin, plugin.post_filter, pod, nodes, state, diagnosis, self)
+            answer: PostFiltered = self.call("PostFilter", plugin, plugin.post_filter, pod, nodes, state, diagnosis, self)
             status = answer.status
             if status.is_success or status.code is Code.UNRESOLVABLE:
                 errand = _all_of([*errands, answer.errand])
@@ -199,10 +239,11 @@ class Profile:
 
     # Scoring
 
+    @_reported("PreScore")
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> None:
         """Run the PreScores; a plugin that has nothing to say is left out of scoring."""
         for plugin in self.pre_scores:
-            answer = self._call("PreScore", plugin, plugin.pre_score, pod, nodes, feasible, state)
+            answer = self.call("PreScore", plugin, plugin.pre_score, pod, nodes, feasible, state)
             if answer is None or answer.is_success:
                 state.skip_score.discard(plugin.name)
             elif answer.code is Code.SKIP:
@@ -211,6 +252,7 @@ class Profile:
                 raise PluginError(plugin.name, "PreScore",
                                   f'running PreScore plugin "{plugin.name}": {answer.message}', pod.key)
 
+    @_reported("Score")
     def score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Scores:
         """Run the scorers; in the total, nodes that are not feasible have -1."""
         scores = Scores(np.zeros(nodes.n, dtype=np.int64))
@@ -225,7 +267,7 @@ class Profile:
     def rate(self, plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:
         """Run one scorer over all rows of the view, normalised; check its range on the feasible nodes."""
         if plugin.implements("rate"):
-            column: Ints = self._call("Score", plugin, plugin.rate, pod, nodes, feasible, state)
+            column: Ints = self.call("Score", plugin, plugin.rate, pod, nodes, feasible, state)
             self._check_shape(plugin, column, pod, nodes)
             self._check_range(plugin, column, pod, feasible)
             return column
@@ -234,9 +276,9 @@ class Profile:
     def raw_score(self, plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:
         """Run one scorer over all rows of the view, without normalising."""
         if plugin.implements("score"):
-            column: Ints = self._call("Score", plugin, plugin.score, pod, nodes, state)
+            column: Ints = self.call("Score", plugin, plugin.score, pod, nodes, state)
         else:
-            column = self._call("Score", plugin, lifting.score_rows, plugin, pod, nodes, feasible, state)
+            column = self.call("Score", plugin, lifting.score_rows, plugin, pod, nodes, feasible, state)
         self._check_shape(plugin, column, pod, nodes)
         return column
 
@@ -245,7 +287,7 @@ class Profile:
         """Normalise one scorer's column and check its range on the feasible nodes."""
         column: Ints = raw
         if plugin.implements("normalize"):
-            column = self._call("ScoreExtensionNormalize", plugin, plugin.normalize, raw, feasible, pod, nodes, state)
+            column = self.call("ScoreExtensionNormalize", plugin, plugin.normalize, raw, feasible, pod, nodes, state)
         self._check_range(plugin, column, pod, feasible)
         return column
 
@@ -266,34 +308,37 @@ class Profile:
 
     # Booked
 
+    @_reported("Reserve", lambda status: status.code.text)
     def reserve(self, pod: PodView, node_name: str, state: State) -> Status:
         """Run the Reserves; the first that does not succeed ends it."""
         for plugin in self.reserves:
-            answer = self._call("Reserve", plugin, plugin.reserve, pod, node_name, state)
+            answer = self.call("Reserve", plugin, plugin.reserve, pod, node_name, state)
             if answer is not None and not answer.is_success:
                 if answer.is_rejected:
                     return _named(answer, plugin)
                 return failed(f'running Reserve plugin "{plugin.name}": {answer.message}').by(plugin.name)
         return SUCCESS
 
+    @_reported("Unreserve")
     def unreserve(self, pod: PodView, node_name: str, state: State) -> None:
         """Take back all promises, in reverse order; if plugins break over it, the first error is raised at the end."""
         broken: tuple[Exception, tuple[str, str] | None] | None = None
         for plugin in reversed(self.reserves):
             try:
-                self._call("Unreserve", plugin, plugin.unreserve, pod, node_name, state)
+                self.call("Unreserve", plugin, plugin.unreserve, pod, node_name, state)
             except Exception as error:
                 broken = broken or (error, self.running)
         if broken is not None:
             self.running = broken[1]
             raise broken[0]
 
+    @_reported("Permit", lambda answer: answer[0].code.text)
     def permit(self, pod: PodView, node_name: str, state: State) -> tuple[Status, dict[str, float]]:
         """Run the Permits; return the first refusal, or WAIT and the plugins that want it with their limits in seconds."""
         limits: dict[str, float] = {}
         awaited: list[str] = []
         for plugin in self.permits:
-            status, seconds = self._call("Permit", plugin, plugin.permit, pod, node_name, state)
+            status, seconds = self.call("Permit", plugin, plugin.permit, pod, node_name, state)
             if status.is_success:
                 continue
             if status.is_rejected:
@@ -306,9 +351,24 @@ class Profile:
 
     # On the way to the API server; these wait, so that other pods' calls of plugins lie in between
 
+    @_reported("PreBindPreFlight", lambda answer: answer[1].code.text)
+    def pre_bind_pre_flight(self, pod: PodView, node_name: str, state: State) -> tuple[list[Plugin], Status]:
+        """Return the PreBind plugins that have something to do, with SKIP if there are none, or what went wrong."""
+        acting: list[Plugin] = []
+        for plugin in self.pre_binds:
+            answer = self.call("PreBindPreFlight", plugin, plugin.pre_bind_pre_flight, pod, node_name, state)
+            if answer is None or answer.is_success:
+                acting.append(plugin)
+            elif answer.code is Code.ERROR:
+                return [], failed(f'running PreBindPreFlight "{plugin.name}": {answer.message}').by(plugin.name)
+            elif answer.code is not Code.SKIP:
+                return [], failed(f'PreBindPreFlight {plugin.name} returned "{answer.code.text}", which is unsupported. '
+                                  "It is supposed to return Success, Skip, or Error status").by(plugin.name)
+        return acting, SUCCESS if acting else SKIP
+
     async def pre_bind(self, plugin: Plugin, pod: PodView, node_name: str, state: State) -> Status:
-        """Run one PreBind."""
-        answer = await plugin.pre_bind(pod, node_name, state)
+        """Run one PreBind; several may run side by side, so whoever runs them reports the point."""
+        answer = await self._await("PreBind", plugin, plugin.pre_bind(pod, node_name, state))
         if answer is None or answer.is_success:
             return SUCCESS
         if answer.is_rejected:
@@ -317,8 +377,17 @@ class Profile:
 
     async def bind(self, pod: PodView, node_name: str, state: State) -> Status:
         """Ask the Bind plugins in order; the first that does not leave it to the next has the say."""
+        started = time.perf_counter()
+        status = failed("")
+        try:
+            status = await self._bind(pod, node_name, state)
+            return status
+        finally:
+            self.report("Bind", status, started)
+
+    async def _bind(self, pod: PodView, node_name: str, state: State) -> Status:
         for plugin in self.binds:
-            answer = await plugin.bind(pod, node_name, state)
+            answer = await self._await("Bind", plugin, plugin.bind(pod, node_name, state))
             if answer is None or answer.is_success:
                 return SUCCESS
             if answer.code is not Code.SKIP:
@@ -327,18 +396,20 @@ class Profile:
                 return failed(f'running Bind plugin "{plugin.name}": {answer.message}').by(plugin.name)
         return SKIP
 
+    @_reported("PostBind")
     def post_bind(self, pod: PodView, node_name: str, state: State) -> None:
         """Tell the PostBind plugins."""
         for plugin in self.post_binds:
-            self._call("PostBind", plugin, plugin.post_bind, pod, node_name, state)
+            self.call("PostBind", plugin, plugin.post_bind, pod, node_name, state)
 
+    @_reported("PreEnqueue", lambda status: status.code.text)
     def pre_enqueue(self, pod: PodView, first: str = "") -> Status:
         """Ask the gates, the one that gated the pod before first; return the first refusal."""
         gates = self.pre_enqueues
         if first:
             gates = tuple(sorted(gates, key=lambda plugin: plugin.name != first))
         for plugin in gates:
-            answer = self._call("PreEnqueue", plugin, plugin.pre_enqueue, pod)
+            answer = self.call("PreEnqueue", plugin, plugin.pre_enqueue, pod)
             if answer is not None and not answer.is_success:
                 return _named(answer, plugin)
         return SUCCESS
@@ -355,13 +426,13 @@ class Profile:
 
     def group_failed(self, plugin: Plugin, shortfall: Shortfall) -> GroupRefusal | None:
         """Tell a plugin that its group came to nothing; return what it has to say to the members."""
-        refusal: GroupRefusal | None = self._call("GroupFailed", plugin, plugin.group_failed, shortfall)
+        refusal: GroupRefusal | None = self.call("GroupFailed", plugin, plugin.group_failed, shortfall)
         return refusal
 
     def generate_placements(self, group: GroupKey, nodes: Snapshot) -> Sequence[Placement] | Status:
         """Ask the first generator, as the reference does; without one there is one placement, the whole cluster."""
         for plugin in self.placement_generators[:1]:
-            answer: Sequence[Placement] | Status = self._call("PlacementGenerate", plugin, plugin.generate_placements,
+            answer: Sequence[Placement] | Status = self.call("PlacementGenerate", plugin, plugin.generate_placements,
                                                               group, nodes)
             if isinstance(answer, Status):
                 return _named(answer, plugin)
@@ -374,13 +445,13 @@ class Profile:
         for plugin, weight in self.placement_scorers:
             raw: list[int] = []
             for proposal in proposals:
-                score = self._call("PlacementScore", plugin, plugin.score_placement, group, proposal, nodes)
+                score = self.call("PlacementScore", plugin, plugin.score_placement, group, proposal, nodes)
                 if isinstance(score, Status):
                     return failed(f'plugin "{plugin.name}" failed with: {score.message}').by(plugin.name)
                 raw.append(score)
             scores: Sequence[int] | Status = raw
             if plugin.implements("normalize_placements"):
-                scores = self._call("PlacementScoreExtensionNormalize", plugin, plugin.normalize_placements, raw)
+                scores = self.call("PlacementScoreExtensionNormalize", plugin, plugin.normalize_placements, raw)
             if isinstance(scores, Status):
                 return failed(f'plugin "{plugin.name}" failed with: {scores.message}').by(plugin.name)
             for i, score in enumerate(scores):
@@ -390,7 +461,22 @@ class Profile:
                 totals[i] += score * weight
         return totals
 
-    def _call(self, point: str, plugin: Plugin, function: Callable[..., Any], *args: Any) -> Any:
+    def report(self, point: str, status: Status, started: float) -> None:
+        """Report a whole extension point that began so long ago by `time.perf_counter`."""
+        if self.observe is not None:
+            self.observe(point, "", status.code.text, time.perf_counter() - started)
+
+    async def _await(self, point: str, plugin: Plugin, answering: Awaitable[Status | None]) -> Status | None:
+        """Wait for a plugin's answer. Other pods' plugins run meanwhile, so it is not `running`."""
+        if self.observe is None:
+            return await answering
+        started = time.perf_counter()
+        answer = await answering
+        code = answer.code if isinstance(answer, Status) else Code.SUCCESS
+        self.observe(point, plugin.name, code.text, time.perf_counter() - started)
+        return answer
+
+    def call(self, point: str, plugin: Plugin, function: Callable[..., Any], *args: Any) -> Any:
         """Call a plugin, remembering its name for whoever catches what it raises."""
         self.running = (plugin.name, point)
         if self.observe is None:
