@@ -14,7 +14,8 @@ import numpy as np
 
 from kubesched.api import requests
 from kubesched.api.node import Node, Taint
-from kubesched.cluster.columns import Column, Ints, Table
+from kubesched.api.selectors import parse_int64
+from kubesched.cluster.columns import Bools, Column, Ints, Table
 from kubesched.cluster.intern import Interner
 from kubesched.cluster.journal import ALLOCATABLE, NODE
 from kubesched.cluster.pods import Amounts
@@ -30,11 +31,22 @@ KNOWN_FEATURES = frozenset({
 class LabelColumn:
     """One label key over all nodes: `codes` holds the number of each node's value, ABSENT where there is none."""
 
-    __slots__ = ("codes", "values")
+    __slots__ = ("_are_numbers", "_numbers", "codes", "values")
 
     def __init__(self, table: Table) -> None:
         self.codes: Column = table.column(np.int64, ABSENT)
         self.values: Interner[str] = Interner()
+        self._numbers: Ints = np.zeros(0, dtype=np.int64)
+        self._are_numbers: Bools = np.zeros(0, dtype=np.bool_)
+
+    def numbers(self) -> tuple[Ints, Bools]:
+        """Return every value as a whole number, and which of them are one; each is read once."""
+        new = self.values.values[len(self._numbers) :]
+        if new:
+            read = [parse_int64(value) for value in new]
+            self._numbers = np.append(self._numbers, np.array([number or 0 for number in read], dtype=np.int64))
+            self._are_numbers = np.append(self._are_numbers, np.array([number is not None for number in read]))
+        return self._numbers, self._are_numbers
 
 
 @dataclass(slots=True)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.api.matching import NodeSelectorMatcher, NodeTerm, RequiredNodeAffinity, Requirement, Selector
+from kubesched.api.selectors import parse_int64
 from kubesched.cluster.columns import Bools
+from kubesched.cluster.nodes import LabelColumn
 from kubesched.cluster.snapshot import Snapshot
 
 
@@ -30,11 +32,22 @@ def match_requirement(requirement: Requirement, nodes: Snapshot) -> Bools:
             code = column.values.find(value)
             if code >= 0:
                 verdicts[code] = requirement.operator == "In"
+    elif requirement.operator in ("Exists", "DoesNotExist"):
+        verdicts[:-1] = requirement.operator == "Exists"
     else:
-        for code, value in enumerate(values):
-            verdicts[code] = requirement.matches({requirement.key: value})
+        verdicts[:-1] = _compared(requirement, column)
     matched: Bools = verdicts[codes]
     return matched
+
+
+def _compared(requirement: Requirement, column: LabelColumn) -> Bools:
+    """Return which of a label's values lie above or below the one that is asked for."""
+    limit = parse_int64(requirement.values[0])
+    if limit is None:
+        return np.zeros(len(column.values), dtype=np.bool_)
+    numbers, are_numbers = column.numbers()
+    found: Bools = are_numbers & (numbers > limit if requirement.operator == "Gt" else numbers < limit)
+    return found
 
 
 def match_selector(selector: Selector, nodes: Snapshot) -> Bools:

@@ -24,6 +24,8 @@ class PodSlots:
         self.views: list[PodView | None] = []
         self._free: list[int] = []
         self.classes: dict[int, int] = {}
+        self.by_namespace: dict[str, set[int]] = {}
+        """The label classes of placed pods. Classes are never forgotten, those without pods are not asked about."""
         self.affinities: dict[int, int] = {}
         self.ports: dict[tuple[str, int], dict[str, set[int]]] = {}
         self.claims: dict[str, set[int]] = {}
@@ -38,7 +40,10 @@ class PodSlots:
         self.views[slot] = pod
         self.row.data[slot] = row
         self.class_id.data[slot] = template.class_id
-        self.classes[template.class_id] = self.classes.get(template.class_id, 0) + 1
+        known = self.classes.get(template.class_id, 0)
+        self.classes[template.class_id] = known + 1
+        if not known:
+            self.by_namespace.setdefault(template.namespace, set()).add(template.class_id)
         if template.affinity_id:
             self.affinity_id.data[slot] = template.affinity_id
             self.affinities[template.affinity_id] = self.affinities.get(template.affinity_id, 0) + 1
@@ -54,6 +59,11 @@ class PodSlots:
         self.views[slot] = None
         self._free.append(slot)
         _count_down(self.classes, template.class_id)
+        if template.class_id not in self.classes:
+            alike = self.by_namespace[template.namespace]
+            alike.discard(template.class_id)
+            if not alike:
+                del self.by_namespace[template.namespace]
         if template.affinity_id:
             _count_down(self.affinities, template.affinity_id)
         for port in template.ports:

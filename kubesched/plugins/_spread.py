@@ -77,11 +77,9 @@ class _Matching:
 
     def rows(self, nodes: Snapshot) -> Ints:
         """Return the rows of all counted pods, a row as often as it has such pods."""
-        classes = nodes.templates.label_classes
-        live = nodes.slots.classes
-        lut = np.zeros(len(classes), dtype=np.bool_)
-        for class_id in classes.by_namespace.get(self.namespace, ()):
-            lut[class_id] = class_id in live and self.counts(class_id, nodes)
+        lut = np.zeros(len(nodes.templates.label_classes), dtype=np.bool_)
+        for class_id in nodes.slots.by_namespace.get(self.namespace, ()):
+            lut[class_id] = self.counts(class_id, nodes)
         rows: Ints = nodes.pod_rows()[lut[nodes.pod_classes()]]
         return rows
 

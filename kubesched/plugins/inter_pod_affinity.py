@@ -117,8 +117,7 @@ class _Counters:
         whole = nodes.everything()
         terms = self.wanted.terms
         if terms.required or terms.required_anti or terms.preferred or terms.preferred_anti:
-            live = whole.slots.classes
-            effects = {c: self._class_effect(c, whole) for c in _candidates(terms, whole) if c in live}
+            effects = {c: self._class_effect(c, whole) for c in _candidates(terms, whole)}
             self._count(effects, len(whole.templates.label_classes), whole.pod_classes(), whole)
         groups = {a: self._affinity_effect(a, whole) for a in whole.slots.affinities}
         self._count(groups, len(whole.templates.affinity_groups), whole.pod_affinities(), whole)
@@ -437,14 +436,13 @@ def _expanded(terms: PodAffinityTerms, namespaces: list[Namespace]) -> PodAffini
 
 
 def _candidates(terms: PodAffinityTerms, nodes: Snapshot) -> Iterable[int]:
-    """Return the label classes that some term could be about, by namespace."""
-    classes = nodes.templates.label_classes
+    """Return the label classes of placed pods that some term could be about, by namespace."""
     all_terms = [*terms.required, *terms.required_anti, *(w.term for w in terms.preferred),
                  *(w.term for w in terms.preferred_anti)]
     if any(term.ns_selector.matches({}) for term in all_terms):
         return nodes.slots.classes
     names = set().union(*(term.namespaces for term in all_terms))
-    return [class_id for name in names for class_id in classes.by_namespace.get(name, ())]
+    return [class_id for name in names for class_id in nodes.slots.by_namespace.get(name, ())]
 
 
 def _any_positive(counts: DomainCounts, nodes: Snapshot) -> Bools:
