@@ -7,6 +7,7 @@ decide alike. Which family a case belongs to is read off its shape, so anybody's
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -53,11 +54,20 @@ def read_cases(paths: Iterable[Path]) -> Iterator[tuple[str, Case]]:
     for path in paths:
         files = sorted(p for p in path.iterdir() if p.name.endswith((".jsonl", ".jsonl.gz"))) if path.is_dir() else [path]
         for file in files:
-            data = gzip.decompress(file.read_bytes()) if file.name.endswith(".gz") else file.read_bytes()
             family = file.name.split(".")[0]
-            for line in data.splitlines():
+            for number, line in enumerate(_bytes_of(file).splitlines(), start=1):
                 if line.strip():
-                    yield family, msgspec.json.decode(line)
+                    try:
+                        yield family, msgspec.json.decode(line)
+                    except msgspec.DecodeError as error:
+                        raise SchedulerError(f"{file}: line {number} is not JSON: {error}") from error
+
+
+def _bytes_of(file: Path) -> bytes:
+    try:
+        return gzip.decompress(file.read_bytes()) if file.name.endswith(".gz") else file.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
+        raise SchedulerError(f"{file} cannot be read: {error}") from error
 
 
 class FirstByName:
@@ -107,6 +117,7 @@ class Cluster:
 def run_decision_case(case: Case) -> list[Difference]:
     """Decide the pods of a case one after another and compare everything that was recorded."""
     name, expected = case["name"], case["expected"]
+    _check_shape(case)
     try:
         cluster = Cluster(case["objects"], case.get("config"))
     except SchedulerError as error:
@@ -125,6 +136,19 @@ def run_decision_case(case: Case) -> list[Difference]:
             booked = cluster.store.assume(pod, made.decision.node_name)
             profile.reserve(booked, made.decision.node_name, made.state)
     return differences
+
+
+def _check_shape(case: Case) -> None:
+    """Raise a one-line error for a case that is not one of decisions."""
+    for field in ("objects", "pods"):
+        if not isinstance(case[field], list) or not all(isinstance(item, dict) for item in case[field]):
+            raise SchedulerError(f"golden case {case['name']}: field {field!r}: a list of objects is wanted")
+    results = case["expected"].get("results") if isinstance(case["expected"], dict) else None
+    if isinstance(case["expected"], dict) and "error" in case["expected"]:
+        return
+    if not isinstance(results, list) or len(results) != len(case["pods"]):
+        raise SchedulerError(f"golden case {case['name']}: field 'expected': one result is wanted for each of "
+                             f"{len(case['pods'])} pods")
 
 
 def decide(cluster: Cluster, profile: Profile, pod: PodView, *, preempts: bool) -> tuple[dict[str, Any], Attempt | None]:

@@ -1,0 +1,85 @@
+"""The benchmark's cluster and pods have the shape that everybody else measures with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.simulator import workloads
+from kubesched.simulator.workloads import KINDS
+
+BLUE, GREEN = {"matchLabels": {"color": "blue"}}, {"matchLabels": {"color": "green"}}
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+REQUIRED, PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def wire(obj: object) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(obj))
+
+
+def test_nodes_have_4_cores_32_gibibytes_and_one_of_ten_zones() -> None:
+    nodes = [obj for obj in workloads.cluster("basic", 25, 0, 0) if isinstance(obj, Node)]
+    assert len({node.metadata.name for node in nodes}) == 25
+    for i, node in enumerate(nodes):
+        assert dict(node.status.allocatable) == {"cpu": "4", "memory": "32Gi", "pods": "110"}
+        assert node.metadata.labels == {HOST: node.metadata.name, ZONE: f"zone-{i % 10}"}
+        assert not node.spec.taints
+
+
+def test_init_pods_are_plain_blue_and_placed_in_turn() -> None:
+    objects = list(workloads.cluster("basic", 4, 6, 0))
+    nodes, pods = objects[:4], objects[4:]
+    for i, pod in enumerate(pods):
+        assert isinstance(pod, Pod)
+        assert (pod.metadata.namespace, pod.metadata.labels) == ("sched-0", {"color": "blue"})
+        assert pod.spec.node_name == nodes[i % 4].metadata.name
+        assert not pod.spec.containers[0].resources.requests and pod.spec.affinity is None
+
+
+SPREAD = {"maxSkew": 5, "topologyKey": ZONE, "labelSelector": BLUE}
+KIND_ADDS: dict[str, tuple[str, Any, Any]] = {
+    "basic": ("blue", None, None),
+    "spread": ("blue", None, [{**SPREAD, "whenUnsatisfiable": "DoNotSchedule"}]),
+    "softspread": ("blue", None, [{**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}]),
+    "affinity": ("blue", {"podAffinity": {REQUIRED: [{"labelSelector": BLUE, "topologyKey": ZONE}]}}, None),
+    "antiaffinity": ("green", {"podAntiAffinity": {REQUIRED: [{"labelSelector": GREEN, "topologyKey": HOST}]}}, None),
+    "prefaffinity": ("blue", {"podAffinity": {PREFERRED: [
+        {"weight": 1, "podAffinityTerm": {"labelSelector": BLUE, "topologyKey": HOST}}]}}, None),
+}
+
+
+@pytest.mark.parametrize("kind", KIND_ADDS)
+def test_measured_pods_of_a_kind(kind: str) -> None:
+    color, affinity, spread = KIND_ADDS[kind]
+    for pod in workloads.pods(3, kind):
+        told = wire(pod)
+        assert told["metadata"]["labels"] == {"color": color}
+        assert told["metadata"]["namespace"] == "sched-0"
+        asked = {"cpu": "100m", "memory": "500Mi"}
+        assert told["spec"]["containers"][0]["resources"] == {"requests": asked, "limits": asked}
+        assert told["spec"].get("affinity") == affinity
+        assert (told["spec"].get("topologySpreadConstraints") or None) == spread
+        assert "nodeName" not in told["spec"]
+
+
+def test_mixed_takes_four_kinds_in_turn() -> None:
+    mixed = list(workloads.pods(8, "mixed"))
+    for i, kind in enumerate(("basic", "spread", "prefaffinity", "softspread") * 2):
+        assert mixed[i] == workloads.pod(i, kind)
+
+
+def test_churn_has_one_new_class_in_ten_pods() -> None:
+    labels = [dict(pod.metadata.labels) for pod in workloads.pods(30, "churn")]
+    assert [label for label in labels if label != {"color": "blue"}] == [
+        {"color": "blue", "class": f"c{i}"} for i in range(3)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pods_have_names_and_uids_of_their_own_and_follow_from_the_arguments(kind: str) -> None:
+    pods = list(workloads.pods(20, kind))
+    assert len({pod.metadata.name for pod in pods}) == len({pod.metadata.uid for pod in pods}) == 20
+    assert pods == list(workloads.pods(20, kind))
