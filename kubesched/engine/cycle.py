@@ -132,7 +132,7 @@ def _decide(made: Attempt, profile: Profile, rules: Rules) -> None:
         _give_up(made, profile, rules)
         return
     n_feasible = int(np.count_nonzero(feasible))
-    evaluated = nodes.n if made.verdicts is None else n_feasible + int(np.count_nonzero(made.verdicts.owner >= 0))
+    evaluated = _n_looked_at(nodes, made.verdicts.considered) if made.verdicts is not None else 1
     if n_feasible == 1 and not rules.scores_single:
         row = int(np.flatnonzero(feasible)[0])
     else:
@@ -163,7 +163,7 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Mem
         only[row] = True
         if feasible_beside_nominated(profile, pod, nodes, recalled.state, rules.nominations, only) is only:
             made.state, made.pre_filtered, made.feasible = recalled.state, recalled.pre_filtered, only
-            made.decision = Placed(pod, nominated, nodes.n, 1)
+            made.decision = Placed(pod, nominated, 1, 1)
             return True
     feasible, is_any = recalled.feasible, recalled.n_feasible > 0
     if is_any:
@@ -174,10 +174,15 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Mem
     made.state, made.pre_filtered, made.feasible = recalled.state, recalled.pre_filtered, feasible
     if is_any:
         row = first_best(recalled.totals, rules.ties.start(pod, nodes.n))
-        made.decision = Placed(pod, nodes.name(row), nodes.n, recalled.n_feasible)
+        evaluated = _n_looked_at(nodes, recalled.pre_filtered.considered)
+        made.decision = Placed(pod, nodes.name(row), evaluated, recalled.n_feasible)
         return True
     _give_up_from_memory(made, profile, rules, recalled)
     return True
+
+
+def _n_looked_at(nodes: Snapshot, considered: Bools | None) -> int:
+    return nodes.n if considered is None else int(np.count_nonzero(considered))
 
 
 def _give_up_from_memory(made: Attempt, profile: Profile, rules: Rules, recalled: Recalled) -> None:

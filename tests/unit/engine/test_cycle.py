@@ -61,13 +61,19 @@ def test_ties_are_broken_by_seed_and_uid_and_by_nothing_else() -> None:
     assert ties.pick(view, rows, nodes) == next((row for row in (3, 7, 11) if row >= start), 3)
 
 
+def test_nodes_that_do_not_come_into_question_are_not_evaluated() -> None:
+    scene = Scene(node("a"), node("b", cordoned=True), node("c", cordoned=True))
+    for decision in both_ways(scene, pod(affinity=pinned("a", "b"))):
+        assert (decision.node_name, decision.evaluated, decision.feasible) == ("a", 2, 1)
+
+
 # The nominated node
 
 
 def test_a_nominated_node_that_does_is_taken_although_another_scores_higher() -> None:
     scene = Scene(node("a"), node("b"), pod("x", on="b", requests={"cpu": "3"}))
     for decision in both_ways(scene, pod(requests={"cpu": "1"}, nominated="b")):
-        assert (decision.node_name, decision.feasible) == ("b", 1)
+        assert decision == Placed(decision.pod, "b", evaluated=1, feasible=1), "no other node is looked at"
 
 
 @pytest.mark.parametrize("nominated", ["full", "gone"])
