@@ -15,8 +15,9 @@ from kubesched.api.quantity import format_quantity
 from kubesched.cluster import PodView
 from kubesched.engine.cycle import Attempt, Rules, SeededTies, attempt
 from kubesched.engine.loop import Engine
-from kubesched.framework.verdicts import Failed, Placed, Unschedulable
+from kubesched.framework.verdicts import Failed, Placed, Unschedulable, Verdicts
 
+FIT = "NodeResourcesFit"
 _EXAMPLES = 3
 _NANO = 1_000_000_000
 
@@ -125,12 +126,35 @@ def _advice(made: Attempt) -> list[str]:
     verdicts = made.verdicts
     if verdicts is None:
         return []
+    advice = _kept_off(made, verdicts)
     for number, (plugin, rejections) in enumerate(verdicts.columns):
-        if plugin == "NodeResourcesFit" and rejections.bits is not None:
+        if plugin == FIT and rejections.bits is not None:
             rows = np.flatnonzero(verdicts.owner == number)
             if len(rows):
-                return _resource_advice(made, rows)
-    return []
+                advice += _resource_advice(made, rows)
+    return advice
+
+
+def _kept_off(made: Attempt, verdicts: Verdicts) -> list[str]:
+    """Return for each plugin but the one for resources how many of the nodes it refuses would have had room."""
+    nodes = made.nodes
+    has_room = nodes.pod_count < nodes.allowed_pods
+    for resource, amount in made.pod.requests:
+        if amount:
+            has_room &= nodes.free(resource) >= amount
+    found = []
+    for number, (plugin, rejections) in enumerate(verdicts.columns):
+        if plugin == FIT or rejections.bits is None:
+            continue
+        kept = has_room & (verdicts.owner == number)
+        if not kept.any():
+            continue
+        bits = np.bitwise_or.reduce(rejections.bits[kept])
+        reasons = [reason.text for bit, reason in enumerate(rejections.reasons) if int(bits) >> bit & 1]
+        count, example = int(np.count_nonzero(kept)), nodes.name(int(np.argmax(kept)))
+        which = f"{example} has" if count == 1 else f"{count} nodes, {example} among them, have"
+        found.append((count, f"{which} room for it; {plugin} says: {', '.join(reasons)}"))
+    return [text for _, text in sorted(found, key=lambda each: -each[0])]
 
 
 def _resource_advice(made: Attempt, rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[str]:
@@ -153,9 +177,12 @@ def _resource_advice(made: Attempt, rows: np.ndarray[tuple[int, ...], np.dtype[n
     advice = []
     if needs:
         advice.append(f"closest is {nodes.name(closest)}: it would fit with {' and '.join(needs)}")
-    if not fits_empty.any():
-        advice.append("no node of this size could hold it even empty: ask for less, or add larger nodes")
-    else:
-        count = int(np.count_nonzero(fits_empty))
+    count = int(np.count_nonzero(fits_empty))
+    if count:
         advice.append(f"{count} of {len(rows)} nodes short of resources could hold it if they were empty")
+    elif len(rows) == 1:
+        advice.append(f"{nodes.name(closest)} could not hold it even empty: ask for less, or add larger nodes")
+    else:
+        advice.append(f"none of the {len(rows)} nodes short of resources could hold it even empty: "
+                      "ask for less, or add larger nodes")
     return advice

@@ -31,7 +31,7 @@ ZONE = "topology.kubernetes.io/zone"
 MOST_QUEUED = 2000
 """Waiting pods that are looked at for one picture; more would keep the scheduler from its work."""
 MOST_GROUPS = 50
-MOST_NAMES = 12
+MOST_NAMES = 8
 MOST_RESOURCES = 8
 MOST_DECISIONS = 60
 BEING_WRITTEN = "refused; the condition that says why is being written"

@@ -37,7 +37,7 @@ def test_once_shows_everything_and_exits() -> None:
     assert "placed 39 of 40 pods" in done.stdout
     assert "Why demo/whale is pending (0 of 12 nodes would do):" in done.stdout
     assert "0/12 nodes are available: 1 node(s) had untolerated taint(s), 11 Insufficient cpu" in done.stdout
-    assert "no node of this size could hold it even empty" in done.stdout
+    assert "nodes short of resources could hold it even empty" in done.stdout
     assert done.stdout.count("Why ") == 1, "only one pod is pending"
     rows = table(done.stdout)
     assert list(rows) == ["api", "cache", "report", "trainer", "web", "whale"]

@@ -148,7 +148,7 @@ def test_the_page_shows_the_cluster_and_why_a_pod_waits(demo: Running, browser: 
     assert "0/20 nodes are available: 18 Insufficient cpu, 18 Insufficient memory, 2 node(s) had untolerated" in seen
     assert "0 of 20 nodes would take it" in seen
     assert "NodeResourcesFit · node-000, node-001, node-002" in seen
-    assert "no node of this size could hold it even empty" in seen
+    assert "nodes short of resources could hold it even empty" in seen
     assert len(re.findall(r"<tr>", text_of_raw(document, "decisions"))) > 20
     assert 'id="alarm" role="alert" hidden' in document
 

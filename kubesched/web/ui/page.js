@@ -93,7 +93,7 @@ function showFigures(state) {
   for (const field of find("queue").querySelectorAll("dd")) field.textContent = count.format(state.queue[field.dataset.place]);
   const most = Math.max(1, ...state.boundPerSecond), step = 120 / (SVG_SECONDS - 1);
   const points = state.boundPerSecond.map((bound, i) => `L${(i * step).toFixed(1)} ${(27 - 26 * bound / most).toFixed(1)}`);
-  find("rate-note").textContent = `${count.format(Math.max(...state.boundPerSecond))} at most in the last minute`;
+  find("rate-note").textContent = `${count.format(Math.max(...state.boundPerSecond))} at its peak`;
   find("spark").firstElementChild.setAttribute("d", `M0 28${points.join("")}L120 28Z`);
 }
 
@@ -330,11 +330,14 @@ function newGroup(group, isOpen) {
 }
 
 function fillGroup(card, group) {
-  const names = group.pods.map((each) => each.pod).join();
+  const names = `${group.count} ${group.pods.map((each) => each.pod).join()}`;
+  const notes = group.pods.map((each) => `${each.place}, ${each.attempts} ${each.attempts === 1 ? "try" : "tries"}`);
   card.querySelector("b").textContent = `${count.format(group.count)} ×`;
-  if (card.dataset.names !== names + group.count) {
-    card.dataset.names = names + group.count;
-    const chips = group.pods.map((each) => podLink(each.pod, "chip", `${each.place}, ${each.attempts} ${each.attempts === 1 ? "try" : "tries"}`));
+  if (card.dataset.names === names) {  // the buttons stay, for one of them may be in use
+    card.querySelectorAll(".chip small").forEach((small, i) => { small.textContent = notes[i]; });
+  } else {
+    card.dataset.names = names;
+    const chips = group.pods.map((each, i) => podLink(each.pod, "chip", notes[i]));
     if (group.count > group.pods.length) chips.push(make("span", { class: "note", text: `and ${count.format(group.count - group.pods.length)} more` }));
     card.querySelector(".chips").replaceChildren(...chips);
   }
@@ -371,8 +374,8 @@ function explanation(told) {
 function ranking(rows) {
   const plugins = Object.keys(rows[0].byPlugin);
   const head = make("tr", {}, make("th", { scope: "col", text: "node" }), make("th", { scope: "col", class: "number", text: "total" }),
-    ...plugins.map((name) => make("th", { scope: "col", class: "number", text: name })));
-  const body = rows.map((row) => make("tr", {}, make("td", {}, nodeLink(row.node)), make("td", { class: "number" }, make("b", { text: row.total })),
+    ...plugins.map((name) => make("th", { scope: "col", class: "number" }, ...name.split(/(?=[A-Z][a-z])/).flatMap((word) => [word, make("wbr")]))));
+  const body = rows.map((row) => make("tr", {}, make("th", { scope: "row" }, nodeLink(row.node)), make("td", { class: "number" }, make("b", { text: row.total })),
     ...plugins.map((name) => make("td", { class: "number", text: row.byPlugin[name] }))));
   return make("div", { class: "scores" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...body)));
 }

@@ -50,11 +50,26 @@ def test_nodes_that_did_not_come_into_question_are_told_too() -> None:
         "closest is b: it would fit with 500m more cpu", "2 of 2 nodes short of resources could hold it if they were empty"]),
     ("nothing would", {"cpu": "6", "memory": "40Gi"}, [
         "closest is b: it would fit with 3500m more cpu and 8Gi more memory",
-        "no node of this size could hold it even empty: ask for less, or add larger nodes"]),
+        "none of the 2 nodes short of resources could hold it even empty: ask for less, or add larger nodes"]),
 ])
 def test_the_smallest_change_that_would_help_is_named(sentence: str, asked: dict[str, str], advice: list[str]) -> None:
     scene = Scene(node("a"), node("b"), pod("x", on="a", requests={"cpu": "2"}), pod("y", on="b", requests={"cpu": "1500m"}))
     assert told(scene, pod(requests=asked)).advice == advice, sentence
+
+
+def test_nodes_with_room_that_something_else_keeps_the_pod_off_are_named_first() -> None:
+    gpus = {"offers": {"example.com/gpu": "1"}}
+    scene = Scene(node("a"), node("b", taints=[taint("gpu")], **gpus), node("c", taints=[taint("gpu")], **gpus),
+                  node("d", cordoned=True, **gpus), node("e", taints=[taint("gpu")]))
+    asked = pod(requests={"example.com/gpu": "1"})
+    assert told(scene, asked).advice == [
+        "2 nodes, b among them, have room for it; TaintToleration says: node(s) had untolerated taint(s)",
+        "d has room for it; NodeUnschedulable says: node(s) were unschedulable",
+        "closest is a: it would fit with 1 more example.com/gpu",
+        "a could not hold it even empty: ask for less, or add larger nodes",
+    ]
+    full = Scene(node("only", pods=1, taints=[taint("gpu")]), pod("x", on="only"))
+    assert told(full, pod()).advice == [], "there is no room for one more pod, whatever it asks for"
 
 
 def test_a_refusal_before_filtering_is_told_for_all_nodes() -> None:
