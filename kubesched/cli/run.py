@@ -104,10 +104,13 @@ def _say_settled_gates(gates: Gates) -> None:
 def _plugins(options: Options) -> tuple[type[Plugin], ...]:
     """Return the plugins of --plugin; in the old world, run the files, which register predicates and priorities."""
     if options.legacy is None:
-        return tuple(cls for asked in options.plugins for cls in find_plugins(asked))
+        found = tuple(cls for asked in options.plugins for cls in find_plugins(asked))
+        for cls in found:
+            logs.hear(cls.__module__.partition(".")[0])
+        return found
     for asked in options.plugins:
         before = len(CUSTOM)
-        run_module(asked)
+        logs.hear(run_module(asked).__name__.partition(".")[0])
         if len(CUSTOM) == before:
             raise ConfigError("", f"plugin {asked}: it registers no predicate, priority or provider, and nothing else "
                                   "can be configured with --legacy-version")

@@ -7,6 +7,7 @@ placements can be under way beside the loop. What a failure undoes, the loop und
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 
 from kubesched.cluster import PodView
@@ -61,8 +62,10 @@ class Binder:
 
     async def _bind_or_say_why(self, placement: Placement) -> Status:
         pod, node_name, state, profile = placement.booked, placement.node_name, placement.state, placement.profile
-        acting, status = self._pre_flight(placement)
-        if not status.is_success:
+        acting, status = list(profile.pre_binds), SUCCESS
+        if self._writes_expectation:
+            acting, status = profile.pre_bind_pre_flight(pod, node_name, state)
+        if not (status.is_success or status.code is Code.SKIP):
             return status
         waiting = self._waiting.get(pod.uid)
         if self._writes_expectation and (acting or waiting is not None):
@@ -91,20 +94,6 @@ class Binder:
                         return failed(str(error))
         return await profile.bind(pod, node_name, state)
 
-    def _pre_flight(self, placement: Placement) -> tuple[list[Plugin], Status]:
-        """Return the PreBind plugins that have something to do."""
-        acting: list[Plugin] = []
-        for plugin in placement.profile.pre_binds:
-            answer = plugin.pre_bind_pre_flight(placement.booked, placement.node_name, placement.state)
-            if answer is None or answer.is_success:
-                acting.append(plugin)
-            elif answer.code is Code.ERROR:
-                return [], failed(f'running PreBindPreFlight "{plugin.name}": {answer.message}').by(plugin.name)
-            elif answer.code is not Code.SKIP:
-                return [], failed(f'PreBindPreFlight {plugin.name} returned "{answer.code.text}", which is unsupported. '
-                                  "It is supposed to return Success, Skip, or Error status").by(plugin.name)
-        return acting, SUCCESS
-
     async def _announce(self, pod: PodView, node_name: str) -> None:
         """Write the expected node into the pod's status; that it fails is no reason to stop."""
         if pod.pod.status.nominated_node_name == node_name:
@@ -115,17 +104,21 @@ class Binder:
             self._observer.write_failed(pod, "nominatedNodeName", error)
 
     async def _pre_bind(self, placement: Placement, acting: Sequence[Plugin]) -> Status:
-        uid = placement.booked.uid
+        """Run PreBind, which may be called off, and report it as one point."""
+        uid, started = placement.booked.uid, time.perf_counter()
         task = asyncio.ensure_future(self._run_pre_binds(placement, acting))
         self._pre_binding[uid] = task
+        status = failed("")
         try:
-            return await task
+            status = await task
         except asyncio.CancelledError as cancelled:
             if not task.cancelled():
                 raise
-            return failed(str(cancelled.args[0]) if cancelled.args else "cancelled")
+            status = failed(str(cancelled.args[0]) if cancelled.args else "cancelled")
         finally:
             self._pre_binding.pop(uid, None)
+            placement.profile.report("PreBind", status, started)
+        return status
 
     async def _run_pre_binds(self, placement: Placement, acting: Sequence[Plugin]) -> Status:
         """Run PreBind plugins in order; neighbours that allow it run side by side."""

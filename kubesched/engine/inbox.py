@@ -62,6 +62,8 @@ class Errand:
     """Something to do in the loop's own turn, where the store and the queue may be touched."""
 
     run: Callable[[], None]
+    begins_lead: bool = False
+    """Whether pods are tried from here on, and none was before."""
 
 
 Arrival = Changed | Bound | BindFailed | Errand
@@ -70,12 +72,13 @@ Arrival = Changed | Bound | BindFailed | Errand
 class Inbox:
     """First in, first out."""
 
-    __slots__ = ("_arrivals", "_bell", "on_arrival")
+    __slots__ = ("_arrivals", "_bell", "n_emptied", "on_arrival")
 
     def __init__(self) -> None:
         self._arrivals: deque[Arrival] = deque()
         self._bell: asyncio.Event = asyncio.Event()
         self.on_arrival: Callable[[Arrival], None] | None = None
+        self.n_emptied = 0
 
     def __len__(self) -> int:
         return len(self._arrivals)
@@ -88,6 +91,7 @@ class Inbox:
     def take(self) -> Iterator[Arrival]:
         """Yield what has arrived, oldest first, until nothing is left."""
         arrivals, noted = self._arrivals, self.on_arrival
+        self.n_emptied += 1
         while arrivals:
             arrival = arrivals.popleft()
             if noted is not None:

@@ -126,7 +126,7 @@ class Engine:
     def lead(self) -> None:
         """Begin to try pods."""
         self.is_leading = True
-        self.inbox.post(Errand(lambda: None))
+        self.inbox.post(Errand(lambda: None, begins_lead=True))
 
     def stop(self) -> None:
         """Let the loop end; bindings under way are not waited for."""

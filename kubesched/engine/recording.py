@@ -1,7 +1,8 @@
 """The inbox written to a file, line by line, as it is emptied.
 
-In: arrivals. Out: JSON lines: what changed in the API, what became of bindings, and when. That is all that ever reaches
-the engine from outside, so `simulator/replay.py` can make it decide again, in the same order, at the same times.
+In: arrivals. Out: JSON lines: what changed in the API, what became of bindings, since when we lead, and when. That is all
+that ever reaches the engine from outside, so `simulator/replay.py` can make it decide again, in the same order, at the
+same times. What is taken out together has one time, so that nothing is decided in between when it is played.
 """
 
 from __future__ import annotations
@@ -21,14 +22,18 @@ class InboxLog:
     """Writes down what is taken out of an inbox."""
 
     def __init__(self, inbox: Inbox, clock: Clock, file: IO[bytes], *, seed: int = 0) -> None:
+        self._inbox = inbox
         self._clock = clock
         self._file = file
-        self._write({"at": clock.now(), "seed": seed})
+        self._emptied, self._at = -1, clock.now()
+        self._write({"at": self._at, "seed": seed})
         inbox.on_arrival = self.note
 
     def note(self, arrival: Arrival) -> None:
         """Write down one arrival; the engine's own errands follow from the others and are left out."""
-        line: dict[str, Any] = {"at": self._clock.now()}
+        if self._inbox.n_emptied != self._emptied:
+            self._emptied, self._at = self._inbox.n_emptied, self._clock.now()
+        line: dict[str, Any] = {"at": self._at}
         if isinstance(arrival, Changed):
             line["kind"] = arrival.kind
             if arrival.new is not None:
@@ -40,6 +45,8 @@ class InboxLog:
             line |= {"bound": arrival.placement.booked.uid, "node": arrival.placement.node_name}
         elif isinstance(arrival, BindFailed):
             line |= {"unbound": arrival.placement.booked.uid, "why": arrival.status.message}
+        elif arrival.begins_lead:
+            line["leading"] = True
         else:
             return
         self._write(line)

@@ -20,6 +20,7 @@ from kubesched.engine.assembly import Outside, assemble, default_configuration
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
 from kubesched.errors import MalformedObject, SchedulerError, ServerFault
+from kubesched.framework.registry import Registry
 from kubesched.simulator.clock import VirtualClock, run_virtually
 
 _AFTERWARDS_SECONDS = 60.0
@@ -77,12 +78,13 @@ class RecordedOutcomes:
 
 
 def replay(lines: Iterable[bytes], configuration: config.Configuration | None = None,
-           gates: config.Gates | None = None, seed: int | None = None) -> list[dict[str, Any]]:
-    """Play a log to a new engine and return its decisions."""
+           gates: config.Gates | None = None, seed: int | None = None,
+           registry: Registry | None = None) -> list[dict[str, Any]]:
+    """Play a log to a new engine and return its decisions; `registry` knows the plugins that a configuration names."""
     entries = list(_read(lines))
     if not entries or "seed" not in entries[0]:
         raise SchedulerError("not an inbox log: the first line has no seed")
-    return run_virtually(_play(entries, configuration, gates or config.Gates.defaults(), seed))
+    return run_virtually(_play(entries, configuration, gates or config.Gates.defaults(), seed, registry))
 
 
 def _read(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
@@ -95,7 +97,7 @@ def _read(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 
 
 async def _play(entries: list[dict[str, Any]], configuration: config.Configuration | None, gates: config.Gates,
-                seed: int | None) -> list[dict[str, Any]]:
+                seed: int | None, registry: Registry | None) -> list[dict[str, Any]]:
     loop = asyncio.get_running_loop()
     clock = VirtualClock(loop, epoch=entries[0]["at"] - loop.time())
     outcomes: dict[str, list[tuple[float, str]]] = {}
@@ -107,7 +109,8 @@ async def _play(entries: list[dict[str, Any]], configuration: config.Configurati
     decisions.clock = clock
     outside = Outside(clock=clock, writer=RecordedOutcomes(outcomes, clock), recorder=decisions,
                       seed=entries[0]["seed"] if seed is None else seed)
-    engine = assemble(configuration or default_configuration(gates), gates, outside)
+    engine = assemble(configuration or default_configuration(gates), gates, outside, registry=registry)
+    engine.is_leading = not any("leading" in entry for entry in entries)
     running = asyncio.create_task(engine.run())
     await _feed(engine, clock, entries)
     await clock.sleep(_AFTERWARDS_SECONDS)
@@ -120,11 +123,14 @@ async def _feed(engine: Engine, clock: VirtualClock, entries: list[dict[str, Any
     known: dict[tuple[str, str, str], Any] = {}
     for entry in entries:
         kind = entry.get("kind")
-        if kind is None:
+        if kind is None and "leading" not in entry:
             continue
         delay = entry["at"] - clock.now()
         if delay > 0:
             await clock.sleep(delay)
+        if kind is None:
+            engine.lead()
+            continue
         new = _decoded(entry["object"]) if "object" in entry else None
         meta = entry["object"]["metadata"] if "object" in entry else entry["gone"]
         key = (kind, meta.get("namespace") or "", meta.get("name") or "")

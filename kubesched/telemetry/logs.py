@@ -21,7 +21,7 @@ import logging
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Protocol, TextIO
 
@@ -131,6 +131,8 @@ class _State:
     modules: tuple[tuple[str, int], ...]
     loggers: dict[str, Logger]
     flusher: _Flusher | None = None
+    heard: set[str] = field(default_factory=lambda: {PACKAGE})
+    """The packages whose lines are ours."""
 
 
 _state = _State(0, (), {})
@@ -142,6 +144,12 @@ def logger(name: str) -> Logger:
     if found is None:
         found = _state.loggers[name] = Logger(logging.getLogger(name), _level_of(name))
     return found
+
+
+def hear(package: str) -> None:
+    """Take a package's lines for ours, not for a library's: it is heard from info on, like all of ours."""
+    _state.heard.add(package)
+    _apply()
 
 
 def verbosity() -> int:
@@ -216,9 +224,11 @@ def _apply() -> None:
     for name, found in _state.loggers.items():
         found.level = _level_of(name)
     logging.getLogger().setLevel(logging.DEBUG if _state.verbosity >= LIBRARY_VERBOSITY else logging.WARNING)
-    logging.getLogger(PACKAGE).setLevel(_standard(_state.verbosity))
+    for package in _state.heard:
+        logging.getLogger(package).setLevel(_standard(_state.verbosity))
+    inside = tuple(f"{package}." for package in _state.heard)
     for name, plain in logging.Logger.manager.loggerDict.items():
-        if name.startswith(f"{PACKAGE}.") and isinstance(plain, logging.Logger):
+        if name.startswith(inside) and isinstance(plain, logging.Logger):
             own = _level_of(name)
             plain.setLevel(_standard(own) if own != _state.verbosity else logging.NOTSET)
 

@@ -11,14 +11,23 @@ caller says what happened after it happened.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kubesched.telemetry.families import FAMILIES, Family, Kind, selected
+from kubesched.telemetry.logs import logger
 from kubesched.telemetry.samples import FULL, Counts, Histogram, Labels, new_counts
+
+log = logger(__name__)
 
 SAMPLED_SHARE = 0.1
 """The share of attempts in which single plugins are timed."""
+
+SLOW_SECONDS = 0.1
+"""One call of a plugin that takes so long is counted as a failure and named in the log."""
+SAID_EVERY_SECONDS = 10.0
+_WAITING = frozenset({"PreBind", "Bind"})  # these wait for others on purpose, beside the loop
 
 PREEMPTION = "DefaultPreemption"
 _EVALUATED = frozenset({"PreFilter", "Filter", "PreScore", "Score"})
@@ -65,6 +74,7 @@ class Metrics:
         self.sizes: dict[str, Sizes] = {}
         self._chance = chance or random.Random()
         self.is_sampling = False
+        self._slow_said: dict[tuple[str, str], float] = {}
         self._keeps_old = given.is_legacy
         for family in self.families:
             if family.kind is Kind.HISTOGRAM:
@@ -181,6 +191,8 @@ class Metrics:
             if not plugin:
                 self.extension_point(point, status, profile, seconds)
                 return
+            if seconds >= SLOW_SECONDS and point not in _WAITING:
+                self._too_slow(plugin, point, seconds)
             if self.is_sampling:
                 self.plugin_execution(plugin, point, status, seconds)
             if point in _EVALUATED:
@@ -190,6 +202,15 @@ class Metrics:
                 self.preemption_attempt()
 
         return observe
+
+    def _too_slow(self, plugin: str, point: str, seconds: float) -> None:
+        """Count a plugin that held everything up, and name it in the log, though not every time."""
+        self.plugin_failed(plugin, point)
+        now = time.monotonic()
+        if now - self._slow_said.get((plugin, point), -SAID_EVERY_SECONDS) >= SAID_EVERY_SECONDS:
+            self._slow_said[plugin, point] = now
+            log.warning("Plugin takes too long; no other pod is tried meanwhile", plugin=plugin, extensionPoint=point,
+                        seconds=round(seconds, 3))
 
     def plugin_failed(self, plugin: str, point: str) -> None:
         """Count that a plugin raised, answered nonsense or took too long."""

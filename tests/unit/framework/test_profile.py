@@ -209,5 +209,5 @@ def test_every_call_is_timed_under_the_name_of_its_point_and_plugin() -> None:
     store, state = small_store(), State()
     profile.pre_filter(some_pod(store), store.snapshot(), state)
     profile.filter(some_pod(store), store.snapshot(), state)
-    assert seen == [("PreFilter", "A", "Skip"), ("PreFilter", "B", "Success"), ("Filter", "B", "Success"),
-                    ("Filter", "", "Success")]
+    assert seen == [("PreFilter", "A", "Skip"), ("PreFilter", "B", "Success"), ("PreFilter", "", "Success"),
+                    ("Filter", "B", "Success"), ("Filter", "", "Success")]

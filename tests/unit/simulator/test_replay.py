@@ -97,3 +97,33 @@ def test_another_seed_may_choose_other_nodes_but_places_as_many() -> None:
 def test_what_is_no_log_is_refused_in_one_line(data: bytes, complaint: str) -> None:
     with pytest.raises(SchedulerError, match=complaint):
         replay(data.splitlines())
+
+
+def test_nothing_is_tried_before_the_program_led() -> None:
+    file = io.BytesIO()
+
+    async def live() -> None:
+        clock = VirtualClock(asyncio.get_running_loop())
+        gates = config.Gates.defaults()
+        engine = assemble(default_configuration(gates), gates, Outside(clock=clock, writer=Moody(), seed=5))
+        InboxLog(engine.inbox, clock, file, seed=5)
+        engine.is_leading = False
+        running = asyncio.create_task(engine.run())
+        engine.inbox.post(Changed("Pod", None, pod("early", requests={"cpu": "700m"})))
+        await clock.sleep(1)
+        engine.inbox.post(Changed("Node", None, node("n0", cpu="2")))
+        await clock.sleep(1)
+        engine.lead()
+        await clock.sleep(5)
+        engine.stop()
+        await running
+
+    run_virtually(live())
+    assert [(d["event"], d["note"]) for d in replay(file.getvalue().splitlines())] == [
+        ("Scheduled", "Successfully assigned default/early to n0")]
+
+
+def test_what_was_taken_out_together_has_one_time() -> None:
+    log, _ = record()
+    times = [msgspec.json.decode(line)["at"] for line in log.splitlines() if b'"kind":"Node"' in line]
+    assert len(set(times[:4])) == 1
