@@ -4,16 +4,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
+ARGS ?=
 
 .PHONY: run test check conformance e2e nightly bench format clean
 
 $(STAMP): pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
-	touch $(STAMP)
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("kubesched needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	@echo "setting up $(VENV), once"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $(STAMP)
 
 run: $(STAMP)
-	@$(BIN)/kubesched demo
+	@$(BIN)/kubesched demo $(ARGS)
 
 test: $(STAMP)
 	$(BIN)/lint-imports
