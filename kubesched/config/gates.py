@@ -140,6 +140,7 @@ NOT_OURS = frozenset(
         "ClearingNominatedNodeNameAfterBinding",
         "DRAResourceClaimGranularStatusAuthorization",
         "MatchLabelKeysInPodTopologySpreadSelectorMerge",
+        "SELinuxMountReadWriteOncePod",
     }
 )
 
@@ -151,14 +152,10 @@ NOT_BUILT: frozenset[tuple[str, bool]] = frozenset(
         ("CoordinatedLeaderElection", True),
         ("DRANodeAllocatableResources", True),
         ("DRAWorkloadResourceClaims", True),
+        ("InPlacePodVerticalScaling", False),  # locked since 1.35: only who emulates an older release can ask for it
         ("NativeHistograms", True),
-        ("NominatedNodeNameForExpectation", False),
-        ("OpportunisticBatching", False),
-        ("PodLevelResources", False),
         ("SchedulerAsyncAPICalls", True),
-        ("SchedulerAsyncPreemption", False),
-        ("SchedulerPopFromBackoffQ", False),
-        ("WatchListClient", False),
+        ("SchedulerQueueingHints", False),  # locked since 1.34
         ("WorkloadAwarePreemption", True),
     }
 )

@@ -115,6 +115,9 @@ class Search:
     def _size(self, request: RequestShape) -> int:
         """Return how many devices a request needs; for one that wants all devices, find out which these are."""
         request.validate()
+        if request.admin and not self._features.admin_access:
+            raise AllocationError(f"{request.where}: admin access is requested, but the feature is disabled",
+                                  request.claim)
         if request.mode == EXACT_COUNT:
             return request.count
         if request.mode != ALL:

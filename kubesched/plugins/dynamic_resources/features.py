@@ -11,6 +11,7 @@ from kubesched.framework.ports import FeatureGates
 class Features:
     """The gates that this plugin honours; the defaults are those of 1.36."""
 
+    admin_access: bool = True
     prioritized_list: bool = True
     partitionable_devices: bool = True
     device_taints: bool = True
@@ -26,6 +27,7 @@ class Features:
         """Read the gates; binding conditions need the gate of the device status as well."""
         on = gates.is_enabled
         return Features(
+            admin_access=on("DRAAdminAccess"),
             prioritized_list=on("DRAPrioritizedList"),
             partitionable_devices=on("DRAPartitionableDevices"),
             device_taints=on("DRADeviceTaints"),

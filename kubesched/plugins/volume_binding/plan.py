@@ -96,7 +96,9 @@ class Plan:
 class Planner:
     """Makes plans; keeps indexes of what claims can be given between attempts."""
 
-    def __init__(self, objects: Objects, cache: VolumeCache, heeds_capacity: bool = True) -> None:
+    def __init__(self, objects: Objects, cache: VolumeCache, heeds_capacity: bool = True,
+                 knows_attributes: bool = True) -> None:
+        self._knows_attributes = knows_attributes
         self._objects = objects
         self._cache = cache
         self._heeds_capacity = heeds_capacity
@@ -179,6 +181,9 @@ class Planner:
         class_name = class_of_claim(claim)
         found = DelayedClaim(claim, class_name, np.full(plan.nodes.n, NONE, dtype=np.int64), open_rows)
         try:
+            if claim.spec.volume_attributes_class_name and not self._knows_attributes:
+                raise VolumeError(f"unsupported volumeAttributesClassName is set on claim {claim.key} when the "
+                                  "feature-gate VolumeAttributesClass is disabled")
             wish = wish_of(claim)
         except VolumeError as error:
             plan.errors.append((open_rows, str(error)))

@@ -103,7 +103,8 @@ class VolumeBinding(Plugin):
         super().__init__(args, handle)
         self.volumes = VolumeCache(handle.objects)
         self.claims = ClaimCache(handle.objects)
-        self._planner = Planner(handle.objects, self.volumes, self.heeds_capacity)
+        self._planner = Planner(handle.objects, self.volumes, self.heeds_capacity,
+                                handle.gates.is_enabled("VolumeAttributesClass"))
         timeout = args.bind_timeout_seconds if args is not None else VolumeBindingArgs().bind_timeout_seconds
         self._binder = Binder(handle, self.volumes, self.claims, timeout)
         self._line: Ints | None = None

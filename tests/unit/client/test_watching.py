@@ -174,3 +174,16 @@ async def test_namespaces_have_no_namespace() -> None:
     [found] = await list_objects(connection, Namespace)  # type: ignore[arg-type]
     await settle()
     assert found.key == "kube-system"
+
+
+@pytest.mark.parametrize("streams", [True, False])
+async def test_first_lists_come_in_pages_where_streaming_is_switched_off(streams: bool) -> None:
+    class NewServer(OldServer):
+        async def request(self, method: str, path: str, body: bytes | None = None, content_type: str = "") -> bytes:
+            if path == "/version":
+                return b'{"major":"1","minor":"36","gitVersion":"v1.36.0"}'
+            return await super().request(method, path, body, content_type)
+
+    connection = NewServer()
+    watching = await Watching.prepare(connection, watch_set(), Quiet(), streams=streams)  # type: ignore[arg-type]
+    assert {reflector._streams for reflector in watching.reflectors.values()} == {streams}

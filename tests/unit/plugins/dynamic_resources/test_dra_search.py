@@ -376,3 +376,10 @@ def test_many_claims_in_one_pod():
     world = World(local(*(f"d{i:03}" for i in range(200))))
     given = world.give(*(claim(f"c{i:03}", request()) for i in range(200)))
     assert given == [[f"r:d{i:03}"] for i in range(200)]
+
+
+def test_admin_access_is_refused_where_its_gate_is_off():
+    """Only who emulates an older release can switch it off."""
+    wanted = claim("a", request(adminAccess=True))
+    assert "admin access is requested, but the feature is disabled" in World(TWO, gates="DRAAdminAccess=false").give(wanted)
+    assert World(TWO).give(wanted) == [["r:d1"]]

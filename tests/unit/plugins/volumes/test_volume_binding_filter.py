@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from kubesched.api.node import NodeSelector, NodeSelectorRequirement, NodeSelect
 from kubesched.api.pod import Pod
 from kubesched.api.storage import CSIStorageCapacity, PersistentVolume, StorageClass, VolumeNodeAffinity
 from kubesched.api.volumes import AwsElasticBlockStore, AzureDisk, CsiVolume, Volume
+from kubesched.config import Gates
 from kubesched.errors import MalformedObject
 from kubesched.framework.state import State, StateMissing
 from kubesched.framework.verdicts import SKIP
@@ -304,6 +306,17 @@ def test_a_broken_selector_is_an_error() -> None:
         'Error: error creating internal label selector for claim: default/c: "Near" is not a valid '
         "label selector operator"
     )
+
+
+def test_a_class_of_attributes_is_an_error_where_its_gate_is_off() -> None:
+    """Only who emulates an older release can switch it off."""
+    claim = pvc("c", volume_attributes_class_name="gold")
+    scene = stage(claim)
+    scene.plugin = VolumeBinding(None, replace(scene.handle, gates=Gates.defaults((1, 33))))
+    answer = scene.ask(pod("p", "c"))
+    text = ("unsupported volumeAttributesClassName is set on claim default/c when the feature-gate VolumeAttributesClass is "
+            "disabled")
+    assert set(answer.values()) == {f"Error: {text}"}
 
 
 def test_a_volume_meant_for_the_claim_ends_the_search() -> None:
