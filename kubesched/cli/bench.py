@@ -72,6 +72,10 @@ def cluster_command(kind: str, nodes: int, pods: int, kubeconfig: str, timeout: 
         raise SchedulerError(f"only {figures['bound']} of {pods} pods were bound within {timeout:g} s")
 
 
+_WIDTH = 140
+"""What a row of figures needs; a narrow terminal wraps it, which is better than cutting figures off."""
+
+
 def print_figures(rows: list[dict[str, Any]], output: str) -> None:
     """Print one or more rows of figures."""
     if output == "json":
@@ -85,4 +89,4 @@ def print_figures(rows: list[dict[str, Any]], output: str) -> None:
             table.add_column(title, justify="left" if title == "kind" else "right")
         for row in rows:
             table.add_row(*(f"{value:,}" if isinstance(value, int | float) else str(value) for value in row.values()))
-        Console().print(table)
+        Console(width=max(Console().width, _WIDTH)).print(table)

@@ -185,7 +185,7 @@ async def _watch_placing(console: Console, store: Store, scheduler: Scheduler, s
     """Show a bar, or plain lines, until every pod is placed or was tried."""
     loop = asyncio.get_running_loop()
     tally = Tally(store)
-    changed_at = told_at = loop.time()
+    began_at = changed_at = told_at = loop.time()
     before: tuple[int, ...] = ()
     steady = 0
     columns = (TextColumn("placing pods"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]} pods/s"),
@@ -201,8 +201,10 @@ async def _watch_placing(console: Console, store: Store, scheduler: Scheduler, s
                 console.print(f"placed {tally.n_placed} of {tally.n_pods} pods")
                 told_at = loop.time()
             before = now
-            bar.update(task, completed=tally.n_placed, total=max(tally.n_pods, 1),
-                       rate=f"{scheduler.chronicle.pods_per_second():.0f}")
+            n_bound = scheduler.chronicle.n_bound
+            began_at = began_at if n_bound else loop.time()
+            rate = n_bound / max(changed_at - began_at, 1.0)
+            bar.update(task, completed=tally.n_placed, total=max(tally.n_pods, 1), rate=f"{rate:,.0f}")
             await asyncio.sleep(_TICK_SECONDS)
     console.print(f"placed {tally.n_placed} of {tally.n_pods} pods")
 

@@ -9,12 +9,12 @@ NAMESPACE = "demo"
 ZONE = "topology.kubernetes.io/zone"
 GPU = "example.com/gpu"
 RULES = {
-    "web": "zones kept even (maxSkew 1)",
-    "api": "one a node, where possible",
-    "trainer": "a GPU each, tolerates its taint",
+    "web": "even over zones",
+    "api": "apart, if possible",
+    "trainer": "a GPU each",
     "cache": "a StatefulSet",
-    "report": "a Job, its pods end by themselves",
-    "whale": "40 cpu and 100Gi: too much for any node",
+    "report": "a Job; it ends",
+    "whale": "40 cpu, 100Gi",
 }
 """What is special about each workload, in words."""
 _HOST = "kubernetes.io/hostname"
