@@ -16,7 +16,7 @@ from kubesched.api import requests
 from kubesched.api.node import Node, Taint
 from kubesched.api.selectors import parse_int64
 from kubesched.cluster.columns import Bools, Column, Ints, Table
-from kubesched.cluster.intern import Interner
+from kubesched.cluster.intern import Interner, Leases
 from kubesched.cluster.journal import ALLOCATABLE, NODE
 from kubesched.cluster.pods import Amounts
 
@@ -75,7 +75,7 @@ class NodeColumns:
         self.unschedulable = self.table.column(np.bool_, False)
         self.taint_set = self.table.column(np.int64)
         self.feature_set = self.table.column(np.int64)
-        self.taint_sets: Interner[tuple[Taint, ...]] = Interner(())
+        self.taint_sets: Leases[tuple[Taint, ...]] = Leases(())
         self.feature_sets: Interner[frozenset[str]] = Interner(frozenset())
         self.labels: dict[str, LabelColumn] = {}
         self.images: dict[str, ImageState] = {}
@@ -135,6 +135,7 @@ class NodeColumns:
     def remove(self, row: int) -> int:
         """Remove a row; the last row takes its place, and its former index is returned."""
         self._drop_images(row, self.objects[row])
+        self.taint_sets.give_back(self.taint_set.data.item(row))
         del self.rows[self.names[row]]
         last = self.table.remove(row)
         if last != row:
@@ -180,7 +181,9 @@ class NodeColumns:
 
     def _write_rest(self, row: int, node: Node) -> None:
         self.unschedulable.data[row] = node.spec.unschedulable
-        self.taint_set.data[row] = self.taint_sets.id(node.spec.taints)
+        before = self.taint_set.data.item(row)
+        self.taint_set.data[row] = self.taint_sets.take(node.spec.taints)
+        self.taint_sets.give_back(before)
         self.feature_set.data[row] = self.feature_sets.id(_features(node))
 
     def _hold_images(self, row: int, node: Node) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubesched.cluster import Store
-from kubesched.cluster.intern import Interner
-from kubesched.testing import near, pod
+from kubesched.cluster.intern import Interner, Leases
+from kubesched.testing import near, node, pod, taint
 
 
 def test_a_value_keeps_the_number_of_its_first_appearance() -> None:
@@ -18,6 +18,30 @@ def test_asking_gives_no_number() -> None:
     book: Interner[str] = Interner()
     assert book.find("cpu") == -1
     assert len(book) == 0
+
+
+def test_a_number_that_nobody_holds_is_given_to_the_next_value() -> None:
+    book = Leases("none")
+    a, b = book.take("a"), book.take("b")
+    assert (a, b, book.take("a"), book.take("none")) == (1, 2, 1, 0)
+    book.give_back(a)
+    assert book.values == ["none", "a", "b"], "somebody holds it still"
+    book.give_back(a)
+    assert book.values == ["none", "none", "b"]
+    assert (book.take("c"), book.take("a")) == (1, 3)
+    book.give_back(0)
+    assert book.take("none") == 0
+
+
+def test_taints_that_carry_a_time_do_not_pile_up() -> None:
+    store = Store()
+    store.put_node(node("a"))
+    for second in range(50):
+        store.put_node(node("b", taints=[taint("to-be-deleted", str(second))]))
+        assert store.snapshot().taint_sets[store.snapshot().taint_set[1]] == (taint("to-be-deleted", str(second)),)
+        if second % 3 == 0:
+            store.remove_node("b")
+    assert len(store.snapshot().taint_sets) <= 3
 
 
 def test_pods_that_differ_in_nothing_a_plugin_reads_share_a_template() -> None:
