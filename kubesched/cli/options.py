@@ -223,7 +223,7 @@ def read_options(words: Sequence[str], *, columns: int = 0, command: str = PROGR
 
 
 def usage_text(*, columns: int = 0, command: str = PROGRAM) -> str:
-    return usage(ALL_FLAGS, command, columns)
+    return f"{usage(ALL_FLAGS, command, columns)}\nExample:  {command} --config scheduler.yaml --v=2\n"
 
 
 def _replace(configuration: Configuration, **changes: Any) -> Configuration:
