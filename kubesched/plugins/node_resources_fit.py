@@ -150,8 +150,9 @@ class NodeResourcesFit(Plugin):
             if self._devices.serves(resource, nodes):
                 short &= allocatable != 0
             never = amount > allocatable
-            cases.append((short & ~never, Reason(f"Insufficient {name}")))
-            cases.append((short & never, Reason(f"Insufficient {name}", resolvable=False)))
+            for some, resolvable in ((short & ~never, True), (short & never, False)):
+                if some.any():  # there is room for 64 reasons, and most pods that want much want what no node has
+                    cases.append((some, Reason(f"Insufficient {name}", resolvable=resolvable)))
         return Rejections.every(*cases) if cases else Rejections.none(nodes)
 
     def filter_node(self, pod: PodView, node: NodeView, state: State) -> Refusal:

@@ -168,8 +168,8 @@ def decide(cluster: Cluster, profile: Profile, pod: PodView, *, preempts: bool) 
         found["preFilter"] = _status(before.status)
     names = made.nodes.names
     found["feasible"] = sorted(names[row] for row in made.feasible.nonzero()[0].tolist()) if made.feasible is not None else []
-    if made.verdicts is not None:
-        rejected = {node: _status(status) for node, status in made.verdicts.statuses().items()}
+    if made.verdicts is not None and made.diagnosis is not None:
+        rejected = {node: _status(status) for node, status in made.diagnosis.statuses().items()}
         if rejected:
             found["rejected"] = rejected
     if before is not None and before.status is None and before.considered is not None:

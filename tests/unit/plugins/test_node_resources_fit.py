@@ -58,6 +58,11 @@ def test_a_full_node_takes_nobody_and_eviction_may_help() -> None:
     assert refused(pod(requests={"cpu": "9"}), full, pod("x", on="a")) == (NEVER, ["Too many pods", "Insufficient cpu"])
 
 
+def test_very_many_resources_that_no_node_has_are_all_named() -> None:
+    names = [f"example.com/x{i}" for i in range(60)]
+    assert refused(pod(requests=dict.fromkeys(names, "1"))) == (NEVER, [f"Insufficient {name}" for name in names])
+
+
 def test_amounts_are_summed_exactly_and_rounded_once() -> None:
     two_halves = asking(containers=[container("0.5m"), container("0.5m")])
     assert refused(two_halves, node("a", cpu="1m")) is None
