@@ -134,16 +134,19 @@ class ReplicaSets:
             self._recorder.tell(owner, component, "SuccessfulDelete", f"Deleted pod: {name}")
 
     def _report(self, owner: Object, pods: list[Object]) -> float | None:
-        now = self._store.context.clock.now()
-        waits = [available_in(pod, int(owner["spec"].get("minReadySeconds", 0)), now) for pod in pods]
-        labels = owner["spec"]["template"]["metadata"].get("labels") or {}
+        # A set of thousands is reported on whenever one of its pods changes, so each pod is asked once.
+        ready = [pod for pod in pods if is_ready(pod)]
+        min_seconds = int(owner["spec"].get("minReadySeconds", 0))
+        waits: list[float | None] = []
+        if min_seconds:
+            now = self._store.context.clock.now()
+            waits = [available_in(pod, min_seconds, now) for pod in ready]
+        labels = (owner["spec"]["template"]["metadata"].get("labels") or {}).items()
         status: Object = {
             "replicas": len(pods),
-            "fullyLabeledReplicas": sum(
-                labels.items() <= (pod["metadata"].get("labels") or {}).items() for pod in pods
-            ),
-            "readyReplicas": sum(is_ready(pod) for pod in pods),
-            "availableReplicas": sum(wait == 0 for wait in waits),
+            "fullyLabeledReplicas": sum(labels <= (pod["metadata"].get("labels") or {}).items() for pod in pods),
+            "readyReplicas": len(ready),
+            "availableReplicas": sum(wait == 0 for wait in waits) if min_seconds else len(ready),
             "observedGeneration": owner["metadata"].get("generation", 1),
         }
         status = {key: value for key, value in status.items() if value or key == "replicas"}
