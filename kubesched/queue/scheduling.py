@@ -143,6 +143,11 @@ class Queue:
         """Yield the pods in the queue, in the order in which they came."""
         return iter(self._pods.values())
 
+    def held_back(self) -> Iterator[QueuedPod]:
+        """Yield the pods that may not be tried now: those that wait for an event, longest first, and those that pause."""
+        yield from self._waiting
+        yield from self._backoff
+
     def find(self, key: str) -> QueuedPod | None:
         """Return the pod of that namespace/name, or None."""
         return self._pods.get(key)

@@ -66,7 +66,7 @@ class EngineShowing:
             "boundPerSecond": told.per_second(),
             "queue": {"active": queue.n_active, "backoff": queue.n_backoff, "unschedulable": queue.n_unschedulable,
                       "gated": queue.n_gated, "inFlight": queue.n_in_flight},
-            "pending": _pending(queue, len(queue)),
+            "pending": _pending(queue.held_back(), queue.n_unschedulable + queue.n_gated + queue.n_backoff),
             "decisions": [each._asdict() for each in islice(reversed(told.decisions), MOST_DECISIONS)],
         }
         if seen.nodes != facts:
@@ -205,14 +205,12 @@ def _requests(pod: PodView) -> dict[str, str]:
     return {names[i]: _amount(names[i], amount) for i, amount in pod.requests if amount}
 
 
-def _pending(queue: Iterable[QueuedPod], total: int) -> dict[str, Any]:
-    """Return the pods that were tried or are kept from it, put together by what they were told."""
+def _pending(held_back: Iterable[QueuedPod], total: int) -> dict[str, Any]:
+    """Return the pods that were refused or are kept from being tried, put together by what they were told."""
     groups: dict[str, dict[str, Any]] = {}
     looked_at = 0
-    for entry in islice(queue, MOST_QUEUED):
+    for entry in islice(held_back, MOST_QUEUED):
         looked_at += 1
-        if not entry.attempts and not entry.is_gated:
-            continue
         message = _message(entry)
         group = groups.get(message)
         if group is None:

@@ -96,7 +96,7 @@ def text_of(document: str, id_: str) -> str:
 
 
 def plain(document: str) -> str:
-    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", document)))
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", document.replace("<wbr>", ""))))
 
 
 def pixels(png: bytes) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:

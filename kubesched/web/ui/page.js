@@ -317,7 +317,7 @@ function showPending(pending) {
     return card;
   });
   if (!shown.length) shown.push(make("p", { class: "empty", text: "No pod was refused. What is active is tried within moments." }));
-  if (pending.notLookedAt > 0) shown.push(make("p", { class: "empty", text: `${count.format(pending.notLookedAt)} more pods in the queue are not looked at here.` }));
+  if (pending.notLookedAt > 0) shown.push(make("p", { class: "empty", text: `${count.format(pending.notLookedAt)} more pods that wait are not looked at here.` }));
   if (shown.length !== box.children.length || shown.some((card, i) => card !== box.children[i])) box.replaceChildren(...shown);
 }
 

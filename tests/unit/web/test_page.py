@@ -151,6 +151,23 @@ async def test_the_queue_and_what_its_pods_were_told(scene: Scene) -> None:
     assert groups["gated by SchedulingGates"]["pods"][0]["place"] == "gated"
 
 
+async def test_pods_held_back_are_found_behind_thousands_that_are_active(scene: Scene) -> None:
+    scene.come("Pod", *(pod(f"next-{i}") for i in range(3000)))
+    scene.engine.take_in()
+    state = scene.showing.state(Versions())
+    assert state["queue"]["active"] == 3000
+    assert [(group["count"], group["pods"][0]["pod"]) for group in state["pending"]["groups"]] == [(1, "default/whale")]
+    assert state["pending"]["notLookedAt"] == 0
+
+
+async def test_only_so_many_pods_are_looked_at(scene: Scene) -> None:
+    scene.come("Pod", *(pod(f"held-{i}", gates=["not/yet"]) for i in range(2500)))
+    scene.engine.take_in()
+    pending = scene.showing.state(Versions())["pending"]
+    assert sum(group["count"] for group in pending["groups"]) == 2000
+    assert pending["notLookedAt"] == 501
+
+
 async def test_decisions_are_told_newest_first(scene: Scene) -> None:
     decisions = scene.showing.state(Versions())["decisions"]
     assert {each["pod"]: bool(each["node"]) for each in decisions} == {"default/small": True, "default/whale": False}
