@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from kubesched.client.borrowing import credential_loaders
 from kubesched.errors import ConfigError
 
 SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -104,16 +105,13 @@ class ServiceAccountSource:
         self._folder = folder
 
     async def load(self) -> Credentials:
-        # Imported here because it costs half a second, which no command that needs no cluster should pay.
-        from kubernetes_asyncio.config import ConfigException
-        from kubernetes_asyncio.config.incluster_config import InClusterConfigLoader
-
+        loaders = credential_loaders()
         found: Any = SimpleNamespace(api_key={})
         origin = f"service account in {self._folder}"
         token, ca = f"{self._folder}/token", f"{self._folder}/ca.crt"
         try:
-            InClusterConfigLoader(token, ca, environ=self._environ).load_and_set(found)
-        except (ConfigException, OSError) as error:
+            loaders.service_account.InClusterConfigLoader(token, ca, environ=self._environ).load_and_set(found)
+        except (loaders.refused, OSError) as error:
             mend = "mount a service account token, or give --kubeconfig"
             raise ConfigError(origin, f"{_one_line(error)}; {mend}") from error
         return Credentials(found.host, origin, found.api_key["BearerToken"].strip(), found.ssl_ca_cert)
@@ -147,25 +145,26 @@ class KubeconfigSource:
 
     def _open(self) -> None:
         """Read and merge the files and choose the context."""
-        import yaml  # with the loader below, only when there is a cluster to talk to
-        from kubernetes_asyncio.config import ConfigException
-        from kubernetes_asyncio.config.kube_config import KubeConfigLoader, KubeConfigMerger
+        import yaml  # only when there is a cluster to talk to
 
+        loaders = credential_loaders()
         logging.getLogger("kubernetes_asyncio.config").setLevel(logging.CRITICAL)  # what it would log, we raise
         if not any(Path(part).expanduser().is_file() for part in self._path.split(os.pathsep) if part):
             raise self._wrong("there is no such file; correct --kubeconfig or clientConnection.kubeconfig")
         try:
-            merged: Any = KubeConfigMerger(self._path).config
+            merged: Any = loaders.kubeconfig.KubeConfigMerger(self._path).config
             if not isinstance(merged.value, dict):
                 raise self._wrong("not a kubeconfig: expected a YAML mapping with clusters, contexts and users")
             context = self._context or merged.value.get("current-context")
             if not context:
                 raise self._wrong("no current-context is set; choose one with `kubectl config use-context`")
             self._user = self._user_of(merged, merged["contexts"].get_with_name(context)["context"])
-            self._loader = KubeConfigLoader(config_dict=merged, config_base_path=None, active_context=context)
+            self._loader = loaders.kubeconfig.KubeConfigLoader(
+                config_dict=merged, config_base_path=None, active_context=context
+            )
         except yaml.YAMLError as error:
             raise self._wrong(f"not YAML: {_one_line(error)}") from error
-        except ConfigException as error:
+        except loaders.refused as error:
             raise self._wrong(_one_line(error).removeprefix("Invalid kube-config file. ")) from error
         except (OSError, UnicodeDecodeError) as error:
             raise self._wrong(f"cannot be read: {_one_line(error)}") from error
@@ -186,9 +185,8 @@ class KubeconfigSource:
 
     async def _read(self) -> Credentials:
         """Take the credentials of the chosen context, running plugins where it says so."""
-        from kubernetes_asyncio.config import ConfigException
-
         found = SimpleNamespace(api_key={})
+        refused = credential_loaders().refused
         try:
             await self._loader.load_and_set(found)
         except FileNotFoundError as error:
@@ -198,7 +196,7 @@ class KubeconfigSource:
             raise self._wrong(f"cannot be read: {_one_line(error)}") from error
         except AssertionError as error:
             raise self._wrong("the chosen context, cluster or user is empty") from error
-        except (ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        except (refused, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise self._wrong(f"credentials cannot be loaded: {_one_line(error)}") from error
         server = self._master or getattr(found, "host", "")
         if not server:

@@ -1,0 +1,44 @@
+"""The credential loaders come without the generated client, and leave the library whole for everybody else."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+ALONE = """
+import json, sys
+from kubesched.client.borrowing import credential_loaders
+loaders = credential_loaders()
+left = [name for name in sys.modules if name.startswith("kubernetes_asyncio")]
+import kubernetes_asyncio
+print(json.dumps({
+    "left": left,
+    "same": credential_loaders() is loaders,
+    "ours": loaders.kubeconfig.KubeConfigLoader.__name__,
+    "whole": kubernetes_asyncio.config.kube_config.Configuration is kubernetes_asyncio.client.Configuration,
+    "apart": kubernetes_asyncio.config.kube_config is not loaders.kubeconfig,
+}))
+"""
+AFTER_SOMEBODY_ELSE = """
+import json, sys
+import kubernetes_asyncio
+from kubesched.client.borrowing import credential_loaders
+print(json.dumps(credential_loaders().kubeconfig is kubernetes_asyncio.config.kube_config))
+"""
+WITH_ANOTHER_LIBRARY = """
+import json
+from kubesched.client import borrowing
+borrowing._LEFT_OUT = {"kubernetes_asyncio.client": ()}  # as if the loaders wanted names that we do not know of
+print(json.dumps(borrowing.credential_loaders().kubeconfig.ApiClient.__name__))
+"""
+
+
+@pytest.mark.parametrize(("program", "expected"), [
+    (ALONE, {"left": [], "same": True, "ours": "KubeConfigLoader", "whole": True, "apart": True}),
+    (AFTER_SOMEBODY_ELSE, True),
+    (WITH_ANOTHER_LIBRARY, "ApiClient"),
+], ids=["alone", "after somebody else imported it", "a version that wants more"])
+def test_the_loaders_are_imported(program: str, expected: object) -> None:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(done.stdout) == expected
