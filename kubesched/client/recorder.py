@@ -13,7 +13,7 @@ import asyncio
 import logging
 import socket
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubesched.api import codec, naming
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 class Recorder:
     """Records under the name of one profile, or of one other part of the program."""
 
-    def __init__(self, broadcaster: Broadcaster, controller: str, api_version: str) -> None:
+    def __init__(self, broadcaster: Broadcaster, controller: str, api_version: str = "") -> None:
         self._broadcaster = broadcaster
         self._controller = controller
         self._instance = f"{controller}-{broadcaster.host}"[:LONGEST_INSTANCE]
@@ -52,7 +52,7 @@ class Recorder:
     def event(self, regarding: Named | ObjectReference, kind: str, reason: str, action: str, note: str) -> None:
         """Record that something happened to a pod, or to what a reference names. Never blocks and never fails."""
         about = regarding if isinstance(regarding, ObjectReference) else _reference(regarding)
-        source = _Source(self._controller, self._instance, self._api_version)
+        source = _Source(self._controller, self._instance, self._api_version or self._broadcaster.api_version)
         self._broadcaster.take(_Happening(kind, reason, action, truncated(note), about, source))
 
 
@@ -69,15 +69,15 @@ class Broadcaster:
     ) -> None:
         self.host = host or socket.gethostname()
         self.n_dropped = 0
-        self._api_version = api_version
+        self.api_version = api_version
         self._connection, self._clock, self._chance = connection, connection.clock, chance
         self._waiting: asyncio.Queue[_Story] = asyncio.Queue(MAX_WAITING)
         self._stories: dict[Any, _Story] = {}
         self._last_nanos = 0
 
     def recorder(self, controller: str, api_version: str = "") -> Recorder:
-        """Return a recorder that reports as `controller`."""
-        return Recorder(self, controller, api_version or self._api_version)
+        """Return a recorder that reports as `controller`, in the version that the server serves unless one is named."""
+        return Recorder(self, controller, api_version)
 
     async def run(self) -> None:
         """Write events until cancelled."""
@@ -161,6 +161,15 @@ class Broadcaster:
             await self._connection.request("POST", story.collection, story.encoded(count, last_seen))
         except AlreadyExists:
             log.debug("event %s is there already: an earlier answer was lost", story.name)
+        except NotFound as error:
+            # A namespace that is gone is named in the refusal; a version that is not served has nobody to say more.
+            if error.details or story.api_version == CORE_V1:
+                raise
+            if self.api_version != CORE_V1:
+                self.api_version = CORE_V1
+                log.info("this API server does not serve events in %s; writing them in %s", EVENTS_V1, CORE_V1)
+            story.retell(CORE_V1)
+            await self._create(story, count, last_seen)
 
     async def _patch(self, story: _Story, count: int, last_seen: float) -> None:
         body = codec.encode(story.repetition(count, last_seen))
@@ -221,21 +230,30 @@ class _Story:
         return self.happening.regarding.namespace or "default"
 
     @property
+    def api_version(self) -> str:
+        return self.happening.source.api_version
+
+    @property
     def collection(self) -> str:
-        return collection_path(self.happening.source.api_version, "events", self.namespace)
+        return collection_path(self.api_version, "events", self.namespace)
+
+    def retell(self, api_version: str) -> None:
+        """Tell it in another version from now on."""
+        said = self.happening
+        self.happening = replace(said, source=replace(said.source, api_version=api_version))
 
     def encoded(self, count: int, last_seen: float) -> bytes:
         """Return the whole event as the server takes it."""
         said = self.happening
         event: dict[str, Any] = {
-            "apiVersion": said.source.api_version,
+            "apiVersion": self.api_version,
             "kind": "Event",
             "metadata": {"name": self.name, "namespace": self.namespace},
             "type": said.kind,
             "reason": said.reason,
             "reportingInstance": said.source.instance,
         }
-        if said.source.api_version == CORE_V1:
+        if self.api_version == CORE_V1:
             event |= {
                 "involvedObject": said.regarding,
                 "message": said.note,
@@ -258,7 +276,7 @@ class _Story:
 
     def repetition(self, count: int, last_seen: float) -> dict[str, Any]:
         """Return the part that changes when it happens again."""
-        if self.happening.source.api_version == CORE_V1:
+        if self.api_version == CORE_V1:
             return {"count": count, "lastTimestamp": format_time(last_seen)}
         return {"series": {"count": count, "lastObservedTime": format_micro_time(last_seen)}}
 

@@ -178,6 +178,29 @@ async def test_old_servers_get_core_events_with_counts() -> None:
     assert created[0] == "POST" and created[2]["message"] == "y"
 
 
+async def test_a_server_without_the_events_group_gets_core_events_from_then_on(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    room = Newsroom()
+    room.connection.replies = [status(404, "NotFound", "404 page not found"), b"{}", b"{}"]
+    room.recorder.event(WEB, *FAILED, "x")
+    tried, told = await room.work()
+    assert tried[1] == "/apis/events.k8s.io/v1/namespaces/a/events"
+    assert told[1] == "/api/v1/namespaces/a/events"
+    assert (told[2]["apiVersion"], told[2]["message"], told[2]["metadata"]) == ("v1", "x", tried[2]["metadata"])
+    room.recorder.event(WEB, "Normal", "Scheduled", "Binding", "y")
+    [(_, path, body)] = await room.work()
+    assert (path, body["message"]) == ("/api/v1/namespaces/a/events", "y")
+    assert caplog.text.count("does not serve events in events.k8s.io/v1") == 1
+
+
+async def test_a_namespace_that_is_gone_is_no_reason_to_change_the_version() -> None:
+    room = Newsroom()
+    room.connection.replies = [status(404, "NotFound", 'namespaces "a" not found', name="a", kind="namespaces")]
+    room.recorder.event(WEB, *FAILED, "x")
+    assert len(await room.work()) == 1
+    assert room.broadcaster.api_version == "events.k8s.io/v1"
+
+
 async def test_events_about_other_objects_name_them() -> None:
     room = Newsroom()
     lease = ObjectReference(kind="Lease", api_version="coordination.k8s.io/v1", namespace="kube-system", name="l")
