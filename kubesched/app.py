@@ -25,6 +25,7 @@ from kubesched import config, legacy, web
 from kubesched.api.core import ConfigMap
 from kubesched.api.meta import ObjectReference
 from kubesched.client.answers import advice
+from kubesched.client.complaints import Complaints
 from kubesched.client.connection import Connection, Observers, connect
 from kubesched.client.credentials import CredentialSource
 from kubesched.client.extending import HttpPoster
@@ -277,13 +278,14 @@ class Scheduler:
         assert self.engine is not None
         rows = watch_set([name for name, on in self.wiring.gates.states.items() if on], self._custom_kinds())
         streams = self.wiring.gates.is_enabled("WatchListClient")
-        backoff = Backoff(connection.clock, SYSTEM_CHANCE)
+        backoff, complaints = Backoff(connection.clock, SYSTEM_CHANCE), Complaints(connection.clock)
         while True:
             try:
                 self.watching = await Watching.prepare(connection, rows, self, streams=streams)
                 break
             except (ApiError, Unreachable) as error:
-                log.error("cannot ask what the API server serves: %s; trying again", advice(error))
+                if complaints.is_worth_saying(text := advice(error)):
+                    log.error("cannot ask what the API server serves: %s; trying again", text)
                 await asyncio.sleep(backoff.next())
         self._begin("watching", self.watching.run())
         await self.watching.wait_synced()

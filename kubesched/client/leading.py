@@ -13,6 +13,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from kubesched.client.answers import advice
+from kubesched.client.complaints import Complaints
 from kubesched.client.locks import Lock, Record
 from kubesched.client.timing import SYSTEM_CHANCE, SYSTEM_CLOCK, Chance, Clock
 from kubesched.errors import ConfigError, NotFound, SchedulerError
@@ -76,6 +78,7 @@ class Elector:
         self._timing = timing or Timing()
         self._releases = release_on_cancel
         self._clock, self._chance = clock, chance
+        self._complaints = Complaints(clock)
         self._observed = Record()
         self._observed_at = float("-inf")
         self._reported_leader = ""
@@ -174,7 +177,8 @@ class Elector:
             self._observe(await self._lock.update(mine))
             return True
         except SchedulerError as error:
-            log.warning("lease %s: %s", self._lock, error)
+            if self._complaints.is_worth_saying(text := advice(error)):
+                log.warning("lease %s: %s; trying again", self._lock, text)
             return False
 
     async def _release(self) -> None:
@@ -188,6 +192,7 @@ class Elector:
             log.warning("lease %s could not be released, and runs out by itself: %s", self._lock, error)
 
     def _observe(self, record: Record) -> None:
+        self._complaints.settle()
         self._observed = record
         self._observed_at = self._clock.monotonic()
         if record.holder != self._reported_leader:

@@ -22,6 +22,7 @@ from urllib.parse import quote
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import Pod
 from kubesched.client.answers import advice, is_version_unknown, refusal_of
+from kubesched.client.complaints import Complaints
 from kubesched.client.connection import Connection
 from kubesched.client.decoding import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Decoder, Event, garbage_kept
 from kubesched.client.resources import Watched
@@ -67,10 +68,10 @@ class Reflector:
     ) -> None:
         self.kind = watched.kind
         self.objects: dict[str, Any] = {}
-        self.trouble = ""  # what keeps us from following, in one line; empty while all is well
         self._synced = asyncio.Event()
         self._connection, self._watched, self._sink = connection, watched, sink
         self._clock, self._chance = connection.clock, chance
+        self._complaints = Complaints(connection.clock)
         self._path = watched.path(api_version or watched.api_versions[0])
         self._selector = f"&fieldSelector={quote(watched.field_selector, safe='')}" if watched.field_selector else ""
         self._decoder = Decoder(watched)
@@ -80,6 +81,11 @@ class Reflector:
         self._version = ""  # of the last thing we saw; empty: list first
         self._has_progressed = False
         self._was_cut_off = False
+
+    @property
+    def trouble(self) -> str:
+        """Return what keeps us from following, in one line; empty while all is well."""
+        return self._complaints.current
 
     @property
     def is_synced(self) -> bool:
@@ -313,15 +319,12 @@ class Reflector:
     # --- for people ---------------------------------------------------------------------------------------------------
 
     def _complain(self, text: str) -> None:
-        """Log what is wrong, once while it stays the same."""
-        if text != self.trouble:
+        if self._complaints.is_worth_saying(text):
             log.warning("cannot follow %s: %s; trying again", self._watched.plural, text)
-            self.trouble = text
 
     def _recovered(self) -> None:
-        if self.trouble:
+        if self._complaints.settle():
             log.info("following %s again", self._watched.plural)
-            self.trouble = ""
 
 
 def _is_older(version: str, last: str) -> bool:
