@@ -1,7 +1,7 @@
 """The volume sources, as pods declare them inline and as persistent volumes carry them.
 
-Sources whose identity the scheduler compares or translates are typed; of the others it only asks whether they are there
-(and, for batching, whether two are equal), so they stay plain maps.
+Sources whose identity the scheduler compares or translates are typed. Of the others it only asks whether they are there:
+in a pod, which is never written back whole, nothing more is kept of them; in a persistent volume they stay plain maps.
 """
 
 from __future__ import annotations
@@ -182,6 +182,10 @@ class EphemeralVolume(Wire, kw_only=True):
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
 
+class Anything(Wire, kw_only=True):
+    """A source of which it only matters that it is there; what it says is skipped, which a list of all pods feels."""
+
+
 class Volume(Wire, kw_only=True):
     """A pod's volume: a name and one source."""
 
@@ -199,23 +203,23 @@ class Volume(Wire, kw_only=True):
     azure_file: AzureFile | None = None
     vsphere_volume: VsphereVolume | None = None
     portworx_volume: PortworxVolume | None = None
-    config_map: Opaque | None = None
-    secret: Opaque | None = None
-    projected: Opaque | None = None
-    empty_dir: Opaque | None = None
-    host_path: Opaque | None = None
-    downward_api: Opaque | None = field(default=None, name="downwardAPI")
-    nfs: Opaque | None = None
-    git_repo: Opaque | None = None
-    glusterfs: Opaque | None = None
-    flex_volume: Opaque | None = None
-    cephfs: Opaque | None = None
-    flocker: Opaque | None = None
-    fc: Opaque | None = None
-    quobyte: Opaque | None = None
-    photon_persistent_disk: Opaque | None = None
-    scale_io: Opaque | None = field(default=None, name="scaleIO")
-    storageos: Opaque | None = None
+    config_map: Anything | None = None
+    secret: Anything | None = None
+    projected: Anything | None = None
+    empty_dir: Anything | None = None
+    host_path: Anything | None = None
+    downward_api: Anything | None = field(default=None, name="downwardAPI")
+    nfs: Anything | None = None
+    git_repo: Anything | None = None
+    glusterfs: Anything | None = None
+    flex_volume: Anything | None = None
+    cephfs: Anything | None = None
+    flocker: Anything | None = None
+    fc: Anything | None = None
+    quobyte: Anything | None = None
+    photon_persistent_disk: Anything | None = None
+    scale_io: Anything | None = field(default=None, name="scaleIO")
+    storageos: Anything | None = None
 
 
 class PersistentVolumeSources(Wire, kw_only=True):

@@ -297,8 +297,17 @@ class Reflector:
             deliver(self.kind, old, new)
 
     def _add_all(self, items: list[Any]) -> None:
+        """Take what a first list says: mostly things that are new."""
+        objects, kind, deliver, sharing = self.objects, self.kind, self._sink.deliver, self._sharing
         for obj in items:
-            self._apply(obj, obj.key)
+            key = obj.key
+            if key in objects:
+                self._apply(obj, key)
+                continue
+            if sharing is not None:
+                sharing.settle(obj, None)
+            objects[key] = obj
+            deliver(kind, None, obj)
 
     def _replace(self, found: dict[str, Any]) -> None:
         """Bring our copy in line with a whole list: deletions first, then changes and additions in the list's order."""

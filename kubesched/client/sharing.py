@@ -9,23 +9,19 @@ what is in them is never changed by anybody, so nobody can tell.
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import force_setattr
 
 from kubesched.api.meta import ObjectMeta
-from kubesched.api.pod import Pod, PodSpec
+from kubesched.api.pod import Pod, PodSpec, PodStatus
 
 _MOST_FAMILIES = 1 << 14
-_MOST_CONDITIONS = 1 << 14
 
 
 class Sharing:
-    """Remembers one pod of each controller to share with, and conditions, which recur in any pod."""
+    """Remembers one pod of each controller to share with."""
 
     def __init__(self) -> None:
         self._siblings: dict[str, Pod] = {}
-        self._conditions: dict[Any, Any] = {}
 
     def settle(self, pod: Pod, old: Pod | None) -> None:
         """Replace parts of a pod by equal ones that are there already. To be called before anyone else sees the pod."""
@@ -38,15 +34,7 @@ class Sharing:
         if sibling is not None:
             _share_meta(pod.metadata, sibling.metadata)
             _share_spec(pod.spec, sibling.spec)
-            theirs = sibling.status.container_statuses
-            if theirs and pod.status.container_statuses == theirs:
-                force_setattr(pod.status, "container_statuses", theirs)
-        found = pod.status.conditions
-        if found:
-            known = self._conditions
-            if len(known) > _MOST_CONDITIONS:
-                known.clear()
-            force_setattr(pod.status, "conditions", tuple(map(known.setdefault, found, found)))
+            _share_status(pod.status, sibling.status)
 
 
 # Written out part by part: a loop over names took twice as long, and this runs for every pod of every list.
@@ -73,11 +61,16 @@ def _share_spec(mine: PodSpec, theirs: PodSpec) -> None:
     constraints = theirs.topology_spread_constraints
     if constraints and mine.topology_spread_constraints == constraints:
         force_setattr(mine, "topology_spread_constraints", constraints)
-    if theirs.volumes:
-        if mine.volumes == theirs.volumes:
-            force_setattr(mine, "volumes", theirs.volumes)
-            return
-        for one, other in zip(mine.volumes, theirs.volumes, strict=False):
-            # The volume with the service account's token has a name of its own in every pod, and the same contents.
-            if one.projected is not None and one.projected == other.projected:
-                force_setattr(one, "projected", other.projected)
+    if theirs.volumes and mine.volumes == theirs.volumes:
+        force_setattr(mine, "volumes", theirs.volumes)
+
+
+def _share_status(mine: PodStatus, theirs: PodStatus) -> None:
+    if theirs.container_statuses and mine.container_statuses == theirs.container_statuses:
+        force_setattr(mine, "container_statuses", theirs.container_statuses)
+    if theirs.conditions:
+        if mine.conditions == theirs.conditions:
+            force_setattr(mine, "conditions", theirs.conditions)
+        elif len(mine.conditions) == len(theirs.conditions):  # mostly they differ in their times, and not in all of them
+            shared = tuple([b if a == b else a for a, b in zip(mine.conditions, theirs.conditions, strict=True)])
+            force_setattr(mine, "conditions", shared)
