@@ -1,4 +1,4 @@
-"""The embedded API server over real HTTP: streams, bad input, slow readers, many watches, a client library."""
+"""The embedded API server over real HTTP: streams, bad input, slow readers, many watches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable
 
 import aiohttp
 import pytest
-from kubernetes_asyncio import client, watch
 
 from kubesched.apiserver import ApiServer, Store
 from kubesched.apiserver.http import MAX_BODY_BYTES
@@ -280,41 +279,3 @@ async def test_reviews_answer_for_known_tokens(tmp_path: object) -> None:
             assert answer.status == 200
         async with session.get("/api/v1/pods", headers={"Authorization": "Bearer x"}) as answer:
             assert answer.status == 401
-
-
-async def test_a_client_library_lists_watches_and_patches(server: ApiServer) -> None:
-    configuration = client.Configuration(host=server.url)
-    async with client.ApiClient(configuration) as api:
-        core = client.CoreV1Api(api)
-        container = client.V1Container(name="c", image="i")
-        body = client.V1Pod(metadata=client.V1ObjectMeta(name="lib"), spec=client.V1PodSpec(containers=[container]))
-        made = await core.create_namespaced_pod("default", body)
-        assert made.spec.scheduler_name == "default-scheduler"
-        await core.patch_namespaced_pod("lib", "default", {"metadata": {"labels": {"a": "b"}}})
-        listed = await core.list_namespaced_pod("default", label_selector="a=b")
-        assert [pod.metadata.name for pod in listed.items] == ["lib"]
-        server.store.bind("default", "lib", "n")
-        stream = watch.Watch().stream(
-            core.list_namespaced_pod, "default", resource_version=listed.metadata.resource_version, timeout_seconds=2
-        )
-        events = [(event["type"], event["object"].spec.node_name) async for event in stream]
-        assert events == [("MODIFIED", "n")]
-        with pytest.raises(client.ApiException) as refused:
-            await core.create_namespaced_pod("default", body)
-        assert refused.value.status == 409
-        apps = client.AppsV1Api(api)
-        labels = {"app": "x"}
-        deployment = client.V1Deployment(
-            metadata=client.V1ObjectMeta(name="d"),
-            spec=client.V1DeploymentSpec(
-                selector=client.V1LabelSelector(match_labels=labels),
-                template=client.V1PodTemplateSpec(
-                    metadata=client.V1ObjectMeta(labels=labels), spec=client.V1PodSpec(containers=[container])
-                ),
-            ),
-        )
-        await apps.create_namespaced_deployment("default", deployment)
-        await apps.patch_namespaced_deployment_scale("d", "default", {"spec": {"replicas": 4}})
-        assert (await apps.read_namespaced_deployment("d", "default")).spec.replicas == 4
-        await core.delete_namespaced_pod("lib", "default", grace_period_seconds=0)
-        assert (await core.list_pod_for_all_namespaces()).items == []
