@@ -13,7 +13,7 @@ import signal
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,20 +28,33 @@ ELECTION = ("--leader-elect-resource-name=kubesched", "--leader-elect-lease-dura
 
 
 class Witness(FaultyProxy):
-    """A proxy that remembers which bindings passed, when, and what the server said."""
+    """A proxy that remembers which bindings passed, when, and what the server said. It may hide parts of the API."""
 
-    def __init__(self, plane: ControlPlane, faults: Faults | None = None, seed: int = 0) -> None:
+    def __init__(self, plane: ControlPlane, faults: Faults | None = None, seed: int = 0,
+                 hidden: tuple[str, ...] = ()) -> None:
         super().__init__(plane.url, faults, seed, plane.tls)
+        self.queries: list[tuple[str, Mapping[str, str]]] = []
+        """Every GET that had a query: its path and that."""
+        self._hidden = hidden
         self.bindings: list[tuple[float, str, int]] = []
         """When, which pod by its uid (a name may belong to several pods in turn), and the status that was passed on."""
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         arrived = time.monotonic()
+        if request.path.startswith(self._hidden):
+            return web.Response(status=404, text="404 page not found\n")
+        if request.method == "GET" and request.query:
+            self.queries.append((request.path, request.query))
         answer = await super()._handle(request)
         if request.method == "POST" and request.path.endswith("/binding"):
             uid = json.loads(await request.read())["metadata"]["uid"]
             self.bindings.append((arrived, uid, answer.status))
         return answer
+
+    def lists_of(self, path: str) -> list[Mapping[str, str]]:
+        """Return how a collection was listed: the queries that were no plain watches, and no looks at its version."""
+        return [query for where, query in self.queries if where == path
+                and ("watch" not in query or "sendInitialEvents" in query) and query.get("limit") != "1"]
 
     def since(self, moment: float) -> list[str]:
         """Return the pods that somebody tried to bind since a moment."""
@@ -189,14 +202,14 @@ class Replicas:
         self.folder = folder
         self.all: list[Replica] = []
 
-    async def start(self, *flags: str, faults: Faults | None = None, seed: int = 0,
-                    token_file: Path | None = None) -> Replica:
+    async def start(self, *flags: str, faults: Faults | None = None, seed: int = 0, token_file: Path | None = None,
+                    hidden: tuple[str, ...] = (), program: Sequence[str] = PROGRAM) -> Replica:
         """Start one more."""
         name = f"replica-{len(self.all)}"
-        witness = Witness(self.plane, faults, seed)
+        witness = Witness(self.plane, faults, seed, hidden)
         await witness.start()
         kubeconfig = self.plane.kubeconfig("scheduler", witness.url, token_file)
-        command = [*PROGRAM, "run", *ELECTION, "--secure-port=0", "--logging-format=json", "-v=3",
+        command = [*program, "run", *ELECTION, "--secure-port=0", "--logging-format=json", "-v=3",
                    f"--kubeconfig={kubeconfig}", "--kube-api-qps=1000", "--kube-api-burst=1000", *flags]
         replica = Replica(name, witness, command, self.folder / f"{name}.log")
         self.all.append(replica)

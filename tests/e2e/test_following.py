@@ -1,0 +1,133 @@
+"""What a scheduler meets in the field, on both control planes: old servers, forgotten history, clocks that are wrong.
+
+Lists come in pages where streams are switched off; a server may serve no devices, no pod groups and no new events; its
+history may end before what we last saw; and the clock on the wall may jump, which is nobody's business but the log's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from control_planes import Api, ControlPlane, Object
+from replicas import Replica, Replicas, agree, check_bound_once
+
+N_NODES = 6
+PAGED = "--feature-gates=WatchListClient=false"
+PATIENT = ("--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=50s", "--leader-elect-retry-period=2s")
+
+
+async def settle(api: Api, replicas: Replicas, replica: Replica) -> None:
+    """Wait until all pods are bound and known, and check that none was bound twice."""
+    await api.until_bound(len(await api.pods()))
+    await agree(replica, api)
+    nodes = (await api.get("/api/v1/nodes"))["items"]
+    check_bound_once(await api.pods(), nodes, *(one.witness for one in replicas.all))
+    assert replica.is_running, replica.last_words()
+
+
+@pytest.mark.parametrize("flags", [(), (PAGED,)], ids=["streaming lists", "lists in pages"])
+async def test_history_that_is_forgotten_is_listed_again(
+    control_plane: ControlPlane, api: Api, replicas: Replicas, flags: tuple[str, ...]
+) -> None:
+    """While the scheduler is cut off, pods come and go, the history is compacted and the API server starts anew."""
+    await api.add_nodes(N_NODES)
+    await api.add_pods(0, 20)
+    replica = await replicas.start(*PATIENT, *flags)
+    await settle(api, replicas, replica)
+    lists = replica.witness.lists_of("/api/v1/pods")
+    assert all(("sendInitialEvents" in query) != bool(flags) for query in lists) and lists
+    assert all(("limit" in query) == bool(flags) for query in lists)
+    async with replica.witness.away():
+        for number in range(10):
+            await api.delete(f"/api/v1/namespaces/default/pods/pod-{number}")
+        await api.add_pods(0, 5)  # under their old names, as other pods
+        await api.add_pods(20, 20)
+        await control_plane.forget_history()
+        replica.witness.queries.clear()
+    await settle(api, replicas, replica)
+    assert replica.says("listing again") and replica.witness.lists_of("/api/v1/pods")
+
+
+async def test_a_server_that_lacks_whole_groups_is_scheduled_all_the_same(
+    control_plane: ControlPlane, api: Api, replicas: Replicas
+) -> None:
+    await api.add_nodes(N_NODES)
+    await api.add_pods(0, 6)
+    hidden = ("/apis/resource.k8s.io", "/apis/events.k8s.io", "/apis/scheduling.k8s.io")
+    replica = await replicas.start(*PATIENT, "--feature-gates=GenericWorkload=true", hidden=hidden)
+    await settle(api, replicas, replica)
+    for plural, who in (("resourceclaims", "DynamicResources"), ("podgroups", "GangScheduling")):
+        assert any(
+            line["msg"].startswith(f"this API server does not serve {plural}") and who in line["msg"]
+            for line in replica.lines()
+        ), plural
+    await replica.until_says("does not serve events in events.k8s.io/v1; writing them in v1")
+    assert not replica.says("cannot follow")
+
+    def is_told(events: list[Object]) -> bool:
+        told = [event for event in events if event["reason"] == "Scheduled"]
+        return len(told) == 6 and all(event["source"]["component"] == "default-scheduler" for event in told)
+
+    await until_events(api, is_told)
+
+
+async def until_events(api: Api, is_good: Callable[[list[Object]], bool]) -> None:
+    """Wait until the events are as they should be."""
+    found: list[Object] = []
+    for _ in range(200):
+        found = (await api.get("/api/v1/namespaces/default/events"))["items"]
+        if is_good(found):
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"events: {found}")
+
+
+# The wall's clock goes wrong by what a file says, read at every signal; the monotonic one stays as it is.
+WRONG_CLOCK = """
+import signal, sys, time
+from pathlib import Path
+said, offset, right = Path(sys.argv[1]), [0.0], time.time
+def jump(*_):
+    offset[0] = float(said.read_text())
+jump()
+signal.signal(signal.SIGUSR1, jump)
+time.time = lambda: right() + offset[0]
+from kubesched.cli import main
+sys.argv = ["kubesched", *sys.argv[2:]]
+main()
+"""
+HOUR = 3600.0
+
+
+async def test_clocks_that_differ_and_jump_change_nothing(api: Api, replicas: Replicas, tmp_path: Path) -> None:
+    """The leader's clock is two hours fast, the standby's a day slow; then the leader's jumps back and forth."""
+    await api.add_nodes(N_NODES)
+    clocks = [tmp_path / "fast", tmp_path / "slow"]
+    both = []
+    for clock, offset in zip(clocks, (2 * HOUR, -24 * HOUR), strict=True):
+        clock.write_text(str(offset))
+        program = (sys.executable, "-c", WRONG_CLOCK, str(clock))
+        both.append(await replicas.start(program=program))
+        await both[-1].until_says("attempting to acquire")
+    leader, standby = both
+    holder = await api.until_leader()
+    first = 0
+    for offset in (-5 * HOUR, 5 * HOUR, 0.0):
+        clocks[0].write_text(str(offset))
+        leader.send(signal.SIGUSR1)
+        await api.add_pods(first, 10)
+        first += 10
+        await api.until_bound(first)
+        await asyncio.sleep(1.0)  # a few renewals
+        assert await api.leader() == holder
+    assert standby.witness.bindings == []
+    await agree(leader, api)
+    leader.process.kill()
+    await api.until_leader(but=holder, seconds=15)
+    await api.add_pods(first, 10)
+    await settle(api, replicas, standby)
