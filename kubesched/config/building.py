@@ -9,6 +9,7 @@ anything: the catalogue says what the plugins are.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -26,6 +27,7 @@ from kubesched.errors import ConfigError
 
 DEFAULT_EXTENDER_TIMEOUT = Duration.of(seconds=5)
 _FIT = "NodeResourcesFit"
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 
 def build_extenders(extenders: Sequence[Extender]) -> tuple[Extender, ...]:
@@ -166,15 +168,15 @@ def unreadable(file: str, error: OSError) -> ConfigError:
 def _check_authorities(pem: bytes) -> None:
     from cryptography import x509  # heavy, and most configurations have no extender with certificates
 
-    if b"-----BEGIN " not in pem:
-        raise ConfigError("", "unable to load root certificates: unable to parse bytes as PEM block")
-    if b"-----BEGIN CERTIFICATE-----" not in pem:
-        raise ConfigError("", "unable to load root certificates: no valid certificate authority data seen")
-    try:
-        x509.load_pem_x509_certificates(pem)
-    except ValueError as error:
-        detail = "unable to load root certificates: failed to parse certificate: x509: malformed certificate"
-        raise ConfigError("", detail) from error
+    complaint = "" if b"-----END " in pem else "unable to parse bytes as PEM block"
+    for certificate in _CERTIFICATE.findall(pem):
+        try:
+            x509.load_pem_x509_certificate(certificate)
+            return  # one that can be read is enough
+        except ValueError:
+            complaint = complaint or "failed to parse certificate: x509: malformed certificate"
+    complaint = complaint or "no valid certificate authority data seen"
+    raise ConfigError("", f"unable to load root certificates: {complaint}")
 
 
 def _check_pair(certificate: bytes, key: bytes) -> None:

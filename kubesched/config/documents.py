@@ -96,11 +96,14 @@ class _Json:
     def _here(self) -> str:
         return self.text[self.at] if self.at < len(self.text) else ""
 
-    def _refuse(self, context: str) -> ConfigError:
+    def _refuse(self, context: str, *, in_word: bool = False) -> ConfigError:
         if self.at >= len(self.text):
-            return ConfigError("", "unexpected end of JSON input")
-        char = self.text[self.at]
-        shown = {"'": r"'\''", '"': "'\"'"}.get(char) or f"'{char}'"
+            # The reference tries whether a space could end the document: inside of a word it could not.
+            text = f"invalid character ' ' {context}" if in_word else "unexpected end of JSON input"
+            return ConfigError("", text)
+        # The reference's scanner sees bytes, and shows the first one of a character as if it were one itself.
+        char = chr(self.text[self.at].encode("utf-8", "surrogatepass")[0])
+        shown = {"'": r"'\''", "\\": r"'\\'"}.get(char) or f"'{char}'"
         if not char.isprintable():
             shown = f"'{char.encode('unicode_escape').decode()}'"
         return ConfigError("", f"invalid character {shown} {context}")
@@ -174,19 +177,19 @@ class _Json:
     def _escape(self) -> None:
         char = self._here()
         if not char or char not in 'bfnrt\\/"u':
-            raise self._refuse("in string escape code")
+            raise self._refuse("in string escape code", in_word=True)
         self.at += 1
         if char == "u":
             for _ in range(4):
                 if self._here() not in "0123456789abcdefABCDEF" or not self._here():
-                    raise self._refuse("in \\u hexadecimal character escape")
+                    raise self._refuse("in \\u hexadecimal character escape", in_word=True)
                 self.at += 1
 
     def _literal(self) -> bool | None:
         word = next(word for word in _LITERALS if word[0] == self._here())
         for at, wanted in enumerate(word):
             if self._here() != wanted:
-                raise self._refuse(f"in literal {word} (expecting '{word[at]}')")
+                raise self._refuse(f"in literal {word} (expecting '{word[at]}')", in_word=True)
             self.at += 1
         return _LITERALS[word]
 
@@ -195,7 +198,7 @@ class _Json:
         if self._here() == "-":
             self.at += 1
             if not self._digit():
-                raise self._refuse("in numeric literal")
+                raise self._refuse("in numeric literal", in_word=True)
         if self._here() == "0":
             self.at += 1
         else:
@@ -203,14 +206,14 @@ class _Json:
         if self._here() == ".":
             self.at += 1
             if not self._digit():
-                raise self._refuse("after decimal point in numeric literal")
+                raise self._refuse("after decimal point in numeric literal", in_word=True)
             self._digits()
         if self._here() and self._here() in "eE":
             self.at += 1
             if self._here() and self._here() in "+-":
                 self.at += 1
             if not self._digit():
-                raise self._refuse("in exponent of numeric literal")
+                raise self._refuse("in exponent of numeric literal", in_word=True)
             self._digits()
         return Number(self.text[start : self.at])
 

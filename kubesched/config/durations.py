@@ -47,6 +47,8 @@ class Duration(int):
             whole, point, fraction = number.groups() if number else ("", None, None)
             if not whole and not fraction:
                 raise _refused(text)
+            if int(whole or "0") > _LIMIT:
+                raise _refused(text)
             rest = rest[number.end() :] if number else rest
             unit = _UNIT.match(rest)
             name = unit.group() if unit else ""
@@ -58,7 +60,7 @@ class Duration(int):
             scale = _UNITS[name]
             total += int(whole or "0") * scale
             if point and fraction:
-                total += int(fraction) * scale // 10 ** len(fraction)
+                total += _fraction(fraction, scale)
             if total > _LIMIT or (total == _LIMIT and text[0] != "-"):
                 raise _refused(text)
         return cls(-total if text[0] == "-" else total)
@@ -83,6 +85,12 @@ class Duration(int):
         return f"{sign}{minutes}m{seconds}" if minutes else f"{sign}{seconds}"
 
     __repr__ = __str__
+
+
+def _fraction(digits: str, scale: int) -> int:
+    """Return what digits after the point amount to. Go multiplies floats here, and digits past 63 bits do not count."""
+    counted = next(digits[:n] for n in range(len(digits), 0, -1) if int(digits[:n]) < _LIMIT)
+    return int(int(counted) * (scale / 10.0 ** len(counted)))
 
 
 def _decimal(amount: int, scale: int) -> str:

@@ -19,6 +19,7 @@ import msgspec
 
 from kubesched.config.durations import Duration
 
+_ESCAPED_IN_JSON = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 _ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v", "\\": "\\\\"}
 
 
@@ -127,9 +128,7 @@ def go_quote(text: str) -> str:
 def go_json(value: object) -> str:
     """Return the value as Go's JSON encoder prints the reference's internal types: Go field names, no spaces."""
     text = json.dumps(_plain(value), separators=(",", ":"), ensure_ascii=False)
-    for char, escape in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
-        text = text.replace(char, escape)
-    return text
+    return text.translate(_ESCAPED_IN_JSON)
 
 
 def _plain(value: object) -> object:

@@ -37,6 +37,7 @@ from kubesched.errors import ConfigError
 # Part of a sentence that users of the reference see; the place is in the reference's own source.
 SCHEME = "pkg/scheduler/apis/config/scheme/scheme.go:29"
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
+_FOLDED = {"apiversion": "apiVersion", "kind": "kind"}
 _KIND_STRUCT = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 
 Overrides = Mapping[str, Any]
@@ -137,21 +138,23 @@ def _parse(text: str) -> tuple[Value, list[str]]:
 
 
 def _kind_of(tree: Value) -> tuple[str, str]:
-    """Return apiVersion and kind of a tree, empty where absent."""
+    """Return apiVersion and kind of a tree, empty where absent; their keys may be in any case, the last one counts."""
     if tree is None:
         return "", ""
     if not isinstance(tree, Object):
         raise _no_kind(tree, f"Go value of type {_KIND_STRUCT}")
-    found = []
-    for name in ("apiVersion", "kind"):
-        value = tree.get_folded(name)
-        if value is not None and (not isinstance(value, str) or isinstance(value, Number)):
+    found = {"apiVersion": "", "kind": ""}
+    for key, value in tree.pairs:
+        name = _FOLDED.get(key.casefold())
+        if name is None or value is None:
+            continue
+        if not isinstance(value, str) or isinstance(value, Number):
             raise _no_kind(value, f"Go struct field .{name} of type string")
-        found.append(value or "")
-    api_version, kind = found
+        found[name] = value
+    api_version = found["apiVersion"]
     if api_version.count("/") > 1:
         raise ConfigError("", f"unexpected GroupVersion string: {api_version}")
-    return api_version, kind
+    return api_version.removeprefix("/"), found["kind"]
 
 
 def _no_kind(value: Value, wanted: str) -> ConfigError:
@@ -204,6 +207,8 @@ def _decode_one(entry: PluginConfig, registry: Catalogue) -> tuple[Args | Raw, l
     try:
         api_version, kind = _kind_of(entry.args.value)
         api_version, kind = _with_defaults(api_version), kind or f"{entry.name}Args"
+        if api_version.endswith("/"):
+            raise ConfigError("", f"Object 'apiVersion' is missing in '{entry.args.json()}'")
         decoded, strict = decode(_registered(api_version, kind, registry), entry.args.value, with_type=True)
     except ConfigError as error:
         raise ConfigError("", f"decoding args for plugin {entry.name}: {error}") from error
@@ -214,7 +219,7 @@ def _decode_one(entry: PluginConfig, registry: Catalogue) -> tuple[Args | Raw, l
 
 
 def _with_defaults(api_version: str) -> str:
-    return API_VERSION if api_version in ("", "/", f"{API_GROUP}/") else api_version
+    return API_VERSION if api_version in ("", f"{API_GROUP}/") else api_version
 
 
 def _strict_text(complaints: list[str]) -> str:

@@ -170,7 +170,7 @@ def _common_queue_sort(profiles: Sequence[MergedProfile]) -> list[FieldError]:
         where = path.index(0).child("plugins", "queueSort", "Enabled")
         errors.append(invalid(where, len(names), "only one queue sort plugin can be enabled"))
     sorter = names[0] if names else ""
-    canon_args = _args_of(first, sorter) if sorter else None
+    canon_args = _args_of(first, sorter) if sorter else Raw()
     for at, profile in enumerate(profiles[1:], start=1):
         queue_sort = profile.plugins.queue_sort
         if _lists(queue_sort) != _lists(canon):
@@ -188,8 +188,8 @@ def _lists(plugins: PluginSet) -> tuple[object, object]:
     return plugins.enabled or (), plugins.disabled or ()
 
 
-def _args_of(profile: MergedProfile, plugin: str) -> Args | Raw | None:
-    found: Args | Raw | None = None
+def _args_of(profile: MergedProfile, plugin: str) -> Args | Raw:
+    found: Args | Raw = Raw()
     for name, args in profile.plugin_config:
         found = args if name == plugin else found
     return found

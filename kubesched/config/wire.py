@@ -13,12 +13,13 @@ and is raised at the end; a duration that cannot be read stops the walk at once.
 from __future__ import annotations
 
 import base64
-import binascii
+import math
 import struct
 import types
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from typing import Annotated, Any, TypeVar
 
@@ -30,6 +31,9 @@ from kubesched.config.fielderrors import go_quote
 from kubesched.errors import ConfigError
 
 MAX_STRICT_ERRORS = 100
+LARGEST_WRITTEN_OUT = 1e21  # from here on Go's JSON writes a float with an exponent
+
+_BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,10 @@ class _Type:
     element: _Type | None = None
     struct: type[msgspec.Struct] | None = None
     optional: bool = False
+
+
+_BYTE = _Type("int", "uint8")  # bytes may also be written as a list of numbers
+_RANGES = {"uint8": (0, 255), "int32": (-(1 << 31), (1 << 31) - 1), "int64": (-(1 << 63), (1 << 63) - 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +128,8 @@ class _Walk:
                 return self._map(found, wanted, path)
             return self._mismatch("object", wanted)
         if isinstance(found, list):
+            if wanted.kind == "bytes":
+                return bytes(self.value(item, _BYTE, path) or 0 for item in found)
             if wanted.kind != "list":
                 return self._mismatch("array", wanted)
             assert wanted.element is not None
@@ -189,24 +199,23 @@ class _Walk:
 
     def _number(self, found: Number, wanted: _Type) -> Any:
         if wanted.kind == "int":
-            bits = 31 if wanted.go == "int32" else 63
-            if found.is_integer and -(1 << bits) <= int(found) < 1 << bits:
+            least, most = _RANGES[wanted.go]
+            if found.is_integer and least <= int(found) <= most:
                 return int(found)
             return self._mismatch(f"number {found}", wanted)
         if wanted.kind == "float":
-            try:
-                return float(struct.unpack("f", struct.pack("f", float(found)))[0])
-            except OverflowError:
-                return self._mismatch(f"number {found}", wanted)
+            value = _as_float32(float(found))
+            return self._mismatch(f"number {found}", wanted) if math.isinf(value) else value
         return self._mismatch("number", wanted)
 
     def _bytes(self, found: str) -> bytes | None:
-        try:
-            return base64.b64decode(found.replace("\r", "").replace("\n", ""), validate=True)
-        except binascii.Error:
-            if not self.first_error:
-                self.first_error = f"illegal base64 data at input byte {_bad_base64_byte(found)}"
-            return None
+        encoded = found.encode()
+        bad = _bad_base64_byte(encoded)
+        if bad is None:
+            return base64.b64decode(encoded)
+        if not self.first_error:
+            self.first_error = f"illegal base64 data at input byte {bad}"
+        return None
 
     def _mismatch(self, found: str, wanted: _Type) -> Any:
         """Remember the first value of a wrong type; the value itself stays absent."""
@@ -270,14 +279,16 @@ def plain(value: Value) -> Any:
 
 def float32(value: float) -> float | int:
     """Return the shortest decimal that still means this 32-bit number, as Go prints it."""
-    if value.is_integer():
-        return int(value)
-    exact = struct.pack("f", value)
-    for digits in range(1, 10):
-        short = float(f"{value:.{digits}g}")
-        if struct.pack("f", short) == exact:
-            return short
-    return value
+    tries = (f"{value:.{digits}g}" for digits in range(1, 10))
+    short = next((text for text in tries if _as_float32(float(text)) == value), repr(value))
+    return int(Decimal(short)) if value.is_integer() and abs(value) < LARGEST_WRITTEN_OUT else float(short)
+
+
+def _as_float32(value: float) -> float:
+    """Return the nearest 32-bit number; infinity for what is too large."""
+    # The native format, unlike the standard one, rounds to infinity instead of raising.
+    nearest: float = struct.unpack("@f", struct.pack("@f", value))[0]
+    return nearest
 
 
 @cache
@@ -296,8 +307,8 @@ def _take_apart(hint: Any) -> tuple[_Type, Go]:
         origin = typing.get_origin(hint)
         if origin is Annotated:
             hint, *extras = typing.get_args(hint)
-            found = next((extra for extra in extras if isinstance(extra, Go)), Go())
-            marker = _merge(marker, found)
+            for extra in reversed(extras):  # the outermost comes last
+                marker = _merge(marker, extra) if isinstance(extra, Go) else marker
         elif origin in (typing.Union, types.UnionType):
             optional = True
             (hint,) = (arg for arg in typing.get_args(hint) if arg is not type(None))
@@ -365,10 +376,29 @@ def _kind_of(found: Value) -> str:
     return "number" if isinstance(found, Number) else "string"
 
 
-def _bad_base64_byte(text: str) -> int:
-    """Return where Go's decoder stops: the first byte outside the alphabet, or the end of a short group."""
-    alphabet = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/\r\n")
-    for at, char in enumerate(text):
-        if char not in alphabet:
+def _bad_base64_byte(text: bytes) -> int | None:
+    """Return where Go's decoder stops, or None if it reads all: line breaks may stand anywhere, padding only last."""
+    in_group = 0
+    for at, byte in enumerate(text):
+        if byte in b"\r\n":
+            continue
+        if byte == ord("="):
+            return _bad_padding(text, at, in_group)
+        if byte not in _BASE64:
             return at
-    return len(text) // 4 * 4
+        in_group = (in_group + 1) % 4
+    return len(text) - in_group if in_group else None
+
+
+def _bad_padding(text: bytes, at: int, in_group: int) -> int | None:
+    """Return what is wrong from the first `=` on, after so many characters of its group."""
+    if in_group < 2:
+        return at
+    rest = [where for where in range(at + 1, len(text)) if text[where] not in b"\r\n"]
+    if in_group == 2:
+        if not rest:
+            return len(text)
+        if text[rest[0]] != ord("="):
+            return rest[0] - 1
+        rest = rest[1:]
+    return rest[0] if rest else None

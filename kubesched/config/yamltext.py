@@ -7,13 +7,15 @@ beside the tree, in the words the reference uses, for a caller that is strict.
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import yaml
 
-from kubesched.config.documents import Number, Object, Value
+from kubesched.config.documents import Number, Object, Value, compact
 from kubesched.config.fielderrors import go_quote
 from kubesched.errors import ConfigError
 
@@ -31,11 +33,12 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _DIGITS = ((16, "0x", "0123456789abcdef"), (2, "0b", "01"), (8, "0o", "01234567"), (8, "0", "01234567"))
 _TIMESTAMP = re.compile(
     r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})"
-    r"(?:(?:[Tt]([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(\.[0-9]+)?(Z|[-+][0-9]{2}:[0-9]{2}))"
-    r"| ([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(\.[0-9]+)?)?"
+    r"(?:(?:[Tt]([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:\.[0-9]+)?(?:Z|[-+][0-9]{2}:[0-9]{2}))"
+    r"| ([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:\.[0-9]+)?)?"
 )
 _TAG = "tag:yaml.org,2002:"
 _PLAIN = "plain"
+_RESOLVED = frozenset({_PLAIN, *(f"{_TAG}{name}" for name in ("bool", "int", "float", "null"))})
 _MAX_DEPTH = 500
 
 
@@ -51,6 +54,8 @@ def read_yaml(text: str) -> tuple[Value, list[str]]:
     loader = _Nodes(text)
     try:
         node = loader.get_node() if loader.check_node() else None
+    except yaml.composer.ComposerError as error:
+        raise ConfigError("", f"yaml: unknown anchor '{_alias(text, error)}' referenced") from error
     except yaml.MarkedYAMLError as error:
         raise ConfigError("", f"yaml: {_where(error)}{error.problem}") from error
     except yaml.YAMLError as error:
@@ -59,6 +64,13 @@ def read_yaml(text: str) -> tuple[Value, list[str]]:
         loader.dispose()
     repeated: list[str] = []
     return None if node is None else _tree(node, repeated, 0), repeated
+
+
+def _alias(text: str, error: yaml.MarkedYAMLError) -> str:
+    """Return the name behind the `*` where the error was met."""
+    mark = error.problem_mark
+    found = re.match(r"\*([0-9A-Za-z_-]+)", text.split("\n")[mark.line][mark.column :]) if mark else None
+    return found[1] if found else ""
 
 
 def _where(error: yaml.MarkedYAMLError) -> str:
@@ -90,8 +102,8 @@ def _mapping(node: yaml.MappingNode, repeated: list[str], depth: int) -> Object:
             continue
         if not isinstance(key_node, yaml.ScalarNode):
             raise ConfigError("", "yaml: invalid map key: a key must be a plain value")
-        key, shown = _key(_scalar(key_node))
         value = _tree(value_node, repeated, depth + 1)
+        key, shown = _key(_scalar(key_node), value)
         if key in found:
             repeated.append(f"line {value_node.start_mark.line + 1}: key {shown} already set in map")
         found[key] = value
@@ -114,22 +126,40 @@ def _merge(node: yaml.Node, repeated: list[str], depth: int) -> dict[str, Value]
     raise ConfigError("", "yaml: map merge requires map or sequence of maps as the value")
 
 
-def _key(value: Value) -> tuple[str, str]:
+def _key(key: Value, value: Value) -> tuple[str, str]:
     """Return a key as the string JSON wants, and as Go prints it in an error."""
-    if isinstance(value, bool):
-        text = "true" if value else "false"
+    if isinstance(key, bool):
+        text = "true" if key else "false"
         return text, text
+    if isinstance(key, Number):
+        return str(key), str(key)
+    if isinstance(key, str):
+        return key, go_quote(key)
+    raise ConfigError("", f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {_shown(value)}")
+
+
+def _shown(value: Value) -> str:
     if isinstance(value, Number):
-        return str(value), str(value)
+        return str(value)
     if isinstance(value, str):
-        return value, go_quote(value)
-    raise ConfigError("", "unsupported map key of type: %!s(<nil>), key: <nil>, value: interface {}(nil)")
+        return go_quote(value)
+    return "interface {}(nil)" if value is None else compact(value)
+
+
+def is_text(scalar: str) -> bool:
+    """Tell whether a plain scalar is read as the string it looks like."""
+    if scalar in _NOT_FINITE or scalar == "<<" or _is_timestamp(scalar):
+        return False
+    found = _resolved(scalar)
+    return isinstance(found, str) and not isinstance(found, Number)
 
 
 def _scalar(node: yaml.Node) -> Value:
     text: str = node.value
-    if node.tag in (f"{_TAG}str", f"{_TAG}binary"):
-        return text
+    return _resolved(text) if node.tag in _RESOLVED else text
+
+
+def _resolved(text: str) -> Value:
     if text in _WORDS:
         return _WORDS[text]
     if text in _NOT_FINITE:
@@ -140,15 +170,14 @@ def _scalar(node: yaml.Node) -> Value:
 
 
 def _number(text: str) -> Value:
-    stamp = _timestamp(text)
-    if stamp:
-        return stamp
-    plain = text.replace("_", "")
+    if _is_timestamp(text):
+        return None
+    plain = text if text[0] == "." else text.replace("_", "")
     integer = _integer(plain)
     if integer is not None:
         return Number(str(integer))
-    if _FLOAT.fullmatch(plain):
-        return _float(float(plain))
+    if _FLOAT.fullmatch(plain) and not math.isinf(value := float(plain)):
+        return _float(value)
     return None
 
 
@@ -169,27 +198,22 @@ def _integer(text: str) -> int | None:
 
 
 def _float(value: float) -> Number:
-    """Return a float as Go's JSON encoder writes it."""
-    if value.is_integer() and abs(value) < 1e21:
-        return Number("-0" if value == 0 and str(value)[0] == "-" else str(int(value)))
-    text = repr(value)
-    if "e" not in text and abs(value) < 1e-6:
-        text = f"{value:e}"
-    return Number(re.sub(r"e([+-])0", r"e\1", text))
+    """Return a float as Go's JSON encoder writes it: the shortest digits, with an exponent where there are many."""
+    if value and not 1e-6 <= abs(value) < 1e21:
+        return Number(f"{Decimal(repr(value)).normalize():e}".replace("e-0", "e-"))
+    text = f"{Decimal(repr(value)):f}"
+    return Number(text.removesuffix(".0"))
 
 
-def _timestamp(text: str) -> str:
-    """Return a date in the form JSON gets it, or "" when this is none; dates are no use to us but must not vanish."""
+def _is_timestamp(text: str) -> bool:
+    """Tell whether this is a date; one that is read stays the text it is, one that is written is put into quotes."""
     match = _TIMESTAMP.fullmatch(text)
     if not match:
-        return ""
-    year, month, day, *clock = match.groups()
-    hour, minute, second, fraction = clock[:4] if clock[0] else clock[5:9]
+        return False
+    year, month, day, *clock = (int(part or 0) for part in match.groups())
+    hour, minute, second = (one or other for one, other in zip(clock[:3], clock[3:], strict=True))
     try:
-        datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
+        datetime(year or 4, month, day, hour, minute, second)  # year 0 exists there, and has a 29th of February
     except ValueError:
-        return ""
-    tail = (fraction or "").rstrip("0").rstrip(".")
-    zone = clock[4] or "Z"
-    stamp = f"{year}-{int(month):02}-{int(day):02}T{int(hour or 0):02}:{int(minute or 0):02}:{int(second or 0):02}"
-    return f"{stamp}{tail}{zone}"
+        return False
+    return True

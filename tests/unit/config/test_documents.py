@@ -30,6 +30,14 @@ JSON_ERRORS = [
     ('{"a":1} x', "invalid character 'x' after top-level value"),
     ("{'a':1}", "invalid character '\\'' looking for beginning of object key string"),
     ('{"a":}', "invalid character '}' looking for beginning of value"),
+    ('{"a":1\\', "invalid character '\\\\' after object key:value pair"),
+    ('{"a"é', "invalid character 'Ã' after object key"),
+    ('{"a":-', "invalid character ' ' in numeric literal"),
+    ('{"a":1.', "invalid character ' ' after decimal point in numeric literal"),
+    ('{"a":1e', "invalid character ' ' in exponent of numeric literal"),
+    ('{"a":tr', "invalid character ' ' in literal true (expecting 'u')"),
+    ('{"a":"\\', "invalid character ' ' in string escape code"),
+    ('{"a":"x', "unexpected end of JSON input"),
 ]
 
 
@@ -92,8 +100,13 @@ SCALARS: list[tuple[str, Any]] = [
     (".5", 0.5),
     ("15s", "15s"),
     ("1.2.3", "1.2.3"),
-    ("2001-02-03", "2001-02-03T00:00:00Z"),
+    ("2001-02-03", "2001-02-03"),
     ("2001-13-03", "2001-13-03"),
+    ("2001-02-03T04:05:06Z", "2001-02-03T04:05:06Z"),
+    ("1e400", "1e400"),
+    (".1_0", ".1_0"),
+    ("!mine 5", "5"),
+    ("!!int 5", 5),
     ("089", 89),
     ("text", "text"),
     ("|\n  two\n  lines\n", "two\nlines\n"),
@@ -128,7 +141,30 @@ def test_only_the_first_document_counts() -> None:
     assert read_yaml("a: 1\n---\nb: 2\n")[0] == Object((("a", Number("1")),))
 
 
+LONG_NUMBERS = [
+    ("18446744073709551615", "18446744073709551615"),
+    ("18446744073709551616", "18446744073709552000"),
+    ("-9223372036854775809", "-9223372036854776000"),
+    ("1e20", "100000000000000000000"),
+    ("1e21", "1e+21"),
+    ("1.5e-7", "1.5e-7"),
+    ("1.5e-12", "1.5e-12"),
+    ("0.000001", "0.000001"),
+    ("-0.0", "-0"),
+    ("1.50", "1.5"),
+]
+
+
+@pytest.mark.parametrize(("text", "digits"), LONG_NUMBERS)
+def test_a_yaml_number_gets_the_digits_that_gos_json_would_write(text: str, digits: str) -> None:
+    assert read_yaml(f"key: {text}")[0] == Object((("key", Number(digits)),))
+
+
 YAML_ERRORS = [
+    ("a: &x 1\nb: *y", "yaml: unknown anchor 'y' referenced"),
+    ("~: x", 'unsupported map key of type: %!s(<nil>), key: <nil>, value: "x"'),
+    ("~: 5", "unsupported map key of type: %!s(<nil>), key: <nil>, value: 5"),
+    ("~:", "unsupported map key of type: %!s(<nil>), key: <nil>, value: interface {}(nil)"),
     ("a: b: c", "yaml: mapping values are not allowed in this context"),
     ("x: 1\na: b: c", "yaml: line 2: mapping values are not allowed in this context"),
     ("x:\n  - a\n b: c", "yaml: line 2: did not find expected key"),

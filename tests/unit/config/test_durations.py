@@ -26,6 +26,9 @@ PRINTED = [
     ("7ns", 7, "7ns"),
     (".5s", 500_000_000, "500ms"),
     ("2h45m30.25s", 9_930_250_000_000, "2h45m30.25s"),
+    ("0.1ns", 0, "0s"),
+    ("0.99999999999999999999s", 1_000_000_000, "1s"),  # digits past 63 bits do not count, and floats round
+    ("0.3333333333333333333h", 1_200_000_000_000, "20m0s"),
 ]
 
 
@@ -45,6 +48,7 @@ REFUSED = [
     ("5d", 'time: unknown unit "d" in duration "5d"'),
     ("1h5", 'time: missing unit in duration "1h5"'),
     ("9999999h", 'time: invalid duration "9999999h"'),
+    ("99999999999999999999", 'time: invalid duration "99999999999999999999"'),
     ("5秒", 'time: unknown unit "\\xe7\\xa7\\x92" in duration "5\\xe7\\xa7\\x92"'),
 ]
 

@@ -308,6 +308,18 @@ DECODING: list[tuple[str, str, str]] = [
         'strict decoding error: duplicate field "leaderElection.leaderElect", duplicate field "parallelism"',
     ),
     (
+        "a version of no group",
+        json.dumps({**HEAD, "apiVersion": "/v1"}),
+        'no kind "KubeSchedulerConfiguration" is registered for version "v1" '
+        'in scheme "pkg/scheduler/apis/config/scheme/scheme.go:29"',
+    ),
+    (
+        "two kinds, of which the first is none",
+        '{"apiVersion":"v1","Kind":[],"kind":"X"}',
+        "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go struct field .kind "
+        "of type string",
+    ),
+    (
         "a kind in capitals",
         '{"apiVersion":"kubescheduler.config.k8s.io/v1","Kind":"KubeSchedulerConfiguration"}',
         'strict decoding error: unknown field "Kind"',
@@ -326,6 +338,14 @@ WRONG_TYPES: list[tuple[dict[str, Any], str]] = [
     (
         {"parallelism": 2**31},
         "number 2147483648 into Go struct field KubeSchedulerConfiguration.parallelism of type int32",
+    ),
+    (
+        {"clientConnection": {"qps": 1e39}},
+        "number 1e+39 into Go struct field ClientConnectionConfiguration.clientConnection.qps of type float32",
+    ),
+    (
+        {"clientConnection": {"qps": 10**400}},
+        f"number 1{'0' * 400} into Go struct field ClientConnectionConfiguration.clientConnection.qps of type float32",
     ),
     ({"parallelism": []}, "array into Go struct field KubeSchedulerConfiguration.parallelism of type int32"),
     ({"parallelism": {}}, "object into Go struct field KubeSchedulerConfiguration.parallelism of type int32"),
@@ -391,6 +411,51 @@ def test_a_duration_that_cannot_be_read_stops_everything_else() -> None:
     document = {"parallelism": "many", "extenders": [{"httpTimeout": "soon"}]}
     assert error_of(document) == 'time: invalid duration "soon"'
     assert error_of({"extenders": [{"httpTimeout": None}]}) == 'time: invalid duration ""'
+
+
+BASE64 = [
+    ("YQ", 0),
+    ("YWJjYQ", 4),
+    ("YQ=", 3),
+    ("YQ=x", 2),
+    ("YQ==YQ==", 4),
+    ("YQ==\n", None),
+    ("Y\nW\nJj", None),
+    ("YWJ=", None),
+    ("YWJ=x", 4),
+    ("=", 0),
+    ("Y=", 1),
+    ("YW!j", 2),
+    ("é", 0),
+    ("", None),
+]
+
+
+@pytest.mark.parametrize(("text", "bad"), BASE64, ids=[repr(case[0]) for case in BASE64])
+def test_base64_is_read_as_far_as_gos_decoder_gets(text: str, bad: int | None) -> None:
+    document = {"extenders": [{"tlsConfig": {"certData": text}}]}
+    if bad is None:
+        loaded(document)
+    else:
+        assert error_of(document) == f"illegal base64 data at input byte {bad}"
+
+
+def test_bytes_may_be_a_list_of_numbers() -> None:
+    extender = loaded({"extenders": [{"tlsConfig": {"certData": [97, None, 255]}}]}).extenders[0]
+    assert extender.tls_config is not None
+    assert extender.tls_config.cert_data == b"a\x00\xff"
+    assert error_of({"extenders": [{"tlsConfig": {"certData": [256]}}]}) == (
+        "json: cannot unmarshal number 256 into Go struct field ExtenderTLSConfig.extenders.tlsConfig.certData "
+        "of type uint8"
+    )
+
+
+def test_a_queue_sort_without_arguments_is_the_same_for_all() -> None:
+    nameless = {"pluginConfig": [{"name": ""}]}
+    loaded({"profiles": [{"schedulerName": "a"}, {"schedulerName": "b", **nameless}]})
+    nameless["pluginConfig"][0]["args"] = {"x": 1}  # type: ignore[assignment]
+    error = error_of({"profiles": [{"schedulerName": "a"}, {"schedulerName": "b", **nameless}]})
+    assert error.startswith("profiles[1].pluginConfig.args: Invalid value: ")
 
 
 def test_bad_base64_is_refused() -> None:
