@@ -79,7 +79,8 @@ class _Type:
 
 
 _BYTE = _Type("int", "uint8")  # bytes may also be written as a list of numbers
-_RANGES = {"uint8": (0, 255), "int32": (-(1 << 31), (1 << 31) - 1), "int64": (-(1 << 63), (1 << 63) - 1)}
+_RANGES = {"uint8": (0, 255), "int32": (-(1 << 31), (1 << 31) - 1)}
+_INT64 = (-(1 << 63), (1 << 63) - 1)  # also what Go's named numbers are
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +200,7 @@ class _Walk:
 
     def _number(self, found: Number, wanted: _Type) -> Any:
         if wanted.kind == "int":
-            least, most = _RANGES[wanted.go]
+            least, most = _RANGES.get(wanted.go, _INT64)
             if found.is_integer and least <= int(found) <= most:
                 return int(found)
             return self._mismatch(f"number {found}", wanted)
