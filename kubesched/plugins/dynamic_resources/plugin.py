@@ -93,7 +93,7 @@ class Allocated:
 class PodClaims:
     """A pod's claims in one attempt. A what-if shares it with the attempt: nothing in it depends on pods on nodes."""
 
-    __slots__ = ("allocated", "booked", "created", "found", "pending", "resources", "special", "variants")
+    __slots__ = ("allocated", "booked", "created", "found", "nodes", "pending", "resources", "special", "variants")
 
     def __init__(self) -> None:
         self.allocated: list[Allocated] = []
@@ -104,6 +104,8 @@ class PodClaims:
         """All extended resources that the pod asks for, when there is a special claim."""
         self.variants: dict[int, Variant] = {}
         self.found: dict[int, Outcomes] = {}
+        self.nodes: Snapshot | None = None
+        """The cluster that the pod was tried on: what devices must serve on a node is read off it again in Reserve."""
         self.booked: list[tuple[ResourceClaim, AllocationResult]] = []
         self.created: ResourceClaim | None = None
 
@@ -243,6 +245,7 @@ class DynamicResources(Plugin):
             return Rejections.none(nodes)
         if mine.is_stale:
             return Rejections.where(np.ones(nodes.n, dtype=np.bool_), STALE_CLAIM)
+        mine.nodes = nodes.everything()
         served = self._served(mine, nodes)
         bits = self._unserved(mine, nodes)
         errors: dict[int, str] = {}
@@ -388,9 +391,9 @@ class DynamicResources(Plugin):
         return None
 
     def _served_on(self, mine: PodClaims, node_name: str) -> int:
-        if mine.special is None:
+        if mine.special is None or mine.nodes is None:
             return 0
-        node = self._pools.node(node_name)
+        node = mine.nodes.take(mine.nodes.rows_of([node_name]))
         served = self._served(mine, node)
         return int(served[0]) if served is not None and node.n else 0
 

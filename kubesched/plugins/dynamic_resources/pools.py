@@ -146,12 +146,6 @@ class Pools:
         row = self._nodes.everything().row(node_name) if self._nodes is not None else -1
         return int(self.group_of_row[row]) if 0 <= row < len(self.group_of_row) else -1
 
-    def node(self, node_name: str) -> Snapshot:
-        """Return the view of one node that was looked at before; empty if it is not there."""
-        assert self._nodes is not None
-        everything = self._nodes.everything()
-        return everything.take(everything.rows_of([node_name]))
-
     def _read_slices(self) -> None:
         rules: tuple[DeviceTaintRule, ...] = ()
         if self._features.taint_rules:

@@ -105,7 +105,7 @@ class RequestShape:
 
     def _evaluate(self, device: DeviceView) -> bool:
         assert self.device_class is not None
-        sources = ((f", class {self.class_name}", self.device_class.spec.selectors), ("", self.selectors))
+        sources = ((f"class {self.class_name}", self.device_class.spec.selectors), ("claim {claim}", self.selectors))
         for source, selectors in sources:
             for i, selector in enumerate(selectors):
                 expression = selector.cel.expression if selector.cel is not None else ""
@@ -114,8 +114,7 @@ class RequestShape:
                         return False
                 except CelError as error:
                     stage = "compile" if isinstance(error, CompileError) else "runtime"
-                    raise AllocationError(f"{self.where}{source}: selector #{i}: CEL {stage} error: {error} "
-                                          f"(device {device.id}, expression {expression!r})", self.claim) from None
+                    raise AllocationError(f"{source}: selector #{i}: CEL {stage} error: {error}", self.claim) from None
         return True
 
     def consumption(self, device: DeviceView) -> tuple[Consumption, ...] | None:

@@ -75,6 +75,14 @@ def test_booked_on_the_node_that_was_chosen():
     assert not world.book.exclusive
 
 
+def test_nothing_is_booked_where_every_node_serves_the_resource_itself():
+    world = World(*CLASSES, nodes=(node("plugin", **{GPU: "4"}),))
+    raw = pod(requests={GPU: "2"})
+    assert world.filter(raw) == {"plugin": ""}
+    assert world.profile.reserve(world.view(raw), "plugin", world.state).is_success
+    assert not list(world.book.in_flight())
+
+
 def test_partly_by_the_node_and_partly_by_devices():
     world = World(*CLASSES, DEVICES, nodes=(node("n1", **{NIC: "1"}),))
     assert world.filter(pod(requests={GPU: "1", NIC: "1"})) == {"n1": ""}
