@@ -5,8 +5,8 @@ from kubesched.cluster.groups import Group, GroupKey, Groups
 from kubesched.cluster.nodes import ABSENT
 from kubesched.cluster.objects import Objects
 from kubesched.cluster.pods import CPU, EPHEMERAL_STORAGE, MEMORY, Gates, PodView
-from kubesched.cluster.snapshot import Snapshot
+from kubesched.cluster.snapshot import Snapshot, Whole
 from kubesched.cluster.store import Store, StoreError
 
 __all__ = ["ABSENT", "CPU", "EPHEMERAL_STORAGE", "MEMORY", "Bools", "Codes", "Gates", "Group", "GroupKey", "Groups", "Ints",
-           "Objects", "PodView", "Snapshot", "Store", "StoreError"]
+           "Objects", "PodView", "Snapshot", "Store", "StoreError", "Whole"]

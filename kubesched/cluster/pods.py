@@ -208,14 +208,8 @@ class PodView:
 
     def on(self, node_name: str) -> PodView:
         """Return the same pod as it will be on a node; what was computed for it comes along."""
-        view = PodView.__new__(PodView)
-        view.pod = msgspec.structs.replace(self.pod, spec=msgspec.structs.replace(self.pod.spec, node_name=node_name))
-        view.template = self.template
-        view.uid = self.uid
-        view.key = self.key
-        view.node_name = node_name
-        view.slot = -1
-        return view
+        spec = msgspec.structs.replace(self.pod.spec, node_name=node_name)
+        return PodView(msgspec.structs.replace(self.pod, spec=spec), self.template)
 
 
 class LabelClasses:

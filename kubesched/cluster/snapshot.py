@@ -25,36 +25,51 @@ if TYPE_CHECKING:
     from kubesched.cluster.topology import VisitOrder
 
 
-class Snapshot:
-    """The cluster as arrays; `n` rows of `total` nodes."""
+class Whole:
+    """What every view of the cluster shares: the store's tables, borrowed."""
 
-    __slots__ = ("_nodes", "_on_node", "journal", "n", "objects", "order", "rows", "slots", "structure", "templates",
-                 "total")
+    __slots__ = ("journal", "nodes", "objects", "on_node", "order", "slots", "structure", "templates")
 
     def __init__(self, nodes: NodeColumns, slots: PodSlots, objects: Objects, templates: Templates, journal: Journal,
                  order: VisitOrder, on_node: Mapping[str, Mapping[str, PodView]], structure: int) -> None:
-        self._nodes = nodes
-        self._on_node = on_node
+        self.nodes = nodes
         self.slots = slots
         self.objects = objects
         self.templates = templates
         self.journal = journal
         self.order = order
+        self.on_node = on_node
         self.structure = structure
-        self.rows: Ints | None = None
-        self.n = self.total = len(nodes)
+
+
+class Snapshot:
+    """The cluster as arrays; `n` rows of `total` nodes."""
+
+    __slots__ = ("_nodes", "_on_node", "journal", "n", "objects", "order", "rows", "slots", "structure", "templates",
+                 "total", "whole")
+
+    def __init__(self, whole: Whole, rows: Ints | None = None) -> None:
+        self.whole = whole
+        self._nodes = whole.nodes
+        self._on_node = whole.on_node
+        self.slots = whole.slots
+        self.objects = whole.objects
+        self.templates = whole.templates
+        self.journal = whole.journal
+        self.order = whole.order
+        self.structure = whole.structure
+        self.rows = rows
+        self.total = len(whole.nodes)
+        self.n = self.total if rows is None else len(rows)
 
     def take(self, rows: Ints | Sequence[int]) -> Snapshot:
         """Return the same view of some rows, in the order given; row i of it is row `rows[i]` of this one."""
-        view = object.__new__(type(self))
-        self._share_with(view)
-        view.rows = np.asarray(rows, dtype=np.int64) if self.rows is None else self.rows[np.asarray(rows)]
-        view.n = len(view.rows)
-        return view
+        return Snapshot(self.whole, self._rows_at(rows))
 
-    def _share_with(self, view: Snapshot) -> None:
-        for name in Snapshot.__slots__:
-            setattr(view, name, getattr(self, name))
+    def _rows_at(self, rows: Ints | Sequence[int]) -> Ints:
+        """Return rows of this view as rows of the whole cluster."""
+        chosen = np.asarray(rows, dtype=np.int64)
+        return chosen if self.rows is None else self.rows[chosen]
 
     def _column(self, column: Column) -> Array:
         return column.live if self.rows is None else column.data[self.rows]
@@ -252,8 +267,4 @@ class Snapshot:
         """Return the view of all nodes that this one is part of."""
         if self.rows is None:
             return self
-        whole = object.__new__(Snapshot)  # a what-if is about some rows only: the whole is the real thing
-        self._share_with(whole)
-        whole.rows = None
-        whole.n = whole.total
-        return whole
+        return Snapshot(self.whole)  # also of a what-if, which is about some rows only: the whole is the real thing

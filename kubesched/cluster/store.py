@@ -18,7 +18,7 @@ from kubesched.cluster.nodes import NodeColumns
 from kubesched.cluster.objects import Objects
 from kubesched.cluster.pods import Gates, PodView, Templates
 from kubesched.cluster.slots import PodSlots
-from kubesched.cluster.snapshot import Snapshot
+from kubesched.cluster.snapshot import Snapshot, Whole
 from kubesched.cluster.topology import VisitOrder
 from kubesched.errors import SchedulerError
 
@@ -182,8 +182,8 @@ class Store:
     def snapshot(self) -> Snapshot:
         """Lend the read-only view that a cycle works on; it is valid until the store changes again."""
         if self._snapshot is None:
-            self._snapshot = Snapshot(self.nodes, self.slots, self.objects, self.templates, self.journal,
-                                      self.order, self._on_node, self.structure)
+            self._snapshot = Snapshot(Whole(self.nodes, self.slots, self.objects, self.templates, self.journal,
+                                            self.order, self._on_node, self.structure))
         return self._snapshot
 
     def _add(self, pod: PodView) -> None:

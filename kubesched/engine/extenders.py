@@ -245,9 +245,7 @@ class BareNodes(Snapshot):
     @classmethod
     def of(cls, nodes: Snapshot) -> BareNodes:
         """Return the bare view of the same rows."""
-        view = object.__new__(cls)
-        nodes._share_with(view)
-        return view
+        return cls(nodes.whole, nodes.rows)
 
     def requested(self, resource: int) -> Ints:
         """Return zeros."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from kubesched.api.requests import HostPort, ports_conflict
-from kubesched.cluster import CPU, MEMORY, Bools, Codes, Ints, PodView, Snapshot
+from kubesched.cluster import CPU, MEMORY, Bools, Codes, Ints, PodView, Snapshot, Whole
 from kubesched.cluster.pods import PodTemplate
 from kubesched.framework.whatif import WhatIf
 
@@ -69,30 +69,29 @@ class Thinned(WhatIf):
 
     __slots__ = ("_book", "_numbers", "_slots_of", "gone")
 
-    gone: Bools
-    _book: TemplateNumbers
-    _numbers: Codes
-    _slots_of: Codes
+    def __init__(self, whole: Whole, rows: Ints, count: Ints, book: TemplateNumbers, numbers: Codes, slots_of: Codes,
+                 gone: Bools) -> None:
+        super().__init__(whole, rows, count)
+        self._book = book
+        self._numbers = numbers
+        self._slots_of = slots_of
+        self.gone = gone
 
-    @classmethod
-    def without(cls, nodes: Snapshot, rows: Ints, slots: Codes, numbers: Codes, book: TemplateNumbers) -> Thinned:
+    @staticmethod
+    def without(nodes: Snapshot, rows: Ints, slots: Codes, numbers: Codes, book: TemplateNumbers) -> Thinned:
         """Return a view of some rows with all listed pods away. `slots` and `numbers` hold one line a row: the pods'
         slots in the table of placed pods and their templates' numbers; number 0 fills short lines up."""
-        view = cls._over(nodes.take(rows))
-        assert isinstance(view, Thinned)
-        view._book, view._numbers, view._slots_of = book, numbers, slots
-        view.gone = numbers != 0
-        view._count -= np.count_nonzero(view.gone, axis=1)
-        return view
+        some, gone = nodes.take(rows), numbers != 0
+        assert some.rows is not None
+        count = some.pod_count - np.count_nonzero(gone, axis=1)
+        return Thinned(some.whole, some.rows, count, book, numbers, slots, gone)
 
     def take(self, rows: Ints | Sequence[int]) -> Thinned:
         """Return some rows of this view, imagined pods included."""
-        view = super().take(rows)
-        assert isinstance(view, Thinned)
         kept = np.asarray(rows, dtype=np.int64)
-        view._book = self._book
-        view._numbers, view._slots_of = self._numbers[kept], self._slots_of[kept]
-        view.gone = self.gone[kept]
+        view = Thinned(self.whole, self._rows_at(kept), self._count[kept], self._book, self._numbers[kept],
+                       self._slots_of[kept], self.gone[kept])
+        self._imagine_on(view, kept)
         return view
 
     def give_back(self, rank: int, here: Bools) -> None:

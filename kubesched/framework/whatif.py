@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from kubesched.api.requests import HostPort, ports_conflict
-from kubesched.cluster import CPU, MEMORY, Bools, Ints, PodView, Snapshot
+from kubesched.cluster import CPU, MEMORY, Bools, Ints, PodView, Snapshot, Whole
 from kubesched.framework.nominated import Ahead
 
 Reader = Callable[[int], Ints]
@@ -25,43 +25,37 @@ class WhatIf(Snapshot):
 
     __slots__ = ("_added", "_arrived", "_count", "_non_zero", "_ports", "_removed", "_requested")
 
-    _added: dict[int, dict[str, PodView]]
-    _arrived: Ahead | None
-    _count: Ints
-    _non_zero: dict[int, Ints]
-    _ports: dict[int, set[HostPort]]
-    _removed: set[str]
-    _requested: dict[int, Ints]
+    def __init__(self, whole: Whole, rows: Ints, count: Ints) -> None:
+        super().__init__(whole, rows)
+        self._count = count
+        self._non_zero: dict[int, Ints] = {}
+        self._requested: dict[int, Ints] = {}
+        self._added: dict[int, dict[str, PodView]] = {}
+        self._removed: set[str] = set()
+        self._ports: dict[int, set[HostPort]] = {}
+        self._arrived: Ahead | None = None
 
-    @classmethod
-    def of(cls, nodes: Snapshot, rows: Ints | Sequence[int]) -> WhatIf:
+    @staticmethod
+    def of(nodes: Snapshot, rows: Ints | Sequence[int]) -> WhatIf:
         """Return a view of some rows that pods can be added to and removed from; what is already imagined stays."""
         view = nodes.take(rows)
-        return view if isinstance(view, WhatIf) else cls._over(view)
-
-    @classmethod
-    def _over(cls, base: Snapshot) -> WhatIf:
-        view = object.__new__(cls)
-        base._share_with(view)
-        view._count = base.pod_count.copy()
-        view._non_zero, view._requested = {}, {}
-        view._added, view._removed, view._ports = {}, set(), {}
-        view._arrived = None
-        return view
+        if isinstance(view, WhatIf):
+            return view
+        assert view.rows is not None
+        return WhatIf(view.whole, view.rows, view.pod_count.copy())
 
     def take(self, rows: Ints | Sequence[int]) -> WhatIf:
         """Return some rows of this view, imagined pods included."""
         kept = np.asarray(rows, dtype=np.int64)
-        view = object.__new__(type(self))
-        self._share_with(view)
-        assert self.rows is not None
-        view.rows = self.rows[kept]
-        view.n = len(kept)
-        view._count = self._count[kept]
+        view = WhatIf(self.whole, self._rows_at(kept), self._count[kept])
+        self._imagine_on(view, kept)
+        return view
+
+    def _imagine_on(self, view: WhatIf, kept: Ints) -> None:
+        """Let a view of some of these rows have what is imagined here."""
         view._non_zero = {resource: column[kept] for resource, column in self._non_zero.items()}
         view._requested = {resource: column[kept] for resource, column in self._requested.items()}
         view._removed = set(self._removed)
-        view._added, view._ports = {}, {}
         if self._added or self._ports:
             for new, old in enumerate(kept.tolist()):
                 if old in self._added:
@@ -69,7 +63,6 @@ class WhatIf(Snapshot):
                 if old in self._ports:
                     view._ports[new] = set(self._ports[old])
         view._arrived = self._arrived
-        return view
 
     def add(self, pod: PodView, position: int) -> None:
         """Imagine that a pod came to a node."""
