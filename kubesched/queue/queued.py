@@ -1,8 +1,7 @@
 """A pod in the queue: what is to be placed, and what the queue remembers about it between attempts.
 
 In: a pod view, when it came. Out: the same, with counters that grow with every attempt. An entry is in one place at a
-time (active, backoff, waiting), or in flight; `place` says which. What most pods never have is kept in the class, so
-that making an entry sets three attributes: thousands are made a second.
+time (active, backoff, waiting), or in flight; `place` says which.
 """
 
 from __future__ import annotations
@@ -37,29 +36,31 @@ class Place(Protocol):
 class QueuedPod:
     """One pod, its times and its counters. Times are seconds since the epoch."""
 
-    profile: ProfileHints
-    place: Place | None = None
-    item: tuple[Any, ...] | None = None
-    """The heap item that stands for this entry; items that are not it any more are leftovers."""
-    sort_key: Any = None
-    """What the sort plugin ordered the entry by when it last came to the active queue or to backoff."""
-    attempts: int = 0
-    unschedulable_count: int = 0
-    consecutive_errors: int = 0
-    backoff_expiry: float | None = None
-    initial_attempt: float | None = None
-    unschedulable_plugins: frozenset[str] = NOBODY
-    pending_plugins: frozenset[str] = NOBODY
-    gating_plugin: str = ""
-    sits_out: bool = False
-    """Whether its pause is never cut short, also if plugins refused it."""
-    was_flushed: bool = False
-    flushed_at: float = 0.0
+    __slots__ = ("attempts", "backoff_expiry", "consecutive_errors", "flushed_at", "gating_plugin", "initial_attempt",
+                 "pending_plugins", "place", "profile", "sits_out", "sort_key", "ticket", "timestamp", "unschedulable_count",
+                 "unschedulable_plugins", "view", "was_flushed")
 
     def __init__(self, view: PodView, profile: ProfileHints, timestamp: float) -> None:
         self.view = view
         self.profile = profile
         self.timestamp = timestamp
+        self.place: Place | None = None
+        self.ticket = 0
+        """What tells the heap's item of this entry from left-over ones; 0 where it is in no heap."""
+        self.sort_key: Any = None
+        """What the sort plugin ordered the entry by when it last came to the active queue or to backoff."""
+        self.attempts = 0
+        self.unschedulable_count = 0
+        self.consecutive_errors = 0
+        self.backoff_expiry: float | None = None
+        self.initial_attempt: float | None = None
+        self.unschedulable_plugins = NOBODY
+        self.pending_plugins = NOBODY
+        self.gating_plugin = ""
+        self.sits_out = False
+        """Whether its pause is never cut short, also if plugins refused it."""
+        self.was_flushed = False
+        self.flushed_at = 0.0
 
     def __repr__(self) -> str:
         return f"QueuedPod({self.view.key}, attempts={self.attempts})"
