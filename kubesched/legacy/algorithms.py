@@ -1,8 +1,7 @@
 """The predicates and priorities that came with the releases, by their old names.
 
 In: a name and a `Setting`. Out: the plugins that do what the name stood for then. What was one predicate may be several
-plugins (GeneralPredicates where a node gets one reason), and a priority may be nothing at all (EqualPriority from 1.17
-on).
+plugins (GeneralPredicates where a node gets one reason).
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ from kubesched.legacy.setting import Setting
 from kubesched.plugins.legacy_volumes import LEGACY_VOLUME_PREDICATES
 
 PredicateFactory = Callable[[Setting, Handle], list[Plugin]]
-PriorityFactory = Callable[[Setting, Handle], Plugin | None]
+PriorityFactory = Callable[[Setting, Handle], Plugin]
 GENERAL = (PodFitsResources, HostName, PodFitsHostPorts, MatchNodeSelector)
 
 
@@ -87,9 +86,8 @@ PRIORITIES: Mapping[str, PriorityFactory] = {
         LeastRequestedPriority, MostRequestedPriority, RequestedToCapacityRatioPriority,
         SelectorSpreadPriority, ServiceSpreadingPriority, NodeAffinityPriority, TaintTolerationPriority,
         InterPodAffinityPriority, NodePreferAvoidPodsPriority, ImageLocalityPriority, ResourceLimitsPriority,
-        EvenPodsSpreadPriority)},
+        EvenPodsSpreadPriority, EqualPriority)},
     "BalancedResourceAllocation": _balanced,
-    "EqualPriority": lambda setting, handle: None if setting.release.runs_plugins else EqualPriority(setting, handle),
 }
 
 FILTER_PLUGINS: Mapping[str, tuple[str, ...]] = {
@@ -115,3 +113,7 @@ FILTER_PLUGINS: Mapping[str, tuple[str, ...]] = {
     "CheckServiceAffinity": ("ServiceAffinity",),
 }
 """The plugins of 1.17 that the predicates ran as; the same plugin twice at one point was an error."""
+
+_FUNCTIONS = {"ServiceSpreadingPriority", "RequestedToCapacityRatioPriority", "ResourceLimitsPriority"}
+SCORE_PLUGINS = frozenset(PRIORITIES) - _FUNCTIONS | {"NodeLabel", "ServiceAffinity", "RequestedToCapacityRatio"}
+"""The priorities that ran as plugins of 1.17; the others were still functions."""

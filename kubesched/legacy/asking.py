@@ -2,7 +2,8 @@
 
 They knew neither sidecars nor pod-level resources, and overhead only behind a gate: a container that restarts among the
 init containers was an init container like any other. Each container's amounts were rounded on their own before they
-were added. What is already on the nodes is not read here: those columns are shared with everybody and count as today.
+were added. What is already on the nodes is not read here: those columns are shared with everybody and count as today,
+unless whoever fills them puts pods in as `as_placed` sees them.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from kubesched.api import requests
 from kubesched.api.meta import Quantity
-from kubesched.api.pod import Container, Pod
+from kubesched.api.pod import Container, Pod, ResourceRequirements
 from kubesched.api.quantity import QuantityError, parse
 from kubesched.api.requests import CPU, DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES, MEMORY, WILDCARD_IP, HostPort
 from kubesched.cluster import PodView
@@ -58,6 +61,27 @@ def is_best_effort(pod: Pod) -> bool:
     )
 
 
+def as_placed(pod: Pod, *, overhead: bool) -> Pod:
+    """Return a pod that uses today what this one used then, once it was placed: what its containers ask for, no more.
+
+    Init containers were left out: they were done soon. What a container really has, after a resize, was not known.
+    """
+    spec, status = pod.spec, pod.status
+    containers = tuple(
+        replace(container, resources=ResourceRequirements(requests=_whole(container.resources.requests),
+                                                          limits=container.resources.limits))
+        for container in spec.containers)
+    return replace(
+        pod, spec=replace(spec, containers=containers, init_containers=(), resources=None,
+                          overhead=_whole(spec.overhead) if overhead else {}),
+        status=replace(status, container_statuses=(), init_container_statuses=(), resources=None,
+                       allocated_resources={}, node_allocatable_resource_claim_statuses=()))
+
+
+def _whole(quantities: Mapping[str, Quantity]) -> dict[str, Quantity]:
+    return {name: f"{amount}m" if name == CPU else str(amount) for name, amount in _counted(quantities).items()}
+
+
 def _read(pod: Pod, overhead: bool) -> Asked:
     spec = pod.spec
     try:
@@ -81,10 +105,10 @@ def _non_zero(container: Container) -> Amounts:
 
 
 def _largest(together: Iterable[Amounts], one_by_one: Iterable[Amounts]) -> Amounts:
+    """Return the larger of both by name; what init containers ask nothing of, only containers can name."""
     total = _sum(together)
     for alone in one_by_one:
-        for name, amount in alone.items():
-            total[name] = max(total.get(name, 0), amount)
+        total.update({name: amount for name, amount in alone.items() if amount > total.get(name, 0)})
     return total
 
 

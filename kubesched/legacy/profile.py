@@ -18,7 +18,7 @@ from kubesched.config.building import build_extenders
 from kubesched.errors import ConfigError
 from kubesched.framework import Plugin, Profile
 from kubesched.framework.ports import Handle
-from kubesched.legacy.algorithms import FILTER_PLUGINS
+from kubesched.legacy.algorithms import FILTER_PLUGINS, SCORE_PLUGINS
 from kubesched.legacy.policy import Policy
 from kubesched.legacy.predicates.base import AllOf
 from kubesched.legacy.predicates.conditions import ListedNodes
@@ -29,7 +29,7 @@ from kubesched.legacy.providers import DEFAULT_PROVIDER, is_listed, ordered
 from kubesched.legacy.queueing import FirstInFirstOut
 from kubesched.legacy.registry import Custom, Registry
 from kubesched.legacy.releases import LATEST, LegacyGates, Release, release_of
-from kubesched.legacy.selecting import FRAMEWORK, Selected, select
+from kubesched.legacy.selecting import Selected, select
 from kubesched.legacy.setting import Setting
 from kubesched.legacy.validation import MAX_INT, check_policy
 from kubesched.legacy.wording import fit_error
@@ -40,6 +40,7 @@ from kubesched.plugins.priority_sort import PrioritySort
 from kubesched.plugins.scheduling_gates import SchedulingGates
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
+FRAMEWORK = "error initializing the scheduling framework"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ class Options:
     """How long a pod waits for its volumes; None is today's default, which was the default then."""
     to_the_letter: bool = False
     """Repeat the release's mistakes: 1.17 ignored a policy's hardPodAffinitySymmetricWeight, counted an image's holders
-    when nodes came, and from 1.10 on predicates of unlisted names were accepted and never run."""
+    when nodes came and cut weights off after 32 bits, and from 1.10 on predicates of unlisted names were accepted and
+    never run."""
     custom: Custom | None = None
     """Predicates and priorities of one's own; None are those of `register_fit_predicate` and its like."""
 
@@ -155,8 +157,10 @@ def _create(selected: Selected, registry: Registry, setting: Setting, handle: Ha
     scorers: list[tuple[Plugin, int]] = []
     for name in sorted(selected.priorities):
         scorer = registry.priority(name).factory(setting, handle)
-        if scorer is not None:
-            scorers.append((scorer, selected.priorities[name]))
+        weight = selected.priorities[name]
+        if options.to_the_letter and release.runs_plugins and name in SCORE_PLUGINS:
+            weight = _cut_off(weight)
+        scorers.append((scorer, weight))
     if not scorers and not extenders:
         scorers = [(EqualPriority(setting, handle), 1)]
     if extenders and release.max_score == 10:
@@ -173,8 +177,15 @@ def _create(selected: Selected, registry: Registry, setting: Setting, handle: Ha
                      checks_all)
 
 
+def _cut_off(weight: int) -> int:
+    """Return what was left of a weight in 32 bits, of which the first is a sign; none was taken for one."""
+    return ((weight + (1 << 31)) % (1 << 32) - (1 << 31)) or 1
+
+
 def names_to_run(selected: Selected, registry: Registry) -> list[str]:
-    """Return the predicates that run, mandatory ones included, in order; raise ConfigError if one runs twice."""
+    """Return the predicates that run, mandatory ones included, in order; raise ConfigError if they cannot."""
+    if selected.conflict:
+        raise ConfigError("", f"{FRAMEWORK}: {selected.conflict}")
     names = selected.predicates | (registry.mandatory & registry.predicates.keys())
     if names & {"PodFitsHostPorts", "GeneralPredicates"}:
         names -= {"PodFitsPorts"}  # only another name for what is there already

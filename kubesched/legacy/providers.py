@@ -52,7 +52,7 @@ _PRIORITIES: Mapping[str, str] = {
     "ImageLocalityPriority": "rrrdd",
     "MostRequestedPriority": "-rrrr",
     "ServiceSpreadingPriority": "rrrrr",
-    "EqualPriority": "rrrrr",
+    "EqualPriority": "rrrr-",
     "RequestedToCapacityRatioPriority": "---rr",
 }
 _COLUMNS = {3: 0, 4: 1, 6: 2, 13: 3, 17: 4}

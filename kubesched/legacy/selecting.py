@@ -25,8 +25,6 @@ from kubesched.legacy.registry import Registry
 from kubesched.legacy.releases import Release
 from kubesched.legacy.validation import check_predicate, check_priority, shape_of
 
-FRAMEWORK = "error initializing the scheduling framework"
-
 
 @dataclass(slots=True)
 class Selected:
@@ -34,6 +32,8 @@ class Selected:
 
     predicates: set[str]
     priorities: dict[str, int]
+    conflict: str = ""
+    """What was found wrong with the labels when the plugins were started."""
 
 
 FORCED = {
@@ -61,14 +61,13 @@ def select(policy: Policy, registry: Registry) -> Selected:
         chooser.take_predicate(predicate)
     for priority in policy.priorities or ():
         chooser.take_priority(priority)
-    chooser.finish()
     if registry.release.absent_means_default:
         predicates, priorities = registry.provider(DEFAULT_PROVIDER)
         if policy.predicates is None:
             chooser.predicates |= predicates
         if policy.priorities is None:
             chooser.priorities.update({name: registry.priority(name).weight for name in priorities})
-    return Selected(chooser.predicates, chooser.priorities)
+    return Selected(chooser.predicates, chooser.priorities, chooser.conflict())
 
 
 class _Chooser:
@@ -107,7 +106,12 @@ class _Chooser:
         self.predicates.add(name)
 
     def take_priority(self, policy: PriorityPolicy) -> None:
-        """Register a custom priority, or find a known one and give it the policy's weight."""
+        """Register a custom priority, or find a known one and give it the policy's weight.
+
+        From 1.17 on EqualPriority is passed over: it says the same of all nodes.
+        """
+        if policy.name == "EqualPriority" and self.release.runs_plugins:
+            return
         check_priority(policy)
         argument, name, weight = policy.argument, runs_as(policy, self.release), policy.weight
         if argument is None:
@@ -138,19 +142,21 @@ class _Chooser:
     def _added(self, name: str, weight: int) -> int:
         return weight + self.priorities.get(name, 0) if self.release.forces_names else weight
 
-    def finish(self) -> None:
-        """Refuse labels that are asked for both to be there and not to be there."""
-        if self.release.forces_names:
-            _check_apart(self._present, self._absent)
-            _check_apart(self._preferred_present, self._preferred_absent)
+    def conflict(self) -> str:
+        """Return the complaint about labels that are asked for both to be there and not to be there, if any."""
+        if not self.release.forces_names:
+            return ""
+        return (_conflict(self._present, self._absent)
+                or _conflict(self._preferred_present, self._preferred_absent))
 
 
-def _check_apart(present: Sequence[str], absent: Sequence[str]) -> None:
+def _conflict(present: Sequence[str], absent: Sequence[str]) -> str:
     for label in absent:
         if label in present:
-            raise ConfigError("", f'{FRAMEWORK}: error initializing plugin "NodeLabel": detecting at least one label '
-                              f"(e.g., {go_quote(label)}) that exist in both the present([{' '.join(present)}]) and "
-                              f"absent([{' '.join(absent)}]) label list")
+            return ('error initializing plugin "NodeLabel": detecting at least one label '
+                    f"(e.g., {go_quote(label)}) that exist in both the present([{' '.join(present)}]) and "
+                    f"absent([{' '.join(absent)}]) label list")
+    return ""
 
 
 def _service_affinity(name: str, labels: Sequence[str]) -> PredicateFactory:

@@ -20,6 +20,8 @@ from kubesched.legacy.policy import (
 from kubesched.legacy.releases import Release
 
 MAX_INT = (1 << 63) - 1
+MAX_WEIGHT = MAX_INT // 10
+"""The first weight that is too large, also where scores go up to 100."""
 
 
 def check_policy(policy: Policy, release: Release) -> None:
@@ -39,8 +41,7 @@ def _weight_errors(priority: PriorityPolicy, release: Release) -> list[str]:
     text = f"Priority {priority.name} should have a positive weight applied to it"
     if release.minor < 7:
         return [text] if priority.weight <= 0 else []
-    overflown = priority.weight >= MAX_INT // release.max_score
-    return [f"{text} or it has overflown"] if priority.weight <= 0 or overflown else []
+    return [] if 0 < priority.weight < MAX_WEIGHT else [f"{text} or it has overflown"]
 
 
 def _custom_errors(priority: PriorityPolicy, declared: dict[str, PriorityPolicy]) -> list[str]:

@@ -18,6 +18,7 @@ from kubesched.engine.handle import EngineHandle
 from kubesched.errors import SchedulerError
 from kubesched.framework.verdicts import Failed, Unschedulable
 from kubesched.legacy import Algorithm, Options, load_policy, profile_from_policy, profile_from_provider
+from kubesched.legacy.asking import as_placed
 from kubesched.simulator.golden import Case, Difference, FirstByName
 
 TO_THE_LETTER = Options(to_the_letter=True)
@@ -78,13 +79,15 @@ def store_of(case: Case) -> tuple[Store, EngineHandle]:
         obj = codec.decode(dict(raw))
         identity = (type(obj), obj.namespace, obj.name)
         if identity in seen:
-            raise SchedulerError(f'panic: {INFO[type(obj)].plural} "{obj.name}" already exists')
+            info = INFO[type(obj)]
+            resource = f"{info.plural}.{info.group}" if info.group else info.plural
+            raise SchedulerError(f'panic: {resource} "{obj.name}" already exists')
         seen.add(identity)
         if isinstance(obj, Node):
             store.put_node(obj)
         elif isinstance(obj, Pod):
             if obj.spec.node_name:
-                store.put_pod(obj)
+                store.put_pod(as_placed(obj, overhead=False))
         else:
             store.objects.put(obj)
     return store, EngineHandle(store.objects, config.Gates.defaults())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
+
 import msgspec
 import numpy as np
 
@@ -91,24 +94,37 @@ class InterPodAffinityPriority(Priority):
         return placed
 
 
+def _joined(name: str) -> str:
+    return name.replace("_", "")
+
+
 class _Avoided(msgspec.Struct, frozen=True):
     kind: str = ""
+    name: str = ""
     uid: str = ""
+    controller: bool = False
 
 
-class _Signature(msgspec.Struct, frozen=True, rename="camel"):
+class _Signature(msgspec.Struct, frozen=True, rename=_joined):
     pod_controller: _Avoided | None = None
 
 
-class _Entry(msgspec.Struct, frozen=True, rename="camel"):
-    pod_signature: _Signature | None = None
+class _Entry(msgspec.Struct, frozen=True, rename=_joined):
+    pod_signature: _Signature = _Signature()
+    eviction_time: datetime | None = None
+    reason: str = ""
+    message: str = ""
 
 
-class _AvoidPods(msgspec.Struct, frozen=True, rename="camel"):
+class _AvoidPods(msgspec.Struct, frozen=True, rename=_joined):
     prefer_avoid_pods: tuple[_Entry, ...] = ()
 
 
-_decode_avoided = msgspec.json.Decoder(_AvoidPods).decode
+def _folded(value: Any) -> Any:
+    """Return a value with keys in lower case and without nulls: names in any case are read, nulls stand for nothing."""
+    if isinstance(value, dict):
+        return {key.lower(): _folded(item) for key, item in value.items() if item is not None}
+    return [_folded(item) for item in value] if isinstance(value, list) else value
 
 
 def avoided(node: Node) -> frozenset[tuple[str, str]]:
@@ -117,10 +133,10 @@ def avoided(node: Node) -> frozenset[tuple[str, str]]:
     if not text:
         return frozenset()
     try:
-        entries = _decode_avoided(text).prefer_avoid_pods
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        entries = msgspec.convert(_folded(msgspec.json.decode(text)), _AvoidPods).prefer_avoid_pods
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return frozenset()
-    controllers = [entry.pod_signature.pod_controller for entry in entries if entry.pod_signature is not None]
+    controllers = [entry.pod_signature.pod_controller for entry in entries]
     return frozenset((controller.kind, controller.uid) for controller in controllers if controller is not None)
 
 

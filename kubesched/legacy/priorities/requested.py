@@ -134,5 +134,9 @@ class RequestedToCapacityRatioPriority(_Requested):
             counts = scores > 0 if self.release.minor >= 16 else np.ones(nodes.n, dtype=np.bool_)
             total += np.where(counts, scores * weight, 0)
             weight_sum += np.where(counts, weight, 0)
-        divisor = np.maximum(weight_sum, 1)
-        return round_half_up(total / divisor) if self.release.minor >= 16 else total // divisor
+        average = np.where(weight_sum, total, 0) / np.where(weight_sum, weight_sum, 1)
+        if self.release.minor < 16:
+            return average.astype(np.int64)
+        # Weights may be negative: nobody checked them. Halves are rounded away from zero.
+        rounded: Ints = np.copysign(round_half_up(np.abs(average)), average).astype(np.int64)
+        return rounded

@@ -39,7 +39,8 @@ def total(pod: Raw, kind: str) -> dict[str, int]:
             result[name] = result.get(name, 0) + value
     for container in pod["spec"].get("initContainers", ()):
         for name, value in amounts(container["resources"].get(kind, {})).items():
-            result[name] = max(result.get(name, 0), value)
+            if value > result.get(name, 0):
+                result[name] = value
     return result
 
 

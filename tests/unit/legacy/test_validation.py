@@ -42,15 +42,16 @@ def test_weights_are_positive(weight: int) -> None:
 
 
 def test_a_weight_that_cannot_be_multiplied_has_overflown() -> None:
-    assert "has overflown" in refusal("1.13", priorities=[priority("EqualPriority", MAX_INT // 10)])
-    assert "has overflown" in refusal(priorities=[priority("EqualPriority", MAX_INT // 100)])
+    for version in ("1.13", "1.17"):  # the same bound in both, although scores of 1.17 go up to 100
+        assert "it has overflown" in refusal(version, priorities=[priority("EqualPriority", MAX_INT // 10)])
+    assert build(priorities=[priority("EqualPriority", MAX_INT // 10 - 1)]).priorities == {}
     assert build("1.6", priorities=[priority("EqualPriority", MAX_INT // 10)]).priorities == {
         "EqualPriority": MAX_INT // 10}
 
 
 def test_weights_whose_sum_overflows() -> None:
     several = [priority(name, MAX_INT // 250) for name in (
-        "EqualPriority", "NodeAffinityPriority", "TaintTolerationPriority")]
+        "LeastRequestedPriority", "NodeAffinityPriority", "TaintTolerationPriority")]
     assert refusal(priorities=several) == f"{FROM_POLICY}total priority of priority functions has overflown"
     large = [priority(entry["name"], MAX_INT // 25) for entry in several]
     assert refusal("1.13", priorities=large) == f"{FROM_POLICY}Total priority of priority functions has overflown"
