@@ -148,8 +148,10 @@ class Imagining:
         return fitting
 
     def _known_of(self, plugin: Plugin, state: State | None) -> Rejections | None:
-        """Return a plugin's answers on the rows as they are, if they stand whatever pods are imagined."""
-        if plugin.filter_scope in _UNCHANGED or (state is None and plugin.filter_scope is Scope.DOMAINS):
+        """Return a plugin's answers on the rows as they are, if they stand whatever pods are imagined: the scope says so,
+        and the plugin is not told of every pod that comes or goes, as those for disks and attached volumes are."""
+        scope, is_told = plugin.filter_scope, state is not None and plugin in self.counting
+        if (scope in _UNCHANGED and not is_told) or (scope is Scope.DOMAINS and state is None):
             known = self._known.get(plugin.name)
             if known is not None and not known.errors:
                 return known

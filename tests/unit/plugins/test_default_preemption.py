@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from kubesched import config
+from kubesched.api import codec
 from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod, PodCondition
@@ -180,6 +181,46 @@ def test_nodes_that_no_eviction_helps_are_not_looked_at():
     assert made.post_filtered is not None and made.post_filtered.nomination is not None
     assert made.post_filtered.nomination.node_name == "", "an earlier nomination is cleared"
     assert scene.chance.asked == []
+
+
+def disk(name: str) -> dict[str, object]:
+    return {"name": name, "awsElasticBlockStore": {"volumeID": name}}
+
+
+def uses(claim: str) -> dict[str, object]:
+    return {"name": claim, "persistentVolumeClaim": {"claimName": claim}}
+
+
+def bound(claim: str, mode: str = "ReadWriteOnce") -> list[object]:
+    """Return a claim and the volume that it has."""
+    return [codec.decode(raw) for raw in (
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+         "metadata": {"name": claim, "namespace": "default", "uid": f"uid-{claim}",
+                      "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+         "spec": {"accessModes": [mode], "volumeName": f"pv-{claim}", "storageClassName": "any"},
+         "status": {"phase": "Bound"}},
+        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"pv-{claim}"},
+         "spec": {"accessModes": [mode], "storageClassName": "any", "csi": {"driver": "csi", "volumeHandle": claim},
+                  "claimRef": {"name": claim, "namespace": "default", "uid": f"uid-{claim}"}},
+         "status": {"phase": "Bound"}})]
+
+
+def attaches(on: str, count: int) -> object:
+    return codec.decode({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": on},
+                         "spec": {"drivers": [{"name": "csi", "nodeID": on, "allocatable": {"count": count}}]}})
+
+
+@pytest.mark.parametrize(("said", "objects", "wanted"), [
+    ("it holds the pod's disk", [], [disk("d")]),
+    ("it holds a claim for one pod only", bound("mine", "ReadWriteOncePod"), [uses("mine")]),
+    ("it holds the last place for a volume", [*bound("mine"), *bound("theirs"), attaches("n1", 1)], [uses("mine")]),
+], ids=["disk", "claim", "attachment"])
+@pytest.mark.parametrize("n_others", [0, 6], ids=["one node", "many nodes"])
+def test_evicts_who_holds_a_volume(said: str, objects: list[object], wanted: list[dict[str, object]], n_others: int):
+    theirs = uses("theirs") if len(objects) > 2 else wanted[0]
+    scene = Scene(*objects, node("n1"), low("idle", "n1"), low("holder", "n1", volumes=[theirs]),
+                  *(each for i in range(n_others) for each in (node(f"m{i}", cpu="1"), low(f"o{i}", f"m{i}"))))
+    assert chosen(scene.try_pod(high("1", volumes=wanted))) == ("n1", ["holder"])
 
 
 def test_why_not_is_said_for_every_node():
