@@ -108,7 +108,7 @@ def _select(node: Select) -> Run:
             value = value.value if value.is_there else {}
         if not isinstance(value, dict):
             raise EvaluationError(f"type '{type_name(value)}' does not support field selection")
-        return field in value
+        return standard.has_entry(value, field)
 
     def run(scope: Scope) -> Any:
         scope.spend(1)

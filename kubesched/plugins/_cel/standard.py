@@ -13,6 +13,7 @@ from kubesched.plugins._cel.collections import compare, contains
 from kubesched.plugins._cel.networks import CIDR, IP
 from kubesched.plugins._cel.values import (
     CelType,
+    Domains,
     EvaluationError,
     Optional,
     UInt,
@@ -156,8 +157,13 @@ def find(container: Any, key: Any) -> Optional:
             return Optional(container[key], True)
         return Optional()
     if isinstance(container, dict):
-        return Optional(container[key], True) if key in container else Optional()
+        return Optional(container[key], True) if has_entry(container, key) else Optional()
     raise no_overload("_[?_]", container, key)
+
+
+def has_entry(values: dict[Any, Any], key: Any) -> bool:
+    """Return whether a map has an entry to read. Of domains it has all: that one is not `in` them does not count."""
+    return key in values or isinstance(values, Domains)
 
 
 def _size(value: Any) -> int:

@@ -70,9 +70,9 @@ class Search:
         self._steps = 0
         self._picks: list[list[Pick]] = [[] for _ in claims]
         self._ways: list[list[int]] = [[0] * len(claim.requests) for claim in claims]
-        self._taken: set[DeviceId] = set()
-        """Devices picked for good by requests without admin access."""
-        self._taken_in_claim: list[set[DeviceId]] = [set() for _ in claims]
+        self._taken: list[set[DeviceId]] = [set() for _ in claims]
+        """What each claim has picked for itself. Admin access looks past what other claims have, but what it picks is as
+        much in the way of the others in this search as anything."""
         self._shared: dict[DeviceId, list[tuple[Consumption, ...]]] = {}
         self._counters = CounterBook(book)
         self._constraints: list[list[Constraint]] = []
@@ -198,11 +198,11 @@ class Search:
     # One device
 
     def _is_in_use(self, c: int, request: RequestShape, device: DeviceView) -> bool:
-        if device.id in self._taken_in_claim[c]:
+        if device.id in self._taken[c]:
             return True
         if request.admin:
             return False
-        if device.id in self._taken or device.id in self._book.exclusive:
+        if device.id in self._book.exclusive or any(device.id in taken for taken in self._taken):
             return True
         return not self._features.consumable_capacity and device.id in self._book.shares
 
@@ -259,9 +259,7 @@ class Search:
             self._shared.setdefault(device.id, []).append(share)
             self._picks[c].append(Pick(device, request, share))
         else:
-            self._taken_in_claim[c].add(device.id)
-            if not request.admin:
-                self._taken.add(device.id)
+            self._taken[c].add(device.id)
             self._picks[c].append(Pick(device, request))
         self._undo.append((c, counts, candidate))
         return True
@@ -296,6 +294,4 @@ class Search:
             if not shares:
                 del self._shared[device]
         else:
-            self._taken_in_claim[c].discard(device)
-            if not pick.request.admin:
-                self._taken.discard(device)
+            self._taken[c].discard(device)

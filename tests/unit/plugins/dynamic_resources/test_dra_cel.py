@@ -29,6 +29,7 @@ TRUE = [
     'device.attributes["other.com"].x > 4',
     '"model" in ' + A + ' && !("nope" in ' + A + ")",
     '!("unknown.com" in device.attributes) && size(device.attributes["unknown.com"]) == 0',
+    'device.attributes[?"unknown.com"].hasValue() && has(device.capacity.unknown) && !device.attributes.?no.?x.hasValue()',
     '!("name" in device.capacity["d"]) || device.capacity["d"].name.isGreaterThan(quantity("1"))',
     f"has({A}.model) && !has({A}.nope) && has(device.attributes)",
     f"{A}.?nope.orValue(3) == 3 && {A}[?'numa'].hasValue()",
