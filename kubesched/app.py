@@ -27,7 +27,7 @@ from kubesched.api.meta import ObjectReference
 from kubesched.client.answers import advice
 from kubesched.client.complaints import Complaints
 from kubesched.client.connection import Connection, Observers, connect
-from kubesched.client.credentials import CredentialSource
+from kubesched.client.credentials import CredentialSource, delegated_credentials
 from kubesched.client.extending import HttpPoster
 from kubesched.client.fencing import FencedConnection, FencedLock, LeaseLost
 from kubesched.client.leading import Callbacks, Elector, Timing
@@ -69,6 +69,11 @@ _REMOVED_LOCKS = {  # the last text is the reference's, too
     "endpointsleases": "endpointsleases lock is removed, migrate to leases",
     "configmapsleases": "configmapsleases lock is removed, migrated to leases",
 }
+_UNREVIEWED = {
+    "authentication": "tokens mean nothing, and the cluster's client authorities are not looked up",
+    "authorization": "all but the always allowed paths are forbidden",
+}
+_REVIEW_QPS = 200
 _LOOK_AT_FILE_SECONDS = 1.0
 _DRAIN_SECONDS = 30.0
 _FLUSH_SECONDS = 1.0
@@ -435,16 +440,17 @@ class Scheduler:
 
     async def _serve(self, connection: Connection, face: Face, ends: contextlib.AsyncExitStack) -> None:
         """Serve health, metrics and the rest; before leadership, as standbys are asked too."""
-        reviews = Reviews(connection)
-        guard = await web.new_guard(face.authentication, face.authorization, token_reviewer=reviews,
-                                    access_reviewer=reviews, lookup=reviews.authentication_config)
+        who = await _reviews("authentication", face.authentication.kubeconfig, ends)
+        may = await _reviews("authorization", face.authorization.kubeconfig, ends)
+        guard = await web.new_guard(face.authentication, face.authorization, token_reviewer=who, access_reviewer=may,
+                                    lookup=None if who is None else who.authentication_config)
         world = self.wiring.legacy
         late = web.leader_election_check(lambda: False)  # the elector ends the process before it could be late
         elects = self.configuration.leader_election.leader_elect
         parts = web.WebParts(
             registry=register(self.metrics, CollectorRegistry()),
             gates=self.wiring.gates,
-            about=web.About(time.time(), face.version, "1.36"),
+            about=web.About(time.time(), face.version, ".".join(map(str, self.wiring.gates.emulated))),
             healthz=(late,) if elects else (web.PING,),
             readyz=(*((late,) if elects else ()), web.shutdown_check(lambda: self.is_stopping),
                     web.handlers_check(lambda: self.is_synced)),
@@ -466,6 +472,20 @@ class Scheduler:
         if port:
             old = await web.serve_insecurely(web.build_insecure_app(parts), host, port)
             ends.push_async_callback(old.stop)
+
+
+async def _reviews(task: str, kubeconfig: str, ends: contextlib.AsyncExitStack) -> Reviews | None:
+    """Return whom to ask about callers, which is not the server that we schedule for, unless the flags say so."""
+    source = delegated_credentials(kubeconfig)
+    if source is None:
+        log.warning("no --%s-kubeconfig is given, and we run in no cluster: %s", task, _UNREVIEWED[task])
+        return None
+    try:
+        connection = await connect(source, name=task, qps=_REVIEW_QPS, burst=2 * _REVIEW_QPS)
+    except ConfigError as error:
+        raise ConfigError("", f"failed to get delegated {task} kubeconfig: {error}") from error
+    ends.push_async_callback(connection.close)
+    return Reviews(connection)
 
 
 def _spare_the_collector() -> None:

@@ -23,6 +23,7 @@ from kubesched.errors import ConfigError, SchedulerError
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 _FIELDS = re.compile(r'("(?:[^"]|"")*"|[^",]*)(,("(?:[^"]|"")*"|[^",]*))*')  # comma-separated, quoted where needed
+_MAX_FLOAT32 = 3.4028235677973366e38  # what lies beyond is rounded to infinity
 _MIN_WRAP = 24
 
 
@@ -190,10 +191,14 @@ def _unsigned(text: str) -> int:
 def _float(text: str) -> float:
     if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text):
         raise ValueError(f"strconv.ParseFloat: parsing {go_quote(text)}: invalid syntax")
-    return float(text)
+    if abs(value := float(text)) > _MAX_FLOAT32:
+        raise ValueError(f"strconv.ParseFloat: parsing {go_quote(text)}: value out of range")
+    return value
 
 
 def _address(text: str) -> str:
+    if not text:
+        return ""  # all interfaces, as 0.0.0.0
     try:
         return str(ipaddress.ip_address(text.strip()))
     except ValueError as error:

@@ -7,8 +7,9 @@ fields in the file: their flags always count.
 
 from __future__ import annotations
 
+import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any
@@ -21,6 +22,7 @@ from kubesched.cli.flagset import CertificatePair, Parsed, UsageError, parse, us
 from kubesched.cli.old_world import notices, read_world, refuse_old_flags, split_gates
 from kubesched.cli.own_flags import LEGACY_FLAGS, OWN_FLAGS
 from kubesched.config import Configuration, Duration, Gates, defaults, load
+from kubesched.config.building import unreadable
 from kubesched.config.catalogue import Catalogue
 from kubesched.config.fielderrors import FieldError, Path, aggregate, forbidden, go_quote, invalid
 from kubesched.config.gates import BINARY_VERSION, OLDEST_EMULATED, Version
@@ -157,7 +159,11 @@ class Options:
         )
 
     def _connection(self, base: ClientConnection) -> ClientConnection:
-        return msgspec.structs.replace(base, **given_fields(self.parsed, _CONNECTION_FIELDS))
+        found = msgspec.structs.replace(base, **given_fields(self.parsed, _CONNECTION_FIELDS))
+        if found.qps > 0 and found.burst < 0:
+            detail = "burst is required to be greater than 0 when RateLimiter is not set and QPS is set to greater than 0"
+            raise ConfigError("", detail)
+        return found
 
 
 def given_fields(parsed: Parsed, fields: Mapping[str, str]) -> dict[str, Any]:
@@ -172,8 +178,13 @@ class Answer:
     text: str
 
 
-def read_options(words: Sequence[str], *, columns: int = 0, command: str = PROGRAM) -> Options | Answer:
-    """Read a command line. UsageError: print `usage_text` before it; ConfigError: print the error alone."""
+def read_options(
+    words: Sequence[str], *, columns: int = 0, command: str = PROGRAM, on_logs: Callable[[Logs], None] = lambda _: None
+) -> Options | Answer:
+    """Read a command line. UsageError: print `usage_text` before it; ConfigError: print the error alone.
+
+    `on_logs` is told how to log as soon as that is known; what is wrong from then on belongs into the log.
+    """
     parsed = parse(ALL_FLAGS, words)
     if parsed["help"]:
         return Answer(usage_text(columns=columns, command=command))
@@ -194,6 +205,7 @@ def read_options(words: Sequence[str], *, columns: int = 0, command: str = PROGR
     if parsed["version"] in ("true", "raw"):
         return Answer(f"Kubernetes {version}\n" if parsed["version"] == "true" else _raw_version(version))
     logs = _logs(parsed, gates)
+    on_logs(logs)
     errors: list[object] = [*_serving_errors(parsed), *_header_errors(parsed)]
     metrics, wrong = _metrics(parsed)
     errors += wrong
@@ -301,7 +313,7 @@ def _version_errors(emulated: Version, oldest: Version) -> list[str]:
     errors = []
     floor, newest, now = (f"{v[0]}.{v[1]}" for v in (OLDEST_EMULATED, BINARY_VERSION, emulated))
     if not OLDEST_EMULATED <= emulated <= BINARY_VERSION:
-        errors.append(f"emulation version {now} is not between [{floor}, {newest}]")
+        errors.append(f"emulation version {now} is not between [{floor}, {newest}.0]")
     if not OLDEST_EMULATED <= oldest <= emulated:
         shown = f"{oldest[0]}.{oldest[1]}"
         errors.append(f"minCompatibilityVersion version {shown} is not between [{floor}, {now}]")
@@ -313,6 +325,8 @@ def _reported_version(text: str) -> str:
     if not text.startswith("v"):
         return RELEASE
     match = re.fullmatch(r"v([0-9]+\.[0-9]+\.[0-9]+)(?:[-+][0-9A-Za-z.+-]+)?", text)
+    if not text[1:2].isdigit():
+        raise UsageError(_bad_version(text, f"could not parse {go_quote(text)} as version"))
     if not match:
         raise UsageError(_bad_version(text, f"illegal version string {go_quote(text)}"))
     if f"v{match[1]}" != RELEASE:
@@ -327,7 +341,13 @@ def _bad_version(text: str, cause: str) -> str:
 
 def _raw_version(version: str) -> str:
     major, minor = BINARY_VERSION
-    return f'version.Info{{Major:"{major}", Minor:"{minor}", GitVersion:"{version}"}}\n'
+    fields = {
+        "Major": major, "Minor": minor, "EmulationMajor": "", "EmulationMinor": "", "MinCompatibilityMajor": "",
+        "MinCompatibilityMinor": "", "GitVersion": version, "GitCommit": "", "GitTreeState": "", "BuildDate": "",
+        "GoVersion": "", "Compiler": f"{platform.python_implementation()} {platform.python_version()}",
+        "Platform": f"{platform.system()}/{platform.machine()}".lower(),
+    }  # what a build of Go knows of itself stays empty
+    return f"version.Info{{{', '.join(f'{name}:{go_quote(str(value))}' for name, value in fields.items())}}}\n"
 
 
 # --- groups -----------------------------------------------------------------------------------------------------------
@@ -335,8 +355,10 @@ def _raw_version(version: str) -> str:
 
 def _serving_errors(parsed: Parsed) -> list[str]:
     port, errors = parsed["secure-port"], []
-    if not 0 <= port <= 65535:
+    if port < 0:
         errors.append(f"--secure-port {port} must be between 0 and 65535, inclusive. 0 for turning off secure port")
+    if port > 65535:  # the reference says something else here, by the precedence of its operators
+        errors.append(f"--secure-port {port} must be between 1 and 65535, inclusive. It cannot be turned off with 0")
     for suite in parsed["tls-cipher-suites"]:
         if suite not in table.CIPHER_SUITES + table.INSECURE_CIPHER_SUITES:
             errors.append(f"Cipher suite {suite} not supported or doesn't exist")
@@ -418,8 +440,7 @@ def _read_manifest(file: str) -> dict[str, str]:
     try:
         text = FilePath(file).read_text()
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ConfigError("", f"failed to read allow list manifest: open {file}: {reason}") from error
+        raise ConfigError("", f"failed to read allow list manifest: {unreadable(file, error)}") from error
     try:
         found = plain(read_yaml(text)[0])
     except ConfigError as error:

@@ -16,7 +16,7 @@ import click
 from kubesched import telemetry
 from kubesched.app import Face, Scheduler, Wiring, stop_on_signals
 from kubesched.cli.flagset import UsageError
-from kubesched.cli.options import Answer, Options, read_options, usage_text
+from kubesched.cli.options import Answer, Logs, Options, read_options, usage_text
 from kubesched.client.credentials import find_credentials
 from kubesched.client.fencing import LeaseLost
 from kubesched.config import Configuration, Gates, as_yaml, effective
@@ -37,19 +37,37 @@ log = logs.logger(__name__)
 def run_command(words: tuple[str, ...]) -> None:
     """Run the scheduler; takes kube-scheduler's flags (see `run --help`)."""
     columns = shutil.get_terminal_size().columns
+    is_logging = False
+
+    def begin_to_log(settings: Logs) -> None:
+        nonlocal is_logging
+        telemetry.configure(settings)
+        is_logging = True
+
     try:
-        options = read_options(words, columns=columns, command="kubesched run")
+        options = read_options(words, columns=columns, command="kubesched run", on_logs=begin_to_log)
+        if isinstance(options, Answer):
+            click.echo(options.text, nl=False)
+            return
+        status = _run(options)
     except UsageError as error:
         click.echo(usage_text(columns=columns, command="kubesched run"), err=True)
         click.echo(f"Error: {error}", err=True)
-        sys.exit(1)
-    if isinstance(options, Answer):
-        click.echo(options.text, nl=False)
-        return
-    sys.exit(_run(options))
+        status = 1
+    except SchedulerError as error:
+        if not is_logging:
+            raise
+        log.error("command failed", err=error)
+        status = 1
+    finally:
+        logs.shut_down()
+    sys.exit(status)
 
 
 def _run(options: Options) -> int:
+    for notice in options.notices:
+        click.echo(notice, err=True)
+    logs.say_flags(options.parsed.shown)
     plugins = _plugins(options)
     known = Scheduler.catalogue(plugins)
 
@@ -57,26 +75,16 @@ def _run(options: Options) -> int:
         return options.configuration(known)
 
     configuration = read()
-    if options.write_config_to:
-        document = effective(configuration) if options.legacy is None else options.legacy.document()
-        _write(options.write_config_to, as_yaml(document))
-        return 0
-    for notice in options.notices:
-        click.echo(notice, err=True)
-    telemetry.configure(options.logs)
-    logs.say_flags(options.parsed.shown)
     _say_settled_gates(options.gates)
-    if log.level >= 2:
-        document = effective(configuration) if options.legacy is None else options.legacy.document()
-        log.v(2).info("Using component config", config=as_yaml(document))
-    try:
-        with _opened(options.inbox_log) as inbox_log:
-            return asyncio.run(_serve(configuration, _wiring(options, configuration, plugins, read, inbox_log)))
-    except SchedulerError as error:
-        log.error("command failed", err=error)
-        return 1
-    finally:
-        logs.shut_down()
+    if options.write_config_to or log.level >= 2:
+        document = as_yaml(effective(configuration) if options.legacy is None else options.legacy.document())
+        log.v(2).info("Using component config", config=document)
+        if options.write_config_to:
+            _write(options.write_config_to, document)
+            log.info("Wrote configuration", file=options.write_config_to)
+            return 0
+    with _opened(options.inbox_log) as inbox_log:
+        return asyncio.run(_serve(configuration, _wiring(options, configuration, plugins, read, inbox_log)))
 
 
 async def _serve(configuration: Configuration, wiring: Wiring) -> int:

@@ -69,11 +69,24 @@ def find_credentials(
         return KubeconfigSource(kubeconfig, context=context, master=master)
     if master:
         return AddressSource(master)
-    if environ.get("KUBERNETES_SERVICE_HOST") and environ.get("KUBERNETES_SERVICE_PORT"):
+    if _in_cluster(environ):
         return ServiceAccountSource(environ, service_account_folder)
     if environ.get("KUBERNETES_MASTER"):
         return AddressSource(_checked_address(environ["KUBERNETES_MASTER"], "KUBERNETES_MASTER"))
     raise ConfigError("", NOTHING_PROVIDED)
+
+
+def delegated_credentials(
+    kubeconfig: str, environ: Mapping[str, str] = os.environ, service_account_folder: str = SERVICE_ACCOUNT_FOLDER
+) -> CredentialSource | None:
+    """Return whom to ask about callers: a kubeconfig's server, that of the cluster around us, or None for nobody."""
+    if kubeconfig:
+        return KubeconfigSource(kubeconfig)
+    return ServiceAccountSource(environ, service_account_folder) if _in_cluster(environ) else None
+
+
+def _in_cluster(environ: Mapping[str, str]) -> bool:
+    return bool(environ.get("KUBERNETES_SERVICE_HOST") and environ.get("KUBERNETES_SERVICE_PORT"))
 
 
 def default_kubeconfig(environ: Mapping[str, str] = os.environ) -> str:

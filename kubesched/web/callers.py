@@ -21,6 +21,7 @@ from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
+from kubesched.config.building import unreadable
 from kubesched.errors import ConfigError
 from kubesched.telemetry.logs import logger
 
@@ -29,6 +30,10 @@ log = logger(__name__)
 AUTHENTICATION_CONFIG = ("kube-system", "extension-apiserver-authentication")
 """Namespace and name of the ConfigMap in which a cluster says whom to trust."""
 
+_CANNOT_LOAD = {
+    "client": "unable to load client CA provider",
+    "proxy": "unable to create request header authentication config",
+}
 _MOST_CALLERS = 1024
 _DER = 2  # what the ssl module calls the encoding, without a public name for it
 
@@ -91,7 +96,8 @@ class Trust:
                     self._marks[role] = mark
             except (OSError, ConfigError) as error:
                 if role not in self._marks:
-                    raise ConfigError("", f"unable to load client CA provider: {error}") from error
+                    detail = unreadable(file, error) if isinstance(error, OSError) else error
+                    raise ConfigError("", f"{_CANNOT_LOAD[role]}: {detail}") from error
                 log.error("Cannot read authorities again; the old ones stay", err=error, file=file)
 
     def take_over(self, found: Mapping[str, str]) -> None:

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from kubesched.config.building import unreadable
 from kubesched.errors import ConfigError
 
 HOST = "localhost"
@@ -63,13 +64,24 @@ def read_pair(cert_file: str, key_file: str) -> Pair:
     """Read a pair from files; raise `ConfigError` if they are missing, broken or do not belong together."""
     if not cert_file or not key_file:
         raise ConfigError("", "missing filename for serving cert")
+    pair = Pair(_read(cert_file).rstrip() + b"\n", _read(key_file))
+    for what, text in (("certificate", pair.certificate), ("key", pair.key)):
+        if b"-----BEGIN " not in text:
+            raise ConfigError("", f"tls: failed to find any PEM data in {what} input")
     try:
-        pair = Pair(Path(cert_file).read_bytes().rstrip() + b"\n", Path(key_file).read_bytes())
         pair.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
-    except OSError as error:  # ssl.SSLError is one
-        reason = error.strerror or str(error)
-        raise ConfigError("", f"unable to load server certificate {cert_file}, {key_file}: {reason}") from error
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise ConfigError("", "tls: private key does not match public key") from error
+        raise ConfigError("", f"unable to load server certificate {cert_file}, {key_file}: {error}") from error
     return pair
+
+
+def _read(file: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise unreadable(file, error) from error
 
 
 def kept_pair(directory: str, name: str, address: str, now: float) -> Pair:
@@ -85,7 +97,8 @@ def kept_pair(directory: str, name: str, address: str, now: float) -> Pair:
         with os.fdopen(os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(pair.key)
     except OSError as error:
-        raise ConfigError("", f"error creating self-signed certificates: {error}") from error
+        detail = f"{error.filename}: {(error.strerror or str(error)).lower()}"
+        raise ConfigError("", f"error creating self-signed certificates: {detail}") from error
     return pair
 
 

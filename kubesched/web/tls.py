@@ -113,7 +113,10 @@ class ServingTls:
         self._trusted = self._trust.version
         self._sources = [_default_source(settings, now())]
         for files in settings.tls_sni_cert_key:
-            pair = read_pair(files.cert_file, files.key_file)
+            try:
+                pair = read_pair(files.cert_file, files.key_file)
+            except ConfigError as error:
+                raise ConfigError("", f"failed to load SNI cert and key: {error}") from error
             self._sources.append(_Source(pair, (files.cert_file, files.key_file), files.names))
         self.context = self._new_context(self._sources[0].pair)
         self.context.sni_callback = self._choose

@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 from kubesched.apiserver import ApiServer
+from kubesched.apiserver.access import User
 
 PROGRAM = [sys.executable, "-c", "from kubesched.cli import main; main()", "run"]
 OFFER = {"cpu": "4", "memory": "8Gi", "pods": "110"}
@@ -59,8 +61,9 @@ def node_of(api: ApiServer, name: str) -> str:
     return found
 
 
-def start(api: ApiServer, folder: Path, *words: str, config: dict[str, Any] | None = None) -> subprocess.Popen[str]:
-    kubeconfig = api.write_kubeconfig(folder / "kubeconfig")
+def start(api: ApiServer, folder: Path, *words: str, config: dict[str, Any] | None = None,
+          token: str = "") -> subprocess.Popen[str]:
+    kubeconfig = api.write_kubeconfig(folder / "kubeconfig", token)
     document = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
                 "clientConnection": {"kubeconfig": str(kubeconfig)}, "leaderElection": {"leaderElect": False},
                 **(config or {})}
@@ -130,6 +133,66 @@ def test_bad_input_ends_in_one_line(words: list[str], code: int, complaint: str)
     last = done.stderr.strip().splitlines()[-1]
     assert (done.returncode, complaint in last) == (code, True), done.stderr[-500:]
     assert "Traceback" not in done.stderr
+
+
+def test_what_is_wrong_once_there_is_a_log_is_said_in_the_log(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("kind: X\n")
+    words = ["--config", str(tmp_path / "config.yaml")]
+    done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert '] "command failed" err=' in done.stderr
+    done = subprocess.run([*PROGRAM, *words, "--logging-format=json"], capture_output=True, text=True, timeout=60)
+    (line,) = done.stderr.splitlines()
+    assert json.loads(line)["err"] == "Object 'apiVersion' is missing in 'kind: X\n'"
+
+
+USERS = {"root": User("root", ("system:masters", "system:authenticated")),
+         "guest": User("guest", ("system:authenticated",))}
+
+
+@pytest.mark.parametrize(("words", "answers"), [
+    ([], {"": 401, "root": 401, "nonsense": 401, "guest": 401}),
+    (["--authentication-kubeconfig"], {"": 401, "root": 200, "nonsense": 401, "guest": 403}),
+    (["--authentication-kubeconfig", "--authorization-kubeconfig"], {"root": 200, "guest": 403, "metrics": 200}),
+], ids=["nobody is asked", "who asks", "who asks and may"])
+async def test_callers_are_known_by_the_kubeconfigs_that_are_given_for_them(
+        words: list[str], answers: dict[str, int], tmp_path: Path) -> None:
+    async with ApiServer(tokens={**USERS, "metrics": User("scraper", ("system:authenticated",))}) as api:
+        rbac = "rbac.authorization.k8s.io"
+        rules = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+        api.store.create(f"clusterroles.{rbac}", {"metadata": {"name": "scraping"}, "rules": rules})
+        api.store.create(f"clusterrolebindings.{rbac}", {
+            "metadata": {"name": "scraping"}, "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "scraping"},
+            "subjects": [{"apiGroup": rbac, "kind": "User", "name": "scraper"}]})
+        port = free_port()
+        process = start(api, tmp_path, f"--secure-port={port}", *(f"{word}={tmp_path}/kubeconfig" for word in words),
+                        token="root")
+        try:
+            await until(lambda: "Serving securely" in (tmp_path / "log").read_text(), "the port")
+            for token, status in answers.items():
+                assert await asyncio.to_thread(status_of, port, "/metrics", token) == status, token
+        finally:
+            process.kill()
+            await asyncio.to_thread(process.wait)
+
+
+@pytest.mark.parametrize("task", ["authentication", "authorization"])
+def test_a_kubeconfig_for_callers_that_is_not_there_ends_the_start(task: str, tmp_path: Path) -> None:
+    words = ["--master=http://127.0.0.1:1", f"--{task}-kubeconfig={tmp_path}/absent", f"--secure-port={free_port()}"]
+    done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert f"failed to get delegated {task} kubeconfig: kubeconfig {tmp_path}/absent" in done.stderr
+
+
+def status_of(port: int, path: str, token: str) -> int:
+    asked = urllib.request.Request(f"https://127.0.0.1:{port}{path}")
+    if token:
+        asked.add_header("Authorization", f"Bearer {token}")
+    try:
+        with urllib.request.urlopen(asked, context=ssl._create_unverified_context()) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
 
 
 def test_write_config_to(tmp_path: Path) -> None:

@@ -113,6 +113,7 @@ VALUES: list[tuple[list[str], str, Any]] = [
     (["--kube-api-burst=7"], "kube-api-burst", 7),
     (["--leader-elect-lease-duration=1m30s"], "leader-elect-lease-duration", Duration.of(seconds=90)),
     (["--bind-address=::1"], "bind-address", "::1"),
+    (["--bind-address="], "bind-address", ""),
     (["--disabled-metrics=a,b", "--disabled-metrics=c"], "disabled-metrics", ("a", "b", "c")),
     (["--requestheader-username-headers=x-me"], "requestheader-username-headers", ("x-me",)),
     (["--authorization-always-allow-paths="], "authorization-always-allow-paths", ()),
@@ -198,6 +199,11 @@ REFUSED: list[tuple[list[str], str]] = [
         "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
     ),
     (
+        ["--kube-api-qps=1e50"],
+        'invalid argument "1e50" for "--kube-api-qps" flag: strconv.ParseFloat: parsing "1e50": value out of range',
+    ),
+    (["--version=vx"], 'invalid argument "vx" for "--version" flag: could not parse "vx" as version'),
+    (
         ["--version=v1.2.3"],
         'invalid argument "v1.2.3" for "--version" flag: version "v1.2.3" must match major/minor/patch of default '
         'version "v1.36.4"',
@@ -218,14 +224,18 @@ INVALID: list[tuple[list[str], str]] = [
     (["--", "--config"], '"kube-scheduler" does not take any arguments, got ["--config"]'),
     (
         ["--secure-port=70000"],
-        "--secure-port 70000 must be between 0 and 65535, inclusive. 0 for turning off secure port",
+        "--secure-port 70000 must be between 1 and 65535, inclusive. It cannot be turned off with 0",
+    ),
+    (
+        ["--secure-port=-1"],
+        "--secure-port -1 must be between 0 and 65535, inclusive. 0 for turning off secure port",
     ),
     (["--feature-gates=Nope=true"], "unrecognized feature gate: Nope"),
     (["--feature-gates", "GenericWorkload"], "missing bool value for GenericWorkload"),
-    (["--emulated-version=1.37"], "emulation version 1.37 is not between [1.33, 1.36]"),
+    (["--emulated-version=1.37"], "emulation version 1.37 is not between [1.33, 1.36.0]"),
     (
         ["--emulated-version=1.30"],
-        "[emulation version 1.30 is not between [1.33, 1.36], "
+        "[emulation version 1.30 is not between [1.33, 1.36.0], "
         "minCompatibilityVersion version 1.33 is not between [1.33, 1.30]]",
     ),
     (["--emulated-version=kube=1.35.1"], "patch version not allowed, got: kube=1.35.1"),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.client.credentials import NOTHING_PROVIDED, default_kubeconfig, find_credentials
+from kubesched.client.credentials import NOTHING_PROVIDED, default_kubeconfig, delegated_credentials, find_credentials
 from kubesched.errors import ConfigError
 
 
@@ -51,6 +51,20 @@ async def test_a_token_and_the_cluster_come_out_of_the_current_context(tmp_path:
         ("Impersonate-Group", "g2"),
     )
     assert "abc" not in repr(found)
+
+
+async def test_callers_are_reviewed_by_a_kubeconfig_of_their_own_or_by_the_cluster_around_us(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, {"token": "abc"})
+    source = delegated_credentials(path, environ={})
+    assert source is not None
+    assert (await source.load()).authorization == "Bearer abc"
+    assert delegated_credentials("", environ={"KUBERNETES_MASTER": "http://somewhere"}) is None
+    around = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    (tmp_path / "token").write_text("of the pod")
+    (tmp_path / "ca.crt").write_text("x")
+    source = delegated_credentials("", environ=around, service_account_folder=str(tmp_path))
+    assert source is not None
+    assert (await source.load()).server == "https://10.0.0.1:443"
 
 
 async def test_another_context_and_another_server_can_be_chosen(tmp_path: Path) -> None:
