@@ -9,6 +9,7 @@ system:kube-scheduler may do what a scheduler does.
 from __future__ import annotations
 
 import csv
+import dataclasses
 import hmac
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from kubesched.apiserver.context import Context
-from kubesched.apiserver.refusals import unauthorized
-from kubesched.apiserver.resources import Object
+from kubesched.apiserver.refusals import invalid, invalid_value, unauthorized
+from kubesched.apiserver.resources import Object, Resource
 from kubesched.errors import ConfigError, Forbidden
 
 RBAC = "rbac.authorization.k8s.io"
@@ -148,7 +149,9 @@ class Access:
     def require(self, user: User, wish: Wish) -> None:
         """Refuse with 403 what a user may not do."""
         if not self.allows(user, wish):
-            raise Forbidden(403, "Forbidden", _refusal(user, wish))
+            details = {"kind": wish.resource, "name": wish.name, "group": wish.group} if wish.resource else {}
+            found = {key: value for key, value in details.items() if value}
+            raise Forbidden(403, "Forbidden", _refusal(user, wish), details=found)
 
     def allows(self, user: User, wish: Wish) -> bool:
         """Say whether a user may do something."""
@@ -235,6 +238,16 @@ def _wish_of(spec: Object) -> Wish:
     asked = spec.get("nonResourceAttributes")
     asked = asked if isinstance(asked, dict) else {}
     return Wish(str(asked.get("verb") or ""), path=str(asked.get("path") or ""))
+
+
+def check_review(resource: Resource, body: Object) -> None:
+    """Refuse a question about access that asks for nothing, or for two things."""
+    spec = body.get("spec") or {}
+    asked = [name for name in ("resourceAttributes", "nonResourceAttributes") if isinstance(spec, dict) and spec.get(name)]
+    if len(asked) != 1:
+        text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        cause = invalid_value("spec.resourceAttributes", None, text)
+        raise invalid(dataclasses.replace(resource, kind=""), "", [cause])
 
 
 def _binds(binding: Object, user: User) -> bool:

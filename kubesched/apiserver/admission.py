@@ -19,7 +19,10 @@ from kubesched.apiserver.resources import Object, Resource
 DEFAULT_CLASS_ANNOTATION = "storageclass.kubernetes.io/is-default-class"
 SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
-_HIGHEST_USER_PRIORITY = 1_000_000_000
+_PATIENCE = tuple(
+    {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for name in ("not-ready", "unreachable")
+)
 _UNDELETABLE_NAMESPACES = ("default", "kube-system", "kube-public")
 
 
@@ -56,6 +59,7 @@ def admit_changed(context: Context, resource: Resource, new: Object, old: Object
         for field in ("priority", "preemptionPolicy", "nodeName", "serviceAccountName"):
             if field in old["spec"] and field not in new["spec"]:
                 new["spec"][field] = old["spec"][field]
+        _tolerate_silence(new["spec"])
     elif resource.table == "services" and not subresource:
         for field in ("clusterIP", "clusterIPs"):
             if field in old["spec"]:
@@ -66,6 +70,7 @@ def _pod(context: Context, resource: Resource, pod: Object) -> None:
     spec = pod["spec"]
     _resolve_priority(context, resource, pod)
     _merge_label_keys(pod)
+    _tolerate_silence(spec)
     status: Object = {"phase": "Pending", "qosClass": qos_class(spec)}
     if spec.get("schedulingGates"):
         status["conditions"] = [
@@ -79,6 +84,18 @@ def _pod(context: Context, resource: Resource, pod: Object) -> None:
             }
         ]
     pod["status"] = status
+
+
+def _tolerate_silence(spec: Object) -> None:
+    """Let a pod stay for five minutes on a node that is not heard of, unless it says otherwise."""
+    held = spec.get("tolerations") or []
+    missing = [one for one in _PATIENCE if not any(_covers(have, one) for have in held)]
+    if missing:
+        spec["tolerations"] = [*held, *(dict(one) for one in missing)]
+
+
+def _covers(toleration: Object, other: Object) -> bool:
+    return toleration.get("key") in (None, "", other["key"]) and toleration.get("effect") in (None, "", "NoExecute")
 
 
 def _resolve_priority(context: Context, resource: Resource, pod: Object) -> None:
@@ -158,7 +175,11 @@ def _namespace(context: Context, resource: Resource, obj: Object) -> None:
 
 
 def _volume(context: Context, resource: Resource, obj: Object) -> None:
-    obj["status"] = {"phase": "Pending"}
+    obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": timestamp(context.clock.now())}
+
+
+def _attachment(context: Context, resource: Resource, obj: Object) -> None:
+    obj["status"] = {"attached": False}
 
 
 def _volume_claim(context: Context, resource: Resource, obj: Object) -> None:
@@ -207,6 +228,10 @@ def _with_replicas(context: Context, resource: Resource, obj: Object) -> None:
     obj["status"] = {"replicas": 0}
 
 
+def _stateful_set(context: Context, resource: Resource, obj: Object) -> None:
+    obj["status"] = {"replicas": 0, "availableReplicas": 0}
+
+
 def _budget(context: Context, resource: Resource, obj: Object) -> None:
     names: tuple[str, ...] = ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
     obj["status"] = dict[str, Any].fromkeys(names, 0)
@@ -226,13 +251,14 @@ _ON_CREATE: dict[str, Callable[[Context, Resource, Object], None]] = {
     "pods": _pod,
     "namespaces": _namespace,
     "persistentvolumes": _volume,
+    "volumeattachments.storage.k8s.io": _attachment,
     "persistentvolumeclaims": _volume_claim,
     "services": _service,
     "priorityclasses.scheduling.k8s.io": _priority_class,
     "deployments.apps": _with_empty_status,
     "jobs.batch": _with_empty_status,
     "replicasets.apps": _with_replicas,
-    "statefulsets.apps": _with_replicas,
+    "statefulsets.apps": _stateful_set,
     "replicationcontrollers": _with_replicas,
     "daemonsets.apps": _daemon_set,
     "poddisruptionbudgets.policy": _budget,

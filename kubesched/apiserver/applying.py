@@ -15,6 +15,7 @@ from kubesched.apiserver.clock import timestamp
 from kubesched.apiserver.context import Asked
 from kubesched.apiserver.custom import shape_of
 from kubesched.apiserver.ownership import (
+    PRESENCE,
     Path,
     field_shape,
     from_fields,
@@ -73,9 +74,10 @@ def apply(resource: Resource, live: Object, body: Object, asked: Asked, subresou
         one.paths -= paths
     result: Object = _merged(copied(live), body, shape)
     owned_elsewhere: set[Path] = set().union(*(one.paths for one in others))
-    for path in sorted((mine.paths if mine else set()) - wanted, key=len, reverse=True):
-        if path not in owned_elsewhere:
-            remove(result, path, shape)
+    dropped = (mine.paths if mine else set()) - wanted - owned_elsewhere
+    # An item of a list goes as a whole, before the fields by which it would be found.
+    for path in sorted(dropped, key=lambda one: (one[-1] != PRESENCE, len(one))):
+        remove(result, path, shape)
     if mine is None or mine.paths != wanted:
         mine = Share(asked.manager, "Apply", resource.api_version, subresource, timestamp(now), wanted)
     _record(result, [*others, mine])
@@ -162,7 +164,8 @@ def _record(obj: Object, shares: list[Share]) -> None:
 
 def _written(shares: list[Share]) -> list[Object]:
     written = []
-    for share in shares:
+    # Those who apply first, then the older before the newer.
+    for share in sorted(shares, key=lambda one: (one.operation, one.time, one.manager, one.subresource)):
         if not share.paths:
             continue
         one: Object = {
@@ -183,8 +186,7 @@ def _refuse(conflicts: list[tuple[Share, set[Path]]]) -> ApiError:
     causes = []
     for share, paths in conflicts:
         using = f" using {share.api_version}" if share.operation == "Update" else ""
-        at = f" at {share.time}" if share.operation == "Update" and share.time else ""
-        by = f'conflict with "{share.manager}"{using}{at}'
+        by = f'conflict with "{share.manager}"{using}'
         causes += [{"reason": "FieldManagerConflict", "message": by, "field": spelled(path)} for path in sorted(paths)]
     lines = [f"{cause['message']}: {cause['field']}" for cause in causes]
     if len(lines) == 1:

@@ -104,18 +104,21 @@ def definition_problems(definition: Object) -> list[Cause]:
     """Return what is wrong with a definition."""
     spec = definition.get("spec") or {}
     names = spec.get("names") or {}
-    causes = [required(f"spec.names.{field}") for field in ("plural", "kind") if not names.get(field)]
+    needed = ("plural", "singular", "kind", "listKind")
+    causes = [required(f"spec.names.{field}") for field in needed if not names.get(field)]
     if not spec.get("group"):
         causes.append(required("spec.group"))
-    if spec.get("scope") not in ("Namespaced", "Cluster"):
-        causes.append(not_supported("spec.scope", spec.get("scope", ""), ("Cluster", "Namespaced")))
+    elif "." not in spec["group"]:
+        causes.append(invalid_value("spec.group", spec["group"], "should be a domain with at least one dot"))
+    if not spec.get("scope"):
+        causes.append(required("spec.scope"))
+    elif spec["scope"] not in ("Namespaced", "Cluster"):
+        causes.append(not_supported("spec.scope", spec["scope"], ("Cluster", "Namespaced")))
     versions = spec.get("versions") or []
-    if not versions:
-        causes.append(required("spec.versions", "must have at least one version"))
-    if versions and sum(bool(one.get("storage")) for one in versions) != 1:
-        causes.append(
-            invalid_value("spec.versions", "storage", "must have exactly one version marked as storage version")
-        )
+    if sum(bool(one.get("storage")) for one in versions) != 1:
+        text = "must have exactly one version marked as storage version"
+        causes.append(invalid_value("spec.versions", versions or None, text))
+        causes.append(invalid_value("status.storedVersions", None, "must have at least one stored version"))
     seen = set()
     for at, version in enumerate(versions):
         name = version.get("name", "")
@@ -123,9 +126,9 @@ def definition_problems(definition: Object) -> list[Cause]:
             causes.append(duplicate(f"spec.versions[{at}].name", name))
         seen.add(name)
         if not (version.get("schema") or {}).get("openAPIV3Schema"):
-            causes.append(required(f"spec.versions[{at}].schema.openAPIV3Schema", "schemas are required"))
+            causes.append(required(f"spec.versions[{at}].schema.openAPIV3Schema"))
     expected = f"{names.get('plural', '')}.{spec.get('group', '')}"
-    if not causes and definition["metadata"]["name"] != expected:
+    if definition["metadata"]["name"] != expected:
         text = 'must be spec.names.plural+"."+spec.group'
         causes.append(invalid_value("metadata.name", definition["metadata"]["name"], text))
     return causes

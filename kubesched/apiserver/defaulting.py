@@ -10,6 +10,7 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
+from kubesched.api import quantity
 from kubesched.apiserver.custom import fill_defaults, schema_of
 from kubesched.apiserver.resources import Object, Resource
 
@@ -30,10 +31,19 @@ def fill(obj: Object, resource: Resource) -> None:
 
 
 def _pod(pod: Object) -> None:
-    _pod_spec(pod.setdefault("spec", {}))
+    spec = pod.setdefault("spec", {})
+    spec.setdefault("enableServiceLinks", True)
+    _pod_spec(spec)
+
+
+def _pod_template(obj: Object) -> None:
+    _template(obj)
 
 
 def _pod_spec(spec: Object) -> None:
+    for name in ("restartPolicy", "dnsPolicy", "schedulerName"):
+        if spec.get(name) == "":  # as good as not said
+            del spec[name]
     _missing(
         spec,
         restartPolicy="Always",
@@ -42,6 +52,8 @@ def _pod_spec(spec: Object) -> None:
         terminationGracePeriodSeconds=30,
         securityContext={},
     )
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     for name in ("initContainers", "containers"):
         for container in spec.get(name) or ():
             _container(container, bool(spec.get("hostNetwork")))
@@ -82,6 +94,11 @@ def _is_moving(image: str) -> bool:
 
 
 def _requests_from_limits(resources: Object) -> None:
+    for side in ("limits", "requests"):
+        for name, amount in (resources.get(side) or {}).items():
+            if amount.endswith(("n", "u")):  # nobody is given less than a thousandth
+                milli = quantity.milli_value(quantity.parse(amount))
+                resources[side][name] = quantity.canonical(f"{milli}m")
     limits = resources.get("limits")
     if limits:
         requests = resources.setdefault("requests", {})
@@ -95,6 +112,12 @@ def _volume(volume: Object) -> None:
     for name in ("configMap", "secret", "downwardAPI", "projected"):
         if name in volume:
             volume[name].setdefault("defaultMode", _FILE_MODE)
+    for item in (volume.get("downwardAPI") or {}).get("items") or ():
+        if "fieldRef" in item:
+            item["fieldRef"].setdefault("apiVersion", "v1")
+    template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+    if template is not None:
+        template.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
     if "hostPath" in volume:
         volume["hostPath"].setdefault("type", "")
 
@@ -129,6 +152,8 @@ def _replication_controller(obj: Object) -> None:
         labels = spec["template"]["metadata"].get("labels")
         if labels and not spec.get("selector"):
             spec["selector"] = dict(labels)
+        if labels:
+            obj["metadata"].setdefault("labels", dict(labels))
 
 
 def _stateful_set(obj: Object) -> None:
@@ -177,6 +202,7 @@ def _job(obj: Object) -> None:
             labels.setdefault(f"{prefix}controller-uid", uid)
             labels.setdefault(f"{prefix}job-name", name)
         spec.setdefault("selector", {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}})
+    obj["metadata"].setdefault("labels", dict(labels))
 
 
 def _namespace(obj: Object) -> None:
@@ -185,7 +211,9 @@ def _namespace(obj: Object) -> None:
 
 
 def _node(obj: Object) -> None:
-    obj.setdefault("spec", {})
+    spec = obj.setdefault("spec", {})
+    if spec.get("podCIDR"):
+        spec.setdefault("podCIDRs", [spec["podCIDR"]])
     status = obj.get("status") or {}
     if "capacity" in status:
         status.setdefault("allocatable", dict(status["capacity"]))
@@ -196,6 +224,9 @@ def _service(obj: Object) -> None:
     _missing(spec, type="ClusterIP", sessionAffinity="None")
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
+        if spec.get("clusterIP") == "None" and not spec.get("selector"):  # nobody to ask, so anything may be answered
+            _missing(spec, ipFamilyPolicy="RequireDualStack", ipFamilies=["IPv4", "IPv6"])
+        _missing(spec, ipFamilyPolicy="SingleStack", ipFamilies=["IPv4"])
     for port in spec.get("ports") or ():
         port.setdefault("protocol", "TCP")
         port.setdefault("targetPort", port.get("port", 0))
@@ -206,7 +237,16 @@ def _volume_claim(obj: Object) -> None:
 
 
 def _persistent_volume(obj: Object) -> None:
-    _missing(obj.setdefault("spec", {}), persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
+    spec = obj.setdefault("spec", {})
+    _missing(spec, persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
+    if "hostPath" in spec:
+        spec["hostPath"].setdefault("type", "")
+
+
+def _endpoints(obj: Object) -> None:
+    for subset in obj.get("subsets") or ():
+        for port in subset.get("ports") or ():
+            port.setdefault("protocol", "TCP")
 
 
 def _storage_class(obj: Object) -> None:
@@ -295,6 +335,8 @@ _DEFAULTS: dict[str, Callable[[Object], None]] = {
     "persistentvolumeclaims": _volume_claim,
     "replicationcontrollers": _replication_controller,
     "secrets": _secret,
+    "podtemplates": _pod_template,
+    "endpoints": _endpoints,
     "events": _event,
     "deployments.apps": _deployment,
     "replicasets.apps": _replica_set,

@@ -14,7 +14,13 @@ from kubesched.apiserver.clock import timestamp
 from kubesched.apiserver.context import Asked, Context
 from kubesched.apiserver.patching import copied
 from kubesched.apiserver.reading import ListQuery, list_objects
-from kubesched.apiserver.refusals import bad_request, conflict
+from kubesched.apiserver.refusals import (
+    bad_request,
+    conflict_of_kind,
+    invalid_options,
+    invalid_value,
+    not_supported,
+)
 from kubesched.apiserver.resources import Object, Resource
 from kubesched.apiserver.watch import Entry
 from kubesched.apiserver.writing import store
@@ -43,10 +49,16 @@ class DeleteOptions:
         if not isinstance(preconditions, dict):
             raise bad_request("DeleteOptions: preconditions is not an object")
         propagation = body.get("propagationPolicy") or ""
+        causes = []
+        if propagation not in _POLICIES:
+            causes.append(not_supported("propagationPolicy", propagation, ("Foreground", "Background", "Orphan", "nil")))
         if body.get("orphanDependents") is not None:
             if propagation:
-                raise bad_request("orphanDependents and deletionPropagation cannot be both set")
+                text = "orphanDependents and deletionPropagation cannot be both set"
+                causes.append(invalid_value("propagationPolicy", propagation, text))
             propagation = "Orphan" if body["orphanDependents"] else "Background"
+        if causes:
+            raise invalid_options("DeleteOptions", causes)
         return cls(
             grace,
             str(preconditions.get("uid") or ""),
@@ -68,15 +80,7 @@ def delete(context: Context, resource: Resource, namespace: str, name: str, opti
     """Delete an object, or begin to."""
     entry = context.get(resource, namespace, name)
     metadata = entry.obj["metadata"]
-    if options.propagation not in _POLICIES:
-        raise bad_request(f'invalid DeletionPropagation policy: "{options.propagation}"')
-    if options.uid and options.uid != metadata["uid"]:
-        why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {metadata['uid']}"
-        raise conflict(resource, name, why)
-    if options.resource_version and options.resource_version != metadata["resourceVersion"]:
-        why = f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
-        why += f"ResourceVersion in object meta: {metadata['resourceVersion']}"
-        raise conflict(resource, name, why)
+    check_preconditions(resource, name, metadata, options)
     admission.check_deletable(resource, name)
     grace = _grace(resource, entry.obj, options)
     finalizers = _finalizers(metadata, options)
@@ -86,9 +90,23 @@ def delete(context: Context, resource: Resource, namespace: str, name: str, opti
     if options.dry_run:
         return Deleted(entry, not waits)
     if not waits:
-        return Deleted(context.storage.remove(context.table(resource), entry.key), True)
+        gone = context.storage.remove(context.table(resource), entry.key)
+        if resource.table == "pods":  # whoever deletes one is told when it went, although nobody else will see that
+            gone = Entry(gone.key, _marked(context, resource, gone.obj, 0, []), gone.version)
+        return Deleted(gone, True)
     obj = _marked(context, resource, entry.obj, grace, finalizers)
     return Deleted(entry if obj == entry.obj else store(context, resource, entry.key, obj), False)
+
+
+def check_preconditions(resource: Resource, name: str, metadata: Object, options: DeleteOptions) -> None:
+    """Refuse to delete another object, or another version of it, than was meant."""
+    if options.uid and options.uid != metadata["uid"]:
+        why = f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
+        raise conflict_of_kind(resource, name, why + "The object might have been deleted and then recreated")
+    if options.resource_version and options.resource_version != metadata["resourceVersion"]:
+        why = f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+        why += f"ResourceVersion in record ({metadata['resourceVersion']}). The object might have been modified"
+        raise conflict_of_kind(resource, name, why)
 
 
 def delete_collection(context: Context, resource: Resource, query: ListQuery, options: DeleteOptions) -> list[Entry]:
@@ -124,12 +142,14 @@ def _marked(context: Context, resource: Resource, before: Object, grace: int, fi
     metadata = obj["metadata"]
     if finalizers:
         metadata["finalizers"] = finalizers
-    if "deletionTimestamp" not in metadata or grace < metadata.get("deletionGracePeriodSeconds", 0):
+    is_first = "deletionTimestamp" not in metadata
+    if is_first or grace < metadata.get("deletionGracePeriodSeconds", 0):
         metadata["deletionTimestamp"] = timestamp(context.clock.now() + grace)
         metadata["deletionGracePeriodSeconds"] = grace
-        if "generation" in metadata:
+        if is_first and "generation" in metadata:
             metadata["generation"] += 1
     if resource.table == "namespaces":
+        metadata.pop("deletionGracePeriodSeconds", None)  # a namespace has no grace, not even none
         obj.setdefault("status", {})["phase"] = "Terminating"
     return obj
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.apiserver.resources import Catalogue, Object, Resource
+from kubesched.apiserver.resources import SUBRESOURCE_VERBS, Catalogue, Object, Resource
 
 VERSION: Object = {
     "major": "1",
@@ -20,13 +20,10 @@ VERSION: Object = {
     "compiler": "python",
     "platform": "linux/amd64",
 }
-_SUBRESOURCE_KINDS = {
-    "binding": ("", "v1", "Binding", ("create",)),
-    "eviction": ("policy", "v1", "Eviction", ("create",)),
-    "scale": ("autoscaling", "v1", "Scale", ("get", "patch", "update")),
-    "finalize": ("", "", "", ("update",)),
-    "status": ("", "", "", ("get", "patch", "update")),
-    "resize": ("", "", "", ("get", "patch", "update")),
+_SUBRESOURCE_KINDS = {  # of another kind than the resource itself
+    "binding": ("", "v1", "Binding"),
+    "eviction": ("policy", "v1", "Eviction"),
+    "scale": ("autoscaling", "v1", "Scale"),
 }
 
 
@@ -56,20 +53,21 @@ def resource_list(catalogue: Catalogue, group_name: str, version: str) -> Object
     listed: list[Object] = []
     for resource in found:
         listed.append(_listed(resource))
-        for sub in resource.subresources:
-            sub_group, sub_version, kind, verbs = _SUBRESOURCE_KINDS[sub]
+        for sub in sorted(resource.subresources):
+            sub_group, sub_version, kind = _SUBRESOURCE_KINDS.get(sub, ("", "", ""))
             one: Object = {
                 "name": f"{resource.plural}/{sub}",
                 "singularName": "",
                 "namespaced": resource.namespaced,
                 "kind": kind or resource.kind,
-                "verbs": list(verbs),
+                "verbs": list(SUBRESOURCE_VERBS[sub]),
             }
-            if kind:
+            if sub_group:
                 one |= {"group": sub_group, "version": sub_version}
             listed.append(one)
     api_version = f"{group_name}/{version}" if group_name else version
-    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": listed}
+    told: Object = {"kind": "APIResourceList", "groupVersion": api_version, "resources": listed}
+    return {**told, "apiVersion": "v1"} if group_name else told  # the oldest of them has none
 
 
 def aggregated(catalogue: Catalogue, core: bool) -> Object:
@@ -137,10 +135,9 @@ def _aggregated_resource(resource: Resource) -> Object:
     if resource.categories:
         one["categories"] = list(resource.categories)
     subs: list[Any] = []
-    for sub in resource.subresources:
-        group_name, version, kind, verbs = _SUBRESOURCE_KINDS[sub]
-        answered = (group_name, version, kind) if kind else (resource.group, resource.version, resource.kind)
-        subs.append({"subresource": sub, "responseKind": _kind(*answered), "verbs": list(verbs)})
+    for sub in sorted(resource.subresources):
+        answered = _SUBRESOURCE_KINDS.get(sub, (resource.group, resource.version, resource.kind))
+        subs.append({"subresource": sub, "responseKind": _kind(*answered), "verbs": list(SUBRESOURCE_VERBS[sub])})
     if subs:
         one["subresources"] = subs
     return one

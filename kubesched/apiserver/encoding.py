@@ -37,7 +37,7 @@ def wanted_form(accept: str) -> Form:
         return Form()
     for part in accept.split(","):
         media, *parameters = (piece.strip() for piece in part.split(";"))
-        if media not in (JSON, "*/*", "application/*", "text/html", "text/plain"):
+        if media not in (JSON, "*/*", "application/*"):
             continue
         given = dict(one.split("=", 1) for one in parameters if "=" in one)
         kind = given.get("as", "").removesuffix("List")

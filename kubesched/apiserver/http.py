@@ -12,42 +12,49 @@ import dataclasses
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import msgspec
 from aiohttp import web
-from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
 
-from kubesched.apiserver import deleting, discovery, reading, subresources, writing
-from kubesched.apiserver.access import Access, User, Wish
+from kubesched.apiserver import asking, deleting, discovery, reading, subresources, writing
+from kubesched.apiserver.access import Access, User, Wish, check_review
+from kubesched.apiserver.asking import MAX_BODY_BYTES as MAX_BODY_BYTES
 from kubesched.apiserver.context import Asked, Context
 from kubesched.apiserver.deleting import DeleteOptions
 from kubesched.apiserver.encoding import JSON, Form, encode, encode_listing, encoder_for, wanted_form
 from kubesched.apiserver.openapi import V2_PROTOBUF, V2_PROTOBUF_TYPE, OpenApi
-from kubesched.apiserver.patching import JSON_PATCH, MERGE_PATCH, PATCH_TYPES, STRATEGIC_PATCH, json_patch, merge
+from kubesched.apiserver.patching import (
+    APPLY_PATCH,
+    JSON_PATCH,
+    MERGE_PATCH,
+    PATCH_TYPES,
+    STRATEGIC_PATCH,
+    json_patch,
+    merge,
+)
 from kubesched.apiserver.reading import ListQuery
 from kubesched.apiserver.refusals import (
+    Undecoded,
     bad_request,
     internal,
     method_not_allowed,
+    not_running,
+    page_not_found,
     path_not_found,
     status_of,
-    too_large_body,
+    unfit_patch,
     unsupported_media_type,
 )
-from kubesched.apiserver.resources import Object, Resource
-from kubesched.apiserver.schema import protobuf
+from kubesched.apiserver.resources import RETURNED_WHEN_DELETED, SUBRESOURCE_VERBS, Object, Resource
 from kubesched.apiserver.streaming import stream_watch
 from kubesched.apiserver.tables import encode_table
 from kubesched.apiserver.watch import Entry
 from kubesched.errors import ApiError
 
-MAX_BODY_BYTES = 3 * 1024 * 1024
 _KNOWN_PATHS = ("api", "apis", "healthz", "livez", "openapi", "readyz", "version")
 _JSON_HEADERS = {"Content-Type": JSON}
-_TRUE = ("true", "1", "t", "T", "TRUE", "True")
+_KUBELETS = frozenset(("log", "exec", "attach", "portforward", "proxy"))  # what only a real kubelet can answer
+_INCLUDED = ("", "Metadata", "Object", "None")
 _logger = logging.getLogger(__name__)
-_decode = msgspec.json.Decoder().decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,7 @@ class HttpFace:
         verb = "get" if request.method in ("GET", "HEAD") else request.method.lower()
         self._access.require(user, Wish(verb, path=request.path))
         if verb != "get":
-            raise method_not_allowed() if first in _KNOWN_PATHS else path_not_found()
+            raise method_not_allowed() if first in _KNOWN_PATHS else page_not_found()
         if first in ("api", "apis"):
             return self._discover(request, steps)
         return self._document(steps, request.headers.get("Accept", ""))
@@ -118,7 +125,7 @@ class HttpFace:
         elif steps[:2] == ["openapi", "v3"]:
             body = self._openapi.document("/".join(steps[2:]))
         if body is None:
-            raise path_not_found()
+            raise page_not_found()
         return web.Response(body=body, headers=_JSON_HEADERS)
 
     def _discover(self, request: web.BaseRequest, steps: list[str]) -> web.StreamResponse:
@@ -141,7 +148,7 @@ class HttpFace:
         else:
             document = discovery.resource_list(catalogue, steps[1], steps[2])
         if document is None:
-            raise path_not_found()
+            raise path_not_found() if len(steps) > 2 or steps[0] == "api" else page_not_found()
         return _json(document)
 
     def _target(self, steps: list[str]) -> Target:
@@ -152,6 +159,8 @@ class HttpFace:
         if len(rest) > 3:
             raise path_not_found()
         resource = self._context.catalogue.at(group, version, rest[0])
+        if resource is None and group and group not in self._context.catalogue.groups():
+            raise page_not_found()
         if resource is None or (namespace and not resource.namespaced):
             raise path_not_found()
         name = rest[1] if len(rest) > 1 else ""
@@ -159,20 +168,24 @@ class HttpFace:
         if name and resource.namespaced and not namespace:
             raise path_not_found()
         if subresource and subresource not in resource.subresources:
+            if resource.table == "pods" and subresource in _KUBELETS:
+                self._context.get(resource, namespace, name)
+                raise not_running(name, subresource)
             raise path_not_found()
         return Target(resource, namespace, name, subresource)
 
     async def _resource_request(self, request: web.BaseRequest, target: Target, user: User) -> web.StreamResponse:
         method = request.method
         query = request.rel_url.query
+        _require_subresource_verb(method, target)
         if method in ("GET", "HEAD"):
             if target.name:
                 return self._get(request, target)
-            listing = _list_query(target, query)
-            if query.get("watch") in _TRUE:
+            listing = asking.list_query(query, target.namespace)
+            if asking.flag(query, "watch"):
                 return await self._watch(request, target, listing)
             return self._list(request, target, listing)
-        body = await _read_body(request)
+        body = await asking.read_body(request)
         if method == "POST":
             return self._post(request, target, body, user)
         if method == "PUT" and target.name:
@@ -197,7 +210,7 @@ class HttpFace:
         form = wanted_form(request.headers.get("Accept", ""))
         listing = reading.list_objects(self._context, target.resource, query)
         if form.kind == "Table":
-            include = request.rel_url.query.get("includeObject", "Metadata")
+            include = _included(request)
             body = encode_table(target.resource, listing, self._context.clock.now(), include)
         else:
             body = encode_listing(target.resource, listing, form)
@@ -219,7 +232,7 @@ class HttpFace:
         form = wanted_form(request.headers.get("Accept", ""))
         if form.kind != "Table":
             return form, encoder_for(resource, form)
-        include = request.rel_url.query.get("includeObject", "Metadata")
+        include = _included(request)
         now = self._context.clock.now
 
         def one_row(entry: Entry) -> bytes:
@@ -239,12 +252,12 @@ class HttpFace:
     # --- writing
 
     def _post(self, request: web.BaseRequest, target: Target, raw: bytes, user: User) -> web.StreamResponse:
-        asked = _asked(request)
-        body = _object(request, raw)
+        asked = asking.asked(request)
+        body = asking.decoded_object(request, raw)
         resource = target.resource
         if target.subresource == "binding":
             subresources.bind_object(self._context, target.namespace, target.name, body, asked)
-            return _json(_success(), 201)
+            return _json(_success(201), 201)
         if target.subresource == "eviction":
             return self._evict(target, body, asked)
         if target.name:
@@ -252,8 +265,10 @@ class HttpFace:
         if resource.table == "bindings":
             name = (body.get("metadata") or {}).get("name") or ""
             subresources.bind_object(self._context, target.namespace, name, body, asked)
-            return _json(_success(), 201)
+            return _json(_success(201), 201)
         if resource.group in ("authentication.k8s.io", "authorization.k8s.io"):
+            if resource.plural.endswith("accessreviews"):
+                check_review(resource, body)
             answer = {**body, "kind": resource.kind, "apiVersion": resource.api_version}
             return _json({**answer, "status": self._access.review(resource.table, body, user)}, 201)
         _require_verb(target, "create")
@@ -263,16 +278,15 @@ class HttpFace:
         return self._entry(request, resource, entry, 201, asked)
 
     def _evict(self, target: Target, body: Object, asked: Asked) -> web.StreamResponse:
-        given = (body.get("metadata") or {}).get("name")
-        if given not in (None, "", target.name):
-            raise bad_request(f"name in URL does not match name in Eviction object ({target.name} is not {given})")
+        if (body.get("metadata") or {}).get("name") != target.name:
+            raise bad_request("name in URL does not match name in Eviction object")
         options = DeleteOptions.read({**(body.get("deleteOptions") or {}), **({"dryRun": 1} if asked.dry_run else {})})
         subresources.evict(self._context, target.namespace, target.name, options)
-        return _json(_success(), 201)
+        return _json(_success(201), 201)
 
     def _put(self, request: web.BaseRequest, target: Target, raw: bytes) -> web.StreamResponse:
-        asked = _asked(request)
-        body = _object(request, raw)
+        asked = asking.asked(request)
+        body = asking.decoded_object(request, raw)
         context, resource = self._context, target.resource
         if target.subresource == "scale":
             entry = context.get(resource, target.namespace, target.name)
@@ -289,8 +303,8 @@ class HttpFace:
         patch_type = request.content_type
         if patch_type not in PATCH_TYPES:
             raise unsupported_media_type(patch_type, PATCH_TYPES)
-        asked = _asked(request)
-        body = _decoded(raw)
+        asked = asking.asked(request, patch_type)
+        body = asking.decoded_yaml(raw) if patch_type == APPLY_PATCH else asking.decoded(raw)
         context, resource = self._context, target.resource
         if target.subresource == "scale":
             entry = context.get(resource, target.namespace, target.name)
@@ -301,9 +315,11 @@ class HttpFace:
                 after = merge(before, body)
             else:
                 raise unsupported_media_type(patch_type, (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH))
-            return _json(
-                subresources.scale_of(resource, subresources.set_scale(context, resource, entry, after, asked))
-            )
+            try:
+                scaled = subresources.set_scale(context, resource, entry, after, asked)
+            except Undecoded as error:
+                raise unfit_patch(str(error)) from error
+            return _json(subresources.scale_of(resource, scaled))
         _require_verb(target, "patch")
         is_new = context.find(resource, target.namespace, target.name) is None
         entry = writing.patch(
@@ -312,19 +328,19 @@ class HttpFace:
         return self._entry(request, resource, entry, 201 if is_new else 200, asked)
 
     def _delete(self, request: web.BaseRequest, target: Target, raw: bytes) -> web.StreamResponse:
-        if target.subresource:
-            raise method_not_allowed()
-        options = _delete_options(request, raw)
         context, resource = self._context, target.resource
+        if resource.namespaced and not target.namespace:
+            raise method_not_allowed()
+        options = asking.delete_options(request, raw)
         if not target.name:
             _require_verb(target, "deletecollection")
-            query = _list_query(target, request.rel_url.query)
+            query = asking.list_query(request.rel_url.query, target.namespace)
             entries = deleting.delete_collection(context, resource, query, options)
             listing = reading.Listing(entries, context.storage.version)
             return web.Response(body=encode_listing(resource, listing, Form()), headers=_JSON_HEADERS)
         _require_verb(target, "delete")
         done = deleting.delete(context, resource, target.namespace, target.name, options)
-        if not done.is_gone or resource.table in ("pods", "namespaces"):
+        if not done.is_gone or resource.table in RETURNED_WHEN_DELETED:
             return self._entry(request, resource, done.entry)
         details: Object = {"name": target.name, "kind": resource.plural, "uid": done.entry.obj["metadata"]["uid"]}
         if resource.group:
@@ -338,7 +354,7 @@ def _wish(request: web.BaseRequest, target: Target) -> Wish:
         if target.name:
             verb = "get"
         else:
-            verb = "watch" if request.rel_url.query.get("watch") in _TRUE else "list"
+            verb = "watch" if asking.flag(request.rel_url.query, "watch") else "list"
     elif method == "DELETE":
         verb = "delete" if target.name else "deletecollection"
     else:
@@ -353,94 +369,34 @@ def _require_verb(target: Target, verb: str) -> None:
         raise method_not_allowed()
 
 
-def _list_query(target: Target, query: Any) -> ListQuery:
-    limit = query.get("limit") or "0"
-    if not limit.isascii() or not limit.isdecimal():
-        raise bad_request(f'limit: Invalid value: "{limit}": must be a non-negative integer')
-    initial = query.get("sendInitialEvents")
-    field_selector = query.get("fieldSelector", "")
-    if target.name:
-        field_selector = f"metadata.name={target.name}"
-    return ListQuery(
-        target.namespace,
-        query.get("labelSelector", ""),
-        field_selector,
-        int(limit),
-        query.get("continue", ""),
-        query.get("resourceVersion", ""),
-        query.get("resourceVersionMatch", ""),
-        None if initial is None else initial in _TRUE,
-    )
+def _require_subresource_verb(method: str, target: Target) -> None:
+    if target.subresource:
+        verb = {"POST": "create", "PUT": "update", "PATCH": "patch", "GET": "get", "HEAD": "get"}.get(method, "")
+        if verb not in SUBRESOURCE_VERBS[target.subresource]:
+            raise method_not_allowed()
 
 
-def _asked(request: web.BaseRequest) -> Asked:
-    query = request.rel_url.query
-    dry_run = query.getall("dryRun", [])
-    if any(one not in ("All", "") for one in dry_run):
-        raise bad_request(f'dryRun: Unsupported value: {dry_run}: supported values: "All"')
-    validation = query.get("fieldValidation") or "Warn"
-    if validation not in ("Strict", "Warn", "Ignore"):
-        raise bad_request(
-            f'fieldValidation: Unsupported value: "{validation}": supported values: "Ignore", "Strict", "Warn"'
-        )
-    manager = query.get("fieldManager") or request.headers.get("User-Agent", "").partition("/")[0] or "unknown"
-    return Asked("All" in dry_run, manager[:128], query.get("force") in _TRUE, field_validation=validation)
-
-
-def _delete_options(request: web.BaseRequest, raw: bytes) -> DeleteOptions:
-    body = _object(request, raw) if raw else {}
-    query = request.rel_url.query
-    if "gracePeriodSeconds" in query:
-        try:
-            body["gracePeriodSeconds"] = int(query["gracePeriodSeconds"])
-        except ValueError:
-            raise bad_request(f"gracePeriodSeconds: {query['gracePeriodSeconds']!r} is not an integer") from None
-    if "propagationPolicy" in query:
-        body["propagationPolicy"] = query["propagationPolicy"]
-    if "dryRun" in query:
-        body["dryRun"] = query["dryRun"]
-    return DeleteOptions.read(body)
-
-
-async def _read_body(request: web.BaseRequest) -> bytes:
-    if request.content_length is not None and request.content_length > MAX_BODY_BYTES:
-        raise too_large_body(MAX_BODY_BYTES)
-    try:
-        return await request.read()
-    except HTTPRequestEntityTooLarge:
-        raise too_large_body(MAX_BODY_BYTES) from None
-
-
-def _object(request: web.BaseRequest, raw: bytes) -> Object:
-    if request.content_type == protobuf.MEDIA_TYPE:
-        try:
-            return protobuf.decode(raw)
-        except protobuf.Unreadable as error:
-            raise bad_request(f"the object provided is unrecognized: {error}") from error
-    if request.content_type not in (JSON, "application/octet-stream", "text/json"):
-        raise unsupported_media_type(request.content_type, (JSON, protobuf.MEDIA_TYPE))
-    body = _decoded(raw)
-    if not isinstance(body, dict):
-        raise bad_request("the body of the request is not a JSON object")
-    return body
-
-
-def _decoded(raw: bytes) -> Any:
-    try:
-        return _decode(raw)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise bad_request(f"the object provided is unrecognized (must be of type JSON): {error}") from error
+def _included(request: web.BaseRequest) -> str:
+    """Return how much of an object a row of a table shall carry."""
+    found = request.rel_url.query.get("includeObject", "")
+    if found not in _INCLUDED:
+        text = f'includeObject: Invalid value: "{found}": must be \'Metadata\', \'Object\', \'None\', or empty'
+        raise bad_request(f"Unable to convert to Table as requested: {text}")
+    return found or "Metadata"
 
 
 def _json(document: Object, status: int = 200) -> web.Response:
     return web.Response(body=encode(document), status=status, headers=_JSON_HEADERS)
 
 
-def _success() -> Object:
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+def _success(code: int | None = None) -> Object:
+    status: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    return status if code is None else {**status, "code": code}
 
 
 def _refusal(error: ApiError) -> web.Response:
+    if not error.reason:
+        return web.Response(text=error.message, status=error.status)
     response = _json(status_of(error), error.status)
     if error.retry_after is not None:
         response.headers["Retry-After"] = str(int(error.retry_after))

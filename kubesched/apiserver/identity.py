@@ -6,16 +6,14 @@ In: an object as a client sent it. Out: the same object with its identity filled
 from __future__ import annotations
 
 import random
-import re
 import uuid
 
 from kubesched.apiserver.clock import timestamp
-from kubesched.apiserver.refusals import Cause, bad_request, invalid, invalid_value, required
+from kubesched.apiserver.naming import dns_label_faults, dns_subdomain_faults
+from kubesched.apiserver.refusals import Cause, Undecoded, bad_request, invalid, invalid_value, invalid_values, required
 from kubesched.apiserver.resources import Object, Resource
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # no vowels and no look-alikes, so no words come out
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _PATH_NAMES = frozenset(
     f"{plural}.rbac.authorization.k8s.io" for plural in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
 )
@@ -39,13 +37,14 @@ def check_type(obj: Object, resource: Resource) -> None:
         raise bad_request(f"{resource.kind}: not an object")
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     if api_version not in (None, "", resource.api_version):
-        expected = f"does not match the expected API version ({resource.api_version})"
-        raise bad_request(f"the API version in the data ({api_version}) {expected}")
+        raise Undecoded(resource, f"the API version in the data ({api_version}) is not {resource.api_version}")
     if kind not in (None, "", resource.kind):
-        raise bad_request(f"the kind in the data ({kind}) does not match the expected kind ({resource.kind})")
+        raise Undecoded(resource, f"the kind in the data is {kind}")
     obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
-    if not isinstance(obj.setdefault("metadata", {}), dict):
-        raise bad_request(f"{resource.kind}: metadata is not an object")
+    if obj.get("metadata") is None:
+        obj["metadata"] = {}
+    if not isinstance(obj["metadata"], dict):
+        raise Undecoded(resource, "metadata is not an object")
 
 
 def place(obj: Object, resource: Resource, namespace: str) -> None:
@@ -55,10 +54,7 @@ def place(obj: Object, resource: Resource, namespace: str) -> None:
         metadata.pop("namespace", None)
         return
     if metadata.get("namespace") not in (None, "", namespace):
-        raise bad_request(
-            f"the namespace of the provided object does not match the namespace sent on the request"
-            f" ({metadata['namespace']} is not {namespace})"
-        )
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     metadata["namespace"] = namespace
 
 
@@ -71,38 +67,26 @@ def name_new(obj: Object, resource: Resource, rng: random.Random) -> None:
             raise invalid(resource, "", [required("metadata.name", "name or generateName is required")])
         metadata["name"] = prefix[:_GENERATED_BASE] + suffix(rng)
     causes = name_problems(metadata["name"], resource)
+    if metadata.get("generateName"):
+        # What is generated from may end in a dash, which a name may not.
+        causes += name_problems(metadata["generateName"].removesuffix("-"), resource, "metadata.generateName")
     if causes:
         raise invalid(resource, metadata["name"], causes)
 
 
-def name_problems(name: str, resource: Resource) -> list[Cause]:
+def name_problems(name: str, resource: Resource, field: str = "metadata.name") -> list[Cause]:
     """Return what is wrong with a name."""
     if resource.table in _PATH_NAMES:
         if name in (".", "..") or "/" in name or "%" in name:
-            return [invalid_value("metadata.name", name, "may not be '.', '..' or contain '/' or '%'")]
+            return [invalid_value(field, name, "may not be '.', '..' or contain '/' or '%'")]
         return []
-    if resource.names_are_labels:
-        if len(name) > 63 or not _LABEL.match(name):
-            text = (
-                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start "
-                "and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
-                "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-            )
-            return [invalid_value("metadata.name", name, text)]
-    elif len(name) > 253 or not _SUBDOMAIN.match(name):
-        text = (
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
-            "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-            "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-        )
-        return [invalid_value("metadata.name", name, text)]
-    return []
+    return invalid_values(field, name, dns_label_faults(name) if resource.names_are_labels else dns_subdomain_faults(name))
 
 
 def begin(obj: Object, resource: Resource, now: float, rng: random.Random) -> None:
     """Fill in what every new object gets from the server."""
     metadata = obj["metadata"]
-    for field in ("resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+    for field in ("resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"):
         metadata.pop(field, None)
     metadata["uid"] = new_uid(rng)
     metadata["creationTimestamp"] = timestamp(now)

@@ -68,8 +68,9 @@ def _operate(document: Any, operation: dict[str, Any]) -> Any:
     if kind == "replace":
         if path == "":
             return copied(operation["value"])
-        _look(document, path)
         parent, step = _parent(document, path)
+        if isinstance(parent, list):  # a field of an object may be replaced although it is not there, as the API has it
+            _look(document, path)
         parent[int(step) if isinstance(parent, list) else step] = copied(operation["value"])
         return document
     if kind == "test":
@@ -86,7 +87,7 @@ def _operate(document: Any, operation: dict[str, Any]) -> Any:
             raise _unfit(f"cannot move {origin} into itself")
         document, value = _remove(document, origin)
         return _add(document, path, value)
-    raise bad_request(f"error decoding patch: unknown operation {kind!r}")
+    raise _unfit(f"unknown operation {kind!r}")
 
 
 def _steps(path: str) -> list[str]:
@@ -147,7 +148,7 @@ def _remove(document: Any, path: str) -> tuple[Any, Any]:
 
 
 def _unfit(why: str) -> errors.ApiError:
-    return errors.Invalid(422, "Invalid", f"the server rejected our request due to an error in our request: {why}")
+    return errors.Invalid(422, "Invalid", f"the server rejected our request due to an error in our request\n{why}")
 
 
 def strategic_merge(target: Any, patch: Any, shape: Shape) -> Any:
@@ -207,7 +208,7 @@ def _merge_value(target: Any, patch: Any, shape: Shape) -> Any:
 def _merge_list(target: list[Any], patch: list[Any], key: str, item: Shape) -> list[Any]:
     if any(isinstance(one, dict) and one.get("$patch") == "replace" for one in patch):
         return [copied(one) for one in patch if not (isinstance(one, dict) and "$patch" in one)]
-    result = list(target)
+    result, fresh = list(target), []
     for one in patch:
         if not isinstance(one, dict):
             raise bad_request(f"error decoding patch: items of a list merged by {key} are objects")
@@ -220,8 +221,8 @@ def _merge_list(target: list[Any], patch: list[Any], key: str, item: Shape) -> l
         elif place >= 0:
             result[place] = _merge_object(result[place], one, item)
         else:
-            result.append(_merge_object({}, one, item))
-    return result
+            fresh.append(_merge_object({}, one, item))
+    return fresh + result  # what a patch brings stands before what was there, unless it says in which order
 
 
 def _ordered(found: list[Any], order: list[Any], key: str) -> list[Any]:

@@ -8,13 +8,44 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kubesched.apiserver.quality import amount
-from kubesched.apiserver.refusals import Cause, duplicate, forbidden_field, invalid_value, not_supported, required
+from kubesched.apiserver.container_validation import (
+    GROUPS,
+    container_problems,
+    one_of,
+    resource_problems,
+    whole_pod_problems,
+)
+from kubesched.apiserver.naming import (
+    dns_label_faults,
+    dns_subdomain_faults,
+    is_label_key,
+    is_label_value,
+    label_value_faults,
+    qualified_name_faults,
+)
+from kubesched.apiserver.refusals import (
+    Cause,
+    duplicate,
+    forbidden_field,
+    invalid_value,
+    invalid_values,
+    not_supported,
+    required,
+)
 from kubesched.apiserver.resources import Object
-from kubesched.apiserver.selectors import is_label_key, is_label_value
-from kubesched.apiserver.wording import DNS_LABEL_TEXT, LABEL_KEY_TEXT, LABEL_VALUE_TEXT
+from kubesched.apiserver.volume_validation import claim_problems, volume_problems
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
+_CHOICES = {
+    "restartPolicy": ("Always", "OnFailure", "Never"),
+    "dnsPolicy": ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
+    "preemptionPolicy": ("PreemptLowerPriority", "Never"),
+}
+_NAMES = {
+    "nodeName": dns_subdomain_faults,
+    "hostname": dns_label_faults,
+    "subdomain": dns_label_faults,
+    "serviceAccountName": dns_subdomain_faults,
+}
 _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _TOLERATION_OPERATORS = ("Equal", "Exists", "Lt", "Gt")
@@ -31,102 +62,59 @@ def pod_problems(pod: Object) -> list[Cause]:
 def template_problems(template: Object, path: str) -> list[Cause]:
     """Return what is wrong with a pod template."""
     labels = (template.get("metadata") or {}).get("labels") or {}
-    causes = [invalid_value(f"{path}.labels", key, LABEL_KEY_TEXT) for key in labels if not is_label_key(key)]
+    causes = []
+    for key in labels:
+        if not is_label_key(key):
+            causes += invalid_values(f"{path}.labels", key, qualified_name_faults(key))
     return causes + _spec_problems(template["spec"], f"{path}.spec")
 
 
 def _spec_problems(spec: Object, path: str) -> list[Cause]:
-    causes: list[Cause] = []
-    if not spec.get("containers"):
-        causes.append(required(f"{path}.containers"))
-    seen: set[str] = set()
-    for group in ("containers", "initContainers"):
-        for at, container in enumerate(spec.get(group) or ()):
-            causes += _container_problems(container, f"{path}.{group}[{at}]", seen)
-    causes += _one_of(spec, "restartPolicy", path, ("Always", "OnFailure", "Never"))
-    causes += _one_of(spec, "preemptionPolicy", path, ("PreemptLowerPriority", "Never"))
-    grace = spec.get("terminationGracePeriodSeconds")
-    if grace is not None and grace < 0:
-        causes.append(
-            invalid_value(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0")
-        )
+    causes = container_problems(spec, path) + whole_pod_problems(spec, path)
+    for field, allowed in _CHOICES.items():
+        causes += one_of(spec, field, path, allowed)
+    for field, faults_of in _NAMES.items():
+        if spec.get(field):
+            causes += invalid_values(f"{path}.{field}", spec[field], faults_of(spec[field]))
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 0 < deadline < 2**31:
+        text = "must be between 1 and 2147483647, inclusive"
+        causes.append(invalid_value(f"{path}.activeDeadlineSeconds", deadline, text))
+    system = spec.get("os")
+    if system is not None and system.get("name") not in ("linux", "windows"):
+        causes.append(not_supported(f"{path}.os", system.get("name", ""), ("linux", "windows")))
     for key, value in (spec.get("nodeSelector") or {}).items():
         if not is_label_key(key):
-            causes.append(invalid_value(f"{path}.nodeSelector", key, LABEL_KEY_TEXT))
+            causes += invalid_values(f"{path}.nodeSelector", key, qualified_name_faults(key))
         if not is_label_value(value):
-            causes.append(invalid_value(f"{path}.nodeSelector", value, LABEL_VALUE_TEXT))
+            causes += invalid_values(f"{path}.nodeSelector", value, label_value_faults(value))
     for at, toleration in enumerate(spec.get("tolerations") or ()):
         causes += _toleration_problems(toleration, f"{path}.tolerations[{at}]")
     causes += _affinity_problems(spec.get("affinity") or {}, f"{path}.affinity")
     causes += _spread_problems(spec.get("topologySpreadConstraints") or [], f"{path}.topologySpreadConstraints")
     causes += _gate_problems(spec, path)
-    causes += _volume_problems(spec, path)
-    for name, extra in (spec.get("overhead") or {}).items():
-        causes += _amount_problems(extra, f"{path}.overhead.{name}")
+    causes += volume_problems(spec, path) + claim_problems(spec, path)
+    if spec.get("overhead"):
+        causes += resource_problems({"limits": spec["overhead"]}, f"{path}.overhead")
     return causes
-
-
-def _container_problems(container: Object, path: str, seen: set[str]) -> list[Cause]:
-    causes: list[Cause] = []
-    name = container.get("name", "")
-    if not name:
-        causes.append(required(f"{path}.name"))
-    elif not _LABEL.match(name):
-        causes.append(invalid_value(f"{path}.name", name, DNS_LABEL_TEXT))
-    elif name in seen:
-        causes.append(duplicate(f"{path}.name", name))
-    seen.add(name)
-    if not container.get("image"):
-        causes.append(required(f"{path}.image"))
-    causes += _one_of(container, "imagePullPolicy", path, ("Always", "IfNotPresent", "Never"))
-    for at, port in enumerate(container.get("ports") or ()):
-        where = f"{path}.ports[{at}]"
-        if "containerPort" not in port:
-            causes.append(required(f"{where}.containerPort"))
-        for field in ("containerPort", "hostPort"):
-            number = port.get(field)
-            if number is not None and not (0 < number < 65_536 or (field == "hostPort" and number == 0)):
-                causes.append(invalid_value(f"{where}.{field}", number, "must be between 1 and 65535, inclusive"))
-        causes += _one_of(port, "protocol", where, ("TCP", "UDP", "SCTP"))
-    return causes + _resource_problems(container.get("resources") or {}, f"{path}.resources")
-
-
-def _resource_problems(resources: Object, path: str) -> list[Cause]:
-    causes = []
-    for side in ("limits", "requests"):
-        for name, asked in (resources.get(side) or {}).items():
-            where = f"{path}.{side}[{name}]"
-            causes += _amount_problems(asked, where)
-            if not is_label_key(name):
-                causes.append(invalid_value(where, name, LABEL_KEY_TEXT))
-    requests = resources.get("requests") or {}
-    for name, limit in (resources.get("limits") or {}).items():
-        if name in requests and amount(requests[name]) > amount(limit):
-            text = f"must be less than or equal to {name} limit of {limit}"
-            causes.append(invalid_value(f"{path}.requests", requests[name], text))
-    return causes
-
-
-def _amount_problems(text: str, path: str) -> list[Cause]:
-    if text.startswith("-") and amount(text) < 0:
-        return [invalid_value(path, text, "must be greater than or equal to 0")]
-    return []
 
 
 def _toleration_problems(toleration: Object, path: str) -> list[Cause]:
-    causes = _one_of(toleration, "operator", path, _TOLERATION_OPERATORS)
-    causes += _one_of(toleration, "effect", path, _EFFECTS)
+    causes = []
+    if toleration.get("operator") not in (None, "", *_TOLERATION_OPERATORS):
+        causes.append(not_supported(f"{path}.operator", toleration["operator"], _TOLERATION_OPERATORS[:2]))
+    causes += one_of(toleration, "effect", path, _EFFECTS)
     key, operator = toleration.get("key", ""), toleration.get("operator") or "Equal"
     if key and not is_label_key(key):
-        causes.append(invalid_value(f"{path}.key", key, LABEL_KEY_TEXT))
+        causes += invalid_values(f"{path}.key", key, qualified_name_faults(key))
     if not key and operator != "Exists":
         text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        causes.append(invalid_value(f"{path}.operator", operator, text))
+        causes.append(invalid_value(f"{path}.operator", toleration.get("operator", ""), text))
     if operator == "Exists" and toleration.get("value"):
         text = "value must be empty when `operator` is 'Exists'"
         causes.append(invalid_value(f"{path}.operator", toleration["value"], text))
     elif operator == "Equal" and not is_label_value(toleration.get("value", "")):
-        causes.append(invalid_value(f"{path}.operator", toleration["value"], LABEL_VALUE_TEXT))
+        causes += invalid_values(f"{path}.operator", toleration["value"], label_value_faults(toleration["value"]))
     elif operator in ("Lt", "Gt") and not re.fullmatch(r"-?[1-9]\d*|0", toleration.get("value", "")):
         causes.append(invalid_value(f"{path}.value", toleration.get("value", ""), "must be a decimal integer"))
     if toleration.get("tolerationSeconds") is not None and toleration.get("effect") != "NoExecute":
@@ -172,11 +160,14 @@ def _node_term_problems(term: Object, path: str) -> list[Cause]:
         where = f"{path}.matchFields[{at}]"
         if one.get("key") != "metadata.name":
             causes.append(invalid_value(f"{where}.key", one.get("key", ""), "not a valid field selector key"))
+        values = one.get("values") or []
         if one.get("operator") not in ("In", "NotIn"):
             causes.append(invalid_value(f"{where}.operator", one.get("operator", ""), "not a valid selector operator"))
-        if len(one.get("values") or ()) != 1:
+        elif len(values) != 1:
             text = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
             causes.append(required(f"{where}.values", text))
+        else:
+            causes += invalid_values(f"{where}.values[0]", values[0], dns_subdomain_faults(values[0]))
     return causes
 
 
@@ -184,7 +175,7 @@ def _expression_problems(one: Object, path: str, operators: tuple[str, ...]) -> 
     causes = []
     operator, values = one.get("operator", ""), one.get("values") or []
     if not is_label_key(one.get("key", "")):
-        causes.append(invalid_value(f"{path}.key", one.get("key", ""), LABEL_KEY_TEXT))
+        causes += invalid_values(f"{path}.key", one.get("key", ""), qualified_name_faults(one.get("key", "")))
     if operator not in operators:
         causes.append(invalid_value(f"{path}.operator", operator, "not a valid selector operator"))
     elif operator in ("In", "NotIn") and not values:
@@ -197,7 +188,7 @@ def _expression_problems(one: Object, path: str, operators: tuple[str, ...]) -> 
         causes.append(required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"))
     for at, value in enumerate(values):
         if not is_label_value(value):
-            causes.append(invalid_value(f"{path}.values[{at}]", value, LABEL_VALUE_TEXT))
+            causes += invalid_values(f"{path}.values[{at}]", value, label_value_faults(value))
     return causes
 
 
@@ -206,9 +197,9 @@ def selector_problems(selector: Any, path: str) -> list[Cause]:
     causes = []
     for key, value in ((selector or {}).get("matchLabels") or {}).items():
         if not is_label_key(key):
-            causes.append(invalid_value(f"{path}.matchLabels", key, LABEL_KEY_TEXT))
+            causes += invalid_values(f"{path}.matchLabels", key, qualified_name_faults(key))
         if not is_label_value(value):
-            causes.append(invalid_value(f"{path}.matchLabels", value, LABEL_VALUE_TEXT))
+            causes += invalid_values(f"{path}.matchLabels", value, label_value_faults(value))
     for at, one in enumerate((selector or {}).get("matchExpressions") or ()):
         causes += _expression_problems(one, f"{path}.matchExpressions[{at}]", _LABEL_OPERATORS)
     return causes
@@ -217,22 +208,23 @@ def selector_problems(selector: Any, path: str) -> list[Cause]:
 def _pod_term_problems(term: Object, path: str) -> list[Cause]:
     causes = selector_problems(term.get("labelSelector"), f"{path}.labelSelector")
     causes += selector_problems(term.get("namespaceSelector"), f"{path}.namespaceSelector")
-    causes += _topology_key_problems(term, path)
-    both = set(term.get("matchLabelKeys") or ()) & set(term.get("mismatchLabelKeys") or ())
-    for key in sorted(both):
-        causes.append(
-            invalid_value(f"{path}.matchLabelKeys", key, "exists in both matchLabelKeys and mismatchLabelKeys")
-        )
+    key = term.get("topologyKey", "")
+    if not key:
+        causes.append(required(f"{path}.topologyKey", "can not be empty"))
+    if not is_label_key(key):
+        causes += invalid_values(f"{path}.topologyKey", key, qualified_name_faults(key))
+    for name in term.get("namespaces") or ():
+        causes += invalid_values(f"{path}.namespace", name, dns_label_faults(name))
+    for field in ("matchLabelKeys", "mismatchLabelKeys"):
+        for at, key in enumerate(term.get(field) or ()):
+            causes += invalid_values(f"{path}.{field}[{at}]", key, qualified_name_faults(key))
+    for at, key in enumerate(term.get("matchLabelKeys") or ()):
+        if key in (term.get("mismatchLabelKeys") or ()):
+            text = "exists in both matchLabelKeys and mismatchLabelKeys"
+            causes.append(invalid_value(f"{path}.matchLabelKeys[{at}]", key, text))
     if (term.get("matchLabelKeys") or term.get("mismatchLabelKeys")) and term.get("labelSelector") is None:
         causes.append(forbidden_field(f"{path}.matchLabelKeys", "must not be specified when labelSelector is not set"))
     return causes
-
-
-def _topology_key_problems(term: Object, path: str) -> list[Cause]:
-    key = term.get("topologyKey", "")
-    if not key:
-        return [required(f"{path}.topologyKey", "can not be empty")]
-    return [] if is_label_key(key) else [invalid_value(f"{path}.topologyKey", key, LABEL_KEY_TEXT)]
 
 
 def _weight_problems(weighted: Object, path: str) -> list[Cause]:
@@ -242,29 +234,27 @@ def _weight_problems(weighted: Object, path: str) -> list[Cause]:
 
 def _spread_problems(constraints: list[Object], path: str) -> list[Cause]:
     causes = []
-    seen = set()
+    pairs = [(one.get("topologyKey"), one.get("whenUnsatisfiable", "")) for one in constraints]
     for at, one in enumerate(constraints):
         where = f"{path}[{at}]"
         if one.get("maxSkew", 0) <= 0:
             causes.append(invalid_value(f"{where}.maxSkew", one.get("maxSkew", 0), "must be greater than zero"))
-        causes += _topology_key_problems(one, where)
+        if not one.get("topologyKey"):
+            causes.append(required(f"{where}.topologyKey", "can not be empty"))
         action = one.get("whenUnsatisfiable", "")
         if action not in ("DoNotSchedule", "ScheduleAnyway"):
             causes.append(not_supported(f"{where}.whenUnsatisfiable", action, ("DoNotSchedule", "ScheduleAnyway")))
         least = one.get("minDomains")
         if least is not None and least <= 0:
-            causes.append(invalid_value(f"{where}.minDomains", least, "must be greater than 0"))
+            causes.append(invalid_value(f"{where}.minDomains", least, "must be greater than zero"))
         if least is not None and action != "DoNotSchedule":
             text = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
             causes.append(invalid_value(f"{where}.minDomains", least, text))
         for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-            causes += _one_of(one, field, where, ("Honor", "Ignore"))
-        pair = (one.get("topologyKey"), action)
-        if pair in seen:
-            causes.append(
-                duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", "{" + ", ".join(map(str, pair)) + "}")
-            )
-        seen.add(pair)
+            causes += one_of(one, field, where, ("Honor", "Ignore"))
+        if pairs[at] in pairs[at + 1 :]:
+            pair = "{" + ", ".join(map(str, pairs[at])) + "}"
+            causes.append(duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", pair))
         causes += selector_problems(one.get("labelSelector"), f"{where}.labelSelector")
         if one.get("matchLabelKeys") and one.get("labelSelector") is None:
             text = "must not be specified when labelSelector is not set"
@@ -278,7 +268,7 @@ def _gate_problems(spec: Object, path: str) -> list[Cause]:
     for at, gate in enumerate(spec.get("schedulingGates") or ()):
         name = gate.get("name", "")
         if not is_label_key(name):
-            causes.append(invalid_value(f"{path}.schedulingGates[{at}]", name, LABEL_KEY_TEXT))
+            causes += invalid_values(f"{path}.schedulingGates[{at}]", name, qualified_name_faults(name))
         if name in seen:
             causes.append(duplicate(f"{path}.schedulingGates[{at}]", name))
         seen.add(name)
@@ -287,54 +277,21 @@ def _gate_problems(spec: Object, path: str) -> list[Cause]:
     return causes
 
 
-def _volume_problems(spec: Object, path: str) -> list[Cause]:
-    causes = []
-    names = set()
-    for at, volume in enumerate(spec.get("volumes") or ()):
-        name = volume.get("name", "")
-        where = f"{path}.volumes[{at}]"
-        if not name:
-            causes.append(required(f"{where}.name"))
-        elif not _LABEL.match(name):
-            causes.append(invalid_value(f"{where}.name", name, DNS_LABEL_TEXT))
-        elif name in names:
-            causes.append(duplicate(f"{where}.name", name))
-        names.add(name)
-        if len(volume) > 2:
-            causes.append(forbidden_field(where, "may not specify more than 1 volume type"))
-    for group in ("containers", "initContainers"):
-        for at, container in enumerate(spec.get(group) or ()):
-            for index, mount in enumerate(container.get("volumeMounts") or ()):
-                if mount.get("name") not in names:
-                    where = f"{path}.{group}[{at}].volumeMounts[{index}].name"
-                    causes.append(Cause("FieldValueNotFound", where, f'Not found: "{mount.get("name", "")}"'))
-    return causes
-
-
-def _one_of(obj: Object, field: str, path: str, allowed: tuple[str, ...]) -> list[Cause]:
-    value = obj.get(field)
-    return [] if value in (None, "", *allowed) else [not_supported(f"{path}.{field}", value, allowed)]
-
-
 def changed_pod_problems(new: Object, old: Object, subresource: str) -> list[Cause]:
     """Return what a change to an existing pod may not do."""
     after, before = _fixed_part(new["spec"], subresource), _fixed_part(old["spec"], subresource)
-    causes = []
-    gates = [[gate.get("name") for gate in pod["spec"].get("schedulingGates") or ()] for pod in (new, old)]
-    if set(gates[0]) - set(gates[1]):
-        text = "only deletion is allowed, but found new scheduling gate"
-        causes.append(forbidden_field("spec.schedulingGates", text))
-    tolerations = new["spec"].get("tolerations") or []
-    if any(one not in tolerations for one in old["spec"].get("tolerations") or () if "tolerationSeconds" not in one):
+    causes = _gate_changes(new["spec"], old["spec"]) + _deadline_changes(new["spec"], old["spec"])
+    tolerations = [_without_seconds(one) for one in new["spec"].get("tolerations") or ()]
+    if any(_without_seconds(one) not in tolerations for one in old["spec"].get("tolerations") or ()):
         text = "existing toleration can not be modified except its tolerationSeconds"
         causes.append(forbidden_field("spec.tolerations", text))
-    if gates[1]:  # while a pod is gated, where it may go can still be narrowed
-        for field in ("nodeSelector", "affinity"):
-            after.pop(field, None)
-            before.pop(field, None)
+    if old["spec"].get("schedulingGates"):  # while a pod is gated, where it may go can still be narrowed
+        for part in (after, before):
+            part.pop("nodeSelector", None)
+            _drop_node_affinity(part)
         selector = new["spec"].get("nodeSelector") or {}
         if any(selector.get(key) != value for key, value in (old["spec"].get("nodeSelector") or {}).items()):
-            text = "only additions are allowed while scheduling gates are present"
+            text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
             causes.append(invalid_value("spec.nodeSelector", selector, text))
     if after != before:
         fields = sorted(key for key in after.keys() | before.keys() if after.get(key) != before.get(key))
@@ -342,17 +299,50 @@ def changed_pod_problems(new: Object, old: Object, subresource: str) -> list[Cau
             "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
             "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
             "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
-            f"; changed: {', '.join(fields)}"
+            f"\nchanged: {', '.join(fields)}"
         )
         causes.append(forbidden_field("spec", text))
     return causes
 
 
+def _gate_changes(new: Object, old: Object) -> list[Cause]:
+    held = {gate.get("name") for gate in old.get("schedulingGates") or ()}
+    causes = []
+    for at, gate in enumerate(new.get("schedulingGates") or ()):
+        if gate.get("name") not in held:
+            text = f"only deletion is allowed, but found new scheduling gate '{gate.get('name', '')}'"
+            causes.append(forbidden_field(f"spec.schedulingGates[{at}].name", text))
+    return causes
+
+
+def _deadline_changes(new: Object, old: Object) -> list[Cause]:
+    path, before, after = (
+        "spec.activeDeadlineSeconds",
+        old.get("activeDeadlineSeconds"),
+        new.get("activeDeadlineSeconds"),
+    )
+    if before is None:
+        return []
+    if after is None:
+        return [invalid_value(path, None, "must not update from a positive integer to nil value")]
+    return [] if after <= before else [invalid_value(path, after, "must be less than or equal to previous value")]
+
+
+def _without_seconds(toleration: Object) -> Object:
+    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+
+
+def _drop_node_affinity(spec: Object) -> None:
+    kept = {key: value for key, value in (spec.pop("affinity", None) or {}).items() if key != "nodeAffinity"}
+    if kept:
+        spec["affinity"] = kept
+
+
 def _fixed_part(spec: Object, subresource: str) -> Object:
-    free = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates")
+    free = ("activeDeadlineSeconds", "tolerations", "schedulingGates")
     fixed = {key: value for key, value in spec.items() if key not in free}
     loose = {"image"} if subresource != "resize" else {"resources", "resizePolicy"}
-    for group in ("containers", "initContainers"):
+    for group in GROUPS:
         if group in fixed:
             fixed[group] = [{k: v for k, v in one.items() if k not in loose} for one in fixed[group]]
     if subresource == "resize":

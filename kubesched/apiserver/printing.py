@@ -251,3 +251,9 @@ def claim_state(claim: Object) -> str:
     if not status.get("allocation"):
         return "pending"
     return "allocated,reserved" if status.get("reservedFor") else "allocated"
+
+
+def token_audiences(driver: Object) -> str:
+    """Return for whom a storage driver wants tokens."""
+    wanted = [str(one.get("audience", "")) for one in (driver.get("spec") or {}).get("tokenRequests") or ()]
+    return ",".join(wanted) or "<unset>"

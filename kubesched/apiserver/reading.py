@@ -12,7 +12,15 @@ from dataclasses import dataclass
 import msgspec
 
 from kubesched.apiserver.context import Context, key_of
-from kubesched.apiserver.refusals import bad_request, expired, forbidden_field, invalid, version_too_large
+from kubesched.apiserver.refusals import (
+    Cause,
+    bad_request,
+    expired,
+    forbidden_field,
+    invalid_options,
+    not_supported,
+    version_too_large,
+)
 from kubesched.apiserver.resources import Object, Resource
 from kubesched.apiserver.selectors import name_in, pin_of, predicate
 from kubesched.apiserver.storage import Table
@@ -63,7 +71,7 @@ class Listing:
 def list_objects(context: Context, resource: Resource, query: ListQuery) -> Listing:
     """Return one page, in order of namespace and name, as of one version."""
     matches = predicate(resource, query.label_selector, query.field_selector)
-    _check_match(resource, query)
+    _check_list(query)
     asked = _asked_version(context, query.resource_version)
     if asked > context.storage.version:
         raise version_too_large(asked, context.storage.version)
@@ -101,9 +109,7 @@ def open_watch(
     otherwise it is what happened after the version.
     """
     matches = predicate(resource, query.label_selector, query.field_selector)
-    if query.send_initial_events is not None and query.resource_version_match != "NotOlderThan":
-        text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        raise invalid(resource, "", [forbidden_field("resourceVersionMatch", text)])
+    _check_watch(query)
     table = context.table(resource)
     asked = _asked_version(context, query.resource_version)
     initial = asked == 0 if query.send_initial_events is None else query.send_initial_events
@@ -134,23 +140,44 @@ def _asked_version(context: Context, text: str) -> int:
     return int(text)
 
 
-def _check_match(resource: Resource, query: ListQuery) -> None:
+def _check_list(query: ListQuery) -> None:
     match, version = query.resource_version_match, query.resource_version
-    problem = ""
-    if match and query.continue_token:
-        problem = "resourceVersionMatch is forbidden when continue is provided"
-    elif match and not version:
-        problem = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-    elif match not in ("", "Exact", "NotOlderThan"):
-        problem = f'resourceVersionMatch "{match}" is neither Exact nor NotOlderThan'
-    elif match == "Exact" and version == "0":
-        problem = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-    elif query.send_initial_events is not None:
-        problem = "sendInitialEvents is forbidden for list"
-    elif query.continue_token and version not in ("", "0"):
+    causes = []
+    if match:
+        if not version:
+            causes.append(_forbidden_match("is forbidden unless resourceVersion is provided"))
+        if query.continue_token:
+            causes.append(_forbidden_match("is forbidden when continue is provided"))
+        if match not in ("Exact", "NotOlderThan"):
+            causes.append(not_supported("resourceVersionMatch", match, ("Exact", "NotOlderThan", "")))
+        elif match == "Exact" and version == "0":
+            causes.append(_forbidden_match('"exact" is forbidden for resourceVersion "0"'))
+    if query.send_initial_events is not None:
+        causes.append(forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if causes:
+        raise invalid_options("ListOptions", causes)
+    if query.continue_token and version not in ("", "0"):
         raise bad_request("specifying resource version is not allowed when using continue")
-    if problem:
-        raise invalid(resource, "", [forbidden_field("resourceVersionMatch", problem)])
+
+
+def _check_watch(query: ListQuery) -> None:
+    match = query.resource_version_match
+    causes = []
+    if query.send_initial_events is not None and match != "NotOlderThan":
+        text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        causes.append(forbidden_field("resourceVersionMatch", text))
+    elif match and query.send_initial_events is None:
+        causes.append(_forbidden_match("is forbidden for watch unless sendInitialEvents is provided"))
+    if match and match != "NotOlderThan":
+        causes.append(not_supported("resourceVersionMatch", match, ("NotOlderThan",)))
+    if query.continue_token:
+        causes.append(_forbidden_match("is forbidden when continue is provided"))
+    if causes:
+        raise invalid_options("ListOptions", causes)
+
+
+def _forbidden_match(why: str) -> Cause:
+    return forbidden_field("resourceVersionMatch", f"resourceVersionMatch {why}")
 
 
 def _write_token(version: int, key: str) -> str:

@@ -6,6 +6,7 @@ Nothing here decides; the callers do.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,11 @@ def invalid_value(field: str, value: object, detail: str) -> Cause:
     return Cause("FieldValueInvalid", field, f"Invalid value: {_shown(value)}: {detail}")
 
 
+def invalid_values(field: str, value: object, faults: Sequence[str]) -> list[Cause]:
+    """Return a cause for everything that is wrong with one value."""
+    return [invalid_value(field, value, fault) for fault in faults]
+
+
 def required(field: str, detail: str = "") -> Cause:
     return Cause("FieldValueRequired", field, "Required value" + (f": {detail}" if detail else ""))
 
@@ -42,12 +48,16 @@ def forbidden_field(field: str, detail: str) -> Cause:
     return Cause("FieldValueForbidden", field, f"Forbidden: {detail}")
 
 
-def duplicate(field: str, value: object) -> Cause:
-    return Cause("FieldValueDuplicate", field, f"Duplicate value: {_shown(value)}")
+def duplicate(field: str, value: object, detail: str = "") -> Cause:
+    return Cause("FieldValueDuplicate", field, f"Duplicate value: {_shown(value)}" + (f": {detail}" if detail else ""))
+
+
+def unknown_name(field: str, value: object, detail: str = "") -> Cause:
+    return Cause("FieldValueNotFound", field, f"Not found: {_shown(value)}" + (f": {detail}" if detail else ""))
 
 
 def not_supported(field: str, value: object, allowed: Sequence[str]) -> Cause:
-    listed = ", ".join(f'"{one}"' for one in sorted(allowed))
+    listed = ", ".join(f'"{one}"' for one in allowed)
     return Cause("FieldValueNotSupported", field, f"Unsupported value: {_shown(value)}: supported values: {listed}")
 
 
@@ -90,6 +100,11 @@ def conflict(resource: Resource, name: str, why: str) -> ApiError:
     return errors.Conflict(409, "Conflict", text, details=_named(resource, name))
 
 
+def conflict_of_kind(resource: Resource, name: str, why: str) -> ApiError:
+    """Return a conflict that names the kind and not the resource, as deletions do."""
+    return conflict(dataclasses.replace(resource, group="", plural=resource.kind), name, why)
+
+
 def modified(resource: Resource, name: str) -> ApiError:
     why = "the object has been modified; please apply your changes to the latest version and try again"
     return conflict(resource, name, why)
@@ -109,8 +124,28 @@ def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> ApiError:
     return errors.Invalid(422, "Invalid", f'{kind} "{name}" is invalid: {joined}', details=details)
 
 
+def invalid_options(kind: str, causes: Sequence[Cause]) -> ApiError:
+    """Return the refusal of a request whose parameters are wrong; the API takes them for an object of their own."""
+    options = Resource("meta.k8s.io", "v1", "", kind, False)
+    return invalid(options, "", causes)
+
+
 def bad_request(text: str) -> ApiError:
     return errors.BadRequest(400, "BadRequest", text)
+
+
+class Undecoded(errors.BadRequest):
+    """What came is no object of the kind it should be."""
+
+    def __init__(self, resource: Resource, why: str) -> None:
+        text = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {why}'
+        super().__init__(400, "BadRequest", text)
+
+
+def unfit_patch(why: str) -> ApiError:
+    """Return the refusal of a patch that leaves no object of the kind it was."""
+    cause = {"reason": "FieldValueInvalid", "message": f"Invalid value: {why}", "field": "patch"}
+    return errors.Invalid(422, "Invalid", f' "" is invalid: patch: Invalid value: {why}', details={"causes": [cause]})
 
 
 def unauthorized() -> ApiError:
@@ -124,6 +159,16 @@ def method_not_allowed() -> ApiError:
 def unsupported_media_type(found: str, accepted: Sequence[str]) -> ApiError:
     text = "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
     return ApiError(415, "UnsupportedMediaType", text + (f" (found {found})" if found else ""))
+
+
+def not_running(pod: str, what: str) -> ApiError:
+    """Return the refusal of what only a kubelet with real containers could answer."""
+    return bad_request(f"pod {pod}: no {what}: this cluster only pretends to run pods, there are no containers behind it")
+
+
+def page_not_found() -> ApiError:
+    """Return the refusal of a path that belongs to nobody; it is answered in plain text."""
+    return errors.NotFound(404, "", "404 page not found\n")
 
 
 def not_acceptable(accepted: Sequence[str]) -> ApiError:
@@ -178,7 +223,7 @@ def status_of(error: ApiError) -> dict[str, Any]:
 
 
 def _named(resource: Resource, name: str, causes: Sequence[Cause] = ()) -> dict[str, Any]:
-    details: dict[str, Any] = {"name": name, "kind": resource.plural}
+    details: dict[str, Any] = {"name": name, "kind": resource.plural} if name else {"kind": resource.plural}
     if resource.group:
         details["group"] = resource.group
     if causes:

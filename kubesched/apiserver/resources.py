@@ -11,6 +11,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Object = dict[str, Any]
+SUBRESOURCE_VERBS: dict[str, tuple[str, ...]] = {
+    "binding": ("create",),
+    "eviction": ("create",),
+    "scale": ("get", "patch", "update"),
+    "finalize": ("update",),
+    "status": ("get", "patch", "update"),
+    "resize": ("get", "patch", "update"),
+}
+# A deletion is answered with the object that is gone for these, with a Status for the others.
+RETURNED_WHEN_DELETED = frozenset(
+    (
+        *("namespaces", "persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates", "serviceaccounts", "services"),
+        *(f"{one}.storage.k8s.io" for one in ("csidrivers", "csinodes", "storageclasses", "volumeattachments")),
+        *(f"{one}.resource.k8s.io" for one in ("deviceclasses", "devicetaintrules", "resourceclaims")),
+        *(f"{one}.resource.k8s.io" for one in ("resourceclaimtemplates", "resourceslices")),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +73,15 @@ def _rows() -> Iterator[Resource]:
     def core(plural: str, kind: str, short: str = "", namespaced: bool = True, **more: Any) -> Resource:
         return _row("", "v1", plural, kind, short, namespaced, **more)
 
-    yield core("namespaces", "Namespace", "ns", False, subresources=("status", "finalize"), names_are_labels=True)
+    yield core(
+        "namespaces",
+        "Namespace",
+        "ns",
+        False,
+        subresources=("status", "finalize"),
+        names_are_labels=True,
+        verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
+    )
     yield core("nodes", "Node", "no", False, subresources=status, keeps_status_on_create=True)
     yield core(
         "pods",
@@ -124,7 +149,7 @@ def _rows() -> Iterator[Resource]:
         creates_on_update=True,
         needs_version_on_update=True,
     )
-    yield _row("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", "pc", False)
+    yield _row("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", "pc", False, has_generation=True)
     for plural, kind, sub in (("podgroups", "PodGroup", status), ("workloads", "Workload", ())):
         yield _row("scheduling.k8s.io", "v1alpha2", plural, kind, subresources=sub, has_generation=True)
 

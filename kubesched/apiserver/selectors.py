@@ -10,8 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kubesched.apiserver.naming import is_label_key, is_label_value, label_value_faults, qualified_name_faults
 from kubesched.apiserver.refusals import bad_request
 from kubesched.apiserver.resources import Object, Resource
+from kubesched.errors import ApiError, BadRequest
 
 Predicate = Callable[[Object], bool]
 Requirement = tuple[str, str, tuple[str, ...]]
@@ -20,9 +22,8 @@ Pin = tuple[str, str]  # a field and the value it must have
 # A kubelet watches the pods of its node and kubectl a single object: thousands of these must not be asked every time.
 PINNABLE = {"metadata.name": ("metadata", "name"), "spec.nodeName": ("spec", "nodeName")}
 
-NAME_PART = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
-SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _TOKEN = re.compile(r"\s*(==|!=|=|!|\(|\)|,|<|>|[^\s,()=!<>]+)\s*")
+_MARKS = frozenset(("==", "!=", "=", "(", ")", ",", "<", ">"))
 _SUPPORTED_FIELDS: dict[str, tuple[str, ...]] = {
     "pods": (
         "spec.nodeName",
@@ -59,18 +60,6 @@ _SUPPORTED_FIELDS: dict[str, tuple[str, ...]] = {
 _EVENT_ALIASES = {"regarding": "involvedObject", "reportingController": "reportingComponent"}
 
 
-def is_label_key(key: str) -> bool:
-    """Say whether `key` is a qualified name: an optional DNS prefix, a slash, a name of at most 63 characters."""
-    prefix, slash, name = key.rpartition("/")
-    if slash and (not SUBDOMAIN.match(prefix) or len(prefix) > 253):
-        return False
-    return bool(NAME_PART.match(name))
-
-
-def is_label_value(value: str) -> bool:
-    return value == "" or bool(NAME_PART.match(value))
-
-
 def parse_labels(text: str) -> list[Requirement]:
     """Return the requirements of a label selector in its query form, such as `a=b,c in (d,e),!f`."""
     requirements: list[Requirement] = []
@@ -80,37 +69,43 @@ def parse_labels(text: str) -> list[Requirement]:
     def take() -> str:
         nonlocal at
         if at >= len(tokens):
-            raise _unparsable(text, "found '', expected: identifier")
+            raise _unparsable("found '', expected: identifier")
         at += 1
         return tokens[at - 1]
 
     while at < len(tokens):
         key = take()
         if key == "!":
-            requirements.append((_key(take(), text), "DoesNotExist", ()))
+            requirements.append((_key(take()), "DoesNotExist", ()))
+        elif key in _MARKS:
+            raise bad_request(f"found '{key}', expected: !, identifier, or 'end of string'")
         else:
-            key = _key(key, text)
+            key = _key(key)
             follows = tokens[at] if at < len(tokens) else ","
             if follows == ",":
                 requirements.append((key, "Exists", ()))
             elif follows in ("=", "==", "!="):
                 at += 1
                 value = take() if at < len(tokens) and tokens[at] != "," else ""
-                requirements.append((key, "NotIn" if follows == "!=" else "In", (_value(value, text),)))
+                if value in _MARKS:
+                    raise _unparsable(f"found '{value}', expected: identifier")
+                requirements.append((key, "NotIn" if follows == "!=" else "In", (_value(key, value),)))
             elif follows in ("in", "notin"):
                 at += 1
-                values = _parenthesised(take, text)
+                values = _parenthesised(key, take)
                 requirements.append((key, "In" if follows == "in" else "NotIn", values))
             elif follows in ("<", ">"):
                 at += 1
                 bound = take()
                 if not re.fullmatch(r"-?\d+", bound):
-                    raise _unparsable(text, f"for '{follows}' operator, the value must be an integer")
+                    raise _unparsable(
+                        f'values[0]: Invalid value: "{bound}": for \'Gt\', \'Lt\' operators, the value must be an integer'
+                    )
                 requirements.append((key, "Lt" if follows == "<" else "Gt", (bound,)))
             else:
-                raise _unparsable(text, f"found '{follows}', expected: in, notin, =, ==, !=, gt, lt")
+                raise _unparsable(f"found '{follows}', expected: in, notin, =, ==, !=, gt, lt")
         if at < len(tokens) and take() != ",":
-            raise _unparsable(text, f"found '{tokens[at - 1]}', expected: ',' or 'end of string'")
+            raise bad_request(f"found '{tokens[at - 1]}', expected: ',' or 'end of string'")
     return requirements
 
 
@@ -218,9 +213,16 @@ def _parse_fields(resource: Resource, field_text: str) -> list[tuple[tuple[str, 
         first, dot, rest = name.partition(".")
         name = _EVENT_ALIASES.get(first, first) + dot + rest if resource.table == "events" else name
         if name not in supported:
-            raise bad_request(f"field label not supported: {name}")
+            raise _unknown_field(resource, name)
         found.append((tuple(name.split(".")), operator != "!=", value))
     return found
+
+
+def _unknown_field(resource: Resource, name: str) -> ApiError:
+    if resource.table in _SUPPORTED_FIELDS:
+        return bad_request(f"field label not supported: {name}")
+    known = '"metadata.name", "metadata.namespace"'
+    return bad_request(f'"{name}" is not a known field selector: only {known}')
 
 
 def _tokens(text: str) -> list[str]:
@@ -229,39 +231,44 @@ def _tokens(text: str) -> list[str]:
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None:
-            raise _unparsable(text, f"found '{text[at]}'")
+            raise _unparsable(f"found '{text[at]}'")
         tokens.append(found.group(1))
         at = found.end()
     return tokens
 
 
-def _parenthesised(take: Callable[[], str], text: str) -> tuple[str, ...]:
-    if take() != "(":
-        raise _unparsable(text, "expected: '('")
+def _parenthesised(key: str, take: Callable[[], str]) -> tuple[str, ...]:
+    if (found := take()) != "(":
+        raise _unparsable(f"found '{found}' expected: '('")
     values: list[str] = []
     expecting = True
-    while (token := take()) != ")":
+    while True:
+        try:
+            token = take()
+        except BadRequest:
+            raise _unparsable("found '', expected: ',' or ')'") from None
+        if token == ")":
+            return tuple(values) if values else ("",)
         if token == ",":
             if expecting:
                 values.append("")
             expecting = True
         else:
-            values.append(_value(token, text))
+            values.append(_value(key, token))
             expecting = False
-    return tuple(values) if values else ("",)
 
 
-def _key(key: str, text: str) -> str:
+def _key(key: str) -> str:
     if not is_label_key(key):
-        raise _unparsable(text, f'key "{key}" is not a label key')
+        raise _unparsable(f'<nil>: Invalid value: "{key}": {qualified_name_faults(key)[0]}')
     return key
 
 
-def _value(value: str, text: str) -> str:
+def _value(key: str, value: str) -> str:
     if not is_label_value(value):
-        raise _unparsable(text, f'"{value}" is not a label value')
+        raise _unparsable(f'values[0][{key}]: Invalid value: "{value}": {label_value_faults(value)[0]}')
     return value
 
 
-def _unparsable(text: str, why: str) -> Exception:
-    return bad_request(f"unable to parse requirement: {why} (in label selector {text!r})")
+def _unparsable(why: str) -> ApiError:
+    return bad_request(f"unable to parse requirement: {why}")

@@ -12,15 +12,15 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from kubesched.apiserver.asking import flag, number
 from kubesched.apiserver.context import Context
 from kubesched.apiserver.encoding import JSON, Form, encode
 from kubesched.apiserver.reading import ListQuery, open_watch
-from kubesched.apiserver.refusals import bad_request, status_of
+from kubesched.apiserver.refusals import status_of
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.watch import Entry, Watch, bookmark
 from kubesched.errors import Gone
 
-_TRUE = ("true", "1", "t", "T", "TRUE", "True")
 _SHORTEST_DEFAULT_SECONDS = 1800.0
 _CHUNK_BYTES = 256 * 1024
 
@@ -36,8 +36,8 @@ async def stream_watch(
 ) -> web.StreamResponse:
     """Answer a watch request; returns when the stream has ended."""
     arguments = request.rel_url.query
-    bookmarks = arguments.get("allowWatchBookmarks") in _TRUE
-    timeout = _timeout(arguments.get("timeoutSeconds", ""))
+    bookmarks = flag(arguments, "allowWatchBookmarks")
+    timeout = _timeout(number(arguments, "timeoutSeconds"))
     response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
     try:
         watch, version = open_watch(context, resource, query)
@@ -100,6 +100,7 @@ class _Stream:
         """Send what arrives until the time is over or the watch is closed."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
+        marked = context.storage.version  # a last bookmark is worth sending only if it says something new
         next_bookmark = loop.time() + bookmark_seconds if bookmark_seconds else end
         while not self._watch.closed:
             pause = min(end, next_bookmark) - loop.time()
@@ -110,9 +111,11 @@ class _Stream:
                 except TimeoutError:
                     pass
             mark = b""
-            if bookmark_seconds and loop.time() >= min(next_bookmark, end):
+            is_due = loop.time() >= next_bookmark or (loop.time() >= end and marked != context.storage.version)
+            if bookmark_seconds and is_due:
                 # Everything up to the current version is in the buffer, so after sending it this is true.
-                mark = bookmark(self._resource.kind, self._resource.api_version, context.storage.version)
+                marked = context.storage.version
+                mark = bookmark(self._resource.kind, self._resource.api_version, marked)
                 next_bookmark = loop.time() + bookmark_seconds
             await self.send_buffered(mark)
             if loop.time() >= end:
@@ -123,9 +126,7 @@ class _Stream:
             await self._response.write(data)
 
 
-def _timeout(text: str) -> float:
-    if not text:
+def _timeout(seconds: int | None) -> float:
+    if not seconds or seconds < 0:
         return _SHORTEST_DEFAULT_SECONDS * (1 + random.random())  # spread, so that clients do not return all at once
-    if not text.isascii() or not text.isdecimal():
-        raise bad_request(f'timeoutSeconds: Invalid value: "{text}": must be a non-negative integer')
-    return float(text) or _SHORTEST_DEFAULT_SECONDS
+    return float(seconds)

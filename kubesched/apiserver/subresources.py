@@ -13,12 +13,12 @@ from kubesched import errors
 from kubesched.apiserver import writing
 from kubesched.apiserver.clock import timestamp
 from kubesched.apiserver.context import Asked, Context
-from kubesched.apiserver.deleting import Deleted, DeleteOptions, delete
+from kubesched.apiserver.deleting import Deleted, DeleteOptions, check_preconditions, delete
 from kubesched.apiserver.patching import copied
 from kubesched.apiserver.refusals import (
+    Undecoded,
     bad_request,
     conflict,
-    internal,
     invalid,
     invalid_value,
     modified,
@@ -41,8 +41,8 @@ def bind_object(context: Context, namespace: str, name: str, binding: Object, as
     metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
     if not isinstance(metadata, dict) or not isinstance(target, dict):
         raise bad_request("Binding: metadata and target are objects")
-    if metadata.get("name") not in (None, "", name):
-        raise bad_request(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
+    if metadata.get("name") != name:
+        raise bad_request("name in URL does not match name in Binding object")
     causes = []
     if target.get("kind") not in (None, "", "Node"):
         causes.append(not_supported("target.kind", target["kind"], ("Node", "<empty>")))
@@ -56,6 +56,7 @@ def bind_object(context: Context, namespace: str, name: str, binding: Object, as
         name,
         target["name"],
         uid=metadata.get("uid") or "",
+        labels=metadata.get("labels") or {},
         annotations=metadata.get("annotations") or {},
         asked=asked,
     )
@@ -67,6 +68,7 @@ def bind(
     name: str,
     node: str,
     uid: str = "",
+    labels: dict[str, str] | None = None,
     annotations: dict[str, str] | None = None,
     asked: Asked | None = None,
 ) -> Entry:
@@ -74,13 +76,16 @@ def bind(
     resource = context.resource("pods")
     entry = context.get(resource, namespace, name)
     pod = entry.obj
-    refused = _binding_problem(pod, name, uid)
+    if uid and uid != pod["metadata"]["uid"]:
+        held = pod["metadata"]["uid"]
+        raise conflict(resource, name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {held}")
+    refused = _binding_problem(pod, name)
     if refused:
         raise conflict(dataclasses.replace(resource, plural="pods/binding"), name, refused)
     bound = {**pod, "spec": {**pod["spec"], "nodeName": node}, "metadata": dict(pod["metadata"])}
-    labels = _topology_of(context, node)
-    if labels:
-        bound["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **labels}
+    added = {**(labels or {}), **_topology_of(context, node)}
+    if added:
+        bound["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **added}
     if annotations:
         bound["metadata"]["annotations"] = {**(pod["metadata"].get("annotations") or {}), **annotations}
     status = {key: value for key, value in (pod.get("status") or {}).items() if key != "nominatedNodeName"}
@@ -93,10 +98,8 @@ def bind(
     return writing.store(context, resource, entry.key, bound)
 
 
-def _binding_problem(pod: Object, name: str, uid: str) -> str:
+def _binding_problem(pod: Object, name: str) -> str:
     metadata, spec = pod["metadata"], pod["spec"]
-    if uid and uid != metadata["uid"]:
-        return f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
     if "deletionTimestamp" in metadata:
         return f"pod {name} is being deleted, cannot be assigned to a host"
     if spec.get("nodeName"):
@@ -143,11 +146,7 @@ def evict(context: Context, namespace: str, name: str, options: DeleteOptions) -
     resource = context.resource("pods")
     entry = context.get(resource, namespace, name)
     pod = entry.obj
-    if options.uid and options.uid != pod["metadata"]["uid"]:
-        held = pod["metadata"]["uid"]
-        raise conflict(
-            resource, name, f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {held}"
-        )
+    check_preconditions(resource, name, pod["metadata"], options)
     phase = (pod.get("status") or {}).get("phase")
     if phase not in (*_FINISHED, "Pending") and "deletionTimestamp" not in pod["metadata"]:
         _take_from_budget(context, namespace, pod, options.dry_run)
@@ -176,7 +175,7 @@ def _take_from_budget(context: Context, namespace: str, pod: Object, dry_run: bo
     if not budgets:
         return
     if len(budgets) > 1:
-        raise internal(_TWO_BUDGETS_TEXT)
+        raise errors.ServerFault(500, "InternalError", _TWO_BUDGETS_TEXT)
     entry = budgets[0]
     budget, status = entry.obj, dict(entry.obj.get("status") or {})
     healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
@@ -195,6 +194,8 @@ def _take_from_budget(context: Context, namespace: str, pod: Object, dry_run: bo
     status["disruptionsAllowed"] = allowed - 1
     disrupted = dict(status.get("disruptedPods") or {})
     disrupted[pod["metadata"]["name"]] = timestamp(context.clock.now())
+    generation = status.get("observedGeneration", 0)
+    status["conditions"] = budget_conditions(status, allowed - 1, generation, timestamp(context.clock.now()))
     status["disruptedPods"] = disrupted
     writing.store(context, resource, entry.key, {**budget, "metadata": dict(budget["metadata"]), "status": status})
 
@@ -202,6 +203,23 @@ def _take_from_budget(context: Context, namespace: str, pod: Object, dry_run: bo
 def _too_many(why: str, retry_after: float | None = None) -> ApiError:
     details: dict[str, Any] = {"causes": [{"reason": "DisruptionBudget", "message": why}]}
     return errors.TooManyRequests(429, "TooManyRequests", _BUDGET_TEXT, retry_after, details)
+
+
+def budget_conditions(before: Object, allowed: int, generation: int, now: str) -> list[Object]:
+    """Return the conditions of a budget that allows so many disruptions."""
+    value, reason = ("True", "SufficientPods") if allowed > 0 else ("False", "InsufficientPods")
+    old = next((one for one in before.get("conditions") or () if one.get("type") == "DisruptionAllowed"), None)
+    since = old["lastTransitionTime"] if old is not None and old.get("status") == value else now
+    return [
+        {
+            "type": "DisruptionAllowed",
+            "status": value,
+            "reason": reason,
+            "message": "",
+            "lastTransitionTime": since,
+            "observedGeneration": generation,
+        }
+    ]
 
 
 def is_ready(pod: Object) -> bool:
@@ -238,15 +256,19 @@ def set_scale(context: Context, resource: Resource, entry: Entry, scale: Any, as
     name = entry.obj["metadata"]["name"]
     if scale.get("kind") not in (None, "Scale"):
         raise bad_request(f"the kind in the data ({scale['kind']}) does not match the expected kind (Scale)")
-    wanted = (scale.get("metadata") or {}).get("resourceVersion")
+    metadata = scale.get("metadata") or {}
+    if metadata.get("name") not in (None, "", name):
+        raise bad_request(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
+    wanted = metadata.get("resourceVersion")
     if wanted and wanted != entry.obj["metadata"]["resourceVersion"]:
         raise modified(resource, name)
     replicas = (scale.get("spec") or {}).get("replicas", 0)
-    if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0:
+    if isinstance(replicas, bool) or not isinstance(replicas, int):
+        raise Undecoded(dataclasses.replace(resource, kind="Scale"), "spec.replicas is not an integer")
+    if replicas < 0:
         text = "must be greater than or equal to 0"
-        raise invalid(
-            dataclasses.replace(resource, kind="Scale"), name, [invalid_value("spec.replicas", replicas, text)]
-        )
+        scaled = dataclasses.replace(resource, group="autoscaling", kind="Scale")
+        raise invalid(scaled, name, [invalid_value("spec.replicas", replicas, text)])
     obj = copied(entry.obj)
     place = obj
     *above, last = _scale_paths(resource)[0]

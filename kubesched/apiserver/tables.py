@@ -146,8 +146,8 @@ _COLUMNS: dict[str, list[Column]] = {
         Column("Selector", _of(lambda obj: p.labels_text((obj.get("spec") or {}).get("selector"))), True),
     ],
     "endpoints": [_NAME, Column("Endpoints", _of(p.endpoints_text)), _AGE],
-    "configmaps": [_NAME, Column("Data", _of(_n_data), kind="integer"), _AGE],
-    "secrets": [_NAME, Column("Type", _at("type")), Column("Data", _of(_n_data), kind="integer"), _AGE],
+    "configmaps": [_NAME, Column("Data", _of(_n_data)), _AGE],
+    "secrets": [_NAME, Column("Type", _at("type")), Column("Data", _of(_n_data)), _AGE],
     "serviceaccounts": [_NAME, Column("Secrets", _of(lambda obj: len(obj.get("secrets") or ())), kind="integer"), _AGE],
     "events": [
         Column("Last Seen", p.event_last_seen),
@@ -196,8 +196,8 @@ _COLUMNS: dict[str, list[Column]] = {
     "deployments.apps": [
         _NAME,
         Column("Ready", _of(_ratio)),
-        _number("Up-to-date", "status", "updatedReplicas"),
-        _number("Available", "status", "availableReplicas"),
+        Column("Up-to-date", _at("status", "updatedReplicas", default=0)),
+        Column("Available", _at("status", "availableReplicas", default=0)),
         _AGE,
         *_WORKLOAD,
     ],
@@ -262,7 +262,17 @@ _COLUMNS: dict[str, list[Column]] = {
         Column("Provisioner", _at("provisioner")),
         Column("ReclaimPolicy", _at("reclaimPolicy")),
         Column("VolumeBindingMode", _at("volumeBindingMode")),
-        Column("AllowVolumeExpansion", _at("allowVolumeExpansion", default=False), kind="boolean"),
+        Column("AllowVolumeExpansion", _at("allowVolumeExpansion", default=False)),
+        _AGE,
+    ],
+    "csidrivers.storage.k8s.io": [
+        _NAME,
+        Column("AttachRequired", _at("spec", "attachRequired", default=True), kind="boolean"),
+        Column("PodInfoOnMount", _at("spec", "podInfoOnMount", default=False), kind="boolean"),
+        Column("StorageCapacity", _at("spec", "storageCapacity", default=False), kind="boolean"),
+        Column("TokenRequests", _of(p.token_audiences)),
+        Column("RequiresRepublish", _at("spec", "requiresRepublish", default=False), kind="boolean"),
+        Column("Modes", _of(lambda obj: ",".join((obj.get("spec") or {}).get("volumeLifecycleModes") or ()))),
         _AGE,
     ],
     "csinodes.storage.k8s.io": [
@@ -293,6 +303,12 @@ _COLUMNS: dict[str, list[Column]] = {
 }
 
 
+_ENDINGS = {
+    "Succeeded": {"reason": "Succeeded", "message": "The pod has completed successfully."},
+    "Failed": {"reason": "Failed", "message": "The pod failed."},
+}
+
+
 def columns_of(resource: Resource) -> list[Column]:
     """Return the columns of a resource's table."""
     if resource.custom is None:
@@ -313,17 +329,20 @@ def _custom_column(wanted: Object) -> Column:
 
 def row(columns: list[Column], entry: Entry, now: float, include: str) -> Object:
     """Return one row; `include` says how much of the object goes along."""
-    cells = [column.cell(entry.obj, now) for column in columns]
+    found: Object = {"cells": [column.cell(entry.obj, now) for column in columns]}
+    ending = _ENDINGS.get((entry.obj.get("status") or {}).get("phase", "")) if entry.obj.get("kind") == "Pod" else None
+    if ending is not None:
+        found["conditions"] = [{"type": "Completed", "status": "True", **ending}]
     if include == "Object":
-        return {"cells": cells, "object": entry.obj}
+        return {**found, "object": entry.obj}
     if include == "None":
-        return {"cells": cells, "object": None}
+        return {**found, "object": None}
     partial_object = {
         "kind": "PartialObjectMetadata",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": entry.obj["metadata"],
     }
-    return {"cells": cells, "object": partial_object}
+    return {**found, "object": partial_object}
 
 
 def encode_table(resource: Resource, listing: Listing, now: float, include: str, with_columns: bool = True) -> bytes:

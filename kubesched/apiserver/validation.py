@@ -11,24 +11,34 @@ from collections.abc import Callable
 from typing import Any
 
 from kubesched.apiserver.custom import definition_problems, schema_of, value_problems
+from kubesched.apiserver.naming import is_label_key, is_label_value, label_value_faults, qualified_name_faults
 from kubesched.apiserver.pod_validation import changed_pod_problems, pod_problems, template_problems
+from kubesched.apiserver.quality import amount
 from kubesched.apiserver.refusals import (
     Cause,
     duplicate,
     forbidden_field,
     invalid,
     invalid_value,
+    invalid_values,
     not_supported,
     required,
     too_long,
 )
 from kubesched.apiserver.resources import Object, Resource
-from kubesched.apiserver.selectors import is_label_key, is_label_value, selects
-from kubesched.apiserver.wording import LABEL_KEY_TEXT, LABEL_VALUE_TEXT
+from kubesched.apiserver.selectors import selects
 
 MAX_ANNOTATION_BYTES = 256 * 1024
 _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _IMMUTABLE = "field is immutable"
+_ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_PLAIN_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+_OWNER_FIELDS = {
+    "apiVersion": "version must not be empty",
+    "kind": "must not be empty",
+    "name": "must not be empty",
+    "uid": "must not be empty",
+}
 
 
 def check_new(resource: Resource, obj: Object) -> None:
@@ -38,7 +48,7 @@ def check_new(resource: Resource, obj: Object) -> None:
 
 def check_changed(resource: Resource, new: Object, old: Object, subresource: str) -> None:
     """Refuse a change that may not be stored."""
-    causes = _metadata_problems(new)
+    causes = _metadata_problems(new) + _changed_metadata_problems(new, old)
     if not subresource:
         causes += _own_problems(resource, new)
     changed = _ON_CHANGE.get(resource.table)
@@ -65,27 +75,54 @@ def _metadata_problems(obj: Object) -> list[Cause]:
     total = 0
     for key, value in (metadata.get("annotations") or {}).items():
         if not is_label_key(key.lower()):
-            causes.append(invalid_value("metadata.annotations", key, LABEL_KEY_TEXT))
+            causes += invalid_values("metadata.annotations", key, qualified_name_faults(key.lower()))
         total += len(key) + len(value)
     if total > MAX_ANNOTATION_BYTES:
         causes.append(too_long("metadata.annotations", MAX_ANNOTATION_BYTES))
-    for at, reference in enumerate(metadata.get("ownerReferences") or ()):
-        for field in ("apiVersion", "kind", "name", "uid"):
-            if not reference.get(field):
-                causes.append(required(f"metadata.ownerReferences[{at}].{field}", f"{field} must not be empty"))
-    for finalizer in metadata.get("finalizers") or ():
+    if metadata.get("generation", 0) < 0:
+        causes.append(invalid_value("metadata.generation", metadata["generation"], "must be greater than or equal to 0"))
+    if metadata.get("ownerReferences"):
+        causes += _owner_problems(metadata["ownerReferences"])
+    for at, finalizer in enumerate(metadata.get("finalizers") or ()):
         if not is_label_key(finalizer):
-            causes.append(invalid_value("metadata.finalizers", finalizer, LABEL_KEY_TEXT))
+            causes += invalid_values("metadata.finalizers", finalizer, qualified_name_faults(finalizer))
+        if "/" not in finalizer and finalizer not in _PLAIN_FINALIZERS:
+            text = "name is neither a standard finalizer name nor is it fully qualified"
+            causes.append(invalid_value(f"metadata.finalizers[{at}]", finalizer, text))
     return causes
+
+
+def _owner_problems(references: list[Object]) -> list[Cause]:
+    path = "metadata.ownerReferences"
+    causes = []
+    for reference in references:
+        for field, text in _OWNER_FIELDS.items():
+            if not reference.get(field):
+                causes.append(invalid_value(f"{path}.{field}", "", text))
+    masters = [f"{one.get('kind')}/{one.get('name')}" for one in references if one.get("controller")]
+    if len(masters) > 1:
+        text = 'Only one reference can have Controller set to true. Found "true" in references for '
+        causes.append(invalid_value(path, references, f"{text}{masters[0]} and {masters[1]}"))
+    return causes
+
+
+def _changed_metadata_problems(new: Object, old: Object) -> list[Cause]:
+    before = old["metadata"]
+    added = [one for one in new["metadata"].get("finalizers") or () if one not in (before.get("finalizers") or ())]
+    if "deletionTimestamp" not in before or not added:
+        return []
+    listed = ", ".join(f'"{one}"' for one in added)
+    text = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
+    return [forbidden_field("metadata.finalizers", text)]
 
 
 def label_problems(labels: dict[str, str] | None, path: str) -> list[Cause]:
     causes = []
     for key, value in (labels or {}).items():
         if not is_label_key(key):
-            causes.append(invalid_value(path, key, LABEL_KEY_TEXT))
+            causes += invalid_values(path, key, qualified_name_faults(key))
         if not is_label_value(value):
-            causes.append(invalid_value(path, value, LABEL_VALUE_TEXT))
+            causes += invalid_values(path, value, label_value_faults(value))
     return causes
 
 
@@ -93,22 +130,24 @@ def _node(node: Object) -> list[Cause]:
     causes = []
     seen = set()
     for at, taint in enumerate((node.get("spec") or {}).get("taints") or ()):
-        path = f"spec.taints[{at}]"
+        path = f"metadata.taints[{at}]"  # the API says so, although they are in the spec
         if not is_label_key(taint.get("key", "")):
-            causes.append(invalid_value(f"{path}.key", taint.get("key", ""), LABEL_KEY_TEXT))
+            causes += invalid_values(f"{path}.key", taint.get("key", ""), qualified_name_faults(taint.get("key", "")))
         if not is_label_value(taint.get("value", "")):
-            causes.append(invalid_value(f"{path}.value", taint["value"], LABEL_VALUE_TEXT))
-        if taint.get("effect") not in _TAINT_EFFECTS:
-            causes.append(not_supported(f"{path}.effect", taint.get("effect", ""), _TAINT_EFFECTS))
+            causes += invalid_values(f"{path}.value", taint["value"], label_value_faults(taint["value"]))
+        if not taint.get("effect"):
+            causes.append(required(f"{path}.effect"))
+        elif taint["effect"] not in _TAINT_EFFECTS:
+            causes.append(not_supported(f"{path}.effect", taint["effect"], _TAINT_EFFECTS))
         identity = (taint.get("key"), taint.get("effect"))
         if identity in seen:
-            causes.append(duplicate(path, taint))
+            causes.append(duplicate(path, taint, "taints must be unique by key and effect pair"))
         seen.add(identity)
     status = node.get("status") or {}
     for side in ("capacity", "allocatable"):
-        for name, amount in (status.get(side) or {}).items():
-            if str(amount).startswith("-"):
-                causes.append(invalid_value(f"status.{side}.{name}", amount, "must be greater than or equal to 0"))
+        for name, there in (status.get(side) or {}).items():
+            if amount(there) < 0:
+                causes.append(invalid_value(f"status.{side}.{name}", there, "must be greater than or equal to 0"))
     return causes
 
 
@@ -119,14 +158,18 @@ def _workload(obj: Object) -> list[Cause]:
     labels = spec["template"]["metadata"].get("labels") or {}
     if not selector or not (selector.get("matchLabels") or selector.get("matchExpressions")):
         causes.append(required("spec.selector"))
-    elif not selects(selector, labels):
-        causes.append(
-            invalid_value("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
-        )
+        selector = None
+    if not selects(selector, labels):
+        text = "`selector` does not match template `labels`"
+        causes.append(invalid_value("spec.template.metadata.labels", labels or None, text))
     causes += template_problems(spec["template"], "spec.template")
     policy = spec["template"]["spec"].get("restartPolicy")
     if policy != "Always":
         causes.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
+    rolling = (spec.get("strategy") or {}).get("rollingUpdate") or {}
+    if rolling and all(rolling.get(side) in (0, "0%") for side in ("maxSurge", "maxUnavailable")):
+        path = "spec.strategy.rollingUpdate.maxUnavailable"
+        causes.append(invalid_value(path, rolling["maxUnavailable"], "may not be 0 when `maxSurge` is 0"))
     return causes
 
 
@@ -140,7 +183,7 @@ def _job(obj: Object) -> list[Cause]:
     causes += template_problems(spec["template"], "spec.template")
     policy = spec["template"]["spec"].get("restartPolicy")
     if policy not in ("OnFailure", "Never"):
-        causes.append(not_supported("spec.template.spec.restartPolicy", policy, ("OnFailure", "Never")))
+        causes.append(required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"'))
     return causes
 
 
@@ -149,7 +192,7 @@ def _budget(obj: Object) -> list[Cause]:
     causes = []
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
         text = "minAvailable and maxUnavailable cannot be both set"
-        causes.append(invalid_value("spec", "minAvailable and maxUnavailable", text))
+        causes.append(invalid_value("spec", spec, text))
     for field in ("minAvailable", "maxUnavailable"):
         causes += _count_or_percentage(spec, field)
     policy = spec.get("unhealthyPodEvictionPolicy")
@@ -160,13 +203,17 @@ def _budget(obj: Object) -> list[Cause]:
 
 def _count_or_percentage(spec: Object, field: str) -> list[Cause]:
     value = spec.get(field)
-    if value is None or (isinstance(value, int) and value >= 0):
+    if value is None:
         return []
-    if isinstance(value, str) and re.fullmatch(r"\d+%", value):
-        return (
-            [] if int(value[:-1]) <= 100 else [invalid_value(f"spec.{field}", value, "must not be greater than 100%")]
-        )
-    return [invalid_value(f"spec.{field}", value, "must be a non-negative integer or a percentage such as 50%")]
+    text = ""
+    if isinstance(value, int):
+        text = "must be greater than or equal to 0" if value < 0 else ""
+    elif not re.fullmatch(r"[0-9]{1,9}%", value):
+        text = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', "
+        text += "regex used for validation is '[0-9]+%')"
+    elif int(value[:-1]) > 100:
+        text = "must not be greater than 100%"
+    return [invalid_value(f"spec.{field}", value, text)] if text else []
 
 
 def _priority_class(obj: Object) -> list[Cause]:
@@ -175,11 +222,8 @@ def _priority_class(obj: Object) -> list[Cause]:
     if value is None:
         obj["value"] = value = 0
     if name.startswith("system-") and name not in ("system-cluster-critical", "system-node-critical"):
-        causes.append(
-            forbidden_field(
-                "metadata.name", "priority class names with 'system-' prefix are reserved for system use only"
-            )
-        )
+        text = "priority class names with 'system-' prefix are reserved for system use only. error: "
+        causes.append(forbidden_field("metadata.name", f"{text}{name} is not a known system priority class"))
     elif value > 1_000_000_000 and not name.startswith("system-"):
         causes.append(forbidden_field("value", "maximum allowed value of a user defined priority is 1000000000"))
     policy = obj.get("preemptionPolicy")
@@ -193,8 +237,14 @@ def _volume_claim(obj: Object) -> list[Cause]:
     causes = []
     if not spec.get("accessModes"):
         causes.append(required("spec.accessModes", "at least 1 access mode is required"))
-    if not ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
+    for mode in spec.get("accessModes") or ():
+        if mode not in _ACCESS_MODES:
+            causes.append(not_supported("spec.accessModes", mode, _ACCESS_MODES))
+    asked = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if asked is None:
         causes.append(required("spec.resources[storage]"))
+    elif amount(asked) <= 0:
+        causes.append(invalid_value("spec.resources[storage]", asked, "must be greater than zero"))
     return causes
 
 
@@ -300,6 +350,15 @@ def _at(obj: Any, path: str) -> Any:
     return obj
 
 
+def _changed_data(new: Object, old: Object, subresource: str) -> list[Cause]:
+    """What is marked immutable stays, and stays so."""
+    if not old.get("immutable"):
+        return []
+    text = "field is immutable when `immutable` is set"
+    fixed = [name for name in ("data", "binaryData") if new.get(name) != old.get(name)]
+    return [forbidden_field(name, text) for name in ([] if new.get("immutable") else ["immutable"]) + fixed]
+
+
 def _changed_priority_class(new: Object, old: Object, subresource: str) -> list[Cause]:
     causes = []
     if new.get("value") != old.get("value"):
@@ -342,6 +401,8 @@ _CHECKS: dict[str, Callable[[Object], list[Cause]]] = {
 }
 _ON_CHANGE: dict[str, Callable[[Object, Object, str], list[Cause]]] = {
     "pods": changed_pod_problems,
+    "configmaps": _changed_data,
+    "secrets": _changed_data,
     "deployments.apps": _changed_workload,
     "replicasets.apps": _changed_workload,
     "daemonsets.apps": _changed_workload,

@@ -7,6 +7,7 @@ stores. An update that changes nothing writes nothing.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from kubesched.apiserver import admission, applying, custom, defaulting, identity, validation
@@ -23,18 +24,24 @@ from kubesched.apiserver.patching import (
     strategic_merge,
 )
 from kubesched.apiserver.refusals import (
+    Undecoded,
     already_exists,
     bad_request,
     conflict,
     invalid,
+    invalid_options,
     invalid_value,
     modified,
     not_found,
+    required,
+    unfit_patch,
     unsupported_media_type,
 )
 from kubesched.apiserver.resources import Object, Resource
 from kubesched.apiserver.schema.checking import Undecodable, settle
 from kubesched.apiserver.watch import Entry
+
+_RESIZABLE = ("resources", "resizePolicy")
 
 
 def create(context: Context, resource: Resource, obj: Object, namespace: str, asked: Asked) -> Entry:
@@ -75,7 +82,9 @@ def update(
     """Replace an object, or the part of it that `subresource` names; the caller gives the object away."""
     identity.check_type(obj, resource)
     given = obj["metadata"].get("name")
-    if given not in (None, "", name):
+    if not given:
+        raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if given != name:
         raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
     obj = settled(context, resource, part_written(resource, obj, subresource), asked)
     identity.place(obj, resource, namespace)
@@ -87,8 +96,8 @@ def update(
         obj["metadata"].pop("resourceVersion", None)
         return create(context, resource, obj, namespace, asked)
     if resource.needs_version_on_update and not obj["metadata"].get("resourceVersion"):
-        text = "must be specified for an update"
-        raise invalid(resource, name, [invalid_value("metadata.resourceVersion", 0, text)])
+        cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
+        raise invalid(dataclasses.replace(resource, kind=resource.plural), name, [cause])
     return replace(context, resource, old, obj, subresource, asked)
 
 
@@ -127,16 +136,25 @@ def patch(
 def _store_patched(
     context: Context, resource: Resource, old: Entry, after: Any, subresource: str, asked: Asked
 ) -> Entry:
-    if not isinstance(after, dict) or not isinstance(after.get("metadata"), dict):
-        raise bad_request(f"{resource.kind}: the patch leaves no object with metadata")
+    if not isinstance(after, dict):
+        raise bad_request(f"{resource.kind}: the patch leaves no object")
     # The merges share what they do not change with the stored object.
     after = copied(part_written(resource, after, subresource))
-    identity.check_type(after, resource)
-    name = old.obj["metadata"]["name"]
-    if after["metadata"].get("name") != name:
-        raise bad_request(f"the name of the object ({after['metadata'].get('name')}) does not match the name ({name})")
-    after = settled(context, resource, after, asked)
+    try:
+        identity.check_type(after, resource)
+        given, name = after["metadata"].get("name"), old.obj["metadata"]["name"]
+        if given != name:
+            if not given:
+                raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+            raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+        after = settled(context, resource, after, asked)
+    except Undecoded as error:
+        # The object that came out is the patch's fault.
+        raise unfit_patch(str(error)) from error
     identity.place(after, resource, old.namespace)
+    uid = after["metadata"].get("uid")
+    if uid and uid != old.obj["metadata"]["uid"]:
+        raise invalid(resource, name, [invalid_value("metadata.uid", uid, "field is immutable")])
     return replace(context, resource, old, after, subresource, asked)
 
 
@@ -152,9 +170,11 @@ def _apply(
 ) -> Entry:
     """Server-side apply: the fields of `body` are what its manager wants, and no others."""
     if not asked.manager:
-        raise bad_request("fieldManager: Required value: is required for apply patch")
+        raise invalid_options("PatchOptions", [required("fieldManager", "is required for apply patch")])
     if not isinstance(body, dict):
         raise bad_request("error decoding patch: an apply patch is an object")
+    if not body.get("apiVersion") or not body.get("kind"):
+        raise bad_request(f"invalid object type: {body.get('apiVersion') or '/'}, Kind={body.get('kind') or ''}")
     body, asked.is_apply = copied(body), True
     identity.check_type(body, resource)
     if body["metadata"].get("name") not in (None, "", name):
@@ -163,13 +183,17 @@ def _apply(
     if body["metadata"].get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
     body["metadata"]["name"] = name
+    n_warned = len(asked.warnings)
     body = settled(context, resource, body, asked)
+    if len(asked.warnings) > n_warned:  # who owns a field that nobody knows cannot be told
+        fields = ", ".join(asked.warnings[n_warned:])
+        raise bad_request(f"failed to create typed patch object ({namespace}/{name}; {resource.api_version}): {fields}")
     now = context.clock.now()
     if old is None:
         if subresource:
             raise not_found(resource, name)
         if body["metadata"].get("uid"):
-            why = "uid mismatch: the provided object specified uid, and no existing object was found"
+            why = f"uid mismatch: the provided object specified uid {body['metadata']['uid']}, and no existing object was found"
             raise conflict(resource, name, why)
         wanted = applying.first_apply(resource, body, asked.manager, now)
         return create(context, resource, wanted, namespace, asked)
@@ -202,9 +226,9 @@ def replace(context: Context, resource: Resource, old: Entry, new: Object, subre
         return old
     if asked.dry_run:
         return Entry(old.key, new, old.version)
-    if is_finally_gone(resource, new):
-        store(context, resource, old.key, new)
-        return context.storage.remove(context.table(resource), old.key)
+    if is_finally_gone(resource, new):  # nobody sees it once more without its finalizers: it goes as it was
+        context.storage.remove(context.table(resource), old.key)
+        return Entry(old.key, new, old.version)
     return store(context, resource, old.key, new)
 
 
@@ -213,14 +237,13 @@ def settled(context: Context, resource: Resource, obj: Object, asked: Asked) -> 
     try:
         unknown = settle(obj, custom.shape_of(resource))
     except Undecodable as error:
-        text = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
-        raise bad_request(text) from error
+        raise Undecoded(resource, str(error)) from error
     except RecursionError:
-        raise bad_request(f"{resource.kind}: the object is nested too deeply") from None
+        raise Undecoded(resource, "the object is nested too deeply") from None
     if unknown and asked.field_validation != "Ignore":
         texts = [f'unknown field "{path}"' for path in unknown]
         if asked.field_validation == "Strict":
-            raise bad_request("strict decoding error: " + ", ".join(texts))
+            raise Undecoded(resource, "strict decoding error: " + ", ".join(texts))
         asked.warnings.extend(texts)
     stored = context.catalogue.stored_in(resource.table)
     return to_storage(obj, resource, stored) if stored is not None else obj
@@ -256,12 +279,27 @@ def _part(resource: Resource, before: Object, new: Object, subresource: str) -> 
         else:
             kept.pop("status", None)
         return kept
+    if subresource == "resize":
+        return {**before, "metadata": new["metadata"], "spec": _resized(before["spec"], new["spec"])}
     if resource.has_status:
         if "status" in before:
             new["status"] = before["status"]
         else:
             new.pop("status", None)
     return new
+
+
+def _resized(before: Object, new: Object) -> Object:
+    """Return a pod's spec with other amounts, and nothing else that is other."""
+    spec = {**before, **{key: new[key] for key in ("resources",) if key in new}}
+    for group in ("containers", "initContainers"):
+        if group in before:
+            wanted = {one.get("name"): one for one in new.get(group) or ()}
+            spec[group] = [
+                {**one, **{key: value for key, value in wanted.get(one["name"], {}).items() if key in _RESIZABLE}}
+                for one in before[group]
+            ]
+    return spec
 
 
 def part_written(resource: Resource, obj: Object, subresource: str) -> Object:

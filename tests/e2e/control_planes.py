@@ -173,9 +173,13 @@ class RealPlane(ControlPlane):
 
     kind = "real"
 
-    def __init__(self, folder: Path, assets: Path) -> None:
+    def __init__(
+        self, folder: Path, assets: Path, without: tuple[str, ...] = ("ServiceAccount", "TaintNodesByCondition")
+    ) -> None:
+        """`without` names the admission plugins that are left out."""
         super().__init__(folder)
         self.assets = assets
+        self.without = without
         self.authority = folder / "certs" / "apiserver.crt"
         self.etcd = f"http://127.0.0.1:{free_port()}"
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -205,7 +209,7 @@ class RealPlane(ControlPlane):
                 "--service-account-signing-key-file", str(self.folder / "sa.key"),
                 "--token-auth-file", str(self.folder / "tokens.csv"), "--authorization-mode", "RBAC",
                 "--service-cluster-ip-range", "10.0.0.0/24",
-                "--disable-admission-plugins", "ServiceAccount,TaintNodesByCondition",
+                "--disable-admission-plugins", ",".join(self.without),
                 "--max-requests-inflight", "5000", "--max-mutating-requests-inflight", "5000",
                 "--shutdown-delay-duration", "0s",
             )

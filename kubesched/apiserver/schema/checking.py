@@ -6,7 +6,9 @@ text; and the paths of the unknown fields, which the caller refuses, warns of or
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from kubesched.api import quantity
@@ -84,6 +86,14 @@ def _value(value: Any, shape: Shape, path: str, unknown: list[str]) -> Any:
     return value
 
 
+def _bytes(value: Any, path: str) -> Any:
+    try:
+        base64.b64decode(_text(value, path), validate=True)
+    except ValueError:
+        raise Undecodable(path, value, "base64") from None
+    return value
+
+
 def _text(value: Any, path: str) -> Any:
     if not isinstance(value, str):
         raise Undecodable(path, value, "string")
@@ -126,12 +136,15 @@ def _quantity(value: Any, path: str) -> Any:
     if not isinstance(value, str):
         raise Undecodable(path, value, "quantity")
     try:
-        quantity.parse(value)
+        return _canonical(value)
     except QuantityError:
         raise Undecodable(
             path, value, "quantity (expected a number with an optional suffix such as m, k, Ki, Mi)"
         ) from None
-    return value
+
+
+# The same few amounts come in every object, and the same text is kept once for all of them.
+_canonical = lru_cache(maxsize=65536)(quantity.canonical)
 
 
 def _integer_or_text(value: Any, path: str) -> Any:
@@ -151,7 +164,7 @@ _VALUE_READERS: dict[str, Callable[[Any, str], Any]] = {
     "microtime": _moment,
     "quantity": _quantity,
     "intstr": _integer_or_text,
-    "bytes": _text,
+    "bytes": _bytes,
     "any": _anything,
 }
 

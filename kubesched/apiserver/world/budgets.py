@@ -10,6 +10,7 @@ from kubesched.apiserver.clock import seconds_of, timestamp
 from kubesched.apiserver.resources import Object
 from kubesched.apiserver.selectors import selects
 from kubesched.apiserver.store import Store
+from kubesched.apiserver.subresources import budget_conditions
 from kubesched.apiserver.watch import Change
 from kubesched.apiserver.world.deployments import whole
 from kubesched.apiserver.world.pods import PodIndex, controller_of, is_finished, is_ready, split
@@ -75,7 +76,7 @@ class Budgets:
         if disrupted:
             status["disruptedPods"] = disrupted
         before = budget.get("status") or {}
-        status["conditions"] = _conditions(before, allowed, status["observedGeneration"], timestamp(now))
+        status["conditions"] = budget_conditions(before, allowed, status["observedGeneration"], timestamp(now))
         if status != before:
             self._store.update(self._resource, {**budget, "status": status}, subresource="status")
         return again
@@ -123,19 +124,3 @@ class Budgets:
                 kept[name] = since
                 again = left if again is None else min(again, left)
         return kept, again
-
-
-def _conditions(before: Object, allowed: int, generation: int, now: str) -> list[Object]:
-    value, reason = ("True", "SufficientPods") if allowed > 0 else ("False", "InsufficientPods")
-    old = next((one for one in before.get("conditions") or () if one.get("type") == "DisruptionAllowed"), None)
-    since = old["lastTransitionTime"] if old is not None and old.get("status") == value else now
-    return [
-        {
-            "type": "DisruptionAllowed",
-            "status": value,
-            "reason": reason,
-            "message": "",
-            "lastTransitionTime": since,
-            "observedGeneration": generation,
-        }
-    ]

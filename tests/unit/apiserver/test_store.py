@@ -105,7 +105,7 @@ def test_a_strategic_patch_merges_conditions_by_type(store: Store) -> None:
     store.create("pods", pod(schedulingGates=[{"name": "g"}]))
     body = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
     after = store.patch("pods", "web", body, subresource="status")
-    assert [one["type"] for one in after["status"]["conditions"]] == ["PodScheduled", "Ready"]
+    assert [one["type"] for one in after["status"]["conditions"]] == ["Ready", "PodScheduled"]
 
 
 def test_binding_sets_the_node_and_clears_the_nomination(store: Store) -> None:
@@ -198,9 +198,9 @@ def test_a_collection_is_deleted_as_far_as_it_is_selected(store: Store) -> None:
 
 def test_preconditions_of_a_deletion(store: Store) -> None:
     made = store.create("configmaps", {"metadata": {"name": "c"}})
-    with pytest.raises(errors.Conflict, match="UID in precondition: other"):
+    with pytest.raises(errors.Conflict, match=r"the UID in the precondition \(other\)"):
         store.delete("configmaps", "c", uid="other")
-    with pytest.raises(errors.Conflict, match="ResourceVersion in precondition: 1,"):
+    with pytest.raises(errors.Conflict, match=r"the ResourceVersion in the precondition \(1\)"):
         store.delete("configmaps", "c", resource_version="1")
     store.delete("configmaps", "c", uid=made["metadata"]["uid"])
 

@@ -218,7 +218,7 @@ WRONG_OTHERS: list[tuple[str, str, dict, str]] = [
         "a budget of nonsense",
         "poddisruptionbudgets",
         {"spec": {"minAvailable": "x"}},
-        "must be a non-negative integer or a percentage",
+        "a valid percent string must be",
     ),
     (
         "a deployment without selector",
@@ -236,13 +236,13 @@ WRONG_OTHERS: list[tuple[str, str, dict, str]] = [
         "a job that restarts",
         "jobs",
         {"spec": {"template": {"spec": pod()["spec"]}}},
-        "spec.template.spec.restartPolicy: Unsupported value",
+        "spec.template.spec.restartPolicy: Required value: valid values",
     ),
     (
         "a taint without effect",
         "nodes",
         {"spec": {"taints": [{"key": "a"}]}},
-        "spec.taints[0].effect: Unsupported value",
+        "metadata.taints[0].effect: Required value",
     ),
     ("a taint twice", "nodes", {"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}] * 2}}, "Duplicate value"),
     ("a claim of nothing", "persistentvolumeclaims", {"spec": {}}, "at least 1 access mode is required"),
@@ -259,7 +259,7 @@ WRONG_OTHERS: list[tuple[str, str, dict, str]] = [
         "an owner without a kind",
         "nodes",
         {"metadata": {"ownerReferences": [{"apiVersion": "v1", "name": "x", "uid": "u"}]}},
-        "kind must not be empty",
+        'metadata.ownerReferences.kind: Invalid value: "": must not be empty',
     ),
 ]
 
