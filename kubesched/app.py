@@ -40,6 +40,7 @@ from kubesched.client.timing import SYSTEM_CHANCE, Backoff
 from kubesched.client.watching import Watching
 from kubesched.client.writer import Writer
 from kubesched.cluster import PodView, Store
+from kubesched.cluster.pods import Templates
 from kubesched.engine.assembly import Outside, assemble, engine_options, new_handle, registry_with
 from kubesched.engine.debugging import debug_later
 from kubesched.engine.handle import EngineHandle
@@ -425,10 +426,15 @@ class Scheduler:
         )
 
     def _pods(self) -> Iterable[PodView]:
-        """Yield all pods that are known: placed ones, and ours that wait."""
+        """Yield all pods that are known: placed ones, ours that wait, and those that wait for another scheduler."""
         assert self.engine is not None
         yield from self.engine.store.pods()
         yield from self.engine.intake.pending()
+        reflector = self.watching.reflectors.get("Pod") if self.watching is not None else None
+        others = Templates()  # books of their own: strangers leave nothing in the store's
+        for pod in list(reflector.objects.values()) if reflector is not None else ():
+            if not pod.spec.node_name and pod.spec.scheduler_name not in self.engine.profiles:
+                yield others.view(pod)
 
     def debug(self) -> None:
         """Compare what we believe with what the watches said, and log both."""

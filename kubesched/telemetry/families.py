@@ -187,10 +187,10 @@ AROUND: tuple[Family, ...] = (
     _counter("rest_client_request_retries_total", "code verb host", "Requests that were sent again."),
     _gauge("leader_election_master_status", "name", "1 while this process holds the lease, else 0."),
     _counter("leader_election_slowpath_total", "name", "Renewals of the lease that needed to read it first."),
-    _gauge("workqueue_depth", "name", "Things that wait to be taken in."),
-    _counter("workqueue_adds_total", "name", "Things that came to be taken in."),
+    _gauge("workqueue_depth", "name", "Things that wait to be taken in.", _BETA),
+    _counter("workqueue_adds_total", "name", "Things that came to be taken in.", _BETA),
     _gauge("kubernetes_build_info", "major minor git_version git_commit git_tree_state build_date go_version compiler "
-           "platform", "Always 1; the labels say what is running.", _STABLE),
+           "platform", "Always 1; the labels say what is running.", _BETA),
     _gauge("kubernetes_feature_enabled", "name stage",
            "1 for a feature gate that is on, 0 for one that is off.", _BETA),
     _counter("kubesched_plugin_failures_total", "plugin extension_point",

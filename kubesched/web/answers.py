@@ -22,10 +22,24 @@ def plain(text: str, status: int = 200) -> web.Response:
 
 def json_answer(request: web.BaseRequest, document: Mapping[str, Any], status: int = 200) -> web.Response:
     """Return a document, indented for people."""
-    wants_indent = request.headers.get("User-Agent", "").startswith(_PRETTY)
-    text = json.dumps(document, indent=2) if wants_indent else json.dumps(document, separators=(",", ":"))
-    body = text if wants_indent else f"{text}\n"
-    return web.Response(text=body, status=status, content_type="application/json", headers=NO_SNIFF)
+    if request.headers.get("User-Agent", "").startswith(_PRETTY):
+        return _json(json.dumps(document, indent=2), status)
+    return _json(f"{compact(document)}\n", status)
+
+
+def configuration_answer(document: Mapping[str, Any]) -> web.Response:
+    """Return a document on one line, whoever asks."""
+    return _json(compact(document), 200)
+
+
+def compact(document: Mapping[str, Any]) -> str:
+    """Return a document as JSON without spaces."""
+    return json.dumps(document, separators=(",", ":"))
+
+
+def _json(text: str, status: int) -> web.Response:
+    headers = {"Content-Type": "application/json", **NO_SNIFF}
+    return web.Response(body=text.encode(), status=status, headers=headers)
 
 
 def refusal(

@@ -21,7 +21,7 @@ from kubesched.errors import SchedulerError
 from kubesched.telemetry.exposing import CONTENT_TYPE, exposition
 from kubesched.telemetry.logs import logger
 from kubesched.web import debug_flags, pod_resources
-from kubesched.web.answers import forbidden, json_answer, plain, unauthorized
+from kubesched.web.answers import configuration_answer, forbidden, plain, unauthorized
 from kubesched.web.authentication import ANONYMOUS, NotAuthentic
 from kubesched.web.health import Endpoint, Results
 from kubesched.web.parts import WebParts
@@ -114,8 +114,8 @@ def _metrics(registry: CollectorRegistry, reset: Callable[[], None]) -> Handler:
 
 
 def _configz(parts: WebParts) -> Handler:
-    async def handle(request: web.Request) -> web.StreamResponse:
-        return json_answer(request, {"componentconfig": dict(parts.configz())})
+    async def handle(_: web.Request) -> web.StreamResponse:
+        return configuration_answer({"componentconfig": dict(parts.configz())})
 
     return handle
 
@@ -178,7 +178,11 @@ async def _logging(request: web.Request, handler: Handler) -> web.StreamResponse
 
 @web.middleware
 async def _uncached(request: web.Request, handler: Handler) -> web.StreamResponse:
-    answer = await handler(request)
+    try:
+        answer = await handler(request)
+    except web.HTTPException as error:  # a redirection
+        error.headers.setdefault("Cache-Control", NOT_CACHED)
+        raise
     if not answer.prepared:  # one that was streamed has said so itself
         answer.headers.setdefault("Cache-Control", NOT_CACHED)
     return answer

@@ -8,7 +8,6 @@ object. Anything else is not acceptable.
 from __future__ import annotations
 
 import datetime
-import json
 import platform
 import random
 import time
@@ -19,7 +18,7 @@ from typing import Any
 import yaml
 from aiohttp import web
 
-from kubesched.web.answers import refusal
+from kubesched.web.answers import compact, refusal
 from kubesched.web.cbor import encode as encode_cbor
 
 COMPONENT = "kube-scheduler"
@@ -63,10 +62,8 @@ class Zpage:
                 return web.Response(text=self._text(), content_type="text/plain", charset="utf-8")
             if media in _STRUCTURED and self._is_asked_for(parameters):
                 return self._structured(media, parameters["v"])
-        forms = ["text/plain", *(f"{media};as={self._kind};v={CURRENT};g={GROUP}" for media in _STRUCTURED)]
-        return refusal(
-            request, 406, "NotAcceptable", f"only the following media types are accepted: {', '.join(forms)}"
-        )
+        forms = ", ".join(sorted([*_STRUCTURED, "text/plain"]))
+        return refusal(request, 406, "NotAcceptable", f"only the following media types are accepted: {forms}")
 
     def _is_asked_for(self, parameters: Mapping[str, str]) -> bool:
         return (
@@ -87,7 +84,7 @@ class Zpage:
             **self._fields(),
         }
         if media == "application/json":
-            body = json.dumps(document).encode()
+            body = compact(document).encode()
         elif media == "application/yaml":
             body = yaml.safe_dump(document, sort_keys=False).encode()
         else:
@@ -116,7 +113,7 @@ def statusz(about: About, paths: Sequence[str], now: Callable[[], float] = time.
             ("Started", begun.strftime("%a %b %d %H:%M:%S UTC %Y")),
             ("Up", _duration(now() - about.started_at)),
             ("Go version", runtime),  # the label is the reference's; what runs is said truly
-            ("Binary version", about.binary_version),
+            ("Binary version", about.binary_version.removeprefix("v")),
             ("Emulation version", about.emulation_version),
             ("Paths", " ".join(paths)),
         ]
@@ -126,7 +123,7 @@ def statusz(about: About, paths: Sequence[str], now: Callable[[], float] = time.
             "startTime": begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "uptimeSeconds": int(now() - about.started_at),
             "goVersion": runtime,
-            "binaryVersion": about.binary_version,
+            "binaryVersion": about.binary_version.removeprefix("v"),
             "emulationVersion": about.emulation_version,
             "paths": list(paths),
         }

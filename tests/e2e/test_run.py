@@ -74,7 +74,7 @@ def start(api: ApiServer, folder: Path, *words: str, config: dict[str, Any] | No
 
 async def test_it_binds_reports_and_stops(api: ApiServer, tmp_path: Path) -> None:
     port = free_port()
-    process = start(api, tmp_path, f"--secure-port={port}", "--v=2")
+    process = start(api, tmp_path, f"--secure-port={port}", "--v=2", "--authorization-always-allow-paths=*")
     try:
         api.store.create("pods", pod("small"), "default")
         api.store.create("pods", pod("whale", cpu="99"), "default")
@@ -86,6 +86,9 @@ async def test_it_binds_reports_and_stops(api: ApiServer, tmp_path: Path) -> Non
         events = lambda: {e["reason"] for e in api.store.list("events", "default").items}  # noqa: E731
         await until(lambda: {"Scheduled", "FailedScheduling"} <= events(), "events")
         context = ssl._create_unverified_context()
+        api.store.create("pods", pod("stranger", scheduler="another"), "default")
+        await until(lambda: 'pod="stranger"' in asked(port, "/metrics/resources"), "the pod of another scheduler")
+        assert json.loads(asked(port, "/configz"))["componentconfig"]["parallelism"] == 16
         ready = await asyncio.to_thread(
             lambda: urllib.request.urlopen(f"https://127.0.0.1:{port}/readyz", context=context).read())
         assert ready == b"ok"
@@ -182,6 +185,12 @@ def test_a_kubeconfig_for_callers_that_is_not_there_ends_the_start(task: str, tm
     done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert f"failed to get delegated {task} kubeconfig: kubeconfig {tmp_path}/absent" in done.stderr
+
+
+def asked(port: int, path: str) -> str:
+    context = ssl._create_unverified_context()
+    text: bytes = urllib.request.urlopen(f"https://127.0.0.1:{port}{path}", context=context).read()
+    return text.decode()
 
 
 def status_of(port: int, path: str, token: str) -> int:

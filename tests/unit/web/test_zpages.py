@@ -84,7 +84,9 @@ async def test_what_is_acceptable(accept: str, status: int, app) -> None:  # typ
         answer = await client.get("/flagz", headers={"Accept": accept})
         assert answer.status == status
         if status == 406:
-            assert json.loads(await answer.text())["reason"] == "NotAcceptable"
+            refused = json.loads(await answer.text())
+            assert refused["reason"] == "NotAcceptable"
+            assert refused["message"].startswith("only the following media types are accepted: application/")
 
 
 async def test_the_most_wanted_form_wins(app) -> None:  # type: ignore[no-untyped-def]
