@@ -32,6 +32,8 @@ class Asked:
     """Containers together or the largest init container, whichever is more: what must fit."""
     scoring: Mapping[str, int]
     """Containers alone, where one that asks for no cpu or memory counts as 100m and 200Mi: what is scored with."""
+    overhead: Mapping[str, int]
+    """What comes on top of `scoring`; it is in `fitting` already."""
     limits: Mapping[str, int]
     """As `fitting`, from limits instead of requests."""
 
@@ -93,7 +95,7 @@ def _read(pod: Pod, overhead: bool) -> Asked:
         scoring = _sum(_non_zero(c) for c in spec.containers)
     except QuantityError as error:
         raise MalformedObject(f"pod {pod.key}", "spec.containers.resources", error.text, "not a quantity") from error
-    return Asked(_sum((fitting, extra)), _sum((scoring, extra)), limits)
+    return Asked(_sum((fitting, extra)), scoring, extra, limits)
 
 
 def _counted(quantities: Mapping[str, Quantity]) -> Amounts:

@@ -15,8 +15,8 @@ from kubesched.legacy.affinity import counting
 from kubesched.legacy.predicates.base import Cases, Predicate
 from kubesched.legacy.setting import Setting
 from kubesched.legacy.siblings import services_of
+from kubesched.legacy.spread_counts import SpreadCounts, constraints_of, with_all_keys
 from kubesched.plugins._domains import DomainCounts
-from kubesched.plugins._spread import Constraint, HardCounts
 
 NO_MATCH = "node(s) didn't match pod affinity/anti-affinity"
 EXISTING_ANTI = Reason("node(s) didn't satisfy existing pods anti-affinity rules")
@@ -81,31 +81,29 @@ def _in_any(counts: DomainCounts, nodes: Snapshot) -> Bools:
 
 
 class EvenPodsSpread(Predicate):
-    """A hard constraint refuses nodes whose domain would hold too many more matching pods than the emptiest one."""
+    """A hard constraint refuses nodes whose domain would hold too many more matching pods than the emptiest one.
+
+    Where no node has all the labels there is nothing to be uneven, and every node fits.
+    """
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
-        wanted = [c for c in pod.pod.spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"]
-        if not wanted:
-            return SKIP
-        constraints = []
         try:
-            for given in wanted:
-                selector = matching.compile_selector(given.label_selector)
-                constraints.append(Constraint(
-                    max_skew=given.max_skew, key=given.topology_key, selector=selector, min_domains=1,
-                    honors_affinity=True, honors_taints=False, matches_self=selector.matches(pod.labels)))
+            constraints = constraints_of(pod, "DoNotSchedule")
         except matching.SelectorError as error:
             return failed(str(error))
-        state.write(self.name, HardCounts(tuple(constraints), pod, nodes, False))
+        if not constraints:
+            return SKIP
+        state.write(self.name, SpreadCounts(constraints, pod, nodes, pod.namespace))
         return None
 
     def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
-        counts: HardCounts = state.read(self.name)
-        refused = np.zeros(nodes.n, dtype=np.bool_)
+        counts: SpreadCounts = state.read(self.name)
+        if counts.is_empty:
+            return Rejections.none(nodes)
+        refused = ~with_all_keys(counts.constraints, nodes)
         for i, constraint in enumerate(counts.constraints):
-            codes = nodes.codes(constraint.key)
-            allowed = constraint.max_skew + counts.least(i) - constraint.matches_self
-            refused |= (codes == ABSENT) | (counts.matching(i, nodes)[codes] > allowed)
+            allowed = constraint.max_skew + counts.least(i) - constraint.selector.matches(pod.labels)
+            refused |= counts.on(i, nodes) > allowed
         return Rejections.where(refused, self.reason("node(s) didn't match pod topology spread constraints"))
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:

@@ -30,7 +30,11 @@ class _Requested(Priority):
     def usage(self, pod: PodView, nodes: Snapshot, name: str) -> tuple[Ints, Ints]:
         """Return what would be requested of a resource with the pod, and what the nodes offer of it."""
         resource = nodes.resource(name)
-        amount = asked(pod, overhead=self.setting.gates.pod_overhead).scoring.get(name, 0)
+        wanted = asked(pod, overhead=self.setting.gates.pod_overhead)
+        extra = wanted.overhead.get(name, 0)
+        if name == CPU and self.setting.to_the_letter:
+            extra = -(-extra // 1000)  # whole cpus, rounded up and then taken for thousandths: 1.17's mistake
+        amount = wanted.scoring.get(name, 0) + extra
         return nodes.non_zero_requested(resource) + amount, nodes.allocatable(resource)
 
 

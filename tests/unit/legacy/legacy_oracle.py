@@ -256,13 +256,15 @@ def matching_in_domain(world: World, constraint: Raw, value: str, eligible: Sequ
         if labels(node)[constraint["topologyKey"]] == value:
             for pod in world.on(node["metadata"]["name"]):
                 count += (pod["metadata"]["namespace"] == world.incoming["metadata"]["namespace"]
-                          and "deletionTimestamp" not in pod["metadata"] and wanted.items() <= labels(pod).items())
+                          and wanted.items() <= labels(pod).items())
     return count
 
 
 def even_pods_spread(world: World, node: Raw) -> list[str]:
     constraints = spread_constraints(world, "DoNotSchedule")
     eligible = eligible_nodes(world, constraints)
+    if not eligible:
+        return []
     for constraint in constraints:
         key = constraint["topologyKey"]
         if key not in labels(node):

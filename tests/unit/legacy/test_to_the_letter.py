@@ -16,6 +16,7 @@ from kubesched.legacy import Algorithm, Options, load_policy, profile_from_polic
 from kubesched.legacy.asking import as_placed
 
 LETTER = Options(to_the_letter=True)
+GATED = Options(to_the_letter=True, feature_gates={"EvenPodsSpread": True, "PodOverhead": True})
 AVOID = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 OWNED = [{"apiVersion": "v1", "kind": "ReplicationController", "name": "web", "uid": "u-7", "controller": True}]
 
@@ -140,3 +141,37 @@ def test_a_placed_pod_used_what_its_containers_ask_for() -> None:
     assert not world.view(old).template.ports == world.store.view(placed).template.ports == ()
     with_overhead = as_placed(codec.convert(old, Pod), overhead=True)
     assert world.store.view(with_overhead).template.usage[0][1] == 1004
+
+
+def spreading(when: str, key: str, selector: Raw | None = None) -> Raw:
+    return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": selector or {}}
+
+
+def test_where_no_node_has_the_label_nothing_is_uneven() -> None:
+    incoming = pod("new", topologySpreadConstraints=[spreading("DoNotSchedule", "rack")])
+    predicates = [{"name": "EvenPodsSpread"}]
+    for nodes, fits in (([node("a"), node("b")], {"a", "b"}), ([node("a"), node("b", {"rack": "1"})], {"b"})):
+        world = World(nodes, incoming)
+        made = world.attempt(build(world, GATED, predicates=predicates).profile)
+        assert made.feasible is not None
+        assert {made.nodes.name(row) for row in made.feasible.nonzero()[0].tolist()} == fits
+
+
+def test_the_first_spreading_counted_leaving_pods_and_other_namespaces() -> None:
+    objects = [node("a"), node("b"), pod("one", "a", {"app": "x"}, deletionTimestamp="2026-01-01T00:00:00Z"),
+               pod("two", "b", {"app": "x"}, namespace="other"), pod("three", "b", {"app": "x"}, namespace="other")]
+    soft = [spreading("ScheduleAnyway", "kubernetes.io/hostname", {"matchLabels": {"app": "x"}})]
+    world = World(objects, pod("new", topologySpreadConstraints=soft))
+    priorities = [{"name": "EvenPodsSpreadPriority", "weight": 1}]
+    assert totals(world, priorities, GATED) == {"a": 100, "b": 50}  # one of three, two of three
+    put_right = Options(feature_gates={"EvenPodsSpread": True})
+    assert totals(world, priorities, put_right) == {"a": 0, "b": 100}
+
+
+def test_overhead_of_cpu_was_scored_in_whole_cpus_taken_for_thousandths() -> None:
+    offered = {"cpu": "1", "memory": "1000"}
+    world = World([node("a", allocatable=offered)],
+                  pod("new", requests={"cpu": "100m", "memory": "100"}, overhead={"cpu": "300m", "memory": "200"}))
+    most = [{"name": "MostRequestedPriority", "weight": 1}]
+    assert totals(world, most, GATED) == {"a": (10 + 30) // 2}
+    assert totals(world, most, Options(feature_gates={"PodOverhead": True})) == {"a": (40 + 30) // 2}

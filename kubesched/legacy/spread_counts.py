@@ -1,0 +1,104 @@
+"""Counting for the first topology spread (1.16 and 1.17, behind a gate): matching pods in each domain of a constraint.
+
+In: a pod's constraints of one kind, the nodes, the placed pods. Out: a number for every node. Simpler than today: all
+keys of all constraints must be on a node for it to count, pods on their way out count, and a selector for everything
+counts everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubesched.api import matching
+from kubesched.api.pod import TopologySpreadConstraint
+from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
+from kubesched.cluster.selection import match_required
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A constraint, ready to count with."""
+
+    key: str
+    max_skew: int
+    selector: matching.Selector
+
+
+def constraints_of(pod: PodView, when_unsatisfiable: str) -> tuple[Constraint, ...]:
+    """Return a pod's constraints of one kind; raise SelectorError for a selector that is none."""
+    given: Iterable[TopologySpreadConstraint] = pod.pod.spec.topology_spread_constraints
+    return tuple(Constraint(c.topology_key, c.max_skew, matching.compile_selector(c.label_selector))
+                 for c in given if c.when_unsatisfiable == when_unsatisfiable)
+
+
+def with_all_keys(constraints: Iterable[Constraint], nodes: Snapshot) -> Bools:
+    """Return which nodes have the labels of all constraints."""
+    held = np.ones(nodes.n, dtype=np.bool_)
+    for constraint in constraints:
+        held &= nodes.codes(constraint.key) != ABSENT
+    return held
+
+
+class SpreadCounts:
+    """How many pods match each constraint, by domain. `namespace` None counts those of all namespaces."""
+
+    __slots__ = ("_counts", "_domains", "_eligible", "constraints", "namespace")
+
+    def __init__(self, constraints: tuple[Constraint, ...], pod: PodView, nodes: Snapshot,
+                 namespace: str | None) -> None:
+        whole = nodes.everything()
+        self.constraints = constraints
+        self.namespace = namespace
+        self._eligible = with_all_keys(constraints, whole)
+        self._eligible &= match_required(matching.compile_required_node_affinity(pod.pod), whole)
+        self._domains: list[Ints] = []
+        self._counts: list[Ints] = []
+        for constraint in constraints:
+            codes = whole.codes(constraint.key)
+            column = whole.label(constraint.key)
+            size = (len(column.values) if column is not None else 0) + 1
+            rows = self._rows(constraint, whole)
+            self._domains.append(np.unique(codes[self._eligible]))
+            self._counts.append(np.bincount(codes[rows[self._eligible[rows]]], minlength=size))
+
+    def _rows(self, constraint: Constraint, whole: Snapshot) -> Ints:
+        """Return the row of every pod that matches a constraint."""
+        classes = whole.templates.label_classes
+        counted = np.zeros(len(classes), dtype=np.bool_)
+        for class_id in whole.slots.classes:
+            counted[class_id] = (self.namespace in (None, classes[class_id].namespace)
+                                 and constraint.selector.matches(classes[class_id].labels))
+        rows: Ints = whole.pod_rows()[counted[whole.pod_classes()]]
+        return rows
+
+    def clone(self) -> SpreadCounts:
+        """Return a copy for a what-if."""
+        copy = object.__new__(SpreadCounts)
+        copy.constraints, copy.namespace, copy._eligible = self.constraints, self.namespace, self._eligible
+        copy._domains, copy._counts = self._domains, [counts.copy() for counts in self._counts]
+        return copy
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is no domain at all."""
+        return not self._eligible.any()
+
+    def on(self, i: int, nodes: Snapshot) -> Ints:
+        """Return the matching pods in each node's domain; the nodes without the label share a zero."""
+        counts: Ints = self._counts[i][nodes.codes(self.constraints[i].key)]
+        return counts
+
+    def least(self, i: int) -> int:
+        """Return the matching pods of the emptiest domain."""
+        return int(self._counts[i][self._domains[i]].min(initial=np.iinfo(np.int64).max))
+
+    def adjust(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
+        """Take in one pod that came or went."""
+        if not self._eligible[row] or self.namespace not in (None, other.namespace):
+            return
+        for i, constraint in enumerate(self.constraints):
+            if constraint.selector.matches(other.labels):
+                self._counts[i][nodes.code_at(constraint.key, row)] += sign
