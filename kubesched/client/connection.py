@@ -31,7 +31,7 @@ DEFAULT_TIMEOUT_SECONDS = 65.0  # API servers give up after 60 themselves
 MAX_RETRIES = 10
 BROKEN_GET_PAUSE_SECONDS = 1.0
 
-MAX_IN_FLIGHT = 200  # requests of one client; watches are not counted
+MAX_IN_FLIGHT = 64  # requests of one client, each on a TLS connection of its own with 256 KiB of buffer; watches aside
 
 Observer = Callable[[str, str, float], None]
 """Told of every answer: verb, status code (`<error>` when there was none), seconds."""
