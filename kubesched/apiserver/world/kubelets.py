@@ -293,9 +293,7 @@ class Kubelets:
             return default
 
     def _write(self, pod: Object, status: Object) -> None:
-        current = self._store.get("pods", pod["metadata"]["name"], pod["metadata"]["namespace"])
-        if current["metadata"]["uid"] == pod["metadata"]["uid"]:
-            self._store.update("pods", {**current, "status": status}, subresource="status")
+        self._store.report("pods", pod, status)
 
     def _tell(self, pod: Object, reason: str, message: str, kind: str = "Normal") -> None:
         self._recorder.tell(pod, "kubelet", reason, message, kind, pod["spec"].get("nodeName", ""))

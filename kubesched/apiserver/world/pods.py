@@ -17,6 +17,7 @@ from kubesched.apiserver.resources import Object
 from kubesched.apiserver.store import Store
 from kubesched.apiserver.watch import Change
 
+MANY = 200  # pods of one owner; looking at all of them whenever one changes would cost their square
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -145,6 +146,11 @@ class PodIndex:
 
     def of_owner(self, uid: str) -> list[Object]:
         return [self._pods[key] for key in self._by_owner.get(uid, ())]
+
+    def pause_seconds(self, uid: str) -> float:
+        """Return how long the controller of so many pods collects their changes before it looks at all of them again."""
+        n_pods = len(self._by_owner.get(uid, ()))
+        return 0.0 if n_pods < MANY else min(1.0, n_pods / 5_000)
 
     def on_node(self, node: str) -> list[Object]:
         return [self._pods[key] for key in self._by_node.get(node, ())]

@@ -64,7 +64,7 @@ class ReplicaSets:
             reference = controller_of(entry.obj)
             if reference is not None:
                 if reference["kind"] == self._resource.kind:
-                    self._work.add(f"{entry.namespace}/{reference['name']}")
+                    self._work.add(f"{entry.namespace}/{reference['name']}", self._pods.pause_seconds(reference["uid"]))
             elif change.old is None or change.old.obj["metadata"].get("labels") != entry.obj["metadata"].get("labels"):
                 self._offer_orphan(entry.obj)
 

@@ -55,7 +55,7 @@ class StatefulSets:
         for entry in (change.old, change.new):
             reference = controller_of(entry.obj) if entry is not None else None
             if reference is not None and entry is not None and reference["kind"] == "StatefulSet":
-                self._work.add(f"{entry.namespace}/{reference['name']}")
+                self._work.add(f"{entry.namespace}/{reference['name']}", self._pods.pause_seconds(reference["uid"]))
 
     def _sync(self, key: str) -> float | None:
         namespace, name = split(key)
