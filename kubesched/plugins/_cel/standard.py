@@ -18,6 +18,7 @@ from kubesched.plugins._cel.values import (
     Optional,
     UInt,
     are_equal,
+    equality,
     is_number,
     no_overload,
     type_name,
@@ -117,6 +118,13 @@ def _ordered(name: str, accept: Callable[[int], bool]) -> Callable[[Any, Any], b
         except EvaluationError:
             raise no_overload(name, left, right) from None
 
+    return answer
+
+
+def _equal(left: Any, right: Any) -> bool:
+    answer = equality(left, right)
+    if answer is None:
+        raise EvaluationError("no such overload")
     return answer
 
 
@@ -318,7 +326,7 @@ GLOBALS: dict[str, Callable[..., Any]] = {
     "_%_": _arithmetic("_%_", _remainder, None),
     "-_": _negate,
     "!_": _not,
-    "_==_": are_equal,
+    "_==_": _equal,
     "_!=_": lambda left, right: not are_equal(left, right),
     "_<_": _ordered("_<_", lambda order: order < 0),
     "_<=_": _ordered("_<=_", lambda order: order <= 0),

@@ -79,17 +79,27 @@ def is_number(value: Any) -> bool:
 
 
 def are_equal(left: Any, right: Any) -> bool:
-    """Return whether two values are equal in CEL's sense."""
+    """Return whether two values are equal in CEL's sense; what cannot be compared is not."""
+    return equality(left, right) is True
+
+
+def equality(left: Any, right: Any) -> bool | None:
+    """Return whether two values are equal; None if the first is of a kind of its own (a version, a quantity, an address)
+    and the second is not: the reference has no answer to that. Inside lists and maps it lets it pass as equal."""
+    if hasattr(type(left), "cel_name"):
+        return bool(left == right) if type(left) is type(right) else None
     if isinstance(left, bool) or isinstance(right, bool):
         return isinstance(left, bool) and isinstance(right, bool) and left == right
     if isinstance(left, list):
-        return isinstance(right, list) and len(left) == len(right) and all(map(are_equal, left, right))
+        return (isinstance(right, list) and len(left) == len(right)
+                and all(equality(*pair) is not False for pair in zip(left, right, strict=True)))
     if isinstance(left, dict):
         return (isinstance(right, dict) and len(left) == len(right)
-                and all(key in right and are_equal(value, right[key]) for key, value in left.items()))
+                and all(key in right and equality(value, right[key]) is not False for key, value in left.items()))
     if isinstance(left, Optional):
-        return (isinstance(right, Optional) and left.is_there == right.is_there
-                and are_equal(left.value, right.value))
+        if not isinstance(right, Optional) or left.is_there != right.is_there:
+            return False
+        return equality(left.value, right.value)
     if is_number(left) and is_number(right):
         return bool(left == right)
     return type(left) is type(right) and bool(left == right)

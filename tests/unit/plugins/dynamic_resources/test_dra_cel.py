@@ -35,6 +35,7 @@ TRUE = [
     f"{A}.?nope.orValue(3) == 3 && {A}[?'numa'].hasValue()",
     f"{A}.fw.isGreaterThan(semver('0.0.1')) && {A}.fw.compareTo(semver('1.10.0')) < 0 && {A}.fw.major() == 1",
     f"{A}.fw == semver('1.2.0+build')",
+    f"{A}.fw != '1.2.0' && !('1.2.0' == {A}.fw) && [{A}.fw] == ['0'] && !(dyn([1]) == dyn({A}.fw))",
     "semver('1.0.0-alpha').isLessThan(semver('1.0.0')) && semver('1.0.0-2').isLessThan(semver('1.0.0-10'))",
     "semver('v1.2', true).minor() == 2 && !isSemver('v1.2') && isSemver('01.2', true)",
     f"{C}.memory.isGreaterThan(quantity('1Ki')) && {C}.memory.compareTo(quantity('40Gi')) == 0",
@@ -92,6 +93,8 @@ def test_false(expression):
 @pytest.mark.parametrize(("expression", "text"), [
     (f"{A}.nope == 1", "no such key: nope"),
     ('device.attributes["unknown.com"].x == 1', "no such key: x"),
+    (f"{A}.fw == '1.2.0'", "no such overload"),
+    (f"dyn({C}.memory) == dyn(1)", "no such overload"),
     (f"{A}.numa", "CEL result of type int could not be converted to bool"),
     (f"{A}.model > 1", "no such overload: _>_(string, int)"),
     ("1 / 0 == 1", "division by zero"),
