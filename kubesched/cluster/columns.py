@@ -7,7 +7,7 @@ ever grow by doubling, so appending a row is cheap and a view stays valid until 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,17 +17,23 @@ Ints = npt.NDArray[np.int64]
 Codes = Ints
 """Numbers of interned values; as wide as an index, because that is what indexing is fastest with."""
 Bools = npt.NDArray[np.bool_]
+Cells: TypeAlias = "memoryview[int]"
 
 
 class Column:
-    """One array with spare room; `data` is the whole of it, `live` the part that holds rows."""
+    """One array with spare room; `data` is the whole of it, `live` the part that holds rows.
 
-    __slots__ = ("_live", "data", "fill", "table")
+    `cells` is the same memory for whoever reads or writes one row: a memoryview takes half the time of an array for that.
+    Both are replaced when the table grows.
+    """
+
+    __slots__ = ("_live", "cells", "data", "fill", "table")
 
     def __init__(self, table: Table, dtype: npt.DTypeLike, fill: int | bool) -> None:
         self.table = table
         self.fill = fill
         self.data: Array = np.full(table.capacity, fill, dtype=dtype)
+        self.cells: Cells = memoryview(self.data.data)
         self._live: Array | None = None
 
     @property
@@ -44,6 +50,7 @@ class Column:
         grown = np.full(capacity, self.fill, dtype=self.data.dtype)
         grown[: len(self.data)] = self.data
         self.data = grown
+        self.cells = memoryview(grown.data)
         self._live = None
 
 

@@ -155,10 +155,10 @@ class NodeColumns:
         """Add one pod's usage to a row, or with sign -1 take it away."""
         requested = self.requested
         for rid, amount in usage:
-            requested[rid].data[row] += sign * amount
-        self.non_zero_cpu.data[row] += sign * cpu
-        self.non_zero_memory.data[row] += sign * memory
-        self.pod_count.data[row] += sign
+            requested[rid].cells[row] += sign * amount
+        self.non_zero_cpu.cells[row] += sign * cpu
+        self.non_zero_memory.cells[row] += sign * memory
+        self.pod_count.cells[row] += sign
 
     def codes(self, key: str) -> Ints | None:
         """Return the value numbers of a label key over all nodes, or None if no node ever had the key."""

@@ -38,8 +38,8 @@ class PodSlots:
         template = pod.template
         pod.slot = slot
         self.views[slot] = pod
-        self.row.data[slot] = row
-        self.class_id.data[slot] = template.class_id
+        self.row.cells[slot] = row
+        self.class_id.cells[slot] = template.class_id
         known = self.classes.get(template.class_id, 0)
         self.classes[template.class_id] = known + 1
         if not known:

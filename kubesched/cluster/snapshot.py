@@ -14,7 +14,7 @@ import numpy as np
 
 from kubesched.api.node import Node, Taint
 from kubesched.api.requests import HostPort
-from kubesched.cluster.columns import Array, Bools, Codes, Column, Ints
+from kubesched.cluster.columns import Array, Bools, Cells, Codes, Column, Ints
 from kubesched.cluster.nodes import ABSENT, ImageState, LabelColumn, NodeColumns
 from kubesched.cluster.pods import CPU, MEMORY, PodView, Templates
 
@@ -154,7 +154,7 @@ class Snapshot:
         return self._amount(self._nodes.requested, resource, row)
 
     def _amount(self, columns: Sequence[Column], resource: int, row: int) -> int:
-        return int(columns[resource].data.item(self._at(row))) if 0 <= resource < len(columns) else 0
+        return columns[resource].cells[self._at(row)] if 0 <= resource < len(columns) else 0
 
     def usage_at(self, resource: int, row: int) -> tuple[int, int]:
         """Return what one node offers of a resource, and what its pods asked for."""
@@ -162,20 +162,41 @@ class Snapshot:
         if not 0 <= resource < len(nodes.requested):
             return 0, 0
         row = self._at(row)
-        return nodes.allocatable[resource].data.item(row), nodes.requested[resource].data.item(row)
+        return nodes.allocatable[resource].cells[row], nodes.requested[resource].cells[row]
 
     def non_zero_requested_at(self, resource: int, row: int) -> int:
         """Return what the pods of one node asked for, with the defaults for those that asked for nothing."""
         if resource == CPU:
-            return int(self._nodes.non_zero_cpu.data.item(self._at(row)))
+            return self._nodes.non_zero_cpu.cells[self._at(row)]
         if resource == MEMORY:
-            return int(self._nodes.non_zero_memory.data.item(self._at(row)))
+            return self._nodes.non_zero_memory.cells[self._at(row)]
         return self.requested_at(resource, row)
 
     def free_pods_at(self, row: int) -> int:
         """Return how many more pods one node takes."""
         row = self._at(row)
-        return int(self._nodes.allowed_pods.data.item(row)) - int(self._nodes.pod_count.data.item(row))
+        return self._nodes.allowed_pods.cells[row] - self._nodes.pod_count.cells[row]
+
+    # One row after another: what a remembered answer reads again of the rows that changed. Rows are those of the whole
+    # cluster, and the cells are good until nodes come or go.
+
+    def usage_cells(self, resource: int) -> tuple[Cells, Cells]:
+        """Return what the nodes offer of a known resource and what their pods asked for, row by row."""
+        nodes = self._nodes
+        return nodes.allocatable[resource].cells, nodes.requested[resource].cells
+
+    def counted_cells(self, resource: int) -> tuple[Cells, Cells]:
+        """Return the same, with the defaults for pods that asked for nothing."""
+        offered, used = self.usage_cells(resource)
+        if resource == CPU:
+            used = self._nodes.non_zero_cpu.cells
+        elif resource == MEMORY:
+            used = self._nodes.non_zero_memory.cells
+        return offered, used
+
+    def pod_cells(self) -> tuple[Cells, Cells]:
+        """Return how many pods the nodes take and how many they have, row by row."""
+        return self._nodes.allowed_pods.cells, self._nodes.pod_count.cells
 
     def _at(self, row: int) -> int:
         return row if self.rows is None else int(self.rows[row])
@@ -231,7 +252,7 @@ class Snapshot:
     def code_at(self, key: str, row: int) -> int:
         """Return the number of a label's value on one node, given by its row in the whole cluster."""
         column = self._nodes.labels.get(key)
-        return int(column.codes.data[row]) if column is not None else ABSENT
+        return column.codes.cells[row] if column is not None else ABSENT
 
     def image(self, name: str) -> ImageState | None:
         """Return the size of an image and who holds it (rows of the whole cluster), or None."""

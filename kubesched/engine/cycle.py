@@ -12,6 +12,7 @@ from typing import Protocol
 from zlib import crc32
 
 import numpy as np
+from msgspec import Struct
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.engine.extenders import BareNodes, Extenders
@@ -60,8 +61,7 @@ class SeededTies:
         return int(rows[int(np.searchsorted(rows, self.start(pod, nodes.n))) % len(rows)])
 
 
-@dataclass(slots=True)
-class Attempt:
+class Attempt(Struct):
     """A decision and how it came about."""
 
     pod: PodView
@@ -106,13 +106,16 @@ class Rules:
         return percentage if percentage < 100 else 0
 
 
+_NOTHING_WRITTEN = State()
+
+
 def attempt(pod: PodView, nodes: Snapshot, profile: Profile, rules: Rules, memo: Memo | None = None,
             within: Bools | None = None) -> Attempt:
     """Decide where a pod goes; with a memo, from what is remembered of the pod's class where that is possible.
 
     `within` leaves only some of the nodes to Filter; PreFilter sees all of them.
     """
-    made = Attempt(pod, nodes, State(), within=within)
+    made = Attempt(pod, nodes, _NOTHING_WRITTEN, within=within)
     try:
         if memo is None or within is not None or not _decide_from_memory(made, profile, rules, memo):
             _decide(made, profile, rules)
@@ -122,7 +125,8 @@ def attempt(pod: PodView, nodes: Snapshot, profile: Profile, rules: Rules, memo:
 
 
 def _decide(made: Attempt, profile: Profile, rules: Rules) -> None:
-    pod, nodes, state = made.pod, made.nodes, made.state
+    pod, nodes = made.pod, made.nodes
+    state = made.state = State()
     if not made.n_nodes:
         made.decision = Unschedulable(pod, Diagnosis(0), CLEAR, NO_NODES)
         return
@@ -165,13 +169,13 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Mem
             made.state, made.pre_filtered, made.feasible = recalled.state, recalled.pre_filtered, only
             made.decision = Placed(pod, nominated, 1, 1)
             return True
-    feasible, is_any = recalled.feasible, recalled.n_feasible > 0
-    if is_any:
-        feasible = feasible_beside_nominated(profile, pod, nodes, recalled.state, rules.nominations, feasible)
+    made.state, made.pre_filtered = recalled.state, recalled.pre_filtered
+    is_any = recalled.n_feasible > 0
+    if is_any and _are_any(rules.nominations):
+        feasible = feasible_beside_nominated(profile, pod, nodes, recalled.state, rules.nominations, recalled.feasible)
         is_any = feasible is recalled.feasible or bool(feasible.any())
         if is_any and feasible is not recalled.feasible:
             return False  # fewer nodes are feasible than remembered, and their scores are relative to each other
-    made.state, made.pre_filtered, made.feasible = recalled.state, recalled.pre_filtered, feasible
     if is_any:
         row = first_best(recalled.totals, rules.ties.start(pod, nodes.n))
         evaluated = _n_looked_at(nodes, recalled.pre_filtered.considered)
@@ -179,6 +183,13 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Mem
         return True
     _give_up_from_memory(made, profile, rules, recalled)
     return True
+
+
+def _are_any(nominations: Nominations | None) -> bool:
+    if nominations is not None:
+        for _ in nominations.nodes():
+            return True
+    return False
 
 
 def _n_looked_at(nodes: Snapshot, considered: Bools | None) -> int:
@@ -190,8 +201,7 @@ def _give_up_from_memory(made: Attempt, profile: Profile, rules: Rules, recalled
     pod, nodes, entry = made.pod, made.nodes, recalled.entry
     # A nominated pod is not counted against itself, so with nominations about, what holds for one pod of the class may
     # not hold for another.
-    is_alike = not pod.pod.status.nominated_node_name and (
-        rules.nominations is None or next(iter(rules.nominations.nodes()), None) is None)
+    is_alike = not pod.pod.status.nominated_node_name and not _are_any(rules.nominations)
     standing, moment = (recalled.standing(), recalled.moment(nodes)) if is_alike else (None, None)
     if is_alike and entry.hopeless is not None and entry.hopeless[0] in (standing, moment):
         diagnosis, made.post_filtered, wording = entry.hopeless[1]

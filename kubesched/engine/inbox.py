@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
+
 from kubesched.cluster import PodView
 from kubesched.framework.profile import Profile
 from kubesched.framework.state import State
@@ -28,8 +30,7 @@ class Changed:
     new: Any | None
 
 
-@dataclass(slots=True)
-class Placement:
+class Placement(Struct, eq=False):
     """A booked pod on its way to being bound."""
 
     queued: QueuedPod

@@ -14,6 +14,7 @@ from kubesched.framework.plugin import (
     Scope,
 )
 from kubesched.framework.profile import Profile, Scores
+from kubesched.framework.reach import Reach
 from kubesched.framework.registry import Registry
 from kubesched.framework.state import State
 from kubesched.framework.verdicts import (
@@ -22,6 +23,8 @@ from kubesched.framework.verdicts import (
     Code,
     Decision,
     Diagnosis,
+    DomainScores,
+    DomainVerdicts,
     Failed,
     Placed,
     Reason,
@@ -34,7 +37,8 @@ from kubesched.framework.verdicts import (
 )
 
 __all__ = [
-    "POINTS", "SKIP", "SUCCESS", "Code", "Decision", "Diagnosis", "Failed", "NodeNames", "NodeView", "Placed", "Plugin",
-    "PodView", "PostFiltered", "PreFilterAnswer", "Preemption", "Profile", "Reason", "Refusal", "Registry", "Rejections",
-    "Scope", "Scores", "Snapshot", "State", "Status", "Unschedulable", "failed", "unresolvable", "unschedulable", "wakeups",
+    "POINTS", "SKIP", "SUCCESS", "Code", "Decision", "Diagnosis", "DomainScores", "DomainVerdicts", "Failed", "NodeNames",
+    "NodeView", "Placed", "Plugin", "PodView", "PostFiltered", "PreFilterAnswer", "Preemption", "Profile", "Reach", "Reason",
+    "Refusal", "Registry", "Rejections", "Scope", "Scores", "Snapshot", "State", "Status", "Unschedulable", "failed",
+    "unresolvable", "unschedulable", "wakeups",
 ]

@@ -20,8 +20,18 @@ import numpy as np
 from kubesched.cluster import Bools, GroupKey, Ints, PodView, Snapshot
 from kubesched.framework.grouping import GroupRefusal, Placement, Proposal, Shortfall
 from kubesched.framework.ports import Handle
+from kubesched.framework.reach import Reach
 from kubesched.framework.state import State
-from kubesched.framework.verdicts import SUCCESS, Diagnosis, Nomination, Reason, Rejections, Status
+from kubesched.framework.verdicts import (
+    SUCCESS,
+    Diagnosis,
+    DomainScores,
+    DomainVerdicts,
+    Nomination,
+    Reason,
+    Rejections,
+    Status,
+)
 from kubesched.framework.wakeups import Wakeup
 
 if TYPE_CHECKING:
@@ -153,6 +163,19 @@ class Plugin:
         """
         return None
 
+    def row_filter(self, pod: PodView, nodes: Snapshot, state: State) -> Callable[[int], Refusal] | None:
+        """Return `filter_node` for a pod's class as a function of the row, with everything read beforehand that is the
+        same for all rows; None where that gains nothing. `nodes` is the whole cluster, and the function is good until
+        nodes come or go."""
+        return None
+
+    def filter_domains(self, pod: PodView, nodes: Snapshot, state: State) -> DomainVerdicts | None:
+        """Return what `filter` would say, where all nodes of a domain of one label key are told the same; else None.
+
+        Asked of plugins of scope DOMAINS for remembered classes: a few domains are looked at instead of all nodes.
+        """
+        return None
+
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
         """Bring the state up to date: `other` came to the node in `row` (a row of the whole cluster)."""
 
@@ -167,15 +190,17 @@ class Plugin:
         """
         return True
 
-    def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: State) -> None:
+    def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: State) -> bool:
         """Bring counters that are remembered for the pod's class up to date: `other` came (+1) or left (-1) for good.
 
-        The same as add_pod and remove_pod unless a what-if counts differently from the real thing.
+        The same as add_pod and remove_pod unless a what-if counts differently from the real thing. Return whether
+        anything changed: where nothing did, a SKIP of PreFilter or PreScore still stands.
         """
         if sign > 0:
             self.add_pod(pod, other, row, nodes, state)
         else:
             self.remove_pod(pod, other, row, nodes, state)
+        return True
 
     def forget(self, state: State) -> None:
         """Drop the counters of scope DOMAINS from the state: nodes changed, they must be built again."""
@@ -200,6 +225,10 @@ class Plugin:
         """Return one node's score; for authors who do not want columns."""
         return 0
 
+    def row_score(self, pod: PodView, nodes: Snapshot, state: State) -> Callable[[int], int] | None:
+        """Return `score_node` for a pod's class as a function of the row, as `row_filter` does for `filter_node`."""
+        return None
+
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
         """Bring the scores of the feasible nodes into 0 to 100."""
         return scores
@@ -207,6 +236,11 @@ class Plugin:
     def rate(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:
         """Score and normalise at once, where that is cheaper than one after the other; the result must be the same."""
         return self.normalize(self.score(pod, nodes, state), feasible, pod, nodes, state)
+
+    def rate_domains(self, pod: PodView, nodes: Snapshot, reach: Reach, state: State) -> DomainScores | Status | None:
+        """Return what `pre_score` and `rate` would say, where all nodes of a domain of one label key score the same: the
+        domains' scores, or the Status of PreScore. None leaves it to those two. Asked as `filter_domains` is."""
+        return None
 
     # Booked, waiting, bound
 

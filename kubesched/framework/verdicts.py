@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from kubesched.cluster import Bools, PodView, Snapshot
 
@@ -194,6 +195,52 @@ class Rejections:
 
 
 _NONE = Rejections(None, ())
+
+
+class DomainTable:
+    """One plugin's answer for every domain of a label key, by the number of the label's value; the last one is for nodes
+    that lack the label. A plugin may keep its table and change it in place: who has read it finds what changed since."""
+
+    __slots__ = ("is_checked", "key", "moved", "values")
+
+    def __init__(self, key: str, values: npt.NDArray[Any], *, is_checked: bool = False) -> None:
+        self.key = key
+        self.is_checked = is_checked
+        """Whether every value that is read is known to be in range."""
+        self.values = values
+        self.moved: list[int] = []
+        """The domains whose answers changed, in that order; how far somebody has read is a position in it."""
+
+    @property
+    def is_worn(self) -> bool:
+        """Return whether so much has changed that a new table is better than this one with its long story."""
+        return len(self.moved) > 10_000
+
+    def put(self, code: int, value: int) -> None:
+        """Change the answer for one domain."""
+        if self.values.item(code) != value:
+            self.values[code] = value
+            self.moved.append(code)
+
+
+class DomainVerdicts(DomainTable):
+    """Verdicts: a domain passes where its bits are zero."""
+
+    __slots__ = ("reasons",)
+
+    def __init__(self, key: str, values: Bits, reasons: tuple[Reason, ...]) -> None:
+        super().__init__(key, values)
+        self.reasons = reasons
+
+    def rejections(self, nodes: Snapshot) -> Rejections:
+        """Return the verdict on every node."""
+        return Rejections.looked_up(nodes.codes(self.key), self.values, self.reasons)
+
+
+class DomainScores(DomainTable):
+    """Normalised scores, 64-bit integers."""
+
+    __slots__ = ()
 
 
 def worst_code(reasons: Sequence[Reason]) -> Code:
@@ -415,8 +462,7 @@ class Nomination:
 CLEAR = Nomination("")
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """A node was found."""
 
     pod: PodView
@@ -425,8 +471,7 @@ class Placed:
     feasible: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Unschedulable:
+class Unschedulable(Struct, frozen=True):
     """No node was found; `nomination` is None where the pod's nominated node stays as it is."""
 
     pod: PodView
@@ -440,8 +485,7 @@ class Unschedulable:
         return self.message_override or self.diagnosis.message()
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """The attempt broke; it says nothing about whether the pod fits."""
 
     pod: PodView

@@ -78,6 +78,29 @@ class Strategy:
         return int(total / weight_sum + 0.5) if self._shape is not None else total // weight_sum
 
 
+    def by_row(self, asked: Asked, nodes: Snapshot) -> Callable[[int], int] | None:
+        """Return `row` as a function of the row; None where devices may serve a resource, or there is a shape to follow."""
+        if self._shape is not None or any(resource > EPHEMERAL_STORAGE for resource, _, _ in asked):
+            return None
+        counted = [(*nodes.counted_cells(resource), amount, weight) for resource, amount, weight in asked]
+        spreads = self._spreads
+
+        def score(row: int) -> int:
+            total = weight_sum = 0
+            for offers, uses, amount, weight in counted:
+                offered = offers[row]
+                if offered:
+                    used = uses[row] + amount
+                    weight_sum += weight
+                    if used <= offered:
+                        total += (offered - used if spreads else used) * 100 // offered * weight
+                    elif not spreads:
+                        total += 100 * weight
+            return total // weight_sum if weight_sum else 0
+
+        return score
+
+
 def strategy_of(strategy: ScoringStrategy, devices: ServedByDevices) -> Strategy:
     """Return what a configured strategy stands for."""
     weights = tuple((resource.name, resource.weight) for resource in strategy.resources)

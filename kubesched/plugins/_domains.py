@@ -37,6 +37,12 @@ class DomainCounts:
         """Return the label keys."""
         return tuple(self._amounts)
 
+    @staticmethod
+    def size(key: str, nodes: Snapshot) -> int:
+        """Return how many values of a label there are, and one more for the nodes that lack it."""
+        label = nodes.label(key)
+        return (len(label.values) if label is not None else 0) + 1
+
     def count(self, key: str, nodes: Snapshot, rows: Ints, amounts: Ints, times: Ints) -> None:
         """Add amounts, each consisting of `times` entries, for pods on rows of the whole cluster."""
         codes = nodes.codes(key)[rows]
@@ -47,12 +53,22 @@ class DomainCounts:
         counted[:-1] += np.bincount(codes, weights=amounts, minlength=len(counted) - 1).astype(np.int64)
         self._entries += int(times[held].sum())
 
-    def add(self, key: str, nodes: Snapshot, row: int, amount: int, times: int) -> None:
-        """Add an amount for one pod on a row of the whole cluster; `times` is -1 where an entry is taken back."""
+    def add(self, key: str, nodes: Snapshot, row: int, amount: int, times: int) -> tuple[int, int, int] | None:
+        """Add an amount for one pod on a row of the whole cluster; `times` is -1 where an entry is taken back. Return the
+        domain, and what it had before and has now; None if the node is in none."""
         code = nodes.code_at(key, row)
-        if code >= 0:
-            self._of(key, nodes)[code] += amount
-            self._entries += times
+        if code < 0:
+            return None
+        amounts = self._of(key, nodes)
+        before = amounts.item(code)
+        amounts[code] = before + amount
+        self._entries += times
+        return code, before, before + amount
+
+    def at(self, key: str, code: int) -> int:
+        """Return the count of one domain."""
+        amounts = self._amounts.get(key)
+        return int(amounts.item(code)) if amounts is not None and code < len(amounts) else 0
 
     def on(self, key: str, nodes: Snapshot) -> Ints:
         """Return the count of each node's domain; zero where the node lacks the label."""
@@ -67,8 +83,7 @@ class DomainCounts:
 
     def _of(self, key: str, nodes: Snapshot) -> Ints:
         """Return the amounts of a key: one for every value, and a zero at the end that code -1 (absent) finds."""
-        label = nodes.label(key)
-        size = (len(label.values) if label is not None else 0) + 1
+        size = self.size(key, nodes)
         amounts = self._amounts.get(key)
         if amounts is None or len(amounts) < size:
             grown = np.zeros(size, dtype=np.int64)

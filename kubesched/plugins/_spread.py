@@ -16,6 +16,8 @@ import numpy as np
 from kubesched.api import matching
 from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
 from kubesched.cluster.selection import match_required
+from kubesched.framework import DomainVerdicts
+from kubesched.framework.verdicts import Bits
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -89,10 +91,14 @@ def _n_domains(key: str, nodes: Snapshot) -> int:
     return len(label.values) if label is not None else 0
 
 
+NO_DOMAIN, TOO_FULL = 1, 2
+"""Bits of a verdict."""
+
+
 class HardCounts:
     """Matching pods per domain for the constraints that must hold."""
 
-    __slots__ = ("_least", "_matching", "constraints", "counts", "eligible", "namespace", "present")
+    __slots__ = ("_least", "_matching", "constraints", "counts", "eligible", "judged", "namespace", "present")
 
     def __init__(self, constraints: tuple[Constraint, ...], pod: PodView, nodes: Snapshot, compare: bool) -> None:
         self.constraints = constraints
@@ -102,6 +108,8 @@ class HardCounts:
         self.present: list[Bools] = []
         self._matching: list[_Matching] = []
         self._least: list[int | None] = [None] * len(constraints)
+        self.judged: DomainVerdicts | None = None
+        """What was concluded for the domains of the only constraint, for as long as it holds."""
         whole = nodes.everything()
         held = _with_all_keys(constraints, whole) if constraints else np.zeros(0, dtype=np.bool_)
         for constraint in constraints:
@@ -122,6 +130,7 @@ class HardCounts:
         copy.eligible, copy.present, copy._matching = self.eligible, self.present, self._matching
         copy.counts = [counts.copy() for counts in self.counts]
         copy._least = list(self._least)
+        copy.judged = None
         return copy
 
     def matching(self, i: int, nodes: Snapshot) -> Ints:
@@ -140,9 +149,8 @@ class HardCounts:
     def adjust(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
         """Take in one pod that came or went."""
         for i, constraint in enumerate(self.constraints):
-            if self.eligible[i][row] and self._matching[i].counts(other.template.class_id, nodes):
-                self.counts[i][nodes.code_at(constraint.key, row)] += sign
-                self._least[i] = None
+            if self.eligible[i].item(row) and self._matching[i].counts(other.template.class_id, nodes):
+                self._add(i, nodes.code_at(constraint.key, row), sign)
 
     def imagine(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
         """Take in one pod for a what-if: as the reference does it, a selector for everything does match here, and a pod
@@ -150,9 +158,36 @@ class HardCounts:
         if other.namespace != self.namespace:
             return
         for i, constraint in enumerate(self.constraints):
-            if self.eligible[i][row] and constraint.selector.matches(other.labels):
-                self.counts[i][nodes.code_at(constraint.key, row)] += sign
-                self._least[i] = None
+            if self.eligible[i].item(row) and constraint.selector.matches(other.labels):
+                self._add(i, nodes.code_at(constraint.key, row), sign)
+
+    def _add(self, i: int, code: int, sign: int) -> None:
+        before = self.counts[i].item(code)
+        self.counts[i][code] = before + sign
+        least, judged = self._least[i], self.judged
+        if least is None or min(before, before + sign) <= least:
+            self._least[i] = None  # the emptiest domain may be another now
+        if judged is None:
+            return
+        if judged.is_worn:
+            self.judged = None
+        elif self.least(i) == least:
+            judged.put(code, TOO_FULL if before + sign > self.allowed(i) else 0)
+        else:
+            bits = self.judge(i)
+            for changed in np.flatnonzero(bits != judged.values).tolist():
+                judged.put(changed, bits.item(changed))
+
+    def judge(self, i: int) -> Bits:
+        """Judge each domain of a constraint once, with one verdict more at the end for nodes that are in none."""
+        verdicts: Bits = np.multiply(self.counts[i] > self.allowed(i), TOO_FULL, dtype=np.uint64)
+        verdicts[-1] = NO_DOMAIN
+        return verdicts
+
+    def allowed(self, i: int) -> int:
+        """Return how many matching pods a domain may have to take one more pod."""
+        constraint = self.constraints[i]
+        return constraint.max_skew + self.least(i) - constraint.matches_self
 
 
 class SoftCounts:

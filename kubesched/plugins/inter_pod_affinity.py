@@ -25,9 +25,12 @@ from kubesched.config.gates import Gates
 from kubesched.config.wire import Int32
 from kubesched.framework import (
     SKIP,
+    DomainScores,
+    DomainVerdicts,
     Plugin,
     PodView,
     PreFilterAnswer,
+    Reach,
     Reason,
     Rejections,
     Scope,
@@ -37,7 +40,6 @@ from kubesched.framework import (
     failed,
     unresolvable,
 )
-from kubesched.framework.verdicts import Bits
 from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
 from kubesched.plugins._domains import DomainCounts
 
@@ -81,7 +83,7 @@ class _Counters:
     """Pods per domain, as far as they matter to one class of incoming pods."""
 
     __slots__ = ("_by_affinity", "_by_class", "affinity", "anti_affinity", "existing_anti", "hard_weight",
-                 "preferences", "wanted")
+                 "judged", "preferences", "rated", "wanted")
 
     def __init__(self, wanted: _Wanted, hard_weight: int) -> None:
         self.wanted = wanted
@@ -90,6 +92,9 @@ class _Counters:
         self.affinity = DomainCounts()
         self.anti_affinity = DomainCounts()
         self.preferences = DomainCounts()
+        self.judged: DomainVerdicts | None = None
+        """What was concluded for the domains of the only key that matters, kept up to date."""
+        self.rated: _Rated | None = None
         self._by_class: dict[int, _Effect] = {}
         self._by_affinity: dict[int, _Effect] = {}
 
@@ -158,12 +163,29 @@ class _Counters:
             template.affinity_id != 0 and self._affinity_effect(template.affinity_id, nodes).is_required)
 
     def _apply(self, effect: _Effect, row: int, sign: int, nodes: Snapshot) -> None:
-        if not effect.is_felt:
-            return
         for counts, changes in ((self.existing_anti, effect.existing_anti), (self.affinity, effect.affinity),
-                                (self.anti_affinity, effect.anti_affinity), (self.preferences, effect.preferences)):
+                                (self.anti_affinity, effect.anti_affinity)):
             for key, amount in changes:
-                counts.add(key, nodes, row, sign * amount, sign)
+                was_empty = counts.is_empty
+                change = counts.add(key, nodes, row, sign * amount, sign)
+                if self.judged is None or change is None:
+                    continue
+                if was_empty or counts.is_empty or key != self.judged.key or self.judged.is_worn:
+                    self.judged = None  # a key more or less, or the first of all: judge again
+                elif (change[1] > 0) != (change[2] > 0):
+                    self.judged.put(change[0], self.verdict(key, change[0]))
+        for key, amount in effect.preferences:
+            change = self.preferences.add(key, nodes, row, sign * amount, sign)
+            if self.rated is not None and change is not None:
+                self.rated.note(key, *change)
+
+    def verdict(self, key: str, code: int) -> int:
+        """Return the verdict on one domain of the only key that matters."""
+        if self.wanted.terms.required and not self.is_first() and self.affinity.at(key, code) <= 0:
+            return 1
+        if self.anti_affinity.at(key, code) > 0:
+            return 2
+        return 4 if self.existing_anti.at(key, code) > 0 else 0
 
     def _class_effect(self, class_id: int, nodes: Snapshot) -> _Effect:
         """Return what a pod of a label class means to the incoming pod, by the incoming pod's terms."""
@@ -224,6 +246,56 @@ class _Effect:
         return bool(self.existing_anti or self.affinity or self.anti_affinity)
 
 
+class _Rated:
+    """The normalised scores of all domains of a key, kept up to date while the same nodes are feasible.
+
+    Scores are relative to the lowest and the highest count of a domain with feasible nodes. While these stay what they are
+    one domain's change is one score's change; when one of them moves on, all scores are worked out again.
+    """
+
+    __slots__ = ("_counts", "_domains", "_high", "_low", "_n_high", "_n_low", "_reach", "_table", "key")
+
+    def __init__(self, key: str, counts: Ints, reach: Reach) -> None:
+        self.key = key
+        self._counts = counts
+        self._reach: Reach | None = reach
+        self._domains = reach.domains(key)
+        there = counts[self._domains]
+        self._low, self._high = int(there.min()), int(there.max())
+        self._n_low, self._n_high = int(np.count_nonzero(there == self._low)), int(np.count_nonzero(there == self._high))
+        self._table: DomainScores | None = None
+
+    def is_about(self, key: str, counts: Ints, reach: Reach) -> bool:
+        """Return whether what is kept still holds for what a pod can reach."""
+        return (self._reach is reach and self.key == key and self._counts is counts
+                and reach.domains(key) is self._domains)
+
+    def table(self) -> DomainScores:
+        """Return the scores."""
+        if self._table is None or self._table.is_worn:
+            flat = self._low == self._high
+            scores = np.zeros(len(self._counts), dtype=np.int64) if flat else _scaled(self._counts, self._low, self._high)
+            self._table = DomainScores(self.key, scores, is_checked=True)
+        return self._table
+
+    def note(self, key: str, code: int, before: int, after: int) -> None:
+        """Take in that a domain's count changed."""
+        if key != self.key:
+            self._reach = None
+        if self._reach is None or not self._domains.item(code):
+            return
+        self._n_low += (after == self._low) - (before == self._low)
+        self._n_high += (after == self._high) - (before == self._high)
+        if after > self._high:
+            self._high, self._n_high, self._table = after, 1, None
+        elif after < self._low:
+            self._low, self._n_low, self._table = after, 1, None
+        if not self._n_low or not self._n_high:
+            self._reach = None  # who is lowest or highest now must be looked for
+        elif self._table is not None and self._low != self._high:
+            self._table.put(code, int(100.0 * ((after - self._low) / float(self._high - self._low))))
+
+
 class InterPodAffinity(Plugin):
     Args = InterPodAffinityArgs
     wakes_on = (
@@ -263,10 +335,9 @@ class InterPodAffinity(Plugin):
 
     def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
         counters: _Counters = state.read(self.name)
-        keys = counters.keys()
-        if len(keys) == 1:
-            (key,) = keys
-            return Rejections.looked_up(nodes.codes(key), self._by_domain(counters, key, nodes), _REASONS)
+        judged = self.filter_domains(pod, nodes, state)
+        if judged is not None:
+            return judged.rejections(nodes)
         terms = counters.wanted.terms
         cases: list[tuple[Bools, Reason]] = []
         if terms.required:
@@ -282,15 +353,27 @@ class InterPodAffinity(Plugin):
             cases.append((_any_positive(counters.existing_anti, nodes), EXISTING_ANTI_AFFINITY))
         return Rejections.first(*cases) if cases else Rejections.none(nodes)
 
-    def _by_domain(self, counters: _Counters, key: str, nodes: Snapshot) -> Bits:
+    def filter_domains(self, pod: PodView, nodes: Snapshot, state: State) -> DomainVerdicts | None:
         """Judge every domain of the only key that matters, and at the end the nodes that are in none."""
-        refused = np.where(counters.existing_anti.by_code(key, nodes) > 0, np.uint64(4), np.uint64(0))
-        refused[counters.anti_affinity.by_code(key, nodes) > 0] = 2
+        counters: _Counters = state.read(self.name)
+        if counters.judged is not None:
+            return counters.judged
+        keys = counters.keys()
+        if len(keys) != 1:
+            return None
+        (key,) = keys
+        if counters.existing_anti.is_empty:
+            refused = np.zeros(counters.affinity.size(key, nodes), dtype=np.uint64)
+        else:
+            refused = np.multiply(counters.existing_anti.by_code(key, nodes) > 0, 4, dtype=np.uint64)
+        if not counters.anti_affinity.is_empty:
+            refused[counters.anti_affinity.by_code(key, nodes) > 0] = 2
         if counters.wanted.terms.required:
             if not counters.is_first():
                 refused[counters.affinity.by_code(key, nodes) <= 0] = 1
             refused[-1] = 1
-        return refused
+        counters.judged = DomainVerdicts(key, refused, _REASONS)
+        return counters.judged
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
         counters: _Counters = state.read(self.name)
@@ -304,7 +387,19 @@ class InterPodAffinity(Plugin):
         counters: _Counters = state.read(self.name)
         return counters.is_filtered_by(other, nodes)
 
+    def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: State) -> bool:
+        counters: _Counters | None = state.find(self.name)
+        if counters is None:
+            return False
+        before = counters.existing_anti.is_empty, counters.preferences.is_empty
+        counters.adjust(other, row, sign, nodes)
+        return before != (counters.existing_anti.is_empty, counters.preferences.is_empty)
+
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+        return self._skips(pod, nodes, state)
+
+    def _skips(self, pod: PodView, nodes: Snapshot, state: State) -> Status | None:
+        """Return SKIP where nobody wishes for anything, or what is wrong with the pod's wishes."""
         if pod.template.affinity.error is not None:
             return failed(f"failed to parse pod: {pod.template.affinity.error}")
         counters = self._counters(pod, nodes, state)
@@ -329,23 +424,18 @@ class InterPodAffinity(Plugin):
             return np.zeros(len(scores), dtype=np.int64)
         return _scaled(scores, low, high)
 
-    def rate(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:
+    def rate_domains(self, pod: PodView, nodes: Snapshot, reach: Reach, state: State) -> DomainScores | Status | None:
+        skipped = self._skips(pod, nodes, state)
+        if skipped is not None:
+            return skipped
         counters: _Counters = state.read(self.name)
         keys = counters.preferences.keys
         if len(keys) > 1:
-            return super().rate(pod, nodes, feasible, state)
-        # One key: normalise the domains, which are fewer than the nodes unless each node is its own.
-        codes = nodes.codes(keys[0])
-        domains = counters.preferences.by_code(keys[0], nodes)
-        if len(domains) > len(codes) // 2:
-            return super().rate(pod, nodes, feasible, state)
-        there = np.bincount(codes[feasible] + 1, minlength=len(domains)) > 0
-        counted = np.concatenate((domains[:-1][there[1:]], domains[-1:] if there[0] else domains[:0]))
-        low, high = int(counted.min()), int(counted.max())
-        if high == low:
-            return np.zeros(nodes.n, dtype=np.int64)
-        column: Ints = _scaled(domains, low, high)[codes]
-        return column
+            return None
+        counts = counters.preferences.by_code(keys[0], nodes)
+        if counters.rated is None or not counters.rated.is_about(keys[0], counts, reach):
+            counters.rated = _Rated(keys[0], counts, reach)
+        return counters.rated.table()
 
     # What may help. Terms are taken as written: namespace selectors are not expanded here, and other pods' namespaces
     # have no labels, as in the reference.
@@ -391,8 +481,15 @@ class InterPodAffinity(Plugin):
 
 
 def _scaled(scores: Ints, low: int, high: int) -> Ints:
-    """Spread scores over 0 to 100. Divide first, then multiply: the reference's order, which decides the last digit."""
-    scaled: Ints = (100.0 * ((scores - low) / float(high - low))).astype(np.int64)
+    """Spread scores over 0 to 100. Divide first, then multiply: the reference's order, which decides the last digit.
+
+    Scores outside the range are of nodes that are not feasible; nobody reads what becomes of them.
+    """
+    span = high - low
+    if span < len(scores) // 2:  # few different scores: work each out once
+        steps: Ints = (100.0 * (np.arange(span + 1) / float(span))).astype(np.int64)
+        return steps.take(scores - low, mode="clip")
+    scaled: Ints = (100.0 * ((scores - low) / float(span))).astype(np.int64)
     return scaled
 
 

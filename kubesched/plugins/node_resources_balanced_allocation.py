@@ -6,6 +6,7 @@ A pod that asks for none of the resources says nothing about balance, so the plu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import sqrt
 
 import numpy as np
@@ -93,6 +94,24 @@ class NodeResourcesBalancedAllocation(Plugin):
                 before.append(min(used / offered, 1.0))
                 after.append(min((used + amount) / offered, 1.0))
         return 50 + (50 + _balance_of(after) - _balance_of(before)) // 2
+
+    def row_score(self, pod: PodView, nodes: Snapshot, state: State) -> Callable[[int], int] | None:
+        asked = self._asked(pod)
+        if len(asked) != 2 or not self._asks(pod) or any(resource > EPHEMERAL_STORAGE for resource, _ in asked):
+            return None
+        (one, more_of_one), (other, more_of_other) = asked
+        (offers_one, uses_one), (offers_other, uses_other) = nodes.usage_cells(one), nodes.usage_cells(other)
+
+        def score(row: int) -> int:
+            a, b = offers_one[row], offers_other[row]
+            if not (a and b):
+                return self.score_node(pod, NodeView(nodes, row), state)
+            used_a, used_b = uses_one[row], uses_other[row]
+            before = _balance_of([min(used_a / a, 1.0), min(used_b / b, 1.0)])
+            after = _balance_of([min((used_a + more_of_one) / a, 1.0), min((used_b + more_of_other) / b, 1.0)])
+            return 50 + (50 + after - before) // 2
+
+        return score
 
 
 def _balance_of(degrees: list[float]) -> int:

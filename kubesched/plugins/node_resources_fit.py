@@ -6,6 +6,7 @@ the pod, and does not look at pod-level requests: the reference's quirk, kept.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
@@ -168,6 +169,21 @@ class NodeResourcesFit(Plugin):
                 reasons.append(Reason(f"Insufficient {name}", resolvable=amount <= offered))
         return tuple(reasons) or None
 
+    def row_filter(self, pod: PodView, nodes: Snapshot, state: State) -> Callable[[int], Refusal]:
+        allowed, count = nodes.pod_cells()
+        asked = [(amount, *nodes.usage_cells(resource)) for resource, amount in self._asked(pod)]
+
+        def verdict(row: int) -> Refusal:
+            if count[row] < allowed[row]:
+                for amount, offered, used in asked:
+                    if amount > offered[row] - used[row]:
+                        break
+                else:
+                    return None
+            return self.filter_node(pod, NodeView(nodes, row), state)  # what is wrong is found the slow way
+
+        return verdict
+
     def _asked(self, pod: PodView) -> tuple[tuple[int, int], ...]:
         """Return the requests that count: native ones first, ignored and zero ones left out."""
         asked: tuple[tuple[int, int], ...] = pod.template.remember((self, "asked"), lambda: tuple(sorted(
@@ -189,6 +205,9 @@ class NodeResourcesFit(Plugin):
 
     def score_node(self, pod: PodView, node: NodeView, state: State) -> int:
         return self._strategy.row(self._usage(pod), node)
+
+    def row_score(self, pod: PodView, nodes: Snapshot, state: State) -> Callable[[int], int] | None:
+        return self._strategy.by_row(self._usage(pod), nodes)
 
     def score_placement(self, group: GroupKey, proposal: Proposal, nodes: Snapshot) -> int | Status:
         """Prefer the placement that would be fullest, whatever the strategy for single nodes."""

@@ -36,9 +36,12 @@ from kubesched.config.selectors import TopologySpreadConstraint
 from kubesched.config.wire import Go
 from kubesched.framework import (
     SKIP,
+    DomainScores,
+    DomainVerdicts,
     Plugin,
     PodView,
     PreFilterAnswer,
+    Reach,
     Reason,
     Rejections,
     Scope,
@@ -191,13 +194,18 @@ class PodTopologySpread(Plugin):
         counts: HardCounts = state.read(self.name)
         bits: Bits | None = None
         for i, constraint in enumerate(counts.constraints):
-            # Judged once for each domain, with one verdict more at the end for nodes that are in none.
-            allowed = constraint.max_skew + counts.least(i) - constraint.matches_self
-            verdicts = np.where(counts.counts[i] > allowed, np.uint64(2), np.uint64(0))
-            verdicts[-1] = 1
-            here = verdicts[nodes.codes(constraint.key)]
+            here = counts.judge(i).take(nodes.codes(constraint.key))
             bits = here if bits is None else np.where(bits != 0, bits, here)
         return Rejections(bits, (MISSING_LABEL, TOO_SKEWED))
+
+    def filter_domains(self, pod: PodView, nodes: Snapshot, state: State) -> DomainVerdicts | None:
+        counts: HardCounts = state.read(self.name)
+        if len(counts.constraints) != 1:
+            return None
+        if counts.judged is None:
+            key, bits = counts.constraints[0].key, counts.judge(0)
+            counts.judged = DomainVerdicts(key, bits, (MISSING_LABEL, TOO_SKEWED))
+        return counts.judged
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
         counts: HardCounts = state.read(self.name)
@@ -211,13 +219,14 @@ class PodTopologySpread(Plugin):
         counts: HardCounts = state.read(self.name)
         return other.namespace == pod.namespace and any(c.selector.matches(other.labels) for c in counts.constraints)
 
-    def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: State) -> None:
+    def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: State) -> bool:
         hard: HardCounts | None = state.find(self.name)
         if hard is not None and hard.constraints:
             hard.adjust(other, row, sign, nodes)
         soft: SoftCounts | None = state.find(_SOFT)
         if soft is not None and soft.constraints:
             soft.adjust(other, row, sign, nodes)
+        return False  # whether there is anything to say depends on the constraints, never on the counts
 
     def forget(self, state: State) -> None:
         state.drop(self.name)
@@ -226,6 +235,15 @@ class PodTopologySpread(Plugin):
     # Soft constraints
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+        counts = self._soft(pod, nodes, state)
+        if isinstance(counts, Status):
+            return counts
+        scored = feasible & ~counts.ignored(nodes) if counts.needs_all_keys else feasible
+        state.write(_WEIGHTS, [_weight(counts.size(i, scored, nodes)) for i in range(len(counts.constraints))])
+        return None
+
+    def _soft(self, pod: PodView, nodes: Snapshot, state: State) -> SoftCounts | Status:
+        """Return the counts, SKIP where nothing is wished for, or what is wrong with a constraint."""
         counts: SoftCounts | None = state.find(_SOFT)
         if counts is None:
             try:
@@ -236,12 +254,7 @@ class PodTopologySpread(Plugin):
             needs_all_keys = bool(own) or self.args.defaulting_type == LIST_DEFAULTING
             counts = SoftCounts(constraints, needs_all_keys, pod, nodes, self._compares)
             state.write(_SOFT, counts)
-        if not counts.constraints or not nodes.n:
-            return SKIP
-        scored = feasible & ~counts.ignored(nodes) if counts.needs_all_keys else feasible
-        state.write(_WEIGHTS, [natural_log(counts.size(i, scored, nodes) + 2)
-                                        for i in range(len(counts.constraints))])
-        return None
+        return counts if counts.constraints and nodes.n else SKIP
 
     def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
         counts: SoftCounts = state.read(_SOFT)
@@ -265,20 +278,22 @@ class PodTopologySpread(Plugin):
             scaled[ignored] = 0
         return scaled
 
-    def rate(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:
-        counts: SoftCounts = state.read(_SOFT)
-        if len(counts.constraints) > 1 or counts.constraints[0].key == HOSTNAME or not counts.needs_all_keys:
-            return super().rate(pod, nodes, feasible, state)
-        # One key: a node's score is its domain's, so score and normalise the few domains and look the nodes up.
-        weight: float = state.read(_WEIGHTS)[0]
+    def rate_domains(self, pod: PodView, nodes: Snapshot, reach: Reach, state: State) -> DomainScores | Status | None:
+        counts = self._soft(pod, nodes, state)
+        if isinstance(counts, Status):
+            return counts
         constraint = counts.constraints[0]
-        domains = round_half_up(counts.counts[0] * weight + float(constraint.max_skew - 1))
-        scored = counts.scored_domains(0)
-        low, high = (int(domains[scored].min()), int(domains[scored].max())) if scored.any() else (0, 0)
-        scaled = _scaled(domains, low, high)
+        if len(counts.constraints) > 1 or constraint.key == HOSTNAME or not counts.needs_all_keys:
+            return None
+        scored = reach.domains(constraint.key)[:-1]
+        there = counts.counts[0][:-1][scored]
+        weight, more = _weight(len(there)), float(constraint.max_skew - 1)
+        # Rounding keeps the order, so the least and the most of the counts give the least and the most of the scores.
+        low, high = (int(there.min()), int(there.max())) if len(there) else (0, 0)
+        low, high = round_half_up(np.array([low * weight + more, high * weight + more])).tolist() if len(there) else (0, 0)
+        scaled = _scaled(round_half_up(counts.counts[0] * weight + more), low, high)
         scaled[-1] = 0
-        column: Ints = scaled[nodes.codes(constraint.key)]
-        return column
+        return DomainScores(constraint.key, scaled, is_checked=True)
 
     # What may help
 
@@ -315,6 +330,11 @@ class PodTopologySpread(Plugin):
         node = new if new is not None else old
         assert node is not None
         return is_in_all(node)
+
+
+def _weight(n_domains: int) -> float:
+    """Return what a constraint counts for, the more the more domains there are."""
+    return natural_log(n_domains + 2)
 
 
 def _scaled(scores: Ints, low: int, high: int) -> Ints:

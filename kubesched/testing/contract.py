@@ -6,7 +6,8 @@ pod, in which cluster. Clusters and pods are random and seeded: the same seed ch
   * the input is read-only and stays as it was        * the columns have the right length and type
   * the same question gets the same answer            * shuffling the nodes shuffles the answer, and nothing else
   * some rows of a cluster get the answers they get among all rows (for answers that depend on rows alone)
-  * columns and the single-node methods agree         * empty and one-node clusters are survived
+  * columns agree with the single-node methods, with the functions of a row, and with what is said of whole domains
+  * empty and one-node clusters are survived
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ import numpy as np
 from kubesched.api.meta import TopLevel
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.cluster import PodView, Snapshot, Store
+from kubesched.cluster import Bools, Ints, PodView, Snapshot, Store
 from kubesched.config import Gates
 from kubesched.engine.handle import EngineHandle
 from kubesched.errors import PluginError
 from kubesched.framework import lifting
 from kubesched.framework.plugin import NodeNames, Plugin, Scope
 from kubesched.framework.profile import Profile
+from kubesched.framework.reach import Reach, count_by
 from kubesched.framework.registry import verify
 from kubesched.framework.state import State
 from kubesched.framework.verdicts import Code, Rejections, Status
@@ -115,6 +117,8 @@ def _check_cluster(cls: type[Plugin], args: Any, random: Random, size: int) -> N
         assert first == bench.answers(pod), f"{where}: asked twice, it answers differently"
         assert first == shuffled.answers(pod), f"{where}: the answer depends on the order of the nodes"
         _check_scalar(bench, pod, where)
+        _check_by_row(bench, pod, where)
+        _check_domains(bench, pod, random, where)
         if size > 1:
             _check_rows(bench, pod, random, first, where)
 
@@ -132,6 +136,67 @@ def _check_scalar(bench: _Bench, pod: Pod, where: str) -> None:
         if plugin.pre_score(view, nodes, feasible, state) is None:
             column_, single_ = plugin.score(view, nodes, state), lifting.score_rows(plugin, view, nodes, feasible, state)
             assert column_.tolist() == single_.tolist(), f"{where}: score and score_node disagree: {column_} and {single_}"
+
+
+def _check_by_row(bench: _Bench, pod: Pod, where: str) -> None:
+    """Compare the methods for one node with the functions of a row that are made of them beforehand."""
+    plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), State()
+    if isinstance(plugin.pre_filter(view, nodes, state), Status):
+        return
+    verdict = plugin.row_filter(view, nodes, state)
+    for row in range(nodes.n if verdict is not None else 0):
+        assert verdict is not None
+        ours = lifting.reasons_of(plugin, plugin.filter_node(view, lifting.NodeView(nodes, row), state))
+        ready = lifting.reasons_of(plugin, verdict(row))
+        assert ours == ready, f"{where}: filter_node and row_filter disagree on row {row}: {ours} and {ready}"
+    feasible = np.ones(nodes.n, dtype=np.bool_)
+    if not nodes.n or plugin.pre_score(view, nodes, feasible, state) is not None:
+        return
+    score = plugin.row_score(view, nodes, state)
+    for row in range(nodes.n if score is not None else 0):
+        assert score is not None
+        here, there = plugin.score_node(view, lifting.NodeView(nodes, row), state), score(row)
+        assert here == there, f"{where}: score_node and row_score disagree on row {row}: {here} and {there}"
+
+
+def _check_domains(bench: _Bench, pod: Pod, random: Random, where: str) -> None:
+    """Compare what a plugin says of domains with what it says of their nodes."""
+    plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), State()
+    if not nodes.n or isinstance(plugin.pre_filter(view, nodes, state), Status):
+        return
+    if plugin.implements("filter_domains"):
+        verdicts = plugin.filter_domains(view, nodes, state)
+        if verdicts is not None:
+            column = _by_name(nodes, plugin.filter(view, nodes, state))
+            looked_up = _by_name(nodes, verdicts.rejections(nodes))
+            assert column == looked_up, f"{where}: filter and filter_domains disagree: {column} and {looked_up}"
+    if plugin.implements("rate_domains"):
+        feasible = np.array([random.random() < 0.8 for _ in range(nodes.n)])
+        if not feasible.any():
+            return
+        rated = plugin.rate_domains(view, nodes, Reach(AllPassing(nodes), nodes, mask=feasible), State())
+        status = plugin.pre_score(view, nodes, feasible, state)
+        if isinstance(rated, Status):
+            assert status == rated, f"{where}: pre_score says {status}, rate_domains {rated}"
+        elif rated is not None:
+            assert status is None, f"{where}: pre_score says {status}, rate_domains has scores"
+            column_ = bench.profile.rate(plugin, view, nodes, feasible, state)[feasible].tolist()
+            by_domain = rated.values.take(nodes.codes(rated.key))[feasible].tolist()
+            assert column_ == by_domain, f"{where}: rate and rate_domains disagree: {column_} and {by_domain}"
+
+
+class AllPassing:
+    """A class of pods for which nothing is remembered but that every node passes, with a total of zero."""
+
+    def __init__(self, nodes: Snapshot) -> None:
+        self.passing: Bools = np.ones(nodes.n, dtype=np.bool_)
+        self.n_passing = nodes.n
+        self.totals: Ints = np.zeros(nodes.n, dtype=np.int64)
+        self.repaired: list[int] = []
+
+    def passing_by(self, key: str, nodes: Snapshot) -> Ints:
+        """Return how many nodes are in each domain, and at the end how many lack the label."""
+        return count_by(key, self.passing, nodes)
 
 
 def _check_rows(bench: _Bench, pod: Pod, random: Random, whole: dict[str, Any], where: str) -> None:

@@ -1,0 +1,239 @@
+"""The nodes that an attempt can still reach, seen node by node or domain by domain, and what they total.
+
+In: the nodes that pass what is remembered with their totals, tables of verdicts and scores of whole domains, and a mask
+where some filter answered node by node. Out: how many nodes are left, which, in which domains, and the totals of all.
+
+A reach is kept from one pod of a class to the next for as long as the same nodes pass and the same tables speak. It then
+follows the tables: a domain whose answer changed is looked at alone, and its nodes alone get new totals, unless there are
+many. Everything else is worked out when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from kubesched.cluster import Bools, Ints, Snapshot
+from kubesched.framework.verdicts import DomainScores, DomainTable, DomainVerdicts
+
+REFUSED = -(1 << 40)
+"""The total of a node that is refused: whatever is added to it, it stays below every other."""
+MAX_SCORE = 100
+_FEW = 16
+
+Weighted = tuple[DomainScores, int]
+
+
+class Unusual(Exception):
+    """This pod needs the plain path. Never leaves the memory."""
+
+
+class Base(Protocol):
+    """What is remembered of the class: which nodes pass, and their totals."""
+
+    passing: Bools
+    n_passing: int
+    totals: Ints
+    repaired: list[int]
+    """Rows whose totals changed since the reach last read them."""
+
+    def passing_by(self, key: str, nodes: Snapshot) -> Ints:
+        """Return how many passing nodes are in each domain of a label key, and at the end how many lack the label."""
+        ...
+
+
+class Reach:
+    """The feasible nodes of an attempt: those that pass, are in no refused domain, and in the mask if there is one."""
+
+    __slots__ = ("_added", "_base", "_combined", "_count", "_domains", "_feasible", "_index", "_nodes", "_read", "_refused",
+                 "_scores", "_turned", "mask", "verdicts")
+
+    def __init__(self, base: Base, nodes: Snapshot, verdicts: tuple[DomainVerdicts, ...] = (),
+                 mask: Bools | None = None) -> None:
+        self._base = base
+        self._nodes = nodes
+        self.mask = mask
+        self.verdicts = verdicts
+        self._feasible: Bools | None = None
+        self._count = -1
+        self._domains: dict[str, Bools] = {}
+        self._refused: dict[str, Bools] = {}
+        self._read = {id(table): len(table.moved) for table in verdicts}
+        self._turned: list[tuple[str, int]] = []
+        """Domains that were refused or let in since the totals were last added up."""
+        self._scores: tuple[Weighted, ...] = ()
+        self._added: dict[str, Ints] = {}
+        self._combined: Ints | None = None
+        self._index: dict[str, tuple[Ints, Ints]] = {}
+        for table in verdicts:
+            refused = table.values != 0
+            so_far = self._refused.get(table.key)
+            self._refused[table.key] = refused if so_far is None else so_far | refused
+
+    # Which nodes
+
+    def feasible(self) -> Bools:
+        """Return which nodes are feasible."""
+        if self._feasible is None:
+            feasible = self._base.passing if self.mask is None else self._base.passing & self.mask
+            for key, refused in self._refused.items():
+                feasible = feasible & ~refused.take(self._nodes.codes(key))
+            self._feasible = feasible
+        return self._feasible
+
+    def count(self) -> int:
+        """Return how many nodes are feasible."""
+        if self._count < 0:
+            if self.mask is None and not self._refused:
+                return self._base.n_passing
+            if self.mask is None and len(self._refused) == 1:
+                (key,) = self._refused
+                self._count = int(self._by_domain(key).sum())
+            else:
+                self._count = int(np.count_nonzero(self.feasible()))
+        return self._count
+
+    def domains(self, key: str) -> Bools:
+        """Return in which domains of a label key there are feasible nodes, and at the end whether any lacks the label."""
+        found = self._domains.get(key)
+        if found is None:
+            found = self._domains[key] = self._by_domain(key) > 0
+        return found
+
+    def _by_domain(self, key: str) -> Ints:
+        refused = self._refused
+        if self.mask is not None or any(other != key for other in refused):
+            return count_by(key, self.feasible(), self._nodes)
+        counts = self._base.passing_by(key, self._nodes)
+        return counts * ~refused[key] if key in refused else counts
+
+    def follow(self) -> None:
+        """Take in what changed in the verdicts since they were last read."""
+        for table in self.verdicts:
+            position = self._read[id(table)]
+            if position == len(table.moved):
+                continue
+            for code in set(table.moved[position:]):
+                self._turn(table.key, code)
+            self._read[id(table)] = len(table.moved)
+
+    def _turn(self, key: str, code: int) -> None:
+        refused = self._refused[key]
+        is_refused = any(table.values.item(code) for table in self.verdicts if table.key == key)
+        if refused.item(code) == is_refused:
+            return
+        refused[code] = is_refused
+        self._turned.append((key, code))
+        self._feasible = None
+        if len(self._refused) > 1 or self.mask is not None:
+            self._count = -1
+            self._domains.clear()
+            return
+        here = self._base.passing_by(key, self._nodes).item(code)
+        if self._count >= 0:
+            self._count += -here if is_refused else here
+        mine = self._domains.pop(key, None)
+        self._domains.clear()
+        if mine is not None:
+            mine = self._domains[key] = mine.copy()  # whoever has the old one can tell that it is not the same any more
+            mine[code] = here > 0 and not is_refused
+
+    # What they total
+
+    def totals(self, scores: tuple[Weighted, ...] = ()) -> Ints:
+        """Return the totals of all nodes with these scores of domains, far below zero where a node is not feasible."""
+        base = self._base
+        if not scores and not self._refused and self.mask is None:
+            base.repaired.clear()
+            return base.totals
+        if self._combined is None or not self._catch_up(scores):
+            self._add_up(scores)
+        assert self._combined is not None
+        base.repaired.clear()
+        self._turned.clear()
+        return self._combined
+
+    def _add_up(self, scores: tuple[Weighted, ...]) -> None:
+        self._scores = scores
+        self._added = {key: np.where(refused, REFUSED, 0) for key, refused in self._refused.items()}
+        for table, weight in scores:
+            self._read[id(table)] = len(table.moved)
+            if not table.is_checked:
+                self._check(table)
+            so_far = self._added.get(table.key)
+            self._added[table.key] = table.values * weight if so_far is None else so_far + table.values * weight
+        self._combine()
+
+    def _combine(self) -> None:
+        combined = self._base.totals
+        for key, added in self._added.items():
+            combined = combined + added.take(self._nodes.codes(key))
+        self._combined = combined if self.mask is None else np.where(self.mask, combined, REFUSED)
+
+    def _catch_up(self, scores: tuple[Weighted, ...]) -> bool:
+        """Take in what changed since the totals were last added up; False if they must be added up again."""
+        before = self._scores
+        if self.mask is not None or len(scores) != len(before) or any(
+                ours is not theirs or weight != other for (ours, weight), (theirs, other) in zip(scores, before, strict=True)):
+            return False
+        moved = set(self._turned)
+        for table, _ in scores:
+            moved.update([(table.key, code) for code in table.moved[self._read[id(table)]:]])
+            self._read[id(table)] = len(table.moved)
+        rows = set(self._base.repaired)
+        for key, code in moved:
+            self._added[key][code] = self._worth(key, code, scores)
+            if len(rows) <= _FEW:
+                rows.update(self._rows_with(key, code))
+        if len(rows) > _FEW:
+            self._combine()
+            return True
+        combined, totals, codes = self._combined, self._base.totals, self._nodes.code_at
+        assert combined is not None
+        for row in rows:
+            total = totals.item(row)
+            for key, added in self._added.items():
+                total += added.item(codes(key, row))
+            combined[row] = total
+        return True
+
+    def _worth(self, key: str, code: int, scores: tuple[Weighted, ...]) -> int:
+        worth = REFUSED if key in self._refused and self._refused[key].item(code) else 0
+        for table, weight in scores:
+            if table.key == key:
+                score = table.values.item(code)
+                if not (table.is_checked or 0 <= score <= MAX_SCORE):
+                    self._check(table)
+                worth += score * weight
+        return worth
+
+    def _rows_with(self, key: str, code: int) -> Sequence[int]:
+        """Return the rows of a domain; where domains are large, so many of them that nobody goes on one by one."""
+        if len(self._added[key]) <= self._nodes.n // _FEW:
+            return range(_FEW + 1)
+        index = self._index.get(key)
+        if index is None:
+            codes = self._nodes.codes(key)
+            order = np.argsort(codes, kind="stable")
+            index = self._index[key] = order, codes[order]
+        order, ordered = index
+        wanted = code if code < len(self._added[key]) - 1 else -1
+        first, last = np.searchsorted(ordered, (wanted, wanted + 1))
+        rows: list[int] = order[first : min(last, first + _FEW + 1)].tolist()
+        return rows
+
+    def _check(self, table: DomainTable) -> None:
+        """Make sure that all domains with feasible nodes have scores that are in range."""
+        outside = (table.values < 0) | (table.values > MAX_SCORE)
+        if (outside & self.domains(table.key)).any():
+            raise Unusual
+
+
+def count_by(key: str, mask: Bools, nodes: Snapshot) -> Ints:
+    """Return how many nodes of a mask are in each domain of a label key, and at the end how many lack the label."""
+    label = nodes.label(key)
+    size = len(label.values) if label is not None else 0
+    counts = np.bincount(nodes.codes(key)[mask] + 1, minlength=size + 1)
+    return np.append(counts[1:], counts[0])

@@ -1,0 +1,72 @@
+"""How the answers of a profile's plugins are remembered: kept, counted, or asked for every pod.
+
+In: a profile, and the plugins that will not be remembered for a kind of pod. Out: its plugins sorted by what their scope
+allows. Drawn up once for each such kind; framework/memo follows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.framework.plugin import Plugin, Scope
+from kubesched.framework.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The plugins of a profile, sorted by how their answers for a kind of pod are kept."""
+
+    kept_filters: tuple[Plugin, ...]
+    live_filters: tuple[Plugin, ...]
+    fixed_scores: tuple[tuple[Plugin, int], ...]
+    """Scores that follow from the node objects and need no normalising."""
+    row_scores: tuple[tuple[Plugin, int], ...]
+    """Scores that follow from a node and its pods and need no normalising."""
+    scaled_scores: tuple[tuple[Plugin, int], ...]
+    live_scores: tuple[tuple[Plugin, int], ...]
+    kept_pre_filters: tuple[Plugin, ...]
+    live_pre_filters: tuple[tuple[Plugin, bool], ...]
+    kept_pre_scores: tuple[Plugin, ...]
+    live_pre_scores: tuple[tuple[Plugin, bool], ...]
+    """With each, whether what it writes belongs to the class (its counters) or to the one pod."""
+    domain_plugins: tuple[Plugin, ...]
+    is_of_class: bool
+    """Whether all filters answer for the class as a whole."""
+    reads: tuple[type[Any], ...]
+
+
+def plan_for(profile: Profile, unremembered: frozenset[str]) -> Plan:
+    filters, scorers = set(profile.filters), {plugin for plugin, _ in profile.scorers}
+
+    def filter_scope(plugin: Plugin) -> Scope:
+        return Scope.CLUSTER if plugin.name in unremembered else plugin.filter_scope
+
+    def score_scope(plugin: Plugin) -> Scope:
+        return Scope.CLUSTER if plugin.name in unremembered else plugin.score_scope
+
+    def is_live(plugin: Plugin) -> bool:
+        if plugin not in filters and plugin not in scorers:  # it only looks at the pod, at PreFilter or PreScore
+            return filter_scope(plugin) >= Scope.DOMAINS
+        return ((plugin in filters and filter_scope(plugin) >= Scope.DOMAINS)
+                or (plugin in scorers and score_scope(plugin) >= Scope.DOMAINS))
+
+    kept_scores = [(p, w) for p, w in profile.scorers if score_scope(p) < Scope.DOMAINS]
+    plain = [(p, w) for p, w in kept_scores if not p.implements("normalize")]
+    domains = tuple(p for p in profile.plugins if is_live(p) and p.name not in unremembered
+                    and Scope.DOMAINS in (p.filter_scope, p.score_scope))
+    return Plan(
+        kept_filters=tuple(p for p in profile.filters if filter_scope(p) < Scope.DOMAINS),
+        live_filters=tuple(p for p in profile.filters if filter_scope(p) >= Scope.DOMAINS),
+        fixed_scores=tuple((p, w) for p, w in plain if p.score_scope is not Scope.ROW),
+        row_scores=tuple((p, w) for p, w in plain if p.score_scope is Scope.ROW),
+        scaled_scores=tuple((p, w) for p, w in kept_scores if p.implements("normalize")),
+        live_scores=tuple((p, w) for p, w in profile.scorers if score_scope(p) >= Scope.DOMAINS),
+        kept_pre_filters=tuple(p for p in profile.pre_filters if not is_live(p)),
+        live_pre_filters=tuple((p, p in domains) for p in profile.pre_filters if is_live(p)),
+        kept_pre_scores=tuple(p for p in profile.pre_scores if not is_live(p)),
+        live_pre_scores=tuple((p, p in domains) for p in profile.pre_scores if is_live(p)),
+        domain_plugins=domains,
+        is_of_class=all(p in domains for p in profile.filters if filter_scope(p) >= Scope.DOMAINS),
+        reads=tuple(dict.fromkeys(kind for p in profile.plugins for kind in p.reads)),
+    )

@@ -1,0 +1,108 @@
+"""What can be reached: refusing and rating domains gives what looking at every node gives, also when tables change."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from kubesched.cluster import Snapshot, Store
+from kubesched.framework import DomainScores, DomainVerdicts
+from kubesched.framework.reach import MAX_SCORE, REFUSED, Reach, Unusual
+from kubesched.testing import node
+from kubesched.testing.contract import AllPassing
+
+
+def cluster(size: int, zones: int, random: Random) -> Snapshot:
+    """Return nodes with a host name each and, but for some, a zone."""
+    store = Store()
+    for i in range(size):
+        labels = {"host": f"h{i}"}
+        if random.random() < 0.9:
+            labels["zone"] = f"z{random.randrange(zones)}"
+        store.put_node(node(f"n{i}", labels=labels))
+    return store.snapshot()
+
+
+def n_domains(nodes: Snapshot, key: str) -> int:
+    label = nodes.label(key)
+    return len(label.values) if label is not None else 0
+
+
+def expected(base: AllPassing, nodes: Snapshot, verdicts: list[DomainVerdicts], scores: list[tuple[DomainScores, int]],
+             mask: np.ndarray | None) -> tuple[list[bool], list[int]]:
+    """Work out node by node who is feasible and what it totals."""
+    feasible, totals = [], []
+    for row in range(nodes.n):
+        passes = bool(base.passing[row]) and (mask is None or bool(mask[row]))
+        for table in verdicts:
+            passes = passes and not table.values[nodes.code_at(table.key, row)]
+        total = int(base.totals[row]) + sum(weight * int(table.values[nodes.code_at(table.key, row)])
+                                            for table, weight in scores)
+        feasible.append(passes)
+        totals.append(total if passes else -1)
+    return feasible, totals
+
+
+def compare(reach: Reach, base: AllPassing, nodes: Snapshot, verdicts: list[DomainVerdicts],
+            scores: list[tuple[DomainScores, int]], mask: np.ndarray | None) -> None:
+    feasible, totals = expected(base, nodes, verdicts, scores, mask)
+    assert reach.count() == sum(feasible)
+    for key in ("host", "zone"):
+        here = {nodes.code_at(key, row) for row in range(nodes.n) if feasible[row]}
+        assert set(np.flatnonzero(reach.domains(key)).tolist()) == {c if c >= 0 else n_domains(nodes, key) for c in here}
+    assert reach.feasible().tolist() == feasible
+    assert [max(total, -1) for total in reach.totals(tuple(scores)).tolist()] == totals
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_following_tables_gives_what_looking_at_every_node_gives(seed: int) -> None:
+    random = Random(seed)
+    nodes = cluster(random.choice([3, 20, 120]), random.choice([1, 3, 8]), random)
+    base = AllPassing(nodes)
+    base.totals[:] = [random.randrange(200) for _ in range(nodes.n)]
+    for row in range(nodes.n):
+        if random.random() < 0.1:
+            base.passing[row], base.totals[row] = False, REFUSED
+    base.n_passing = int(base.passing.sum())
+    keys = random.sample(["host", "zone", "zone"], random.randrange(3))
+    verdicts = [DomainVerdicts(key, np.array([random.random() < 0.3 for _ in range(n_domains(nodes, key) + 1)],
+                                             dtype=np.uint64), ()) for key in keys]
+    rated = random.sample(["host", "zone", "host"], random.randrange(4))
+    scores = [(DomainScores(key, np.array([random.randrange(101) for _ in range(n_domains(nodes, key) + 1)])),
+               random.randrange(1, 4)) for key in rated]
+    mask = np.array([random.random() < 0.7 for _ in range(nodes.n)]) if random.random() < 0.2 else None
+    reach = Reach(base, nodes, tuple(verdicts), mask)
+    compare(reach, base, nodes, verdicts, scores, mask)
+    for _ in range(12):
+        for _ in range(random.choice([0, 1, 1, 3, 40])):
+            tables = [*verdicts, *(table for table, _ in scores)]
+            if tables:
+                table = random.choice(tables)
+                is_verdict = isinstance(table, DomainVerdicts)
+                table.put(random.randrange(len(table.values)), random.randrange(2) if is_verdict else random.randrange(101))
+        for _ in range(random.choice([0, 1, 1, 20])):
+            row = random.randrange(nodes.n)
+            if base.passing[row]:
+                base.totals[row] = random.randrange(200)
+                base.repaired.append(row)
+        reach.follow()
+        compare(reach, base, nodes, verdicts, scores, mask)
+
+
+def test_a_score_out_of_range_is_left_to_the_plain_path_if_anybody_can_get_it() -> None:
+    nodes = cluster(6, 2, Random(1))
+    table = DomainScores("host", np.array([0, MAX_SCORE + 1, 0, 0, 0, 0, 0]))
+    base = AllPassing(nodes)
+    with pytest.raises(Unusual):
+        Reach(base, nodes).totals(((table, 1),))
+    base.passing[1], base.totals[1], base.n_passing = False, REFUSED, 5
+    assert Reach(base, nodes).totals(((table, 1),)).max() == 0
+
+
+def test_a_table_tells_what_changed_and_nothing_else() -> None:
+    table = DomainScores("zone", np.array([1, 2, 0]))
+    table.put(0, 1)
+    table.put(1, 5)
+    assert (table.moved, table.values.tolist(), table.is_worn) == ([1], [1, 5, 0], False)
