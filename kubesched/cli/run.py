@@ -20,7 +20,7 @@ from kubesched.cli.options import Answer, Logs, Options, read_options, usage_tex
 from kubesched.client.credentials import find_credentials
 from kubesched.client.fencing import LeaseLost
 from kubesched.config import Configuration, Gates, as_yaml, effective
-from kubesched.config.gates import BINARY_VERSION, Stage, spec_of
+from kubesched.config.gates import BINARY_VERSION, NOT_OURS, Stage, spec_of
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.framework.finding import find_plugins, run_module
 from kubesched.framework.plugin import Plugin
@@ -104,9 +104,12 @@ async def _serve(configuration: Configuration, wiring: Wiring) -> int:
 
 def _say_settled_gates(gates: Gates) -> None:
     for name in sorted(gates.asked):
-        if spec_of(name, gates.emulated).stage is Stage.GA:
-            value = "true" if gates.is_enabled(name) else "false"
-            log.warning(f"Setting GA feature gate {name}={value}. It will be removed in a future release.")
+        value = "true" if gates.is_enabled(name) else "false"
+        stage = {Stage.GA: "GA", Stage.DEPRECATED: "deprecated"}.get(spec_of(name, gates.emulated).stage)
+        if stage is not None:
+            log.warning(f"Setting {stage} feature gate {name}={value}. It will be removed in a future release.")
+        if name in NOT_OURS:
+            log.info(f"Feature gate {name}={value} is for another component and changes nothing here")
 
 
 def _plugins(options: Options) -> tuple[type[Plugin], ...]:

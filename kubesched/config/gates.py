@@ -4,8 +4,9 @@ In: `--feature-gates` text and the version to emulate. Out: a frozen `Gates` tha
 A gate that nobody knows, one that is locked, one whose prerequisites are off and one whose wanted side we have not
 built are errors here, so that no setting is read and then ignored.
 
-The table holds every gate with its history since 1.33, the oldest release that can be emulated. A gate absent at the
-emulated version is off and cannot be set.
+The table holds every gate of the scheduler with its history since 1.33, the oldest release that can be emulated; the
+gates of other components (`kubesched.config.other_gates`) are known beside them and change nothing. A gate absent at
+the emulated version is off and cannot be set.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from kubesched.config.fielderrors import aggregate, go_quote
+from kubesched.config.other_gates import OTHER_GATES, OTHER_NEEDS
 from kubesched.errors import ConfigError
 
 Version = tuple[int, int]
@@ -27,6 +29,7 @@ class Stage(Enum):
     ALPHA = "ALPHA"
     BETA = "BETA"
     GA = ""
+    DEPRECATED = "DEPRECATED"
     PRE_ALPHA = "PRE_ALPHA"
 
 
@@ -53,8 +56,15 @@ def _ga(minor: int, locked: bool = True) -> Spec:
 
 
 _ABSENT = Spec((0, 0), False, Stage.PRE_ALPHA)
+_STAGES = {"a": Stage.ALPHA, "b": Stage.BETA, "g": Stage.GA, "d": Stage.DEPRECATED}
 
-GATES: Mapping[str, tuple[Spec, ...]] = {
+
+def _history(row: str) -> tuple[Spec, ...]:
+    """Return what a row of the other table says: `33a- 35b+ 36g+!`."""
+    return tuple(Spec((1, int(word[:2])), word[3] == "+", _STAGES[word[2]], word.endswith("!")) for word in row.split())
+
+
+OUR_GATES: Mapping[str, tuple[Spec, ...]] = {
     "AllAlpha": (_alpha(0),),
     "AllBeta": (_beta(0, False),),
     "ClearingNominatedNodeNameAfterBinding": (_alpha(34), _beta(35)),
@@ -108,8 +118,14 @@ GATES: Mapping[str, tuple[Spec, ...]] = {
     "WorkloadAwarePreemption": (_alpha(36),),
 }
 
+GATES: Mapping[str, tuple[Spec, ...]] = {
+    **OUR_GATES,
+    **{name: _history(row) for name, row in OTHER_GATES.items()},
+}
+
 # A gate that is on while one of these is off is refused.
 NEEDS: Mapping[str, tuple[str, ...]] = {
+    **OTHER_NEEDS,
     "DRAAdminAccess": ("DynamicResourceAllocation",),
     "DRAConsumableCapacity": ("DynamicResourceAllocation",),
     "DRADeviceBindingConditions": ("DynamicResourceAllocation", "DRAResourceClaimDeviceStatus"),
@@ -134,13 +150,14 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "WorkloadAwarePreemption": ("GangScheduling",),
 }
 
-# These steer the API server; in the reference's scheduler, too, either side is accepted and changes nothing.
+# These steer other components; in the reference's scheduler, too, either side is accepted and changes nothing.
 NOT_OURS = frozenset(
     {
         "ClearingNominatedNodeNameAfterBinding",
         "DRAResourceClaimGranularStatusAuthorization",
         "MatchLabelKeysInPodTopologySpreadSelectorMerge",
         "SELinuxMountReadWriteOncePod",
+        *OTHER_GATES,
     }
 )
 

@@ -15,11 +15,13 @@ from kubesched.config.gates import (
     NEEDS,
     NOT_BUILT,
     NOT_OURS,
+    OUR_GATES,
     Gates,
     Stage,
     known_gates,
     spec_of,
 )
+from kubesched.config.other_gates import OTHER_GATES
 from kubesched.errors import ConfigError
 
 DEFAULT_OFF = {
@@ -43,7 +45,7 @@ DEFAULT_OFF = {
 }
 
 
-@pytest.mark.parametrize("name", GATES)
+@pytest.mark.parametrize("name", OUR_GATES)
 def test_each_gate_has_its_default(name: str) -> None:
     assert Gates.defaults().is_enabled(name) is (name not in DEFAULT_OFF)
 
@@ -123,6 +125,36 @@ def test_a_gate_of_the_future_cannot_be_set() -> None:
     )
 
 
+OTHERS: list[tuple[str, str]] = [
+    ("NoSuchGate=true", "unrecognized feature gate: NoSuchGate"),
+    ("AnyVolumeDataSource=false", "cannot set feature gate AnyVolumeDataSource to false, feature is locked to true"),
+    (
+        "NodeDeclaredFeatures=false,InPlacePodLevelResourcesVerticalScaling=false",
+        "[ExtendWebSocketsToKubelet is enabled, but depends on features that are disabled: [NodeDeclaredFeatures], "
+        "InPlacePodVerticalScalingInitContainers is enabled, but depends on features that are disabled: "
+        "[NodeDeclaredFeatures], RestartAllContainersOnContainerExits is enabled, but depends on features that are "
+        "disabled: [NodeDeclaredFeatures]]",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "error"), OTHERS, ids=[case[0] for case in OTHERS])
+def test_gates_of_other_components_have_their_locks_and_needs(text: str, error: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Gates.parse(text)
+    assert str(caught.value) == error
+
+
+def test_gates_of_other_components_can_be_set_and_stand_in_no_one_elses_table() -> None:
+    gates = Gates.parse("CPUManagerPolicyAlphaOptions=true,APIResponseCompression=false")
+    assert gates.is_enabled("CPUManagerPolicyAlphaOptions")
+    assert not gates.is_enabled("APIResponseCompression")
+    assert not set(OUR_GATES) & set(OTHER_GATES)
+    assert len(GATES) == len(OUR_GATES) + len(OTHER_GATES)
+    with pytest.raises(ConfigError, match=r"feature is PreAlpha at emulated version 1\.35"):
+        Gates.parse("CRIListStreaming=true", emulated=(1, 35))
+
+
 def test_the_tables_fit_together() -> None:
     assert set(NEEDS) <= set(GATES)
     assert {need for needs in NEEDS.values() for need in needs} <= set(GATES)
@@ -134,7 +166,7 @@ def test_the_tables_fit_together() -> None:
 def test_no_gate_is_read_and_ignored() -> None:
     """Each gate that can be switched is looked at by some code, or its other side is refused."""
     package = Path(kubesched.__file__).parent
-    files = [file for file in package.rglob("*.py") if file.name != "gates.py"]
+    files = [file for file in package.rglob("*.py") if file.name not in ("gates.py", "other_gates.py")]
     source = "\n".join(file.read_text() for file in files)
     for name in GATES:
         for emulated in ((1, 33), (1, 34), (1, 35), (1, 36)):

@@ -97,15 +97,15 @@ def test_an_extender_says_only_what_it_was_given() -> None:
     assert found["extenders"] == [{"httpTimeout": "5s", "urlPrefix": ""}]
 
 
-printable = st.text(st.characters(codec="utf-8", exclude_categories=["C"]))
+printable = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), max_size=6)
 documents = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | printable,
-    lambda inner: st.lists(inner) | st.dictionaries(printable, inner),
-    max_leaves=15,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(printable, inner, max_size=3),
+    max_leaves=6,
 )
 
 
-@given(st.dictionaries(printable, documents))
+@given(st.dictionaries(printable, documents, max_size=3))
 def test_what_is_written_is_read_back(document: dict[str, Any]) -> None:
     tree, repeated = read_yaml(as_yaml(document))
     assert plain(tree) == document
