@@ -8,6 +8,7 @@ known, and what is broken about a claim is an error and not a refusal.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from kubesched.cluster.claims import class_of_claim
 from kubesched.framework.plugin import Plugin, PreFilterAnswer
 from kubesched.framework.ports import Handle
 from kubesched.framework.state import State
-from kubesched.framework.verdicts import SKIP, Code, Reason, Rejections, Status, failed
+from kubesched.framework.verdicts import SKIP, Code, Reason, Rejections, Status
 from kubesched.plugins._csi_translation import BETA_REGION, BETA_ZONE
 from kubesched.plugins._disks import DisksInUse
 from kubesched.plugins._volumes import WAIT_FOR_FIRST_CONSUMER, direct_claim_names, find_claim
@@ -110,6 +111,13 @@ def _old_placements(pod: Pod, objects: Objects) -> list[Placement] | str:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    """What is wrong with a pod's claims."""
+
+    message: str
+
+
 class CheckVolumeBinding(VolumeBinding):
     """VolumeBinding with the old text, with what is broken as an error, and without asking for storage capacity."""
 
@@ -117,14 +125,22 @@ class CheckVolumeBinding(VolumeBinding):
     heeds_capacity = False
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
-        """Sort the pod's claims; what keeps the pod from being placed anywhere is an error."""
+        """Sort the pod's claims; remember what keeps the pod from being placed anywhere."""
         answer = super().pre_filter(pod, nodes, state)
         if isinstance(answer, Status) and answer.code is Code.UNRESOLVABLE:
-            return failed(answer.message)
+            state.write(self.name, _Broken(answer.message))
+            return None
         return answer
 
     def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
-        """Refuse nodes where the pod's volumes cannot be; a bound volume that does not exist is an error."""
+        """Refuse nodes where the pod's volumes cannot be.
+
+        What is broken, a bound volume that does not exist among it, is an error on the nodes that came this far: where
+        predicates before this one refused all of them, nobody finds out.
+        """
+        broken = state.find(self.name)
+        if isinstance(broken, _Broken):
+            return Rejections(None, (), dict.fromkeys(range(nodes.n), broken.message))
         refused = super().filter(pod, nodes, state)
         missing = state.read(self.name).plan.volume_missing
         if missing is None:

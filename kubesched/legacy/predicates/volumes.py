@@ -35,6 +35,8 @@ def volume_predicate(name: str, setting: Setting, handle: Handle) -> Plugin:
     points: dict[str, Any] = {"name": name, "__doc__": cls.__doc__}
     if setting.gates.balance_attached_node_volumes and issubclass(cls, InTreeVolumeCount):
         cls = type(cls.__name__, (_Noted, cls), points)
+    if setting.release.gives_one_reason:
+        cls = type(cls.__name__, (_Terse, cls), points)
     if setting.release.names_failures:
         failure = COUNTED if issubclass(cls, VolumeCountPredicate) else name
         cls = type(cls.__name__, (_Renamed, cls), {**points, "failure": failure})
@@ -44,6 +46,17 @@ def volume_predicate(name: str, setting: Setting, handle: Handle) -> Plugin:
     elif issubclass(cls, CheckVolumeBinding) and setting.bind_timeout_seconds is not None:
         args = VolumeBindingArgs(bind_timeout_seconds=setting.bind_timeout_seconds)
     return cls(args, handle)
+
+
+class _Terse(Plugin):
+    """Give the first reason of a node only; a mixin."""
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+        verdict = super().filter(pod, nodes, state)
+        if verdict.bits is None:
+            return verdict
+        lowest = verdict.bits & (~verdict.bits + np.uint64(1))
+        return Rejections(lowest, verdict.reasons, verdict.errors)
 
 
 class _Renamed(Plugin):

@@ -11,7 +11,7 @@ from legacy_clusters import Raw, World, node, pod
 from kubesched.api import codec
 from kubesched.api.pod import Pod
 from kubesched.errors import ConfigError
-from kubesched.framework.verdicts import Placed, Unschedulable
+from kubesched.framework.verdicts import Failed, Placed, Unschedulable
 from kubesched.legacy import Algorithm, Options, load_policy, profile_from_policy
 from kubesched.legacy.asking import as_placed
 
@@ -175,3 +175,52 @@ def test_overhead_of_cpu_was_scored_in_whole_cpus_taken_for_thousandths() -> Non
     most = [{"name": "MostRequestedPriority", "weight": 1}]
     assert totals(world, most, GATED) == {"a": (10 + 30) // 2}
     assert totals(world, most, Options(feature_gates={"PodOverhead": True})) == {"a": (40 + 30) // 2}
+
+
+def claim(name: str, storage_class: str, volume: str = "") -> Raw:
+    bound = {"volumeName": volume} if volume else {}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}",
+                         "annotations": {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}},
+            "spec": {"storageClassName": storage_class, "accessModes": ["ReadWriteOnce"],
+                     "resources": {"requests": {"storage": "1Gi"}}, **bound}}
+
+
+def volume(name: str, claimed_by: str, disk: str) -> Raw:
+    terms = [{"matchExpressions": [{"key": "disk", "operator": "In", "values": [disk]}]}]
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
+            "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+                     "csi": {"driver": "d", "volumeHandle": name},
+                     "claimRef": {"namespace": "default", "name": claimed_by, "uid": f"uid-{claimed_by}"},
+                     "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}, "status": {"phase": "Bound"}}
+
+
+def storage_class(name: str, mode: str) -> Raw:
+    return {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
+            "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": mode}
+
+
+def with_claims(*names: str, **more: Any) -> Raw:
+    return pod("new", volumes=[{"name": n, "persistentVolumeClaim": {"claimName": n}} for n in names], **more)
+
+
+BINDING = [{"name": "CheckVolumeBinding"}, {"name": "PodFitsResources"}]
+
+
+def test_a_claim_that_should_be_bound_is_an_error_where_a_node_comes_this_far() -> None:
+    objects = [node("a"), claim("now", "fast"), storage_class("fast", "Immediate")]
+    reached = World(objects, with_claims("now"))
+    decision = reached.attempt(build(reached, predicates=BINDING).profile).decision
+    assert isinstance(decision, Failed) and "pod has unbound immediate PersistentVolumeClaims" in decision.message
+    refused = World(objects, with_claims("now", requests={"cpu": "99"}))
+    decision = refused.attempt(build(refused, predicates=BINDING).profile).decision
+    assert isinstance(decision, Unschedulable)
+    assert decision.message == "0/1 nodes are available: 1 Insufficient cpu."
+
+
+def test_volumes_give_one_reason_a_node() -> None:
+    world = World([node("a", {"disk": "hdd"}), claim("here", "later", "v"), volume("v", "here", "ssd"),
+                   claim("open", "later"), storage_class("later", "WaitForFirstConsumer")], with_claims("here", "open"))
+    decision = world.attempt(build(world, predicates=BINDING).profile).decision
+    assert isinstance(decision, Unschedulable)
+    assert decision.message == "0/1 nodes are available: 1 node(s) had volume node affinity conflict."

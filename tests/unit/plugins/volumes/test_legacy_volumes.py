@@ -204,6 +204,7 @@ def test_check_volume_binding_in_its_old_words() -> None:
         pvc("gone", volume="g"),
     )
     assert scene.ask(pod("p", "c")) == {"n2": ["node(s) had volume node affinity conflict"]}
-    assert scene.ask(pod("p", "now")) == ("Error", "pod has unbound immediate PersistentVolumeClaims")
+    unbound = "Error: pod has unbound immediate PersistentVolumeClaims"
+    assert scene.ask(pod("p", "now")) == {"n1": unbound, "n2": unbound}
     assert set(scene.ask(pod("p", "gone"))) == {"n1", "n2"}
     assert all(text.startswith("Error") for text in scene.ask(pod("p", "gone")).values())
