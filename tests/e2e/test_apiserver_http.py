@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 import socket
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 
@@ -126,6 +128,37 @@ async def test_hundreds_of_idle_watches_do_not_disturb(server: ApiServer) -> Non
         assert {event["object"]["metadata"]["name"] for (event,) in got} == {"n"}
 
 
+@pytest.mark.nightly
+async def test_ten_thousand_idle_watches_do_not_disturb() -> None:
+    """In a process of its own, because each side of a connection is an open file."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 10_500:
+        pytest.skip(f"only {hard} files may be open")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    program = ("-c", "from kubesched.cli import main; main()", "apiserver", "--no-world", "--port", "0")
+    process = await asyncio.create_subprocess_exec(sys.executable, *program, stdout=asyncio.subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        url = (await process.stdout.readline()).decode().split()[-1]
+        async with aiohttp.ClientSession(url, connector=aiohttp.TCPConnector(limit=0)) as session:
+            watches: list[aiohttp.ClientResponse] = []
+            for _ in range(100):
+                watches += await asyncio.gather(*(session.get(f"{PODS}?watch=1") for _ in range(100)))
+            began = time.monotonic()
+            async with session.post("/api/v1/nodes", json={"metadata": {"name": "n"}}) as answer:
+                assert answer.status == 201
+            assert time.monotonic() - began < 2, "nobody waits for those who wait"
+            async with session.post(PODS, json=POD) as answer:
+                assert answer.status == 201
+            async with asyncio.timeout(60):
+                got = [json.loads(await watch.content.readline()) for watch in watches]
+            assert len(got) == 10_000
+            assert {event["object"]["metadata"]["name"] for event in got} == {"p"}
+    finally:
+        process.terminate()
+        await process.wait()
+
+
 BAD = [
     ("not JSON", "POST", PODS, b"{", {}, 400, "BadRequest"),
     ("not an object", "POST", PODS, b"[1]", {}, 400, "BadRequest"),
@@ -232,6 +265,17 @@ async def test_an_oversized_body_is_refused(http: aiohttp.ClientSession, chunked
         pass  # the server may close while we are still sending
     async with http.get("/healthz") as answer:
         assert await answer.text() == "ok"
+
+
+async def test_yaml_is_read_and_nobody_else_is_found(http: aiohttp.ClientSession) -> None:
+    body = "metadata: {name: c}\ndata:\n  since: 2026-01-01\n"
+    path = "/api/v1/namespaces/default/configmaps"
+    wrong = body.replace("2026-01-01", "'2026-01-01'")
+    async with http.post(path, data=wrong, headers={"Content-Type": "application/yaml"}) as answer:
+        assert answer.status == 201
+        assert (await answer.json())["data"] == {"since": "2026-01-01"}
+    async with http.get("/nowhere") as answer:
+        assert (answer.status, await answer.text()) == (404, "404 page not found\n")
 
 
 async def test_unknown_fields_are_warned_of_and_dropped(http: aiohttp.ClientSession) -> None:

@@ -6,6 +6,7 @@ Skipped where no kubectl is on the path (Debian: package kubernetes-client).
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -87,7 +88,7 @@ class Cluster:
         lines = [self.process.stdout.readline() for _ in range(3)]
         assert lines[2].startswith("Try:  kubectl"), lines
 
-    def kubectl(self, *arguments: str, stdin: str = "", fails: bool = False) -> str:
+    def kubectl(self, *arguments: str, stdin: str = "", fails: bool = False, env: dict[str, str] | None = None) -> str:
         done = subprocess.run(
             [
                 str(KUBECTL),
@@ -101,6 +102,7 @@ class Cluster:
             capture_output=True,
             text=True,
             timeout=60,
+            env={**os.environ, **(env or {})},
         )
         assert (done.returncode != 0) is fails, f"kubectl {arguments}: {done.stdout}{done.stderr}"
         return done.stdout + done.stderr
@@ -313,6 +315,22 @@ def test_namespaces_quotas_of_kinds_and_help(cluster: Cluster) -> None:
         cluster.kubectl("create", kind, *extra[kind])
     assert cluster.read("pc", "p")["value"] == 7
     assert cluster.kubectl("get", "svc", "s").splitlines()[1].split()[1] == "ClusterIP"
+
+
+def test_differences_edits_and_what_no_container_can_answer(cluster: Cluster) -> None:
+    config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: '1'}\n"
+    cluster.kubectl("apply", "-f", "-", stdin=config)
+    assert cluster.kubectl("diff", "-f", "-", stdin=config) == ""
+    changed = cluster.kubectl("diff", "-f", "-", stdin=config.replace("'1'", "'2'"), fails=True)
+    assert '-  a: "1"\n+  a: "2"' in changed
+    edited = cluster.kubectl("edit", "configmap", "c", env={"KUBE_EDITOR": "sed -i s/'a: \"1\"'/'a: \"3\"'/"})
+    assert "configmap/c edited" in edited
+    assert cluster.read("configmap", "c")["data"] == {"a": "3"}
+    cluster.kubectl("run", "p", "--image=i")
+    said = cluster.kubectl("logs", "p", fails=True)
+    assert "this cluster only pretends to run pods" in said
+    assert "Metrics API not available" in cluster.kubectl("top", "nodes", fails=True)
+    assert "system:admin" in cluster.kubectl("auth", "whoami")
 
 
 @pytest.fixture
