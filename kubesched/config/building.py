@@ -30,14 +30,16 @@ _FIT = "NodeResourcesFit"
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 
-def build_extenders(extenders: Sequence[Extender]) -> tuple[Extender, ...]:
+def build_extenders(
+    extenders: Sequence[Extender], prefix: str = "couldn't build extenders: "
+) -> tuple[Extender, ...]:
     """Return the extenders with their timeouts filled in; raise ConfigError for credentials that cannot be used."""
     built = []
     for extender in extenders:
         try:
             _check_tls(extender)
         except ConfigError as error:
-            raise ConfigError("", f"couldn't build extenders: {error}") from error
+            raise ConfigError("", f"{prefix}{error}") from error
         timeout = extender.http_timeout or DEFAULT_EXTENDER_TIMEOUT
         built.append(msgspec.structs.replace(extender, http_timeout=timeout))
     return tuple(built)

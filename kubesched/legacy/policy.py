@@ -242,9 +242,12 @@ def _fold_inside(value: Value, cls: type[msgspec.Struct]) -> Value:
 
 
 def _folded(value: Object, cls: type[msgspec.Struct]) -> Object:
-    """Return the object with every key that differs from a field's name only in case under that name."""
+    """Return the object with every key that differs from a field's name only in case under that name.
+
+    Others are passed over: extenders were never read strictly, not even by a release that read the rest so.
+    """
     names = {field.encode_name.casefold(): field.encode_name for field in msgspec.structs.fields(cls)}
-    return Object(tuple((names.get(key.casefold(), key), item) for key, item in value.pairs))
+    return Object(tuple((names[key.casefold()], item) for key, item in value.pairs if key.casefold() in names))
 
 
 __all__ = ["CONFIG_MAP_KEY", "KIND", "LabelPreference", "LabelsPresence", "Policy", "PolicyExtender",

@@ -103,9 +103,9 @@ def profile_from_policy(policy: Policy, handle: Handle, version: str | Release =
     extenders = tuple(extender.modern() for extender in policy.extenders)
     weight = policy.hard_pod_affinity_symmetric_weight or options.hard_pod_affinity_symmetric_weight
     with _wrapped("couldn't create scheduler from policy", release):
+        extenders = build_extenders(extenders, prefix="")
         check_hard_weight(weight, release)
         check_total(selected, release)
-        extenders = build_extenders(extenders)
     if options.to_the_letter and release.runs_plugins:
         weight = options.hard_pod_affinity_symmetric_weight
     setting = _setting(release, options, weight, extenders)

@@ -122,3 +122,11 @@ def test_extenders_are_read_in_any_case_and_become_todays() -> None:
     assert (extender.tls_config.insecure, extender.tls_config.ca_file) == (True, "/ca")
     assert extender.managed_resources[0].ignored_by_scheduler
     assert load_policy(document, "1.6").extenders[0].filter_verb == ""  # before 1.8 the keys had to be exact
+
+
+def test_what_an_extender_says_beyond_its_fields_is_passed_over() -> None:
+    document = text(extenders=[{"urlPrefix": "http://x", "comment": "ours", "tlsConfig": {"Insecure": True, "why": 1},
+                                "managedResources": [{"name": "example.com/gpu", "note": ""}]}])
+    extender = load_policy(document).extenders[0].modern()
+    assert (extender.url_prefix, extender.managed_resources[0].name) == ("http://x", "example.com/gpu")
+    assert extender.tls_config is not None and extender.tls_config.insecure

@@ -195,3 +195,9 @@ def test_unknown_providers() -> None:
 def test_unknown_versions() -> None:
     with pytest.raises(ConfigError, match=r"legacy version '1\.9' is not known"):
         profile_from_provider("DefaultProvider", World([]).handle, "1.9")
+
+
+def test_credentials_of_extenders_are_looked_at_before_the_weight_of_affinity() -> None:
+    extender = {"urlPrefix": "https://x", "tlsConfig": {"Insecure": True, "CAFile": "ca.pem"}}
+    assert refusal(extenders=[extender], hardPodAffinitySymmetricWeight=101) == (
+        f"{FROM_POLICY}specifying a root certificates file with the insecure flag is not allowed")
