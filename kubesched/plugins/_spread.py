@@ -18,6 +18,7 @@ from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
 from kubesched.cluster.selection import match_required
 from kubesched.framework import DomainVerdicts
 from kubesched.framework.verdicts import Bits
+from kubesched.plugins._rated import RatedDomains
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -193,7 +194,7 @@ class HardCounts:
 class SoftCounts:
     """Matching pods per domain for the constraints that are wishes. A host is its own domain and counted by row."""
 
-    __slots__ = ("_counted", "_held", "_matching", "_scored", "constraints", "counts", "needs_all_keys")
+    __slots__ = ("_counted", "_held", "_matching", "constraints", "counts", "needs_all_keys", "rated")
 
     def __init__(self, constraints: tuple[Constraint, ...], needs_all_keys: bool, pod: PodView, nodes: Snapshot,
                  compare: bool) -> None:
@@ -202,7 +203,8 @@ class SoftCounts:
         self.counts: list[Ints] = []
         self._counted: list[Bools | None] = []
         self._matching: list[_Matching] = []
-        self._scored: list[Bools | None] = [None] * len(constraints)
+        self.rated: RatedDomains | None = None
+        """The scores of the domains of the only constraint, kept up to date."""
         whole = nodes.everything()
         self._held = _with_all_keys(constraints, whole)
         for constraint in constraints:
@@ -226,6 +228,7 @@ class SoftCounts:
         for name in SoftCounts.__slots__:
             setattr(copy, name, getattr(self, name))
         copy.counts = [counts.copy() for counts in self.counts]
+        copy.rated = None
         return copy
 
     @staticmethod
@@ -251,14 +254,7 @@ class SoftCounts:
         if key == HOSTNAME:
             return int(np.count_nonzero(scored))
         codes = nodes.codes(key) if self.needs_all_keys else self._domain_codes(key, nodes)
-        found = self._scored[i] = np.bincount(codes[scored], minlength=_n_domains(key, nodes) + 1) > 0
-        return int(np.count_nonzero(found))
-
-    def scored_domains(self, i: int) -> Bools:
-        """Return which domains the scored nodes were found in when `size` was last asked."""
-        scored = self._scored[i]
-        assert scored is not None
-        return scored
+        return int(np.count_nonzero(np.bincount(codes[scored])))
 
     def matching(self, i: int, nodes: Snapshot) -> Ints:
         """Return for each node the matching pods in its domain."""
@@ -276,12 +272,15 @@ class SoftCounts:
             counted = self._counted[i]
             if counted is None:
                 self.counts[i][row] += sign
-            elif counted[row]:
+            elif counted.item(row):
                 code = nodes.code_at(constraint.key, row)
                 label = nodes.label(constraint.key)
                 if code == ABSENT and label is not None and label.values.find("") >= 0:
                     code = label.values.find("")
-                self.counts[i][code] += sign
+                before = self.counts[i].item(code)
+                self.counts[i][code] = before + sign
+                if self.rated is not None:
+                    self.rated.note(constraint.key, code, before, before + sign)
 
 
 _HIGH, _LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10

@@ -42,6 +42,7 @@ from kubesched.framework import (
 )
 from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
 from kubesched.plugins._domains import DomainCounts
+from kubesched.plugins._rated import RatedDomains
 
 
 class InterPodAffinityArgs(Args, frozen=True, rename="camel"):
@@ -94,7 +95,7 @@ class _Counters:
         self.preferences = DomainCounts()
         self.judged: DomainVerdicts | None = None
         """What was concluded for the domains of the only key that matters, kept up to date."""
-        self.rated: _Rated | None = None
+        self.rated: RatedDomains | None = None
         self._by_class: dict[int, _Effect] = {}
         self._by_affinity: dict[int, _Effect] = {}
 
@@ -246,54 +247,14 @@ class _Effect:
         return bool(self.existing_anti or self.affinity or self.anti_affinity)
 
 
-class _Rated:
-    """The normalised scores of all domains of a key, kept up to date while the same nodes are feasible.
+class _Share:
+    """The lowest count scores 0, the highest 100, the others their share; all score 0 where all counts are the same."""
 
-    Scores are relative to the lowest and the highest count of a domain with feasible nodes. While these stay what they are
-    one domain's change is one score's change; when one of them moves on, all scores are worked out again.
-    """
+    def column(self, counts: Ints, low: int, high: int) -> Ints:
+        return np.zeros(len(counts), dtype=np.int64) if low == high else _scaled(counts, low, high)
 
-    __slots__ = ("_counts", "_domains", "_high", "_low", "_n_high", "_n_low", "_reach", "_table", "key")
-
-    def __init__(self, key: str, counts: Ints, reach: Reach) -> None:
-        self.key = key
-        self._counts = counts
-        self._reach: Reach | None = reach
-        self._domains = reach.domains(key)
-        there = counts[self._domains]
-        self._low, self._high = int(there.min()), int(there.max())
-        self._n_low, self._n_high = int(np.count_nonzero(there == self._low)), int(np.count_nonzero(there == self._high))
-        self._table: DomainScores | None = None
-
-    def is_about(self, key: str, counts: Ints, reach: Reach) -> bool:
-        """Return whether what is kept still holds for what a pod can reach."""
-        return (self._reach is reach and self.key == key and self._counts is counts
-                and reach.domains(key) is self._domains)
-
-    def table(self) -> DomainScores:
-        """Return the scores."""
-        if self._table is None or self._table.is_worn:
-            flat = self._low == self._high
-            scores = np.zeros(len(self._counts), dtype=np.int64) if flat else _scaled(self._counts, self._low, self._high)
-            self._table = DomainScores(self.key, scores, is_checked=True)
-        return self._table
-
-    def note(self, key: str, code: int, before: int, after: int) -> None:
-        """Take in that a domain's count changed."""
-        if key != self.key:
-            self._reach = None
-        if self._reach is None or not self._domains.item(code):
-            return
-        self._n_low += (after == self._low) - (before == self._low)
-        self._n_high += (after == self._high) - (before == self._high)
-        if after > self._high:
-            self._high, self._n_high, self._table = after, 1, None
-        elif after < self._low:
-            self._low, self._n_low, self._table = after, 1, None
-        if not self._n_low or not self._n_high:
-            self._reach = None  # who is lowest or highest now must be looked for
-        elif self._table is not None and self._low != self._high:
-            self._table.put(code, int(100.0 * ((after - self._low) / float(self._high - self._low))))
+    def one(self, count: int, low: int, high: int) -> int:
+        return 0 if low == high else int(100.0 * ((count - low) / float(high - low)))
 
 
 class InterPodAffinity(Plugin):
@@ -434,7 +395,7 @@ class InterPodAffinity(Plugin):
             return None
         counts = counters.preferences.by_code(keys[0], nodes)
         if counters.rated is None or not counters.rated.is_about(keys[0], counts, reach):
-            counters.rated = _Rated(keys[0], counts, reach)
+            counters.rated = RatedDomains(keys[0], counts, reach, reach.domains(keys[0]), _Share())
         return counters.rated.table()
 
     # What may help. Terms are taken as written: namespace selectors are not expanded here, and other pods' namespaces

@@ -55,6 +55,7 @@ from kubesched.framework.verdicts import Bits
 from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
 from kubesched.plugins._allocation import round_half_up
 from kubesched.plugins._owners import default_selector
+from kubesched.plugins._rated import RatedDomains
 from kubesched.plugins._spread import HOSTNAME, Constraint, HardCounts, SoftCounts, natural_log
 
 SYSTEM_DEFAULTING = "System"
@@ -285,15 +286,14 @@ class PodTopologySpread(Plugin):
         constraint = counts.constraints[0]
         if len(counts.constraints) > 1 or constraint.key == HOSTNAME or not counts.needs_all_keys:
             return None
-        scored = reach.domains(constraint.key)[:-1]
-        there = counts.counts[0][:-1][scored]
-        weight, more = _weight(len(there)), float(constraint.max_skew - 1)
-        # Rounding keeps the order, so the least and the most of the counts give the least and the most of the scores.
-        low, high = (int(there.min()), int(there.max())) if len(there) else (0, 0)
-        low, high = round_half_up(np.array([low * weight + more, high * weight + more])).tolist() if len(there) else (0, 0)
-        scaled = _scaled(round_half_up(counts.counts[0] * weight + more), low, high)
-        scaled[-1] = 0
-        return DomainScores(constraint.key, scaled, is_checked=True)
+        if counts.rated is None or not counts.rated.is_about(constraint.key, counts.counts[0], reach):
+            scored = reach.domains(constraint.key).copy()
+            scored[-1] = False
+            if not scored.any():  # no feasible node has the label: all are left out of scoring
+                return DomainScores(constraint.key, np.zeros(len(scored), dtype=np.int64), is_checked=True)
+            scale = _Emptiness(_weight(int(np.count_nonzero(scored))), float(constraint.max_skew - 1))
+            counts.rated = RatedDomains(constraint.key, counts.counts[0], reach, scored, scale)
+        return counts.rated.table()
 
     # What may help
 
@@ -335,6 +335,30 @@ class PodTopologySpread(Plugin):
 def _weight(n_domains: int) -> float:
     """Return what a constraint counts for, the more the more domains there are."""
     return natural_log(n_domains + 2)
+
+
+class _Emptiness:
+    """A domain's pods, weighted and rounded, count against it: the emptiest domain scores the most."""
+
+    __slots__ = ("_more", "_weight")
+
+    def __init__(self, weight: float, more: float) -> None:
+        self._weight = weight
+        self._more = more
+
+    def column(self, counts: Ints, low: int, high: int) -> Ints:
+        # Rounding keeps the order: the lowest and the highest count have the lowest and the highest score.
+        scores = _scaled(round_half_up(counts * self._weight + self._more), self._rounded(low), self._rounded(high))
+        scores[-1] = 0
+        return scores
+
+    def one(self, count: int, low: int, high: int) -> int:
+        most = self._rounded(high)
+        return 100 * (most + self._rounded(low) - self._rounded(count)) // most if most else 100
+
+    def _rounded(self, count: int) -> int:
+        worth = count * self._weight + self._more
+        return int(worth) + (worth - int(worth) >= 0.5)
 
 
 def _scaled(scores: Ints, low: int, high: int) -> Ints:

@@ -1,0 +1,75 @@
+"""Scores of domains that follow from counts, kept up to date as the counts change.
+
+In: the counts of all domains of a label key, changes to them one by one, and how a count becomes a score. Out: a table of
+scores. A score is relative to the lowest and the highest count of a domain that has feasible nodes: while these stay what
+they are, one domain's change is one score's change; when one of them moves on, all scores are worked out again.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from kubesched.cluster import Bools, Ints
+from kubesched.framework import DomainScores, Reach
+
+
+class Scale(Protocol):
+    """How counts become scores from 0 to 100, between the lowest count and the highest."""
+
+    def column(self, counts: Ints, low: int, high: int) -> Ints:
+        """Return the scores of all domains; those of counts outside the range are read by nobody."""
+        ...
+
+    def one(self, count: int, low: int, high: int) -> int:
+        """Return the score of one domain."""
+        ...
+
+
+class RatedDomains:
+    """The scores for as long as the same nodes are feasible."""
+
+    __slots__ = ("_counts", "_high", "_low", "_n_high", "_n_low", "_reach", "_reached", "_scale", "_scored", "_table", "key")
+
+    def __init__(self, key: str, counts: Ints, reach: Reach, scored: Bools, scale: Scale) -> None:
+        """Begin with counts, which are borrowed; `scored` are the domains, at least one, that scores are relative to."""
+        self.key = key
+        self._counts = counts
+        self._reach: Reach | None = reach
+        self._reached = reach.domains(key)
+        self._scored = scored
+        self._scale = scale
+        there = counts[scored]
+        self._low, self._high = int(there.min()), int(there.max())
+        self._n_low, self._n_high = int(np.count_nonzero(there == self._low)), int(np.count_nonzero(there == self._high))
+        self._table: DomainScores | None = None
+
+    def is_about(self, key: str, counts: Ints, reach: Reach) -> bool:
+        """Return whether what is kept still holds for what a pod can reach."""
+        return (self._reach is reach and self.key == key and self._counts is counts
+                and reach.domains(key) is self._reached)
+
+    def table(self) -> DomainScores:
+        """Return the scores."""
+        if self._table is None or self._table.is_worn:
+            scores = self._scale.column(self._counts, self._low, self._high)
+            self._table = DomainScores(self.key, scores, is_checked=True)
+        return self._table
+
+    def note(self, key: str, code: int, before: int, after: int) -> None:
+        """Take in that a domain's count changed."""
+        if key != self.key:
+            self._reach = None
+        if self._reach is None or not self._scored.item(code):
+            return
+        self._n_low += (after == self._low) - (before == self._low)
+        self._n_high += (after == self._high) - (before == self._high)
+        if after > self._high:
+            self._high, self._n_high, self._table = after, 1, None
+        elif after < self._low:
+            self._low, self._n_low, self._table = after, 1, None
+        if not self._n_low or not self._n_high:
+            self._reach = None  # who is lowest or highest now must be looked for
+        elif self._table is not None:
+            self._table.put(code, self._scale.one(after, self._low, self._high))
