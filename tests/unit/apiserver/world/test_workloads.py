@@ -59,6 +59,18 @@ def test_scaling_up_and_down(cluster: Cluster) -> None:
     assert cluster.store.get("deployments", "web")["status"].get("replicas", 0) == 0
 
 
+def test_a_set_of_many_pods_is_not_looked_at_for_every_one_of_them(cluster: Cluster) -> None:
+    reports = []
+    cluster.store.listen("replicasets", lambda change: reports.append(change.version))
+    cluster.store.create("deployments", deployment(replicas=300))
+    cluster.run()
+    assert cluster.store.get("deployments", "web")["status"]["availableReplicas"] == 300
+    assert len(reports) < 100, "300 pods bound, started and ready, each at a moment of its own"
+    cluster.store.scale("deployments", "web", 250)
+    cluster.run()
+    assert len(cluster.pods("app=web")) == 250
+
+
 def test_a_rollout_keeps_to_its_bounds(cluster: Cluster) -> None:
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}
     cluster.store.create("deployments", deployment(replicas=5, strategy=rolling))
