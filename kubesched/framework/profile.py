@@ -37,6 +37,7 @@ from kubesched.framework.verdicts import (
 
 MAX_SCORE = 100
 NO_PLACEMENTS = "no feasible placements found"
+ASKED_TO_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
 
 Errand = Callable[[], Awaitable[None]]
 
@@ -334,9 +335,12 @@ class Profile:
 
     @_reported("Permit", lambda answer: answer[0].code.text)
     def permit(self, pod: PodView, node_name: str, state: State) -> tuple[Status, dict[str, float]]:
-        """Run the Permits; return the first refusal, or WAIT and the plugins that want it with their limits in seconds."""
+        """Run the Permits; return the first refusal, or WAIT and the plugins that want it with their limits in seconds.
+
+        Of several that wait, the last one is heard, as in the reference.
+        """
         limits: dict[str, float] = {}
-        awaited: list[str] = []
+        awaited: tuple[str, ...] = ()
         for plugin in self.permits:
             status, seconds = self.call("Permit", plugin, plugin.permit, pod, node_name, state)
             if status.is_success:
@@ -346,8 +350,8 @@ class Profile:
             if status.code is not Code.WAIT:
                 return failed(f'running Permit plugin "{plugin.name}": {status.message}').by(plugin.name), {}
             limits[plugin.name] = seconds
-            awaited.extend(status.reasons)
-        return (Status(Code.WAIT, tuple(awaited)) if limits else SUCCESS), limits
+            awaited = status.reasons
+        return (Status(Code.WAIT, (*awaited, ASKED_TO_WAIT)) if limits else SUCCESS), limits
 
     # On the way to the API server; these wait, so that other pods' calls of plugins lie in between
 

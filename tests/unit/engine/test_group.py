@@ -13,7 +13,8 @@ from kubesched.testing import node, pod
 
 TOPOLOGY = f"{GATES},TopologyAwareWorkloadScheduling=true"
 ZONE = "topology.kubernetes.io/zone"
-ALONE = "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled"
+ALONE = ("pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, "
+         "one or more plugins asked to wait and no plugin rejected pod")
 
 
 def trio(count: int = 3, **given: Any) -> list[Any]:
