@@ -346,7 +346,7 @@ class Scheduler:
 
         self.metrics.leading(LEASE_NAME, False)
         self.elector = Elector(self._fence, Callbacks(
-            on_started=began, on_stopped=ended, on_new_leader=lambda who: log.info("new leader elected: %s", who),
+            on_started=began, on_stopped=ended, on_new_leader=_say_leader,
             on_slow_renewal=lambda: self.metrics.slow_renewal(LEASE_NAME)), timing)
         await self.elector.run()
 
@@ -478,6 +478,10 @@ class Scheduler:
         if port:
             old = await web.serve_insecurely(web.build_insecure_app(parts), host, port)
             ends.push_async_callback(old.stop)
+
+
+def _say_leader(who: str) -> None:
+    log.info("new leader elected: %s", who) if who else log.info("the leader has stepped down")
 
 
 async def _reviews(task: str, kubeconfig: str, ends: contextlib.AsyncExitStack) -> Reviews | None:

@@ -19,7 +19,7 @@ from kubesched.simulator.cluster_bench import ClusterBench
 from kubesched.simulator.cluster_bench import run as run_cluster
 
 
-@click.group("bench")
+@click.group("bench", epilog="Example:  kubesched bench engine --kind basic")
 def bench_group() -> None:
     """Measure throughput on the workloads that kube-scheduler's own benchmarks use."""
 

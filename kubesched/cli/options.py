@@ -187,7 +187,7 @@ def read_options(
     """
     parsed = parse(ALL_FLAGS, words)
     if parsed["help"]:
-        return Answer(usage_text(columns=columns, command=command))
+        return Answer(help_text(columns=columns, command=command))
     if any(parsed.words):
         listed = " ".join(go_quote(word) for word in parsed.words)
         raise ConfigError("", f"{go_quote(command)} does not take any arguments, got [{listed}]")
@@ -232,6 +232,18 @@ def read_options(
         legacy=legacy,
         notices=tuple(notices(parsed, legacy.release)) if legacy is not None else (),
     )
+
+
+STORY = """\
+Runs the scheduler: it follows a cluster, finds a node for each pod that asks for it by spec.schedulerName, and binds
+the pod. It takes kube-scheduler's place, or works beside it under another name. All flags are optional: without
+--config or --kubeconfig it schedules for the cluster that it runs in.
+"""
+
+
+def help_text(*, columns: int = 0, command: str = PROGRAM) -> str:
+    """Return what --help prints."""
+    return f"{STORY}\n{usage_text(columns=columns, command=command)}"
 
 
 def usage_text(*, columns: int = 0, command: str = PROGRAM) -> str:

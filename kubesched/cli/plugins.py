@@ -38,7 +38,7 @@ class {name}(Plugin):
 '''
 
 
-@click.group("plugins")
+@click.group("plugins", epilog="Example:  kubesched plugins list")
 def plugins_group() -> None:
     """List plugins, start one of your own, check it."""
 

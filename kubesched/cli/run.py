@@ -21,6 +21,7 @@ from kubesched.client.credentials import find_credentials
 from kubesched.client.fencing import LeaseLost
 from kubesched.config import Configuration, Gates, as_yaml, effective
 from kubesched.config.gates import BINARY_VERSION, NOT_OURS, Stage, spec_of
+from kubesched.config.types import ClientConnection
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.framework.finding import find_plugins, run_module
 from kubesched.framework.plugin import Plugin
@@ -76,6 +77,7 @@ def _run(options: Options) -> int:
 
     configuration = read()
     _say_settled_gates(options.gates)
+    _say_unspoken(configuration.client_connection)
     if options.write_config_to or log.level >= 2:
         document = as_yaml(effective(configuration) if options.legacy is None else options.legacy.document())
         log.v(2).info("Using component config", config=document)
@@ -100,6 +102,13 @@ async def _serve(configuration: Configuration, wiring: Wiring) -> int:
         log.info("Requested to terminate, exiting")
         return 0
     raise SchedulerError("finished without leader elect")
+
+
+def _say_unspoken(given: ClientConnection) -> None:
+    """Say that a format which was asked for is not spoken; the default, which nobody asked for, is passed over."""
+    wanted = {given.content_type, *filter(None, given.accept_content_types.split(","))}
+    for media in sorted(wanted - {ClientConnection().defaulted().content_type, "application/json"}):
+        log.warning(f"clientConnection asks for {media}: the API server is spoken to in application/json")
 
 
 def _say_settled_gates(gates: Gates) -> None:

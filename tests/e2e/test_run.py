@@ -49,7 +49,7 @@ async def api() -> AsyncIterator[ApiServer]:
         yield server
 
 
-async def until(condition: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
+async def until(condition: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"waited too long for {what}"
