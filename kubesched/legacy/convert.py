@@ -67,7 +67,20 @@ _STRATEGIES = {"LeastRequestedPriority": "LeastAllocated", "MostRequestedPriorit
 _BY_DRIVERS = "volumes are counted by CSI driver, against the limits in CSINode objects"
 _BY_TAINTS = "conditions are read as the node.kubernetes.io taints that Kubernetes puts on such nodes"
 _BY_SPREAD = "PodTopologySpread with its system defaults takes its place and weighs zones and hosts otherwise"
+_BY_NEED = ("only what the pod asks for is compared, so an overbooked node takes a pod that asks for something else; "
+            "sidecars, overhead and pod-level resources count")
+_BY_OFFER = "a resource that a node does not offer is left out, and an overfull node counts as full"
+_BY_USE = "the utilization is rounded down, not up, so a score may differ by a step"
 _DIFFERENCES: Mapping[str, str] = {
+    **dict.fromkeys(("GeneralPredicates", "PodFitsResources"), _BY_NEED),
+    **dict.fromkeys(("LeastRequestedPriority", "MostRequestedPriority"), _BY_OFFER),
+    **dict.fromkeys(("RequestedToCapacityRatioPriority", "RequestedToCapacityRatio"), _BY_USE),
+    "MatchInterPodAffinity": "the first pod of a group that wants to be near its own kind needs a node with the "
+                             "topology's label",
+    "InterPodAffinityPriority": "nodes are placed between the least and the largest sum, which zero need not lie between",
+    "NodeAffinityPriority": "what preferred terms say of a node's fields counts",
+    "NoVolumeZoneConflict": "the topology.kubernetes.io labels count as well",
+    "CheckVolumeBinding": "storage capacity is looked at, and a broken claim refuses the pod instead of failing it",
     **dict.fromkeys(("MaxEBSVolumeCount", "MaxGCEPDVolumeCount", "MaxAzureDiskVolumeCount", "MaxCinderVolumeCount",
                      "MaxCSIVolumeCountPred"), _BY_DRIVERS),
     **dict.fromkeys(("CheckNodeCondition", "CheckNodeMemoryPressure", "CheckNodeDiskPressure", "CheckNodePIDPressure"),
@@ -189,7 +202,7 @@ def _convert_priorities(policy: Policy, registry: Registry, draft: _Draft) -> No
         if argument is None:
             _convert_known(priority.name, priority.weight, draft)
         elif argument.requested_to_capacity_ratio_arguments is not None:
-            _score_resources(priority.name, priority.weight, _ratio(priority), draft)
+            _score_resources(priority.name, priority.weight, _ratio(priority), draft, "RequestedToCapacityRatio")
         elif argument.label_preference is not None:
             _prefer_label(priority, draft)
         else:
@@ -201,11 +214,11 @@ def _convert_known(name: str, weight: int, draft: _Draft) -> None:
     if name == "EqualPriority":
         return
     if name in _STRATEGIES:
-        _score_resources(name, weight, {"type": _STRATEGIES[name]}, draft)
+        _score_resources(name, weight, {"type": _STRATEGIES[name]}, draft, name)
     elif name == "RequestedToCapacityRatioPriority":
         shape = [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
         _score_resources(name, weight, {"type": "RequestedToCapacityRatio",
-                                        "requestedToCapacityRatio": {"shape": shape}}, draft)
+                                        "requestedToCapacityRatio": {"shape": shape}}, draft, name)
     elif name in _SCORES:
         draft.score_with(_SCORES[name], weight, said)
         draft.spreads_siblings |= name in ("SelectorSpreadPriority", "ServiceSpreadingPriority")
@@ -215,13 +228,14 @@ def _convert_known(name: str, weight: int, draft: _Draft) -> None:
         draft.missing.append(f"{said}: {_MISSING.get(name, FROM_OUTSIDE)}")
 
 
-def _score_resources(name: str, weight: int, strategy: dict[str, Any], draft: _Draft) -> None:
+def _score_resources(name: str, weight: int, strategy: dict[str, Any], draft: _Draft, kind: str) -> None:
     args = draft.args.setdefault("NodeResourcesFit", {})
     if "scoringStrategy" in args:
         draft.missing.append(f"priority {name}: NodeResourcesFit has one scoring strategy, and it is taken")
         return
     args["scoringStrategy"] = strategy
     draft.score_with("NodeResourcesFit", weight, f"priority {name}")
+    draft.differences.append(f"priority {name}: {_DIFFERENCES[kind]}")
 
 
 def _ratio(priority: PriorityPolicy) -> dict[str, Any]:
