@@ -23,7 +23,6 @@ from kubesched.errors import (
     ServerFault,
     TooManyRequests,
     Unauthorized,
-    Unreachable,
 )
 
 _CLASSES: dict[int, type[ApiError]] = {
@@ -56,6 +55,7 @@ _REASONS: dict[int, str] = {
 _TOO_LARGE_VERSION = "ResourceVersionTooLarge"
 _decoder = msgspec.json.Decoder(Status)
 _LONGEST_FOREIGN_TEXT = 200
+_PLAIN_TO_TLS = "HTTP request to an HTTPS server"
 
 
 def refusal(code: int, body: bytes, what: str, retry_after: str | None = None) -> ApiError:
@@ -112,8 +112,8 @@ def advice(error: Exception) -> str:
         return f"{text}: the API server does not accept these credentials; renew the token or client certificate"
     if isinstance(error, Forbidden):
         return f"{text}: bind this user to the ClusterRole system:kube-scheduler, or grant the verb named here"
-    if isinstance(error, Unreachable):
-        return text
+    if isinstance(error, BadRequest) and _PLAIN_TO_TLS in text:
+        return f"{text.rstrip('.')}: write https:// in the server's address"
     if isinstance(error, NotFound) and not error.details:
         return f"{text}: is this address a Kubernetes API server?"
     return text

@@ -290,11 +290,13 @@ def _no_connection(cause: BaseException, origin: str) -> str:
         return f"no connection within {CONNECT_TIMEOUT_SECONDS:g} s; the address comes from {origin}"
     if isinstance(cause, ConnectionRefusedError) or f"[Errno {errno.ECONNREFUSED}]" in str(cause):
         return f"connection refused; is the API server running there? The address comes from {origin}"
+    if isinstance(cause, ConnectionResetError):  # what a server does that expected something else than a TLS greeting
+        return f"the connection was closed at once; is it an HTTPS server? The address comes from {origin}"
     return f"cannot connect ({_reason(cause)}); the address comes from {origin}"
 
 
 def _reason(error: BaseException) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
 
 
 def _tls(credentials: Credentials) -> ssl.SSLContext:

@@ -55,6 +55,8 @@ def test_advice_names_the_mend() -> None:
     )
     assert advice(expired).endswith("renew the token or client certificate")
     assert advice(errors.Unreachable("away")) == "away"
+    plain = refusal(400, b"Client sent an HTTP request to an HTTPS server.\n", "GET /version")
+    assert advice(plain).endswith("HTTP request to an HTTPS server: write https:// in the server's address")
 
 
 def test_versions_too_old_and_too_new_are_both_unknown() -> None:

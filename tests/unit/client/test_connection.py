@@ -9,6 +9,7 @@ import json
 import logging
 import socket
 import ssl
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -211,6 +212,20 @@ async def test_no_answer_in_time_is_a_lost_answer() -> None:
         hasty = connection.sibling("hasty", timeout=0.05)
         with pytest.raises(AnswerLost, match="GET /x: no answer in time"):
             await hasty.request("GET", "/x")
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_server_that_hangs_up_on_a_tls_greeting_is_asked_whether_it_speaks_https(method: str) -> None:
+    def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        linger = struct.pack("ii", 1, 0)  # closing resets the connection
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        writer.transport.abort()
+
+    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, connected(f"https://127.0.0.1:{port}") as connection:
+        with pytest.raises(Unreachable, match="closed at once; is it an HTTPS server"):
+            await connection.request(method, "/x", None if method == "GET" else b"{}")
 
 
 async def test_a_server_that_is_not_there_is_named_with_where_the_address_comes_from() -> None:
