@@ -42,11 +42,11 @@ FEW_ROWS = 16
 
 def first_best(totals: Ints, start: int) -> int:
     """Return the first row from `start` on, going round, that has the highest total."""
-    row = start + int(totals[start:].argmax())
-    if start:
-        other = int(totals[:start].argmax())
-        if totals.item(other) > totals.item(row):
-            return other
+    row = int(totals.argmax())
+    if row < start:  # the first of all lies behind: there may be another like it ahead
+        ahead = start + int(totals[start:].argmax())
+        if totals.item(ahead) == totals.item(row):
+            return ahead
     return row
 
 

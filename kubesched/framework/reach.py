@@ -66,7 +66,8 @@ class Reach:
         self._scores: tuple[Weighted, ...] = ()
         self._added: dict[str, Ints] = {}
         self._combined: Ints | None = None
-        self._index: dict[str, tuple[Ints, Ints]] = {}
+        self._index: dict[str, tuple[Ints, Ints, Ints]] = {}
+        """By label key the rows sorted by domain, and where each domain begins and ends among them."""
         for table in verdicts:
             refused = table.values != 0
             so_far = self._refused.get(table.key)
@@ -217,11 +218,10 @@ class Reach:
         if index is None:
             codes = self._nodes.codes(key)
             order = np.argsort(codes, kind="stable")
-            index = self._index[key] = order, codes[order]
-        order, ordered = index
-        wanted = code if code < len(self._added[key]) - 1 else -1
-        first, last = np.searchsorted(ordered, (wanted, wanted + 1))
-        rows: list[int] = order[first : min(last, first + _FEW + 1)].tolist()
+            starts = np.searchsorted(codes[order], np.arange(-1, len(self._added[key])))
+            index = self._index[key] = order, np.roll(starts[:-1], -1), np.roll(starts[1:], -1)
+        order, first, last = index
+        rows: list[int] = order[first.item(code) : last.item(code)][: _FEW + 1].tolist()
         return rows
 
     def _check(self, table: DomainTable) -> None:

@@ -14,6 +14,8 @@ import numpy as np
 from kubesched.cluster import Bools, Ints
 from kubesched.framework import DomainScores, Reach
 
+_FEW = 8
+
 
 class Scale(Protocol):
     """How counts become scores from 0 to 100, between the lowest count and the highest."""
@@ -30,7 +32,8 @@ class Scale(Protocol):
 class RatedDomains:
     """The scores for as long as the same nodes are feasible."""
 
-    __slots__ = ("_counts", "_high", "_low", "_n_high", "_n_low", "_reach", "_reached", "_scale", "_scored", "_table", "key")
+    __slots__ = ("_counts", "_has_moved", "_high", "_low", "_n_high", "_n_low", "_reach", "_reached", "_scale", "_scored",
+                 "_table", "key")
 
     def __init__(self, key: str, counts: Ints, reach: Reach, scored: Bools, scale: Scale) -> None:
         """Begin with counts, which are borrowed; `scored` are the domains, at least one, that scores are relative to."""
@@ -44,6 +47,8 @@ class RatedDomains:
         self._low, self._high = int(there.min()), int(there.max())
         self._n_low, self._n_high = int(np.count_nonzero(there == self._low)), int(np.count_nonzero(there == self._high))
         self._table: DomainScores | None = None
+        self._has_moved = False
+        """Whether the lowest or the highest count is another than the scores were worked out with."""
 
     def is_about(self, key: str, counts: Ints, reach: Reach) -> bool:
         """Return whether what is kept still holds for what a pod can reach."""
@@ -52,10 +57,17 @@ class RatedDomains:
 
     def table(self) -> DomainScores:
         """Return the scores."""
-        if self._table is None or self._table.is_worn:
+        table = self._table
+        if table is None or table.is_worn or self._has_moved:
             scores = self._scale.column(self._counts, self._low, self._high)
-            self._table = DomainScores(self.key, scores, is_checked=True)
-        return self._table
+            changed = np.flatnonzero(scores != table.values) if table is not None and not table.is_worn else scores
+            if table is None or len(changed) > _FEW:
+                table = self._table = DomainScores(self.key, scores, is_checked=True)
+            else:
+                for code in changed.tolist():
+                    table.put(code, scores.item(code))
+            self._has_moved = False
+        return table
 
     def note(self, key: str, code: int, before: int, after: int) -> None:
         """Take in that a domain's count changed."""
@@ -66,10 +78,10 @@ class RatedDomains:
         self._n_low += (after == self._low) - (before == self._low)
         self._n_high += (after == self._high) - (before == self._high)
         if after > self._high:
-            self._high, self._n_high, self._table = after, 1, None
+            self._high, self._n_high, self._has_moved = after, 1, True
         elif after < self._low:
-            self._low, self._n_low, self._table = after, 1, None
+            self._low, self._n_low, self._has_moved = after, 1, True
         if not self._n_low or not self._n_high:
             self._reach = None  # who is lowest or highest now must be looked for
-        elif self._table is not None:
+        elif self._table is not None and not self._has_moved:
             self._table.put(code, self._scale.one(after, self._low, self._high))
