@@ -183,6 +183,8 @@ class HttpFace:
                 return self._get(request, target)
             listing = asking.list_query(query, target.namespace)
             if asking.flag(query, "watch"):
+                if method == "HEAD":  # there is nothing to say about a stream before it flows
+                    return web.Response(headers=_JSON_HEADERS)
                 return await self._watch(request, target, listing)
             return self._list(request, target, listing)
         body = await asking.read_body(request)

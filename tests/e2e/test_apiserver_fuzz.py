@@ -307,6 +307,12 @@ def test_any_request_is_answered(running: Running, request: Any) -> None:
     running.ask(*request)
 
 
+def test_a_watch_that_asks_for_no_body_gets_none(running: Running) -> None:
+    """Found by fuzzing: a HEAD with watch=1 was streamed to, and what it had not asked for was read as the next answer."""
+    running.ask("HEAD", "/api/v1/namespaces", {"watch": "1", "timeoutSeconds": "1"}, {}, b"")
+    running.ask("GET", "/api/v1/namespaces", {}, {}, b"")
+
+
 # What fuzzing found: the story, the resource, the object, the patch and its type.
 FOUND: list[tuple[str, str, Any, Any, str]] = [
     ("metadata that is a number", "podtemplates", {"metadata": 1}, [], JSON_PATCH),
