@@ -14,11 +14,12 @@ import numpy as np
 from kubesched.cluster import Bools, Ints
 from kubesched.framework import DomainScores, Reach
 
-_FEW = 8
+_FEW = 16
 
 
 class Scale(Protocol):
-    """How counts become scores from 0 to 100, between the lowest count and the highest."""
+    """How counts become scores from 0 to 100, between the lowest count and the highest. The lowest count always has the
+    same score, whatever the highest is."""
 
     def column(self, counts: Ints, low: int, high: int) -> Ints:
         """Return the scores of all domains; those of counts outside the range are read by nobody."""
@@ -32,8 +33,8 @@ class Scale(Protocol):
 class RatedDomains:
     """The scores for as long as the same nodes are feasible."""
 
-    __slots__ = ("_counts", "_has_moved", "_high", "_low", "_n_high", "_n_low", "_reach", "_reached", "_scale", "_scored",
-                 "_table", "key")
+    __slots__ = ("_counts", "_has_moved", "_high", "_low", "_n_high", "_n_low", "_raised", "_reach", "_reached", "_scale",
+                 "_scored", "_table", "key")
 
     def __init__(self, key: str, counts: Ints, reach: Reach, scored: Bools, scale: Scale) -> None:
         """Begin with counts, which are borrowed; `scored` are the domains, at least one, that scores are relative to."""
@@ -49,6 +50,9 @@ class RatedDomains:
         self._table: DomainScores | None = None
         self._has_moved = False
         """Whether the lowest or the highest count is another than the scores were worked out with."""
+        raised = np.flatnonzero(scored & (counts != self._low))
+        self._raised: set[int] | None = set(raised.tolist()) if len(raised) <= _FEW else None
+        """The domains that have more than the lowest count, while they are few: only theirs change with the highest."""
 
     def is_about(self, key: str, counts: Ints, reach: Reach) -> bool:
         """Return whether what is kept still holds for what a pod can reach."""
@@ -58,16 +62,17 @@ class RatedDomains:
     def table(self) -> DomainScores:
         """Return the scores."""
         table = self._table
-        if table is None or table.is_worn or self._has_moved:
-            scores = self._scale.column(self._counts, self._low, self._high)
-            changed = np.flatnonzero(scores != table.values) if table is not None and not table.is_worn else scores
-            if table is None or len(changed) > _FEW:
-                table = self._table = DomainScores(self.key, scores, is_checked=True)
-            else:
-                for code in changed.tolist():
-                    table.put(code, scores.item(code))
-            self._has_moved = False
-        return table
+        if table is not None and not table.is_worn:
+            if not self._has_moved:
+                return table
+            if self._raised is not None:
+                for code in self._raised:
+                    table.put(code, self._scale.one(self._counts.item(code), self._low, self._high))
+                self._has_moved = False
+                return table
+        self._has_moved = False
+        self._table = DomainScores(self.key, self._scale.column(self._counts, self._low, self._high), is_checked=True)
+        return self._table
 
     def note(self, key: str, code: int, before: int, after: int) -> None:
         """Take in that a domain's count changed."""
@@ -80,8 +85,15 @@ class RatedDomains:
         if after > self._high:
             self._high, self._n_high, self._has_moved = after, 1, True
         elif after < self._low:
-            self._low, self._n_low, self._has_moved = after, 1, True
+            self._low, self._n_low, self._table, self._raised = after, 1, None, None
+        if self._raised is not None:
+            if after == self._low:
+                self._raised.discard(code)
+            else:
+                self._raised.add(code)
+                if len(self._raised) > _FEW:
+                    self._raised = None
         if not self._n_low or not self._n_high:
             self._reach = None  # who is lowest or highest now must be looked for
-        elif self._table is not None and not self._has_moved:
+        elif self._table is not None and (not self._has_moved or after == self._low):
             self._table.put(code, self._scale.one(after, self._low, self._high))
