@@ -23,8 +23,9 @@ from kubesched.simulator.bench import build_engine
 from kubesched.testing import even, near, node, pod, taint
 
 SMALL, LARGE = 200, 2000
-SLACK = 60
-"""Instructions that may differ: a dictionary or an array of NumPy's that grows, a string that is longer."""
+SLACK = 150
+"""Instructions that may differ: a dictionary or an array of NumPy's that grows, a string that is longer, a domain whose score
+changes once more or less because the pods went elsewhere. A loop over nodes or pods would take thousands."""
 
 
 def executed(work: Callable[[], object]) -> Counter[str]:
@@ -71,7 +72,7 @@ def assert_alike(small: list[Counter[str]], large: list[Counter[str]]) -> None:
         assert sum(one.values()) > 1000, "something was decided"
         more = {name: (one[name], n) for name, n in other.items() if n - one[name] > SLACK}
         assert not more, f"these grow with the cluster: {more}"
-        assert abs(sum(other.values()) - sum(one.values())) < 5 * SLACK
+        assert abs(sum(other.values()) - sum(one.values())) < 2 * SLACK
 
 
 @pytest.mark.parametrize("remembers", [True, False], ids=["from memory", "computed anew"])
