@@ -22,11 +22,12 @@ class ImageLocality(Plugin):
         images = [c.image for c in (*spec.init_containers, *spec.containers)]
         images += [volume.image.reference for volume in spec.volumes if volume.image is not None]
         here = np.zeros(nodes.n, dtype=np.int64)
-        for image in images:
-            known = nodes.image(with_tag(image))
-            if known is not None:
-                worth = int(float(known.size) * (float(len(known.rows)) / float(nodes.total)))
-                here[nodes.mask(known.rows)] += worth
+        held = [known for known in (nodes.image(with_tag(image)) for image in images) if known is not None]
+        if not held:
+            return here
+        for known in held:
+            worth = int(float(known.size) * (float(len(known.rows)) / float(nodes.total)))
+            here[nodes.mask(known.rows)] += worth
         most = MOST_PER_CONTAINER * (len(spec.init_containers) + len(spec.containers))
         clamped = np.where(here < LEAST, LEAST, np.minimum(here, most))
         scores: Ints = 100 * (clamped - LEAST) // (most - LEAST)

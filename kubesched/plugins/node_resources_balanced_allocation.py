@@ -133,8 +133,15 @@ def _balance_of(degrees: list[float]) -> int:
 def _balance(usages: list[tuple[Ints, Ints]], n: int) -> Ints:
     """Return 100 where all resources are used to the same degree, less the more their degrees differ."""
     if len(usages) == 2 and usages[0][1].all() and usages[1][1].all():
-        first, second = (np.minimum(used / offered, 1.0) for used, offered in usages)
-        return ((1 - np.abs((first - second) / 2)) * 100).astype(np.int64)
+        # The usual case, in one array: (1 - abs((first - second) / 2)) * 100.
+        first, second = (used / offered for used, offered in usages)
+        np.minimum(first, 1.0, out=first)
+        first -= np.minimum(second, 1.0, out=second)
+        first /= 2
+        np.abs(first, out=first)
+        np.subtract(1, first, out=first)
+        first *= 100
+        return first.astype(np.int64)
     there = [offered != 0 for _, offered in usages]
     degrees = [np.where(held, np.minimum(used / np.where(held, offered, 1), 1.0), 0.0)
                for (used, offered), held in zip(usages, there, strict=True)]
