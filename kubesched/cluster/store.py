@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubesched.api.meta import TopLevel
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.cluster.groups import Groups
@@ -43,6 +44,15 @@ class Store:
         self._assumed: set[str] = set()
         self._on_node: dict[str, dict[str, PodView]] = {}
         self._snapshot: Snapshot | None = None
+
+    def put(self, obj: TopLevel) -> None:
+        """Take in an object of any kind: a node, a pod that has a node, or what plugins read besides."""
+        if isinstance(obj, Node):
+            self.put_node(obj)
+        elif isinstance(obj, Pod):
+            self.put_pod(obj)
+        else:
+            self.objects.put(obj)
 
     # Nodes
 

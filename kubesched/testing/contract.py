@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from kubesched.api.meta import TopLevel
-from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.cluster import Bools, Ints, PodView, Snapshot, Store
 from kubesched.config import Gates
@@ -41,12 +40,7 @@ class _Bench:
     def __init__(self, cls: type[Plugin], args: Any, objects: Sequence[TopLevel]) -> None:
         self.store = Store()
         for obj in objects:
-            if isinstance(obj, Node):
-                self.store.put_node(obj)
-            elif isinstance(obj, Pod):
-                self.store.put_pod(obj)
-            else:
-                self.store.objects.put(obj)
+            self.store.put(obj)
         self.plugin = cls(args, EngineHandle(self.store.objects))
         self.profile = Profile("checked", {"filter": [(self.plugin, 1)], "score": [(self.plugin, 1)]})
 

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 
 from kubesched.api import codec
-from kubesched.api.node import Node
-from kubesched.api.pod import Pod
 from kubesched.cluster import Store
 from kubesched.engine.handle import EngineHandle
 from kubesched.errors import PluginError
@@ -33,12 +31,7 @@ class Alone:
         self.store = Store()
         for raw in objects:
             obj = codec.decode(json.dumps(raw))
-            if isinstance(obj, Node):
-                self.store.put_node(obj)
-            elif isinstance(obj, Pod):
-                self.store.put_pod(obj)
-            else:
-                self.store.objects.put(obj)
+            self.store.put(obj)
         plugin = DynamicResources(None, EngineHandle(self.store.objects))
         self.profile = Profile("alone", {point: [(plugin, WEIGHT)] for point in points_of(DynamicResources)})
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from kubesched import config
 from kubesched.api import codec
-from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.cluster import Gates as StoreGates
 from kubesched.cluster import PodView, Store
@@ -87,12 +86,7 @@ class Ours:
 
     def put(self, raw: Raw) -> None:
         obj = codec.decode(raw)
-        if isinstance(obj, Node):
-            self.store.put_node(obj)
-        elif isinstance(obj, Pod):
-            self.store.put_pod(obj)
-        else:
-            self.store.objects.put(obj)
+        self.store.put(obj)
 
     def view(self, raw: Raw) -> PodView:
         return self.store.view(codec.convert(raw, Pod))

@@ -103,12 +103,7 @@ class World:
             self.put(obj)
 
     def put(self, obj: object) -> None:
-        if isinstance(obj, Node):
-            self.store.put_node(obj)
-        elif isinstance(obj, Pod):
-            self.store.put_pod(obj)
-        else:
-            self.store.objects.put(obj)
+        self.store.put(obj)
 
     def decide(self, wanted: Pod) -> Attempt:
         """Decide the plain way; what memory says must be the same."""

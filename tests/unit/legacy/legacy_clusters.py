@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from kubesched.api import codec
-from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView, Store
 from kubesched.engine.cycle import Attempt, Rules, attempt
@@ -73,12 +72,7 @@ class World:
         self.store = Store()
         for raw in self.objects:
             obj = codec.decode(raw)
-            if isinstance(obj, Node):
-                self.store.put_node(obj)
-            elif isinstance(obj, Pod):
-                self.store.put_pod(obj)
-            else:
-                self.store.objects.put(obj)
+            self.store.put(obj)
         self.handle = EngineHandle(self.store.objects)
 
     @property

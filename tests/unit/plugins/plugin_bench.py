@@ -8,7 +8,6 @@ import msgspec
 import numpy as np
 
 from kubesched import config
-from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.cluster import Store
 from kubesched.engine.handle import EngineHandle
@@ -33,12 +32,7 @@ class Bench:
         self.profile = Profile("bench", {"filter": [(self.plugin, 1)], "score": [(self.plugin, 1)]})
 
     def put(self, obj: Any) -> None:
-        if isinstance(obj, Node):
-            self.store.put_node(obj)
-        elif isinstance(obj, Pod):
-            self.store.put_pod(obj)
-        else:
-            self.store.objects.put(obj)
+        self.store.put(obj)
 
     def pre_filter(self, pod: Pod) -> Any:
         """Return "Skip", the code and reasons of a refusal, sorted node names, or None."""

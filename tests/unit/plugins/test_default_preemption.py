@@ -9,7 +9,6 @@ import pytest
 from kubesched import config
 from kubesched.api import codec
 from kubesched.api.meta import LabelSelector, ObjectMeta
-from kubesched.api.node import Node
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from kubesched.cluster import PodView, Snapshot, Store
@@ -83,12 +82,7 @@ class Scene:
         if args is not None:
             self.plugin.args = args
         for obj in objects:
-            if isinstance(obj, Node):
-                self.store.put_node(obj)
-            elif isinstance(obj, Pod):
-                self.store.put_pod(obj)
-            else:
-                self.store.objects.put(obj)
+            self.store.put(obj)
 
     def try_pod(self, wanted: Pod) -> Attempt:
         return attempt(self.store.view(wanted), self.store.snapshot(), self.profile,

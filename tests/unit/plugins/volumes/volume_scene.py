@@ -308,12 +308,7 @@ class Scene:
 
     def put(self, *objects: Any) -> None:
         for obj in objects:
-            if isinstance(obj, Node):
-                self.store.put_node(obj)
-            elif isinstance(obj, Pod):
-                self.store.put_pod(obj)
-            else:
-                self.store.objects.put(obj)
+            self.store.put(obj)
 
     def view(self, wanted: Pod) -> PodView:
         return self.store.view(wanted)
