@@ -107,9 +107,11 @@ class _ObjectLock:
         return record
 
     def _written(self, found: dict[str, Any], record: Record) -> dict[str, Any]:
+        """Return the object with a record in it; every kind of lock has its own place for it."""
         raise NotImplementedError
 
     def _read(self, found: dict[str, Any]) -> Record:
+        """Return the record that an object holds; the counterpart of `_written`."""
         raise NotImplementedError
 
 

@@ -233,13 +233,9 @@ class Plugin:
         """Bring the scores of the feasible nodes into 0 to 100."""
         return scores
 
-    def rate(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:
-        """Score and normalise at once, where that is cheaper than one after the other; the result must be the same."""
-        return self.normalize(self.score(pod, nodes, state), feasible, pod, nodes, state)
-
     def rate_domains(self, pod: PodView, nodes: Snapshot, reach: Reach, state: State) -> DomainScores | Status | None:
-        """Return what `pre_score` and `rate` would say, where all nodes of a domain of one label key score the same: the
-        domains' scores, or the Status of PreScore. None leaves it to those two. Asked as `filter_domains` is."""
+        """Return what `pre_score`, `score` and `normalize` would say, where all nodes of a domain of one label key score the
+        same: the domains' scores, or the Status of PreScore. None leaves it to those. Asked as `filter_domains` is."""
         return None
 
     # Booked, waiting, bound

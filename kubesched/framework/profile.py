@@ -267,11 +267,6 @@ class Profile:
 
     def rate(self, plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:
         """Run one scorer over all rows of the view, normalised; check its range on the feasible nodes."""
-        if plugin.implements("rate"):
-            column: Ints = self.call("Score", plugin, plugin.rate, pod, nodes, feasible, state)
-            self._check_shape(plugin, column, pod, nodes)
-            self._check_range(plugin, column, pod, feasible)
-            return column
         return self.normalized(plugin, self.raw_score(plugin, pod, nodes, feasible, state), pod, nodes, feasible, state)
 
     def raw_score(self, plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:

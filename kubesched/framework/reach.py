@@ -47,8 +47,8 @@ class Base(Protocol):
 class Reach:
     """The feasible nodes of an attempt: those that pass, are in no refused domain, and in the mask if there is one."""
 
-    __slots__ = ("_added", "_base", "_combined", "_count", "_domains", "_feasible", "_index", "_nodes", "_read", "_refused",
-                 "_scores", "_turned", "mask", "verdicts")
+    __slots__ = ("_added", "_base", "_combined", "_count", "_domains", "_feasible", "_index", "_nodes", "_refused",
+                 "_scores", "_scores_read", "_turned", "_verdicts_read", "mask", "verdicts")
 
     def __init__(self, base: Base, nodes: Snapshot, verdicts: tuple[DomainVerdicts, ...] = (),
                  mask: Bools | None = None) -> None:
@@ -60,7 +60,8 @@ class Reach:
         self._count = -1
         self._domains: dict[str, Bools] = {}
         self._refused: dict[str, Bools] = {}
-        self._read = {id(table): len(table.moved) for table in verdicts}
+        self._verdicts_read = [len(table.moved) for table in verdicts]
+        self._scores_read: list[int] = []
         self._turned: list[tuple[str, int]] = []
         """Domains that were refused or let in since the totals were last added up."""
         self._scores: tuple[Weighted, ...] = ()
@@ -112,13 +113,12 @@ class Reach:
 
     def follow(self) -> None:
         """Take in what changed in the verdicts since they were last read."""
-        for table in self.verdicts:
-            position = self._read[id(table)]
-            if position == len(table.moved):
-                continue
-            for code in set(table.moved[position:]):
-                self._turn(table.key, code)
-            self._read[id(table)] = len(table.moved)
+        for i, table in enumerate(self.verdicts):
+            position = self._verdicts_read[i]
+            if position < len(table.moved):
+                for code in set(table.moved[position:]):
+                    self._turn(table.key, code)
+                self._verdicts_read[i] = len(table.moved)
 
     def _turn(self, key: str, code: int) -> None:
         refused = self._refused[key]
@@ -158,9 +158,9 @@ class Reach:
 
     def _add_up(self, scores: tuple[Weighted, ...]) -> None:
         self._scores = scores
+        self._scores_read = [len(table.moved) for table, _ in scores]
         self._added = {key: np.where(refused, REFUSED, 0) for key, refused in self._refused.items()}
         for table, weight in scores:
-            self._read[id(table)] = len(table.moved)
             if not table.is_checked:
                 self._check(table)
             so_far = self._added.get(table.key)
@@ -180,9 +180,9 @@ class Reach:
                 ours is not theirs or weight != other for (ours, weight), (theirs, other) in zip(scores, before, strict=True)):
             return False
         moved = set(self._turned)
-        for table, _ in scores:
-            moved.update([(table.key, code) for code in table.moved[self._read[id(table)]:]])
-            self._read[id(table)] = len(table.moved)
+        for i, (table, _) in enumerate(scores):
+            moved.update([(table.key, code) for code in table.moved[self._scores_read[i]:]])
+            self._scores_read[i] = len(table.moved)
         rows = set(self._base.repaired)
         for key, code in moved:
             self._added[key][code] = self._worth(key, code, scores)

@@ -37,6 +37,7 @@ class Plan:
 
 
 def plan_for(profile: Profile, unremembered: frozenset[str]) -> Plan:
+    """Sort a profile's plugins; those named are asked anew for every pod, whatever their scope."""
     filters, scorers = set(profile.filters), {plugin for plugin, _ in profile.scorers}
 
     def filter_scope(plugin: Plugin) -> Scope:

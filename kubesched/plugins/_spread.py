@@ -8,6 +8,7 @@ and has the labels; each distinct label set is judged once. A selector for every
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from math import frexp, sqrt
 
@@ -126,17 +127,11 @@ class HardCounts:
 
     def clone(self) -> HardCounts:
         """Return a copy for a what-if."""
-        copy = object.__new__(HardCounts)
-        copy.constraints, copy.namespace = self.constraints, self.namespace
-        copy.eligible, copy.present, copy._matching = self.eligible, self.present, self._matching
-        copy.counts = [counts.copy() for counts in self.counts]
-        copy._least = list(self._least)
-        copy.judged = None
-        return copy
-
-    def matching(self, i: int, nodes: Snapshot) -> Ints:
-        """Return the matching pods of each domain of a constraint."""
-        return self.counts[i]
+        copied = copy(self)
+        copied.counts = [counts.copy() for counts in self.counts]
+        copied._least = list(self._least)
+        copied.judged = None
+        return copied
 
     def least(self, i: int) -> int:
         """Return the matching pods of the emptiest domain; zero while there are fewer domains than asked for."""
@@ -224,12 +219,10 @@ class SoftCounts:
 
     def clone(self) -> SoftCounts:
         """Return a copy that can be adjusted on its own."""
-        copy = object.__new__(SoftCounts)
-        for name in SoftCounts.__slots__:
-            setattr(copy, name, getattr(self, name))
-        copy.counts = [counts.copy() for counts in self.counts]
-        copy.rated = None
-        return copy
+        copied = copy(self)
+        copied.counts = [counts.copy() for counts in self.counts]
+        copied.rated = None
+        return copied
 
     @staticmethod
     def _domain_codes(key: str, nodes: Snapshot) -> Ints:

@@ -145,6 +145,7 @@ class ControlPlane:
                 await api.create(rule)
 
     def _launch(self) -> None:
+        """Start the processes; each kind of control plane has its own."""
         raise NotImplementedError
 
     def _run(self, name: str, *command: str) -> None:
