@@ -62,3 +62,11 @@ class Journal:
         """Forget everything: positions handed out before now are too old."""
         self.start = self.end + 1
         self.changes.clear()
+
+
+def concern_nodes(changes: list[Change]) -> bool:
+    """Return whether any of the changes is to a node object: its labels, taints, images, features or cordon."""
+    for change in changes:  # noqa: SIM110  asked for every pod about the one change there is: a generator costs more
+        if change.what & NODE:
+            return True
+    return False

@@ -128,3 +128,28 @@ class Objects:
         if found is None:
             found = self._companions[make] = make(self)
         return found
+
+
+class Glance:
+    """The versions that some kinds had when somebody looked, to tell cheaply whether any of them has changed since."""
+
+    __slots__ = ("_kinds", "_objects", "_revision", "_versions")
+
+    def __init__(self, objects: Objects, kinds: tuple[Kind, ...]) -> None:
+        self._objects = objects
+        self._kinds = kinds
+        self._revision = objects.revision
+        self._versions = self._look()
+
+    def is_current(self) -> bool:
+        """Return whether all of the kinds are as they were."""
+        revision = self._objects.revision
+        if revision == self._revision:
+            return True
+        if self._look() != self._versions:
+            return False
+        self._revision = revision
+        return True
+
+    def _look(self) -> list[int]:
+        return [self._objects.version(kind) for kind in self._kinds]

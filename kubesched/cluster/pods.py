@@ -93,6 +93,11 @@ class PodTemplate:
         )
 
     @cached_property
+    def asking(self) -> bytes:
+        """Return the signature of what the pod asks of a node: a part of its own signature."""
+        return sign_asking(self.sample)
+
+    @cached_property
     def asks_for_scalars(self) -> bool:
         """Return whether the pod asks for anything beyond cpu, memory and ephemeral storage."""
         return any(resource > EPHEMERAL_STORAGE for resource, _ in self.requested)
@@ -279,37 +284,51 @@ class Templates:
 
 def sign(pod: Pod) -> bytes:
     """Return a pod's signature: everything about it that a remembered answer may depend on."""
-    meta, spec, status = pod.metadata, pod.spec, pod.status
-    images = [v.image.reference for v in spec.volumes if v.image is not None] if spec.volumes else None
+    meta, spec = pod.metadata, pod.spec
     signed: list[Any] = [
         meta.namespace,
         meta.labels,
         meta.deletion_timestamp is not None,
-        spec.containers,
-        spec.init_containers,
-        spec.overhead,
-        spec.resources,
         spec.affinity,
-        spec.tolerations,
-        spec.node_selector,
         spec.topology_spread_constraints,
         spec.priority,
         spec.preemption_policy,
         spec.scheduler_name,
-        spec.host_network,
-        spec.host_users,
-        images,
         meta.controller() if meta.owner_references else None,
     ]
+    _sign_asking(signed, pod)
+    return _encode(signed)
+
+
+def sign_asking(pod: Pod) -> bytes:
+    """Return the signature of what a pod asks of a node, whoever it is and whatever it wishes for about other pods."""
+    affinity = pod.spec.affinity
+    signed: list[Any] = [affinity.node_affinity if affinity is not None else None]
+    _sign_asking(signed, pod)
+    return _encode(signed)
+
+
+def _sign_asking(signed: list[Any], pod: Pod) -> None:
+    spec, status = pod.spec, pod.status
+    signed += (
+        spec.containers,
+        spec.init_containers,
+        spec.overhead,
+        spec.resources,
+        spec.tolerations,
+        spec.node_selector,
+        spec.host_network,
+        spec.host_users,
+        [v.image.reference for v in spec.volumes if v.image is not None] if spec.volumes else None,
+    )
     resized = [c for c in status.conditions if c.type == "PodResizePending"] if status.conditions else None
     if resized or status.container_statuses or status.init_container_statuses or status.resources is not None:
-        signed += [
+        signed += (
             resized,
             [(c.name, c.resources, c.allocated_resources) for c in status.container_statuses],
             [(c.name, c.resources, c.allocated_resources) for c in status.init_container_statuses],
             status.resources,
             status.allocated_resources,
-        ]
+        )
     if status.node_allocatable_resource_claim_statuses:
         signed.append(status.node_allocatable_resource_claim_statuses)
-    return _encode(signed)

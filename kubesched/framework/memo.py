@@ -2,7 +2,9 @@
 
 In: a pod, a snapshot. Out: the same verdicts and totals that computing everything anew would give, for the price of what
 changed since the last pod of the class. Replicas of one template are alike to every plugin, and one booking changes one
-row, so nearly all of the last answer still stands.
+row, so nearly all of the last answer still stands. What follows from a node and its pods alone is kept in a ground that
+all classes share which ask the same of a node (framework/ground); a class of its own has only what it counts
+(framework/remembered), so that the first pod of one more Deployment finds nearly everything known.
 
 A plugin's scope says how its column is kept:
 
@@ -21,23 +23,25 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Set as AbstractSet
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.cluster.journal import NODE
-from kubesched.framework.plugin import NodeNames, Plugin, Scope
+from kubesched.framework.ground import Ground
+from kubesched.framework.plugin import NodeNames, Plugin
 from kubesched.framework.profile import Observer, PreFiltered, Profile
-from kubesched.framework.reach import REFUSED, Reach, Unusual, Weighted
-from kubesched.framework.remembered import Column, Entry, Scaled
+from kubesched.framework.reach import Reach, Unusual, Weighted
+from kubesched.framework.remembered import Entry
 from kubesched.framework.remembering import Plan, plan_for
 from kubesched.framework.state import State
 from kubesched.framework.verdicts import Code, DomainScores, DomainVerdicts, Rejections, Status, Verdicts
 
 BUDGET_BYTES = 256 << 20
 """What all remembered columns of a profile may take; the classes not asked for longest are dropped beyond it."""
-FEW_ROWS = 16
-"""Up to so many rows are repaired one by one in plain Python: arrays of a few elements cost more than the sums on them."""
+
+Key = tuple[bytes, frozenset[str]]
+"""What pods have in common, and the plugins that do not remember their answers for them."""
 
 
 def first_best(totals: Ints, start: int) -> int:
@@ -61,7 +65,7 @@ class Recalled:
         self.pre_filtered = pre_filtered
         self.reach = reach
         self.n_feasible = reach.count()
-        self.totals: Ints = entry.totals
+        self.totals: Ints = entry.ground.totals
         self.entry = entry
         self.live = live
 
@@ -72,9 +76,9 @@ class Recalled:
 
     def standing(self) -> tuple[int, ...] | None:
         """Return numbers that stay the same as long as the verdicts do; None if nothing so simple tells."""
-        if self.live or self.pre_filtered is not self.entry.pre_filtered:
+        if self.live or self.pre_filtered is not self.entry.ground.pre_filtered:
             return None
-        return tuple([column.version for column in self.entry.columns])
+        return self.entry.ground.versions()
 
     def moment(self, nodes: Snapshot) -> tuple[int, ...] | None:
         """Return numbers that stay the same as long as nothing at all changes; None if the verdicts are of this pod
@@ -86,7 +90,7 @@ class Recalled:
     def verdicts(self, profile: Profile, nodes: Snapshot) -> Verdicts:
         """Return the verdicts of all filters in their order, for a diagnosis."""
         verdicts = Verdicts(nodes, self.pre_filtered.considered)
-        kept = {column.plugin.name: column for column in self.entry.columns}
+        kept = {column.plugin.name: column for column in self.entry.ground.columns}
         for plugin in profile.filters:
             said = self.live.get(plugin.name)
             if plugin.name in kept:
@@ -103,7 +107,9 @@ class Memo:
     def __init__(self, profile: Profile, budget_bytes: int = BUDGET_BYTES) -> None:
         self.profile = profile
         self.budget_bytes = budget_bytes
-        self._entries: OrderedDict[tuple[bytes, frozenset[str]], Entry] = OrderedDict()
+        self._entries: OrderedDict[Key, Entry] = OrderedDict()
+        self._grounds: WeakValueDictionary[Key, Ground] = WeakValueDictionary()
+        """Each is kept by the classes that stand on it."""
         self._plans: dict[frozenset[str], Plan] = {}
         self._choosy = tuple(p for p in profile.plugins if p.implements("remembers"))
 
@@ -116,197 +122,64 @@ class Memo:
         if not _is_plain(pod):
             unremembered = frozenset([p.name for p in self._choosy if not p.remembers(pod)])
         key = (pod.template.signature, unremembered)
-        entry = self._entries.get(key)
-        watch = _Stopwatch() if self.profile.observe is not None else None
+        observe = self.profile.observe
+        watch = _NO_WATCH if observe is None else _Stopwatch()
         try:
-            if entry is None or not self._bring_up_to_date(entry, pod, nodes):
-                entry = self._build(pod, nodes, unremembered, watch)
-                self._keep(key, entry)
-            else:
-                self._entries.move_to_end(key)
-                if watch is not None:
-                    watch.lap("Filter")  # rows computed again, with their scores: the two are not told apart
-            recalled = self._answer(entry, pod, nodes, watch)
-            if watch is not None and self.profile.observe is not None:
-                watch.tell(self.profile.observe)
-            return recalled
+            recalled = self._answer(self._find(key, pod, nodes, watch), pod, nodes, watch)
         except Unusual:
             self._entries.pop(key, None)
             return None
         except BaseException:
             self._entries.pop(key, None)  # half repaired is worse than not remembered
             raise
+        if observe is not None:
+            watch.tell(observe)
+        return recalled
 
     def clear(self) -> None:
         """Forget everything."""
         self._entries.clear()
 
-    def _keep(self, key: tuple[bytes, frozenset[str]], entry: Entry) -> None:
+    def _find(self, key: Key, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> Entry:
+        """Return what is remembered of a pod's class, up to date; begin anew where nothing is, or that is easier."""
+        entry = self._entries.get(key)
+        if entry is not None and entry.ground.catch_up(pod, nodes) and entry.catch_up(pod, nodes):
+            self._entries.move_to_end(key)
+            watch.lap("Filter")  # rows computed again, with their scores: the two are not told apart
+            return entry
+        plan = self._plans.get(key[1])
+        if plan is None:
+            plan = self._plans[key[1]] = plan_for(self.profile, key[1])
+        entry = Entry(plan, self._ground(plan, key, pod, nodes, watch), nodes)
         self._entries[key] = entry
         self._entries.move_to_end(key)
-        while len(self._entries) > max(1, self.budget_bytes // max(entry.nbytes, 1)):
+        while len(self._entries) > 1 and self._nbytes_as(entry) > self.budget_bytes:
             self._entries.popitem(last=False)
-
-    # Building
-
-    def _build(self, pod: PodView, nodes: Snapshot, unremembered: frozenset[str], watch: _Stopwatch | None) -> Entry:
-        plan = self._plans.get(unremembered)
-        if plan is None:
-            plan = self._plans[unremembered] = plan_for(self.profile, unremembered)
-        entry = Entry(self.profile, plan, pod, nodes, _versions(plan, nodes))
-        state = entry.state
-        before = self.profile.pre_filter_with(plan.kept_pre_filters, pod, nodes, state)
-        if before.status is not None:
-            raise Unusual
-        if watch is not None:
-            watch.lap("PreFilter")
-        entry.pre_filtered = before
-        for plugin in plan.kept_filters:
-            if plugin.name not in state.skip_filter:
-                entry.columns.append(Column(plugin, self._filter(plugin, pod, nodes, state)))
-        entry.add_up()
-        passing = entry.passing
-        if watch is not None:
-            watch.lap("Filter")
-        for plugin in plan.kept_pre_scores:
-            self._pre_score(plugin, pod, nodes, passing, state)
-        if watch is not None:
-            watch.lap("PreScore")
-        for plugin, weight in plan.fixed_scores:
-            if plugin.name not in state.skip_score:
-                entry.fixed += self.profile.rate(plugin, pod, nodes, passing, state) * weight
-        entry.totals += entry.fixed
-        for plugin, weight in plan.row_scores:
-            if plugin.name not in state.skip_score:
-                entry.totals += self.profile.rate(plugin, pod, nodes, passing, state) * weight
-        entry.totals[~passing] = REFUSED
-        for plugin, weight in plan.scaled_scores:
-            if plugin.name not in state.skip_score:
-                raw = self.profile.raw_score(plugin, pod, nodes, passing, state).copy()
-                entry.scaled.append(Scaled(plugin, weight, raw))
-        if watch is not None:
-            watch.lap("Score")
         return entry
 
-    def _filter(self, plugin: Plugin, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
-        rejections = self.profile.filter_one(plugin, pod, nodes, state)
-        if rejections.errors:
-            raise Unusual
-        return rejections
+    def _nbytes_as(self, entry: Entry) -> int:
+        """Return what everything takes that is remembered, if all of it is as large as this."""
+        return len(self._entries) * entry.nbytes + len(self._grounds) * entry.ground.nbytes
 
-    def _pre_score(self, plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> bool:
-        """Run one PreScore; return whether the plugin has anything to say."""
-        return self._heed(self.profile.call("PreScore", plugin, plugin.pre_score, pod, nodes, feasible, state),
-                          plugin, state)
-
-    def _heed(self, answer: Status | None, plugin: Plugin, state: State) -> bool:
-        if answer is None or answer.code is Code.SUCCESS:
-            state.skip_score.discard(plugin.name)
-            return True
-        if answer.code is not Code.SKIP:
-            raise Unusual
-        state.skip_score.add(plugin.name)
-        return False
-
-    # Repairing
-
-    def _bring_up_to_date(self, entry: Entry, pod: PodView, nodes: Snapshot) -> bool:
-        """Take in what changed since the entry was last used; False if it is easier to start again."""
-        if entry.structure != nodes.structure:
-            return False
-        if entry.revision != nodes.objects.revision:
-            if entry.versions != _versions(entry.plan, nodes):
-                return False
-            entry.revision = nodes.objects.revision
-        journal = nodes.journal
-        changes = journal.since(entry.position)
-        if changes is None or len(changes) > nodes.n // 2 + 64:
-            return False
-        if not changes:
-            return True
-        entry.position = journal.end
-        nodes_changed = False
-        rows = set()
-        for row, what, _, _ in changes:
-            rows.add(row)
-            if what & NODE:
-                nodes_changed = True
-        for plugin in entry.plan.domain_plugins:
-            if nodes_changed:
-                plugin.forget(entry.state)
-                entry.ask_again(plugin)
-                continue
-            has_changed = False
-            for row, _, other, sign in changes:
-                if other is not None and plugin.repair(pod, other, row, sign, nodes, entry.state):
-                    has_changed = True
-            if has_changed:
-                entry.ask_again(plugin)
-        if nodes_changed:
-            # Labels, taints or images: what follows from node objects is computed again, on these rows or on all.
-            if any(plugin.filter_scope is Scope.NODES for plugin in entry.plan.kept_filters):
-                return False
-            self._repair_nodes(entry, pod, nodes, sorted(rows))
-        elif len(rows) <= FEW_ROWS:
-            for row in rows:
-                entry.repair_row(row)
-        else:
-            self._repair_rows(entry, pod, nodes, np.array(sorted(rows)), every_column=False)
-        return True
-
-    def _repair_nodes(self, entry: Entry, pod: PodView, nodes: Snapshot, rows: list[int]) -> None:
-        """Compute again what follows from node objects: these rows, and the scores that compare nodes with each other."""
-        state, fixed = entry.state, np.zeros(nodes.n, dtype=np.int64)
-        for plugin, weight in entry.plan.fixed_scores:
-            if plugin.name not in state.skip_score:
-                fixed += self.profile.rate(plugin, pod, nodes, entry.passing, state) * weight
-        entry.totals += np.where(entry.passing, fixed - entry.fixed, 0)
-        entry.fixed = fixed
-        some = nodes.take(rows)
-        for scaled in entry.scaled:
-            scaled.write(np.array(rows), self.profile.raw_score(scaled.plugin, pod, some, entry.passing[rows], state))
-        self._repair_rows(entry, pod, nodes, np.array(rows), every_column=True)
-
-    def _repair_rows(self, entry: Entry, pod: PodView, nodes: Snapshot, rows: Ints, *, every_column: bool) -> None:
-        """Compute rows again, all at once."""
-        some, state = nodes.take(rows), entry.state
-        admitted = np.ones(len(rows), dtype=np.bool_)
-        if entry.pre_filtered.considered is not None:
-            admitted &= entry.pre_filtered.considered[rows]
-        passing = np.ones(len(rows), dtype=np.bool_)
-        for column in entry.columns:
-            if column.follows_pods or every_column:
-                column.write(rows, self._filter(column.plugin, pod, some, state), nodes.n)
-            if column.bits is not None:
-                if column.follows_pods:
-                    passing &= column.bits[rows] == 0
-                else:
-                    admitted &= column.bits[rows] == 0
-        passing &= admitted
-        entry.admitted[rows] = admitted
-        entry.passing[rows] = passing
-        entry.recount()
-        totals = entry.fixed[rows]
-        for plugin, weight in entry.plan.row_scores:
-            if plugin.name not in state.skip_score:
-                totals += self.profile.rate(plugin, pod, some, passing, state) * weight
-        entry.totals[rows] = np.where(passing, totals, REFUSED)
-        if not every_column:
-            for scaled in entry.scaled:
-                if scaled.plugin.score_scope is Scope.ROW:
-                    scaled.write(rows, self.profile.raw_score(scaled.plugin, pod, some, passing, state))
+    def _ground(self, plan: Plan, key: Key, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> Ground:
+        """Return the ground of a pod's class: the one of all that ask the same of a node, where nobody asks for more."""
+        if plan.is_impersonal:
+            key = (pod.template.asking, key[1])
+        ground = self._grounds.get(key)
+        if ground is None or not ground.catch_up(pod, nodes):
+            ground = self._grounds[key] = Ground(self.profile, plan, pod, nodes, watch.lap)
+        return ground
 
     # Answering
 
-    def _answer(self, entry: Entry, pod: PodView, nodes: Snapshot, watch: _Stopwatch | None) -> Recalled:
+    def _answer(self, entry: Entry, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> Recalled:
         state = State(entry.state)
-        before = self._pre_filter(entry, pod, nodes, state) if entry.live.pre_filters else entry.pre_filtered
+        before = self._pre_filter(entry, pod, nodes, state) if entry.live.pre_filters else entry.ground.pre_filtered
         state.skip_filter |= entry.state.skip_filter
         state.skip_score |= entry.state.skip_score
-        if watch is not None:
-            watch.lap("PreFilter")
+        watch.lap("PreFilter")
         said: dict[str, Rejections | DomainVerdicts] = {}
-        mask = None if before is entry.pre_filtered else before.considered
+        mask = None if before is entry.ground.pre_filtered else before.considered
         refusals: list[DomainVerdicts] = []
         for plugin in entry.live.filters:
             if plugin.name in state.skip_filter:
@@ -316,23 +189,36 @@ class Memo:
                 said[plugin.name] = verdicts
                 refusals.append(verdicts)
                 continue
-            rejections = said[plugin.name] = self._filter(plugin, pod, nodes, state)
+            rejections = said[plugin.name] = self.profile.filter_one(plugin, pod, nodes, state)
+            if rejections.errors:
+                raise Unusual
             if rejections.bits is not None:
                 passes = rejections.bits == 0
                 mask = passes if mask is None else mask & passes
-        reach = entry.reach_beside(tuple(refusals)) if mask is None else Reach(entry, nodes, tuple(refusals), mask)
+        reach = entry.reach_beside(tuple(refusals)) if mask is None else Reach(entry.ground, nodes, tuple(refusals), mask)
         recalled = Recalled(state, before, reach, entry, said)
-        if watch is not None:
-            watch.lap("Filter")
+        watch.lap("Filter")
         if recalled.n_feasible > 1:
             self._score(recalled, pod, nodes, watch)
         else:
             recalled.totals = reach.totals()
         return recalled
 
+    @staticmethod
+    def _heed(answer: Status | None, plugin: Plugin, state: State) -> bool:
+        """Return whether a plugin that was asked at PreScore has anything to say."""
+        if answer is None or answer.code is Code.SUCCESS:
+            state.skip_score.discard(plugin.name)
+            return True
+        if answer.code is not Code.SKIP:
+            raise Unusual
+        state.skip_score.add(plugin.name)
+        return False
+
     def _pre_filter(self, entry: Entry, pod: PodView, nodes: Snapshot, state: State) -> PreFiltered:
         """Ask those that are asked for every pod."""
-        considered, narrowed_by = entry.pre_filtered.considered, entry.pre_filtered.narrowed_by
+        kept = entry.ground.pre_filtered
+        considered, narrowed_by = kept.considered, kept.narrowed_by
         for plugin, is_counting in entry.live.pre_filters:
             where = entry.state if is_counting else state
             answer = self.profile.call("PreFilter", plugin, plugin.pre_filter, pod, nodes, where)
@@ -350,14 +236,14 @@ class Memo:
                     state.skip_filter.add(plugin.name)
             elif answer.code is not Code.SUCCESS:
                 raise Unusual
-        if considered is entry.pre_filtered.considered:
-            return entry.pre_filtered
+        if considered is kept.considered:
+            return kept
         assert considered is not None
         if not considered.any():
             raise Unusual
         return PreFiltered(None, considered, narrowed_by)
 
-    def _score(self, recalled: Recalled, pod: PodView, nodes: Snapshot, watch: _Stopwatch | None) -> None:
+    def _score(self, recalled: Recalled, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> None:
         """Add to the totals what is not remembered, node by node or domain by domain."""
         entry, state, reach = recalled.entry, recalled.state, recalled.reach
         scores: list[Weighted] = []
@@ -366,15 +252,15 @@ class Memo:
             if plugin in rated:
                 continue
             where = entry.state if is_counting else state
-            if self._pre_score(plugin, pod, nodes, reach.feasible(), where):
+            answer = self.profile.call("PreScore", plugin, plugin.pre_score, pod, nodes, reach.feasible(), where)
+            if self._heed(answer, plugin, where):
                 state.skip_score.discard(plugin.name)
             elif is_counting:
                 entry.quiet(plugin, entry.quiet_scores, entry.state.skip_score)
                 state.skip_score.add(plugin.name)
-        if watch is not None:
-            watch.lap("PreScore")
+        watch.lap("PreScore")
         recalled.totals = reach.totals(tuple(scores))
-        for scaled in entry.scaled:
+        for scaled in entry.ground.scaled:
             if not scaled.is_flat:
                 column = self.profile.normalized(scaled.plugin, scaled.raw, pod, nodes, reach.feasible(), state)
                 recalled.totals = recalled.totals + column * scaled.weight
@@ -382,8 +268,7 @@ class Memo:
             if plugin not in rated and plugin.name not in state.skip_score:
                 column = self.profile.rate(plugin, pod, nodes, reach.feasible(), state)
                 recalled.totals = recalled.totals + column * weight
-        if watch is not None:
-            watch.lap("Score")
+        watch.lap("Score")
 
     def _rate_domains(self, entry: Entry, pod: PodView, nodes: Snapshot, reach: Reach, state: State,
                       scores: list[Weighted]) -> AbstractSet[Plugin]:
@@ -404,7 +289,7 @@ class Memo:
 
 
 class _Stopwatch:
-    """Times the extension points of one recalled attempt. Where nobody observes there is none."""
+    """Times the extension points of one recalled attempt."""
 
     __slots__ = ("_last", "_seconds")
 
@@ -424,6 +309,16 @@ class _Stopwatch:
             observe(point, "", Code.SUCCESS.text, seconds)
 
 
+class _NoWatch(_Stopwatch):
+    """Where nobody observes, nothing is timed."""
+
+    __slots__ = ()
+
+    def lap(self, point: str) -> None:
+        pass
+
+
+_NO_WATCH = _NoWatch()
 _NOBODY: frozenset[str] = frozenset()
 _NO_PLUGINS: frozenset[Plugin] = frozenset()
 
@@ -432,7 +327,3 @@ def _is_plain(pod: PodView) -> bool:
     """Return whether a pod's signature says all that any plugin reads of it."""
     spec = pod.pod.spec
     return not (spec.volumes or spec.resource_claims or spec.node_name or pod.template.asks_for_scalars)
-
-
-def _versions(plan: Plan, nodes: Snapshot) -> tuple[int, ...]:
-    return tuple([nodes.objects.version(kind) for kind in plan.reads])

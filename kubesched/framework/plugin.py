@@ -102,6 +102,10 @@ class Plugin:
     wakes_on: ClassVar[tuple[Wakeup, ...] | None] = None
     filter_scope: ClassVar[Scope] = Scope.CLUSTER
     score_scope: ClassVar[Scope] = Scope.CLUSTER
+    is_impersonal: ClassVar[bool] = False
+    """Whether remembered answers (scopes up to NODES) follow from what a pod asks of a node alone: resources, ports, images,
+    selector, node affinity, tolerations. They are then shared by pods of other names, labels, owners and priorities, and of
+    other wishes about where other pods are."""
     pre_binds_in_parallel: ClassVar[bool] = False
     """Whether `pre_bind` may run beside that of a neighbour that allows it too."""
     reads: ClassVar[tuple[type[Any], ...]] = ()
@@ -111,6 +115,8 @@ class Plugin:
         super().__init_subclass__(**kwargs)
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
+        if "is_impersonal" not in cls.__dict__:
+            cls.is_impersonal = False  # a subclass may read more than its base: it promises this for itself
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self.args = args
@@ -200,6 +206,14 @@ class Plugin:
             self.add_pod(pod, other, row, nodes, state)
         else:
             self.remove_pod(pod, other, row, nodes, state)
+        return True
+
+    def feels(self, pod: PodView, other: PodView, nodes: Snapshot, state: State) -> bool:
+        """Return whether `repair` could change the counters of the pod's class when such a pod comes or goes, on any node.
+
+        The answer is taken for all pods of `other`'s template for as long as the class is remembered; where it is False,
+        `repair` is not called for them. Saying nothing is always right.
+        """
         return True
 
     def forget(self, state: State) -> None:

@@ -36,8 +36,8 @@ class Base(Protocol):
     passing: Bools
     n_passing: int
     totals: Ints
-    repaired: list[int]
-    """Rows whose totals changed since the reach last read them."""
+    moved: list[int]
+    """Rows whose totals changed, in that order; another list where so much changed that all are to be read again."""
 
     def passing_by(self, key: str, nodes: Snapshot) -> Ints:
         """Return how many passing nodes are in each domain of a label key, and at the end how many lack the label."""
@@ -47,8 +47,8 @@ class Base(Protocol):
 class Reach:
     """The feasible nodes of an attempt: those that pass, are in no refused domain, and in the mask if there is one."""
 
-    __slots__ = ("_added", "_base", "_combined", "_count", "_domains", "_feasible", "_index", "_nodes", "_refused",
-                 "_scores", "_scores_read", "_turned", "_verdicts_read", "mask", "verdicts")
+    __slots__ = ("_added", "_base", "_combined", "_count", "_domains", "_feasible", "_index", "_moved", "_moved_read",
+                 "_nodes", "_refused", "_scores", "_scores_read", "_turned", "_verdicts_read", "mask", "verdicts")
 
     def __init__(self, base: Base, nodes: Snapshot, verdicts: tuple[DomainVerdicts, ...] = (),
                  mask: Bools | None = None) -> None:
@@ -67,6 +67,8 @@ class Reach:
         self._scores: tuple[Weighted, ...] = ()
         self._added: dict[str, Ints] = {}
         self._combined: Ints | None = None
+        self._moved = base.moved
+        self._moved_read = 0
         self._index: dict[str, tuple[Ints, Ints, Ints]] = {}
         """By label key the rows sorted by domain, and where each domain begins and ends among them."""
         for table in verdicts:
@@ -147,12 +149,11 @@ class Reach:
         """Return the totals of all nodes with these scores of domains, far below zero where a node is not feasible."""
         base = self._base
         if not scores and not self._refused and self.mask is None:
-            base.repaired.clear()
             return base.totals
-        if self._combined is None or not self._catch_up(scores):
+        if self._combined is None or self._moved is not base.moved or not self._catch_up(scores):
             self._add_up(scores)
         assert self._combined is not None
-        base.repaired.clear()
+        self._moved, self._moved_read = base.moved, len(base.moved)
         self._turned.clear()
         return self._combined
 
@@ -183,7 +184,7 @@ class Reach:
         for i, (table, _) in enumerate(scores):
             moved.update([(table.key, code) for code in table.moved[self._scores_read[i]:]])
             self._scores_read[i] = len(table.moved)
-        rows = set(self._base.repaired)
+        rows = set(self._moved[self._moved_read:])
         for key, code in moved:
             self._added[key][code] = self._worth(key, code, scores)
             if len(rows) <= _FEW:

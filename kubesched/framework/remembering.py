@@ -6,6 +6,7 @@ allows. Drawn up once for each such kind; framework/memo follows it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +34,11 @@ class Plan:
     domain_plugins: tuple[Plugin, ...]
     is_of_class: bool
     """Whether all filters answer for the class as a whole."""
-    reads: tuple[type[Any], ...]
+    kept_reads: tuple[type[Any], ...]
+    """Kinds of objects that kept answers are made of, and below, those that counters are built from."""
+    counted_reads: tuple[type[Any], ...]
+    is_impersonal: bool
+    """Whether kept answers are the same for all pods that ask the same of a node."""
 
 
 def plan_for(profile: Profile, unremembered: frozenset[str]) -> Plan:
@@ -56,18 +61,28 @@ def plan_for(profile: Profile, unremembered: frozenset[str]) -> Plan:
     plain = [(p, w) for p, w in kept_scores if not p.implements("normalize")]
     domains = tuple(p for p in profile.plugins if is_live(p) and p.name not in unremembered
                     and Scope.DOMAINS in (p.filter_scope, p.score_scope))
+    kept_filters = tuple(p for p in profile.filters if filter_scope(p) < Scope.DOMAINS)
+    kept_pre_filters = tuple(p for p in profile.pre_filters if not is_live(p))
+    kept_pre_scores = tuple(p for p in profile.pre_scores if not is_live(p))
+    kept = {*kept_filters, *kept_pre_filters, *kept_pre_scores, *(p for p, _ in kept_scores)}
     return Plan(
-        kept_filters=tuple(p for p in profile.filters if filter_scope(p) < Scope.DOMAINS),
+        kept_filters=kept_filters,
         live_filters=tuple(p for p in profile.filters if filter_scope(p) >= Scope.DOMAINS),
         fixed_scores=tuple((p, w) for p, w in plain if p.score_scope is not Scope.ROW),
         row_scores=tuple((p, w) for p, w in plain if p.score_scope is Scope.ROW),
         scaled_scores=tuple((p, w) for p, w in kept_scores if p.implements("normalize")),
         live_scores=tuple((p, w) for p, w in profile.scorers if score_scope(p) >= Scope.DOMAINS),
-        kept_pre_filters=tuple(p for p in profile.pre_filters if not is_live(p)),
+        kept_pre_filters=kept_pre_filters,
         live_pre_filters=tuple((p, p in domains) for p in profile.pre_filters if is_live(p)),
-        kept_pre_scores=tuple(p for p in profile.pre_scores if not is_live(p)),
+        kept_pre_scores=kept_pre_scores,
         live_pre_scores=tuple((p, p in domains) for p in profile.pre_scores if is_live(p)),
         domain_plugins=domains,
         is_of_class=all(p in domains for p in profile.filters if filter_scope(p) >= Scope.DOMAINS),
-        reads=tuple(dict.fromkeys(kind for p in profile.plugins for kind in p.reads)),
+        kept_reads=_all_reads(p for p in profile.plugins if p in kept),
+        counted_reads=_all_reads(p for p in profile.plugins if is_live(p)),
+        is_impersonal=all(p.is_impersonal for p in kept),
     )
+
+
+def _all_reads(plugins: Iterable[Plugin]) -> tuple[type[Any], ...]:
+    return tuple(dict.fromkeys(kind for plugin in plugins for kind in plugin.reads))

@@ -59,7 +59,9 @@ class DomainCounts:
         code = nodes.code_at(key, row)
         if code < 0:
             return None
-        amounts = self._of(key, nodes)
+        amounts = self._amounts.get(key)
+        if amounts is None or code >= len(amounts) - 1:  # a value that came after the others were counted
+            amounts = self._of(key, nodes)
         before = amounts.item(code)
         amounts[code] = before + amount
         self._entries += times

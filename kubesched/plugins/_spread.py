@@ -142,6 +142,10 @@ class HardCounts:
             self._least[i] = least
         return least
 
+    def feels(self, other: PodView, nodes: Snapshot) -> bool:
+        """Return whether a pod like this one is counted anywhere."""
+        return any(judge.counts(other.template.class_id, nodes) for judge in self._matching)
+
     def adjust(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
         """Take in one pod that came or went."""
         for i, constraint in enumerate(self.constraints):
@@ -256,6 +260,10 @@ class SoftCounts:
             return counts if nodes.rows is None else counts[nodes.rows]
         column: Ints = counts[nodes.codes(self.constraints[i].key)]
         return column
+
+    def feels(self, other: PodView, nodes: Snapshot) -> bool:
+        """Return whether a pod like this one is counted anywhere."""
+        return any(judge.counts(other.template.class_id, nodes) for judge in self._matching)
 
     def adjust(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
         """Take in one pod that came or went."""

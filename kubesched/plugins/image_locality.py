@@ -16,6 +16,7 @@ MOST_PER_CONTAINER = 1000 * MEBI
 class ImageLocality(Plugin):
     # How common an image is depends on all nodes.
     score_scope = Scope.NODES
+    is_impersonal = True
 
     def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
         spec = pod.pod.spec

@@ -151,17 +151,17 @@ class _Counters:
 
     def adjust(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
         """Take in one pod that came or went."""
-        template = other.template
-        if self.wanted.terms is not _NO_TERMS:
-            self._apply(self._class_effect(template.class_id, nodes), row, sign, nodes)
-        if template.affinity_id:
-            self._apply(self._affinity_effect(template.affinity_id, nodes), row, sign, nodes)
+        for effect in self.effects(other, nodes):
+            self._apply(effect, row, sign, nodes)
 
-    def is_filtered_by(self, other: PodView, nodes: Snapshot) -> bool:
-        """Return whether a pod like this one changes what filtering reads."""
-        template = other.template
-        return (self.wanted.terms is not _NO_TERMS and self._class_effect(template.class_id, nodes).is_required) or (
-            template.affinity_id != 0 and self._affinity_effect(template.affinity_id, nodes).is_required)
+    def effects(self, other: PodView, nodes: Snapshot) -> list[_Effect]:
+        """Return what a pod like this one means: by the incoming pod's terms, and by its own."""
+        template, effects = other.template, []
+        if self.wanted.terms is not _NO_TERMS:
+            effects.append(self._class_effect(template.class_id, nodes))
+        if template.affinity_id:
+            effects.append(self._affinity_effect(template.affinity_id, nodes))
+        return effects
 
     def _apply(self, effect: _Effect, row: int, sign: int, nodes: Snapshot) -> None:
         for counts, changes in ((self.existing_anti, effect.existing_anti), (self.affinity, effect.affinity),
@@ -346,7 +346,7 @@ class InterPodAffinity(Plugin):
 
     def is_moved_by(self, pod: PodView, other: PodView, nodes: Snapshot, state: State) -> bool:
         counters: _Counters = state.read(self.name)
-        return counters.is_filtered_by(other, nodes)
+        return any(effect.is_required for effect in counters.effects(other, nodes))
 
     def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: State) -> bool:
         counters: _Counters | None = state.find(self.name)
@@ -355,6 +355,10 @@ class InterPodAffinity(Plugin):
         before = counters.existing_anti.is_empty, counters.preferences.is_empty
         counters.adjust(other, row, sign, nodes)
         return before != (counters.existing_anti.is_empty, counters.preferences.is_empty)
+
+    def feels(self, pod: PodView, other: PodView, nodes: Snapshot, state: State) -> bool:
+        counters: _Counters | None = state.find(self.name)
+        return counters is None or any(effect.is_felt for effect in counters.effects(other, nodes))
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
         return self._skips(pod, nodes, state)

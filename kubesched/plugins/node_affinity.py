@@ -54,6 +54,7 @@ class NodeAffinity(Plugin):
     wakes_on = (on(NODE, Action.ADD | Action.NODE_LABELS, "matches_now", by_template=True),)
     filter_scope = Scope.ROW_NODE
     score_scope = Scope.ROW_NODE
+    is_impersonal = True
 
     def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
         super().__init__(args, handle)

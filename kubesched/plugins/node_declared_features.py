@@ -21,6 +21,7 @@ class NodeDeclaredFeatures(Plugin):
         on(POD, Action.UPDATE, "needs_other_features", by_template=True),
     )
     filter_scope = Scope.ROW_NODE
+    is_impersonal = True
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
         return None if required_features(pod.pod) else SKIP

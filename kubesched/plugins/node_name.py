@@ -13,6 +13,7 @@ class NodeName(Plugin):
     wakes_on = (wakeups.NODE_ADDED,)
 
     filter_scope = Scope.ROW_NODE
+    is_impersonal = True
 
     def remembers(self, pod: PodView) -> bool:
         return not pod.pod.spec.node_name

@@ -18,6 +18,7 @@ TAKEN = Reason("node(s) didn't have free ports for the requested pod ports")
 class NodePorts(Plugin):
     wakes_on = (on(POD, Action.DELETE, "frees_a_port", by_template=True), on(NODE, Action.ADD, "node_came"))
     filter_scope = Scope.ROW
+    is_impersonal = True
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
         return None if pod.template.ports else SKIP

@@ -45,6 +45,7 @@ class NodeResourcesBalancedAllocationArgs(Args, frozen=True, rename="camel"):
 class NodeResourcesBalancedAllocation(Plugin):
     Args = NodeResourcesBalancedAllocationArgs
     score_scope = Scope.ROW
+    is_impersonal = True
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)

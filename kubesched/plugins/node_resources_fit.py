@@ -111,6 +111,7 @@ class NodeResourcesFit(Plugin):
     Args = NodeResourcesFitArgs
     filter_scope = Scope.ROW
     score_scope = Scope.ROW
+    is_impersonal = True
     reads = (DeviceClass,)
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:

@@ -18,6 +18,7 @@ class NodeUnschedulable(Plugin):
         on(POD, Action.POD_TOLERATIONS, "tolerates_now", by_template=True),
     )
     filter_scope = Scope.ROW_NODE
+    is_impersonal = True
 
     def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
         cordoned = nodes.is_unschedulable

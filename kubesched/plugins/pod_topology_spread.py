@@ -229,6 +229,11 @@ class PodTopologySpread(Plugin):
             soft.adjust(other, row, sign, nodes)
         return False  # whether there is anything to say depends on the constraints, never on the counts
 
+    def feels(self, pod: PodView, other: PodView, nodes: Snapshot, state: State) -> bool:
+        hard: HardCounts | None = state.find(self.name)
+        soft: SoftCounts | None = state.find(_SOFT)
+        return hard is None or soft is None or hard.feels(other, nodes) or soft.feels(other, nodes)
+
     def forget(self, state: State) -> None:
         state.drop(self.name)
         state.drop(_SOFT)

@@ -25,6 +25,7 @@ class TaintToleration(Plugin):
     )
     filter_scope = Scope.ROW_NODE
     score_scope = Scope.ROW_NODE
+    is_impersonal = True
 
     def _compares(self) -> bool:
         return self.handle.gates.is_enabled("TaintTolerationComparisonOperators")

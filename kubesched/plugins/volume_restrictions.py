@@ -66,6 +66,7 @@ class VolumeRestrictions(Plugin):
     )
 
     filter_scope = Scope.ROW_NODE
+    is_impersonal = True
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)

@@ -142,6 +142,7 @@ class VolumeZone(Plugin):
     )
 
     filter_scope = Scope.ROW_NODE
+    is_impersonal = True
 
     def remembers(self, pod: PodView) -> bool:
         """Answers for pods without claims can be reused: every node will do."""

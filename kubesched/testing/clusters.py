@@ -5,9 +5,11 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import msgspec
+
 from kubesched.api.core import Namespace
 from kubesched.api.node import Node
-from kubesched.api.pod import Pod, Toleration
+from kubesched.api.pod import Affinity, Pod, Toleration
 from kubesched.testing import builders
 from kubesched.testing.builders import HOSTNAME, ZONE, even, near, taint
 
@@ -70,6 +72,19 @@ def random_pod(random: Random, name: str, *, on: str = "") -> Pod:
         host_ports=(random.choice((80, 443)),) if random.random() < 0.1 else (),
         deleted_at="2026-01-01T00:00:00Z" if on and random.random() < 0.05 else None,
     )
+
+
+def disguised(random: Random, pod: Pod) -> Pod:
+    """Return another pod that asks the same of a node: of other name, labels and priority, and in other company."""
+    other = random_pod(random, f"{pod.metadata.name}-disguised")
+    own, theirs = pod.spec.affinity or Affinity(), other.spec.affinity or Affinity()
+    spec = msgspec.structs.replace(
+        pod.spec,
+        affinity=msgspec.structs.replace(theirs, node_affinity=own.node_affinity),
+        priority=other.spec.priority,
+        topology_spread_constraints=other.spec.topology_spread_constraints,
+    )
+    return msgspec.structs.replace(pod, metadata=other.metadata, spec=spec)
 
 
 def _random_affinity(random: Random, app: str) -> dict[str, Any] | None:

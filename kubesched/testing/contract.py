@@ -6,6 +6,8 @@ pod, in which cluster. Clusters and pods are random and seeded: the same seed ch
   * the input is read-only and stays as it was        * the columns have the right length and type
   * the same question gets the same answer            * shuffling the nodes shuffles the answer, and nothing else
   * some rows of a cluster get the answers they get among all rows (for answers that depend on rows alone)
+  * a plugin that says it is impersonal answers the same for a pod of other labels, owner, priority and company
+  * a pod that a plugin says it does not feel changes none of its answers
   * columns agree with the single-node methods, with the functions of a row, and with what is said of whole domains
   * empty and one-node clusters are survived
 """
@@ -113,6 +115,8 @@ def _check_cluster(cls: type[Plugin], args: Any, random: Random, size: int) -> N
         _check_scalar(bench, pod, where)
         _check_by_row(bench, pod, where)
         _check_domains(bench, pod, random, where)
+        _check_impersonal(bench, pod, random, first, where)
+        _check_feeling(bench, pod, random, where)
         if size > 1:
             _check_rows(bench, pod, random, first, where)
 
@@ -179,6 +183,36 @@ def _check_domains(bench: _Bench, pod: Pod, random: Random, where: str) -> None:
             assert column_ == by_domain, f"{where}: rate and rate_domains disagree: {column_} and {by_domain}"
 
 
+def _check_impersonal(bench: _Bench, pod: Pod, random: Random, said: dict[str, Any], where: str) -> None:
+    """Ask for somebody else who asks the same of a node; if the plugin says that it does not matter, it must not."""
+    if bench.plugin.is_impersonal:
+        other = bench.answers(clusters.disguised(random, pod))
+        assert said == other, f"{where}: is_impersonal, but for another pod that asks the same: {said} and {other}"
+
+
+def _check_feeling(bench: _Bench, pod: Pod, random: Random, where: str) -> None:
+    """Let a pod come that the plugin says it does not feel; what it counts must stay the same."""
+    plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), State()
+    feasible = np.ones(nodes.n, dtype=np.bool_)
+    if not nodes.n or Scope.DOMAINS not in (plugin.filter_scope, plugin.score_scope):
+        return
+    said = plugin.pre_filter(view, nodes, state), plugin.pre_score(view, nodes, feasible, state)
+    for i in range(5):
+        other = bench.store.view(clusters.random_pod(random, f"coming-{i}"))
+        if plugin.feels(view, other, nodes, state):
+            continue
+        moved = state.clone()
+        plugin.repair(view, other, random.randrange(nodes.n), 1, nodes, moved)
+        assert said == (plugin.pre_filter(view, nodes, moved), plugin.pre_score(view, nodes, feasible, moved)), \
+            f"{where}: does not feel {other.key}, but has other things to say when it comes"
+        if said[0] is None:
+            before, after = plugin.filter(view, nodes, state), plugin.filter(view, nodes, moved)
+            assert _by_name(nodes, before) == _by_name(nodes, after), f"{where}: does not feel {other.key}, but filters by it"
+        if said[1] is None:
+            scores = plugin.score(view, nodes, state), plugin.score(view, nodes, moved)
+            assert scores[0].tolist() == scores[1].tolist(), f"{where}: does not feel {other.key}, but scores by it"
+
+
 class AllPassing:
     """A class of pods for which nothing is remembered but that every node passes, with a total of zero."""
 
@@ -186,7 +220,7 @@ class AllPassing:
         self.passing: Bools = np.ones(nodes.n, dtype=np.bool_)
         self.n_passing = nodes.n
         self.totals: Ints = np.zeros(nodes.n, dtype=np.int64)
-        self.repaired: list[int] = []
+        self.moved: list[int] = []
 
     def passing_by(self, key: str, nodes: Snapshot) -> Ints:
         """Return how many nodes are in each domain, and at the end how many lack the label."""

@@ -49,7 +49,8 @@ def play(seed: int, turns: int) -> None:
     (profile,) = cluster.profiles.values()
     memo = Memo(profile)
     rules = Rules(SeededTies(seed), preempts=False)
-    kinds = [clusters.random_pod(random, f"kind-{i}") for i in range(4)]
+    kinds = [clusters.random_pod(random, f"kind-{i}") for i in range(3)]
+    kinds += [clusters.disguised(random, random.choice(kinds)) for _ in range(3)]  # other classes on the same ground
     for turn in range(turns):
         kind = random.choice(kinds)
         meta = msgspec.structs.replace(kind.metadata, name=f"p{turn}", uid=f"uid-p{turn}")

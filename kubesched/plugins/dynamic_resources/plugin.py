@@ -138,6 +138,7 @@ class DynamicResources(Plugin):
     )
     filter_scope = Scope.ROW_NODE
     score_scope = Scope.ROW_NODE
+    is_impersonal = True
 
     def __init__(self, args: DynamicResourcesArgs | None, handle: Handle) -> None:
         super().__init__(args, handle)

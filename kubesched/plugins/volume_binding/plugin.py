@@ -95,6 +95,7 @@ class VolumeBinding(Plugin):
     )
     filter_scope = Scope.ROW_NODE
     score_scope = Scope.ROW_NODE
+    is_impersonal = True
     reasons: tuple[Reason, Reason, Reason, Reason] = (AFFINITY, NOTHING_TO_BIND, NO_SPACE, VOLUME_MISSING)
     heeds_capacity = True
     """Whether to ask CSI drivers that keep count of their storage."""

@@ -78,6 +78,77 @@ def test_a_pod_of_another_class_is_remembered_apart() -> None:
     assert (plugin.rows, len(memo)) == (6, 2)
 
 
+class Impersonal(Rows):
+    """The same for whoever asks."""
+
+    is_impersonal = True
+
+
+def test_pods_that_ask_the_same_of_a_node_share_what_is_known_of_nodes() -> None:
+    store, memo, (plugin,) = build(Impersonal)
+    first = decide(store, memo)
+    other = decide(store, memo, "other", labels={"app": "x"}, namespace="elsewhere", priority=7)
+    assert (plugin.rows, len(memo)) == (3, 2), "two classes, and every node was looked at once"
+    assert other.feasible == first.feasible == 3
+    store.assume(store.view(pod("new")), first.node_name)
+    decide(store, memo, "third")
+    decide(store, memo, "fourth", labels={"app": "x"})
+    assert plugin.rows == 4, "the row that changed was looked at once for both"
+    decide(store, memo, "hungry", requests={"cpu": "1"})
+    assert plugin.rows == 7, "whoever asks for more is on other ground"
+
+
+def test_a_subclass_may_read_more_of_a_pod_than_its_base() -> None:
+    class Nosy(Impersonal):
+        pass
+
+    store, memo, (plugin,) = build(Nosy)
+    decide(store, memo)
+    decide(store, memo, "other", labels={"app": "x"})
+    assert plugin.rows == 6
+
+
+def test_shared_ground_that_a_plugin_broke_over_is_not_used_again() -> None:
+    store, memo, (plugin,) = build(Impersonal)
+    decide(store, memo)
+    decide(store, memo, "other", labels={"app": "x"})
+    store.put_pod(pod("one", on="a"))
+    store.put_pod(pod("two", on="a"))
+    plugin.broken = True
+    assert isinstance(decide(store, memo), Failed)
+    plugin.broken = False
+    assert decide(store, memo, "another", labels={"app": "x"}).feasible == 2
+
+
+def test_a_pod_that_nobody_feels_is_not_told_to_the_counters() -> None:
+    class Counts(Plugin):
+        """Counts the pods of its own app, and how often it is told of one."""
+
+        filter_scope = Scope.DOMAINS
+        told = 0
+
+        def pre_filter(self, pod: Any, nodes: Any, state: State) -> Any:
+            state.write(self.name, 1)
+
+        def filter(self, pod: Any, nodes: Any, state: State) -> Rejections:
+            return Rejections.none(nodes)
+
+        def feels(self, pod: Any, other: Any, nodes: Any, state: State) -> bool:
+            return bool(other.labels == pod.labels)
+
+        def repair(self, pod: Any, other: Any, row: int, sign: int, nodes: Any, state: State) -> bool:
+            self.told += 1
+            return True
+
+    store, memo, (plugin,) = build(Counts)
+    decide(store, memo, labels={"app": "x"})
+    store.put_pod(pod("one", on="a", labels={"app": "y"}))
+    store.put_pod(pod("two", on="a", labels={"app": "x"}))
+    store.put_pod(pod("three", on="a", labels={"app": "y"}))
+    decide(store, memo, labels={"app": "x"})
+    assert plugin.told == 1
+
+
 def test_a_node_more_makes_it_start_again() -> None:
     store, memo, (plugin,) = build(Rows)
     decide(store, memo)
@@ -89,8 +160,8 @@ def test_a_node_more_makes_it_start_again() -> None:
 def test_a_budget_keeps_the_classes_that_were_asked_for_last() -> None:
     store, memo, (plugin,) = build(Rows)
     decide(store, memo, labels={"app": "0"})
-    size = next(iter(memo._entries.values())).nbytes
-    memo.budget_bytes = 3 * size
+    one = next(iter(memo._entries.values()))
+    memo.budget_bytes = 3 * (one.nbytes + one.ground.nbytes)
     for i in (1, 2):
         decide(store, memo, labels={"app": str(i)})
     decide(store, memo, labels={"app": "0"})

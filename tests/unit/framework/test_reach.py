@@ -86,7 +86,7 @@ def test_following_tables_gives_what_looking_at_every_node_gives(seed: int) -> N
             row = random.randrange(nodes.n)
             if base.passing[row]:
                 base.totals[row] = random.randrange(200)
-                base.repaired.append(row)
+                base.moved.append(row)
         reach.follow()
         compare(reach, base, nodes, verdicts, scores, mask)
 

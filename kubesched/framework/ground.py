@@ -1,0 +1,355 @@
+"""What nodes offer to pods that ask the same of a node, kept right row by row.
+
+In: the answers of the plugins that look at nodes one by one, for the first pod that asks so. Out: which nodes pass, and
+what they total, for every later pod that asks the same, whatever its labels, its owner and its wishes about other pods:
+classes of pods share a ground, and a row that changed is computed again once for all of them.
+
+A few rows are asked about through functions that have read beforehand whatever is the same for all rows
+(`Plugin.row_filter`, `Plugin.row_score`); they are made when the first row changes, as most grounds never see one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.cluster.journal import Change, concern_nodes
+from kubesched.cluster.objects import Glance
+from kubesched.framework import lifting
+from kubesched.framework.plugin import Plugin, Refusal, Scope
+from kubesched.framework.profile import MAX_SCORE, Profile
+from kubesched.framework.reach import REFUSED, Unusual, count_by
+from kubesched.framework.remembering import Plan
+from kubesched.framework.state import State
+from kubesched.framework.verdicts import MAX_REASONS, Bits, Code, Reason, Rejections
+
+Running = tuple[str, str]
+FEW_ROWS = 16
+"""Up to so many rows are repaired one by one in plain Python: arrays of a few elements cost more than the sums on them."""
+_LONGEST = 1024
+
+
+class Column:
+    """One filter's remembered verdicts. Reasons get their bits in the order in which they are first given."""
+
+    __slots__ = ("bits", "follows_pods", "plugin", "reasons", "running", "verdict", "version")
+
+    def __init__(self, plugin: Plugin, rejections: Rejections) -> None:
+        self.plugin = plugin
+        self.running: Running = (plugin.name, "Filter")
+        self.follows_pods = plugin.filter_scope is Scope.ROW
+        self.reasons: list[Reason] = list(rejections.reasons)
+        self.version = 0
+        self.bits: Bits | None = None if rejections.bits is None else rejections.bits.copy()
+        self.verdict: Callable[[int], Refusal] | None = None
+
+    def write(self, rows: Ints, rejections: Rejections, n: int) -> None:
+        """Replace the verdicts of some rows."""
+        self.version += 1
+        if rejections.bits is None:
+            if self.bits is not None:
+                self.bits[rows] = 0
+            return
+        if self.bits is None:
+            self.bits = np.zeros(n, dtype=np.uint64)
+        if tuple(self.reasons[: len(rejections.reasons)]) == rejections.reasons:
+            self.bits[rows] = rejections.bits
+            return
+        moved = np.zeros(len(rows), dtype=np.uint64)
+        for i, reason in enumerate(rejections.reasons):
+            moved |= (rejections.bits >> np.uint64(i) & np.uint64(1)) << np.uint64(self._bit(reason))
+        self.bits[rows] = moved
+
+    def write_one(self, row: int, reasons: tuple[Reason, ...], n: int) -> None:
+        """Replace the verdict of one row."""
+        if self.bits is None:
+            if not reasons:
+                return
+            self.bits = np.zeros(n, dtype=np.uint64)
+        bits = 0
+        for reason in reasons:
+            bits |= 1 << self._bit(reason)
+        if bits != self.bits.item(row):
+            self.bits[row] = bits
+            self.version += 1
+
+    def _bit(self, reason: Reason) -> int:
+        if reason not in self.reasons:
+            if len(self.reasons) == MAX_REASONS:
+                raise Unusual
+            self.reasons.append(reason)
+        return self.reasons.index(reason)
+
+
+class Scaled:
+    """A remembered score that is normalised over the feasible nodes of each attempt."""
+
+    __slots__ = ("is_flat", "plugin", "raw", "weight")
+
+    def __init__(self, plugin: Plugin, weight: int, raw: Ints) -> None:
+        self.plugin = plugin
+        self.weight = weight
+        self.raw = raw
+        self.is_flat = bool((raw == raw[0]).all())
+        """Normalised, a flat column is flat: it raises every total alike, and is left out of them."""
+
+    def write(self, rows: Ints, raw: Ints) -> None:
+        """Replace the scores of some rows."""
+        self.raw[rows] = raw
+        self.is_flat = bool((self.raw == self.raw[0]).all())
+
+
+class Ground:
+    """One way to ask of a node. `totals` is the sum of the plain scores, far below zero where a node is refused."""
+
+    __slots__ = ("__weakref__", "_by_key", "_following", "_glance", "_passing_cells", "_position", "_raters", "_totals_cells",
+                 "admitted", "columns", "fixed", "is_valid", "moved", "n_passing", "nodes", "passing", "plan", "pod",
+                 "pre_filtered", "profile", "scaled", "state", "totals", "turns")
+
+    def __init__(self, profile: Profile, plan: Plan, pod: PodView, nodes: Snapshot, lap: Callable[[str], None]) -> None:
+        """Ask the plugins about all nodes; `lap` is told when an extension point is done. Raise Unusual where the answer
+        is not one that can be kept."""
+        self.profile = profile
+        self.plan = plan
+        self.pod = pod
+        self.nodes = nodes
+        self.is_valid = True
+        """Whether it may be used: false once it was found easier to begin anew."""
+        self._position = nodes.journal.end
+        self._glance = Glance(nodes.objects, plan.kept_reads)
+        self.state = state = State()
+        self.admitted: Bools = np.ones(nodes.n, dtype=np.bool_)
+        """The nodes that pass everything that pods do not change."""
+        self.passing: Bools = np.ones(nodes.n, dtype=np.bool_)
+        self.n_passing = nodes.n
+        self.turns = 0
+        """How often other nodes passed than before."""
+        self.fixed: Ints = np.zeros(nodes.n, dtype=np.int64)
+        self.totals: Ints = np.zeros(nodes.n, dtype=np.int64)
+        self.moved: list[int] = []
+        """Rows whose totals changed, in that order; how far somebody has read is a position in it. A new list begins
+        where this one gets long, or where too many rows changed at once."""
+        self._passing_cells = memoryview(self.passing.data)
+        self._totals_cells = memoryview(self.totals.data)
+        self._raters: list[tuple[Callable[[int], int], int, Running]] | None = None
+        self._by_key: dict[str, Ints] = {}
+        self.pre_filtered = before = profile.pre_filter_with(plan.kept_pre_filters, pod, nodes, state)
+        if before.status is not None:
+            raise Unusual
+        lap("PreFilter")
+        self.columns = [Column(plugin, _filter(profile, plugin, pod, nodes, state))
+                        for plugin in plan.kept_filters if plugin.name not in state.skip_filter]
+        self._following = [column for column in self.columns if column.follows_pods]
+        self._add_up()
+        lap("Filter")
+        self._pre_score()
+        lap("PreScore")
+        self.scaled: list[Scaled] = []
+        self._score()
+        lap("Score")
+
+    def _add_up(self) -> None:
+        """Conclude from all columns which nodes pass."""
+        for column in self.columns:
+            if column.bits is not None and not column.follows_pods:
+                self.admitted &= column.bits == 0
+        if self.pre_filtered.considered is not None:
+            self.admitted &= self.pre_filtered.considered
+        self.passing[:] = self.admitted
+        for column in self._following:
+            if column.bits is not None:
+                self.passing &= column.bits == 0
+        self._recount()
+
+    def _pre_score(self) -> None:
+        for plugin in self.plan.kept_pre_scores:
+            answer = self.profile.call("PreScore", plugin, plugin.pre_score, self.pod, self.nodes, self.passing, self.state)
+            if answer is not None and answer.code is not Code.SUCCESS:
+                if answer.code is not Code.SKIP:
+                    raise Unusual
+                self.state.skip_score.add(plugin.name)
+
+    def _score(self) -> None:
+        profile, pod, nodes, passing, state = self.profile, self.pod, self.nodes, self.passing, self.state
+        self.fixed = self._fixed_scores(pod, nodes)
+        self.totals += self.fixed
+        for plugin, weight in self._heard(self.plan.row_scores):
+            self.totals += profile.rate(plugin, pod, nodes, passing, state) * weight
+        self.totals[~passing] = REFUSED
+        for plugin, weight in self._heard(self.plan.scaled_scores):
+            self.scaled.append(Scaled(plugin, weight, profile.raw_score(plugin, pod, nodes, passing, state).copy()))
+
+    def _fixed_scores(self, pod: PodView, nodes: Snapshot) -> Ints:
+        fixed = np.zeros(nodes.n, dtype=np.int64)
+        for plugin, weight in self._heard(self.plan.fixed_scores):
+            fixed += self.profile.rate(plugin, pod, nodes, self.passing, self.state) * weight
+        return fixed
+
+    def _heard(self, scores: Iterable[tuple[Plugin, int]]) -> list[tuple[Plugin, int]]:
+        """Return the scores that have anything to say."""
+        return [(plugin, weight) for plugin, weight in scores if plugin.name not in self.state.skip_score]
+
+    # What others read
+
+    @property
+    def nbytes(self) -> int:
+        """Return what the columns take."""
+        columns = sum(c.bits.nbytes for c in self.columns if c.bits is not None)
+        return (columns + self.passing.nbytes + self.admitted.nbytes + self.totals.nbytes + self.fixed.nbytes
+                + sum(scaled.raw.nbytes for scaled in self.scaled))
+
+    def versions(self) -> tuple[int, ...]:
+        """Return numbers that stay the same as long as the verdicts do."""
+        return tuple([column.version for column in self.columns])
+
+    def passing_by(self, key: str, nodes: Snapshot) -> Ints:
+        """Return how many passing nodes are in each domain of a label key, and at the end how many lack the label."""
+        counts = self._by_key.get(key)
+        if counts is None:
+            counts = self._by_key[key] = count_by(key, self.passing, nodes)
+        return counts
+
+    # Repairing
+
+    def catch_up(self, pod: PodView, nodes: Snapshot) -> bool:
+        """Take in what changed since the ground was last used; False if it is easier to begin anew, now and ever after.
+
+        It is not valid while it is being repaired: where a plugin breaks over it, it is half repaired and stays invalid.
+        """
+        journal = nodes.journal
+        if self.nodes.structure != nodes.structure or not self._glance.is_current():
+            self.is_valid = False
+        elif self.is_valid and self._position != journal.end:
+            changes = journal.since(self._position)
+            self.is_valid = False
+            if changes is not None and len(changes) <= nodes.n // 2 + 64:
+                self.is_valid = self._take_in(changes, pod, nodes)
+                self._position = journal.end
+        return self.is_valid
+
+    def _take_in(self, changes: list[Change], pod: PodView, nodes: Snapshot) -> bool:
+        """Repair all rows that changed; False if that is not to be done row by row."""
+        rows = {change.row for change in changes}
+        if concern_nodes(changes):
+            # Labels, taints or images: what follows from node objects is computed again, on these rows or on all.
+            if any(plugin.filter_scope is Scope.NODES for plugin in self.plan.kept_filters):
+                return False
+            self._repair_nodes(np.array(sorted(rows)), pod, nodes)
+        elif len(rows) <= FEW_ROWS:
+            if len(self.moved) > _LONGEST:
+                self.moved = []
+            for row in rows:
+                self._repair_row(row)
+        else:
+            self._repair_rows(np.array(sorted(rows)), pod, nodes, every_column=False)
+        return True
+
+    def _repair_nodes(self, rows: Ints, pod: PodView, nodes: Snapshot) -> None:
+        """Compute again what follows from node objects: these rows, and the scores that compare nodes with each other."""
+        fixed = self._fixed_scores(pod, nodes)
+        self.totals += np.where(self.passing, fixed - self.fixed, 0)
+        self.fixed = fixed
+        some = nodes.take(rows)
+        for scaled in self.scaled:
+            scaled.write(rows, self.profile.raw_score(scaled.plugin, pod, some, self.passing[rows], self.state))
+        self._repair_rows(rows, pod, nodes, every_column=True)
+
+    def _repair_rows(self, rows: Ints, pod: PodView, nodes: Snapshot, *, every_column: bool) -> None:
+        """Compute rows again, all at once."""
+        some, state = nodes.take(rows), self.state
+        admitted = np.ones(len(rows), dtype=np.bool_)
+        if self.pre_filtered.considered is not None:
+            admitted &= self.pre_filtered.considered[rows]
+        passing = np.ones(len(rows), dtype=np.bool_)
+        for column in self.columns:
+            if column.follows_pods or every_column:
+                column.write(rows, _filter(self.profile, column.plugin, pod, some, state), nodes.n)
+            if column.bits is not None:
+                if column.follows_pods:
+                    passing &= column.bits[rows] == 0
+                else:
+                    admitted &= column.bits[rows] == 0
+        passing &= admitted
+        self.admitted[rows] = admitted
+        self.passing[rows] = passing
+        self._recount()
+        totals = self.fixed[rows]
+        for plugin, weight in self._heard(self.plan.row_scores):
+            totals += self.profile.rate(plugin, pod, some, passing, state) * weight
+        self.totals[rows] = np.where(passing, totals, REFUSED)
+        self.moved = []
+        if not every_column:
+            for scaled in self.scaled:
+                if scaled.plugin.score_scope is Scope.ROW:
+                    scaled.write(rows, self.profile.raw_score(scaled.plugin, pod, some, passing, state))
+
+    def _recount(self) -> None:
+        """Take notice that other nodes pass than before."""
+        self.n_passing = int(np.count_nonzero(self.passing))
+        self._by_key.clear()
+        self.turns += 1
+
+    # One row
+
+    def _repair_row(self, row: int) -> None:
+        """Compute one row again."""
+        profile = self.profile
+        passes = self.admitted.item(row)
+        for column in self._following:
+            profile.running = column.running
+            if column.verdict is None:
+                column.verdict = self._verdict_of(column.plugin)
+            answer = column.verdict(row)
+            reasons = () if answer is None else lifting.reasons_of(column.plugin, answer)
+            if reasons:
+                passes = False
+            if reasons or column.bits is not None:
+                column.write_one(row, reasons, self.nodes.n)
+        if passes != self._passing_cells[row]:
+            more = 1 if passes else -1
+            self.n_passing += more
+            self._passing_cells[row] = passes
+            for key, counts in self._by_key.items():
+                counts[self.nodes.code_at(key, row)] += more  # the last is for nodes that lack the label, whose code is -1
+            self.turns += 1
+        for scaled in self.scaled:
+            if scaled.plugin.score_scope is Scope.ROW:
+                raw = profile.raw_score(scaled.plugin, self.pod, self.nodes.take([row]), self.passing[[row]], self.state)
+                scaled.write(np.array([row]), raw)
+        self._totals_cells[row] = self._total(row) if passes else REFUSED
+        self.moved.append(row)
+
+    def _total(self, row: int) -> int:
+        if self._raters is None:
+            self._raters = [(self._score_of(plugin), weight, (plugin.name, "Score"))
+                            for plugin, weight in self._heard(self.plan.row_scores)]
+        profile, total = self.profile, int(self.fixed.item(row))
+        for rate, weight, running in self._raters:
+            profile.running = running
+            score = rate(row)
+            if not 0 <= score <= MAX_SCORE:
+                raise Unusual
+            total += score * weight
+        return total
+
+    def _verdict_of(self, plugin: Plugin) -> Callable[[int], Refusal]:
+        profile, pod, nodes, state = self.profile, self.pod, self.nodes, self.state
+        if plugin.implements("filter_node"):
+            return lifting.row_filter(plugin, pod, nodes, state)
+        return lambda row: _filter(profile, plugin, pod, nodes.take([row]), state).at(0)
+
+    def _score_of(self, plugin: Plugin) -> Callable[[int], int]:
+        profile, pod, nodes, state = self.profile, self.pod, self.nodes, self.state
+        if plugin.implements("score_node"):
+            return lifting.row_score(plugin, pod, nodes, state)
+        here = np.ones(1, dtype=np.bool_)
+        return lambda row: int(profile.rate(plugin, pod, nodes.take([row]), here, state)[0])
+
+
+def _filter(profile: Profile, plugin: Plugin, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    rejections = profile.filter_one(plugin, pod, nodes, state)
+    if rejections.errors:
+        raise Unusual
+    return rejections
