@@ -103,15 +103,24 @@ class Reach:
         """Return in which domains of a label key there are feasible nodes, and at the end whether any lacks the label."""
         found = self._domains.get(key)
         if found is None:
-            found = self._domains[key] = self._by_domain(key) > 0
+            found = self._domains[key] = self._in_domains(key)
         return found
 
+    def _in_domains(self, key: str) -> Bools:
+        if self._is_split_by(key):
+            return self._by_domain(key) > 0
+        found = np.zeros(n_domains(key, self._nodes) + 1, dtype=np.bool_)
+        found[self._nodes.codes(key)[self.feasible()]] = True
+        return found
+
+    def _is_split_by(self, key: str) -> bool:
+        """Return whether domains of a key are feasible or refused as a whole, as far as their nodes pass."""
+        return self.mask is None and (not self._refused or (len(self._refused) == 1 and key in self._refused))
+
     def _by_domain(self, key: str) -> Ints:
-        refused = self._refused
-        if self.mask is not None or any(other != key for other in refused):
-            return count_by(key, self.feasible(), self._nodes)
+        """Return how many feasible nodes are in each domain of a key that splits them."""
         counts = self._base.passing_by(key, self._nodes)
-        return counts * ~refused[key] if key in refused else counts
+        return counts * ~self._refused[key] if key in self._refused else counts
 
     def follow(self) -> None:
         """Take in what changed in the verdicts since they were last read."""
@@ -234,7 +243,11 @@ class Reach:
 
 def count_by(key: str, mask: Bools, nodes: Snapshot) -> Ints:
     """Return how many nodes of a mask are in each domain of a label key, and at the end how many lack the label."""
-    label = nodes.label(key)
-    size = len(label.values) if label is not None else 0
-    counts = np.bincount(nodes.codes(key)[mask] + 1, minlength=size + 1)
+    counts = np.bincount(nodes.codes(key)[mask] + 1, minlength=n_domains(key, nodes) + 1)
     return np.append(counts[1:], counts[0])
+
+
+def n_domains(key: str, nodes: Snapshot) -> int:
+    """Return how many values of a label there are."""
+    label = nodes.label(key)
+    return len(label.values) if label is not None else 0

@@ -50,9 +50,10 @@ class RatedDomains:
         self._table: DomainScores | None = None
         self._has_moved = False
         """Whether the lowest or the highest count is another than the scores were worked out with."""
-        raised = np.flatnonzero(scored & (counts != self._low))
-        self._raised: set[int] | None = set(raised.tolist()) if len(raised) <= _FEW else None
+        self._raised: set[int] | None = None
         """The domains that have more than the lowest count, while they are few: only theirs change with the highest."""
+        if len(there) - self._n_low <= _FEW:
+            self._raised = set(np.flatnonzero(scored & (counts != self._low)).tolist())
 
     def is_about(self, key: str, counts: Ints, reach: Reach) -> bool:
         """Return whether what is kept still holds for what a pod can reach."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -452,10 +453,15 @@ def _scaled(scores: Ints, low: int, high: int) -> Ints:
     """
     span = high - low
     if span < len(scores) // 2:  # few different scores: work each out once
-        steps: Ints = (100.0 * (np.arange(span + 1) / float(span))).astype(np.int64)
-        return steps.take(scores - low, mode="clip")
+        return _steps(span).take(scores - low if low else scores, mode="clip")
     scaled: Ints = (100.0 * ((scores - low) / float(span))).astype(np.int64)
     return scaled
+
+
+@lru_cache(maxsize=256)
+def _steps(span: int) -> Ints:
+    """Return what each score from 0 to `span` becomes."""
+    return (100.0 * (np.arange(span + 1) / float(span))).astype(np.int64)
 
 
 def _is_about(term: AffinityTerm, namespace: str, labels: Mapping[str, str]) -> bool:
