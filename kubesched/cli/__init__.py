@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plugins": ("kubesched.cli.plugins", "plugins_group"),
     "replay": ("kubesched.cli.replay", "replay_command"),
     "run": ("kubesched.cli.run", "run_command"),
+    "snapshot": ("kubesched.cli.snapshot", "snapshot_command"),
     "conformance": ("kubesched.cli.conformance", "conformance_command"),
     "config": ("kubesched.cli.config", "config_group"),
     "apiserver": ("kubesched.cli.apiserver", "apiserver_command"),

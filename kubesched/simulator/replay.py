@@ -81,10 +81,15 @@ def replay(lines: Iterable[bytes], configuration: config.Configuration | None = 
            gates: config.Gates | None = None, seed: int | None = None,
            registry: Registry | None = None) -> list[dict[str, Any]]:
     """Play a log to a new engine and return its decisions; `registry` knows the plugins that a configuration names."""
+    return run_virtually(_play(entries_of(lines), configuration, gates or config.Gates.defaults(), seed, registry))
+
+
+def entries_of(lines: Iterable[bytes]) -> list[dict[str, Any]]:
+    """Return the entries of an inbox log; raise SchedulerError for lines that are not of one."""
     entries = list(_read(lines))
-    if not entries or "seed" not in entries[0]:
+    if not entries or "seed" not in entries[0] or "at" not in entries[0]:
         raise SchedulerError("not an inbox log: the first line has no seed")
-    return run_virtually(_play(entries, configuration, gates or config.Gates.defaults(), seed, registry))
+    return entries
 
 
 def _read(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,110 @@
+"""Where a command takes its cluster from, and how it is to be decided: options that several commands share.
+
+A live cluster is read and never written; a file is a snapshot or an inbox log, plain or gzipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from kubesched import config
+from kubesched.client.connection import connect
+from kubesched.client.credentials import default_kubeconfig, find_credentials
+from kubesched.engine.assembly import Outside, default_configuration, registry_with
+from kubesched.engine.loop import Engine
+from kubesched.errors import SchedulerError
+from kubesched.framework.building import catalogue
+from kubesched.framework.finding import find_plugins
+from kubesched.framework.registry import Registry
+from kubesched.simulator.captured import Captured, capture, read_captured
+
+F = TypeVar("F", bound=Callable[..., Any])
+_READ_QPS = 200.0
+
+config_option = click.option("--config", "config_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+                             help="Decide with this KubeSchedulerConfiguration instead of the default one.")
+gates_option = click.option("--feature-gates", "feature_gates", multiple=True, metavar="A=true,B=false",
+                            help="Gates to switch, as for `run`.")
+plugin_option = click.option("--plugin", "plugins", multiple=True, metavar="FILE.py:Class",
+                             help="A plugin that --config names.")
+output_option = click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True,
+                             help="How to print.")
+
+
+def policy_options(command: F) -> F:
+    """Add the options that say how pods are decided."""
+    return config_option(gates_option(plugin_option(command)))
+
+
+def cluster_options(command: F) -> F:
+    """Add the options that say which cluster is looked at."""
+    for option in (
+        click.option("--context", default="", help="The context of the kubeconfig; its current one if not given."),
+        click.option("--kubeconfig", type=click.Path(dir_okay=False), default="",
+                     help="The cluster to read; what kubectl would take if not given."),
+        click.option("--snapshot", "snapshot_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+                     help="A snapshot or an inbox log to read instead of a cluster."),
+    ):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How pods are decided."""
+
+    configuration: config.Configuration
+    gates: config.Gates
+    registry: Registry
+
+    @classmethod
+    def read(cls, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...]) -> Policy:
+        """Read what the options of `policy_options` name; raise ConfigError if it cannot be used."""
+        gates = config.Gates.parse(feature_gates)
+        registry = registry_with([cls for asked in plugins for cls in find_plugins(asked)])
+        if config_file is None:
+            return cls(default_configuration(gates, registry), gates, registry)
+        return cls(config.load(config_file, gates=gates, registry=catalogue(registry)), gates, registry)
+
+    def engine(self, cluster: Captured, outside: Outside | None = None) -> Engine:
+        """Return an engine that decides so and believes in a cluster."""
+        return cluster.engine(self.configuration, self.gates, registry=self.registry, outside=outside)
+
+
+def read_cluster(snapshot_file: Path | None, kubeconfig: str, context: str, gates: config.Gates) -> Captured:
+    """Read the cluster that the options of `cluster_options` name."""
+    if snapshot_file is not None:
+        if kubeconfig or context:
+            raise click.UsageError("--snapshot reads a file: --kubeconfig and --context have no part in it")
+        return read_captured(read_lines(snapshot_file))
+    return asyncio.run(_read_live(kubeconfig, context, gates))
+
+
+async def _read_live(kubeconfig: str, context: str, gates: config.Gates) -> Captured:
+    source = find_credentials(kubeconfig or default_kubeconfig(), context=context or None)
+    connection = await connect(source, name="reader", qps=_READ_QPS, burst=int(2 * _READ_QPS))
+    try:
+        return await capture(connection, gates, time.time(), lambda text: click.echo(f"Warning: {text}", err=True))
+    finally:
+        await connection.close()
+
+
+def read_lines(file: Path) -> list[bytes]:
+    """Return the lines of a log, also of one whose writer was killed: what is whole is used."""
+    data = file.read_bytes()
+    if file.suffix == ".gz":
+        whole = zlib.decompressobj(wbits=31)
+        try:
+            data = whole.decompress(data)
+        except zlib.error as error:
+            raise SchedulerError(f"{file}: not compressed with gzip: {error}") from error
+    lines = data.splitlines()
+    return lines if data.endswith(b"\n") else lines[:-1]

@@ -1,0 +1,132 @@
+"""A cluster as it is at one moment: read off an API server, or out of a file.
+
+In: a connection, or the lines of an inbox log. Out: the API objects; an engine that believes in them; lines again. Written
+down, a captured cluster is an inbox log that ends when everything has been listed: `replay` plays it, and of a longer log
+the state at its end is taken. Nothing here ever writes to a cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from kubesched import config
+from kubesched.api import codec
+from kubesched.api.kinds import INFO
+from kubesched.api.meta import TopLevel
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.api.workload import PriorityClass
+from kubesched.client.connection import Connection
+from kubesched.client.discovery import Served, discover
+from kubesched.client.reading import list_objects
+from kubesched.client.resources import LIVE_PODS, watch_set
+from kubesched.engine.assembly import Outside, assemble
+from kubesched.engine.loop import Engine
+from kubesched.errors import ApiError, Forbidden, SchedulerError
+from kubesched.framework.registry import Registry
+from kubesched.simulator.clock import StillClock
+from kubesched.simulator.replay import entries_of
+
+_encode = msgspec.json.Encoder().encode
+_INDISPENSABLE = (Node, Pod)
+
+
+@dataclass(slots=True)
+class Captured:
+    """API objects, the time at which they were so, and the seed that ties are broken with."""
+
+    at: float
+    objects: list[Any] = field(default_factory=list)
+    seed: int = 0
+
+    def of(self, type_: type[Any]) -> list[Any]:
+        """Return the objects of one kind."""
+        return [obj for obj in self.objects if isinstance(obj, type_)]
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of an inbox log that says the same."""
+        yield _encode({"at": self.at, "seed": self.seed}) + b"\n"
+        for obj in self.objects:
+            yield _encode({"at": self.at, "kind": INFO[type(obj)].kind, "object": codec.to_dict(obj)}) + b"\n"
+
+    def engine(self, configuration: config.Configuration, gates: config.Gates, *, registry: Registry | None = None,
+               outside: Outside | None = None) -> Engine:
+        """Return an engine that believes in all of it, with pending pods in its queue; by default it writes to nobody, and
+        its time stands still."""
+        outside = outside or Outside(clock=StillClock(self.at), seed=self.seed)
+        engine = assemble(configuration, gates, outside, registry=registry)
+        for obj in sorted(self.objects, key=_after_what_it_needs):
+            engine.intake.apply(INFO[type(obj)].kind, None, obj)
+        return engine
+
+
+def _after_what_it_needs(obj: Any) -> int:
+    """Sort pods last, and nodes before them: a pod is judged when it is queued."""
+    return 2 if isinstance(obj, Pod) else 1 if isinstance(obj, Node) else 0
+
+
+def read_captured(lines: Iterable[bytes]) -> Captured:
+    """Return the state at the end of an inbox log; raise SchedulerError for lines that are not of one."""
+    captured = Captured(0.0)
+    known: dict[tuple[str, str, str], Any] = {}
+    names: dict[str, tuple[str, str, str]] = {}
+    for entry in entries_of(lines):
+        captured.at = entry["at"]
+        captured.seed = entry.get("seed", captured.seed)
+        if "bound" in entry and entry["bound"] in names:  # the API server may not have said so before the log ended
+            key = names[entry["bound"]]
+            known[key] = _on(known[key], entry.get("node", ""))
+        kind = entry.get("kind")
+        if kind is None:
+            continue
+        meta = entry["object"]["metadata"] if "object" in entry else entry["gone"]
+        key = (kind, meta.get("namespace") or "", meta.get("name") or "")
+        known.pop(key, None)
+        if "object" in entry:
+            known[key] = codec.decode(entry["object"])
+            if kind == "Pod":
+                names[known[key].metadata.uid] = key
+    captured.objects = list(known.values())
+    return captured
+
+
+def _on(pod: Pod, node_name: str) -> Pod:
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=pod.spec.node_name or node_name))
+
+
+async def capture(connection: Connection, gates: config.Gates, at: float,
+                  warn: Callable[[str], None] = lambda text: None) -> Captured:
+    """Return everything that a scheduler reads of a cluster; what may not be listed is left out, and said, unless nothing
+    can be decided without it."""
+    enabled = [name for name, is_on in gates.states.items() if is_on]
+    types: list[type[TopLevel]] = [row.type for row in watch_set(enabled) if row.type is not None] + [PriorityClass]
+    served = await discover(connection, {version for type_ in types for version in _versions(type_)})
+    found = await asyncio.gather(*(_listed(connection, type_, served, warn) for type_ in types))
+    return Captured(at, [obj for objects in found for obj in objects])
+
+
+def _versions(type_: type[TopLevel]) -> tuple[str, ...]:
+    return (INFO[type_].api_version, *INFO[type_].also)
+
+
+async def _listed(connection: Connection, type_: type[TopLevel], served: Served,
+                  warn: Callable[[str], None]) -> list[Any]:
+    info = INFO[type_]
+    if not any(served.has(version, info.plural) for version in _versions(type_)):
+        if type_ in _INDISPENSABLE:
+            raise SchedulerError(f"the server does not serve {info.plural}: is it a Kubernetes API server?")
+        return []
+    try:
+        return list(await list_objects(connection, type_, field_selector=LIVE_PODS if type_ is Pod else ""))
+    except Forbidden as error:
+        if type_ in _INDISPENSABLE:
+            raise
+        warn(f"{info.plural} are left out: {error}")
+        return []
+    except ApiError as error:
+        raise SchedulerError(f"{info.plural} cannot be listed: {error}") from error

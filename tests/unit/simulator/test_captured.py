@@ -1,0 +1,60 @@
+"""A captured cluster: the state at the end of a log, and the same log again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubesched import config
+from kubesched.api import codec
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.engine.assembly import default_configuration
+from kubesched.errors import SchedulerError
+from kubesched.simulator.captured import Captured, read_captured
+from kubesched.simulator.replay import replay
+from kubesched.testing import node, pod
+
+
+def line(**fields: Any) -> bytes:
+    return msgspec.json.encode({"at": 5.0, **fields})
+
+
+def changed(obj: Any) -> bytes:
+    return line(kind=obj.kind, object=codec.to_dict(obj))
+
+
+def test_a_captured_cluster_is_a_log_that_says_the_same() -> None:
+    captured = Captured(7.5, [node("a"), pod("old", on="a"), pod("new")], seed=3)
+    again = read_captured(captured.lines())
+    assert (again.at, again.seed, again.objects) == (captured.at, captured.seed, captured.objects)
+    assert [(each["pod"], each["note"]) for each in replay(captured.lines())] == [
+        ("default/new", "Successfully assigned default/new to a")]
+
+
+def test_of_a_longer_log_the_state_at_its_end_is_taken() -> None:
+    lines = [
+        line(seed=0), changed(node("a")), changed(node("b")), changed(pod("one")), changed(pod("two")),
+        line(bound="uid-default-one", node="a"), line(kind="Node", gone={"name": "b"}),
+        changed(pod("two", labels={"x": "y"})), line(bound="uid-of-nobody", node="a"),
+    ]
+    captured = read_captured(lines)
+    assert [each.metadata.name for each in captured.of(Node)] == ["a"]
+    assert {each.key: (each.spec.node_name, each.metadata.labels) for each in captured.of(Pod)} == {
+        "default/one": ("a", {}), "default/two": ("", {"x": "y"})}
+
+
+def test_an_engine_believes_in_it_whatever_the_order() -> None:
+    captured = Captured(7.5, [pod("new"), pod("old", on="a"), node("a")])
+    gates = config.Gates.defaults()
+    engine = captured.engine(default_configuration(gates), gates)
+    assert (engine.store.n_pods, engine.queue.n_active, engine.handle.clock.now()) == (1, 1, 7.5)
+
+
+@pytest.mark.parametrize("lines", [[], [b"{}"], [b'{"at": 1}'], [b"no json"]])
+def test_what_is_no_log_is_said_in_one_line(lines: list[bytes]) -> None:
+    with pytest.raises(SchedulerError) as caught:
+        read_captured(lines)
+    assert "inbox log" in str(caught.value) and "\n" not in str(caught.value)
