@@ -28,6 +28,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import Container, Pod, PodCondition, PodSpec, PodStatus, ResourceRequirements
 from kubesched.cluster import PodView
 from kubesched.engine.assembly import Outside, assemble, default_configuration
+from kubesched.engine.collecting import spare_the_collector
 from kubesched.engine.handle import NoWriter
 from kubesched.engine.inbox import Changed, Inbox, Placement
 from kubesched.engine.loop import Engine, EngineOptions
@@ -97,7 +98,7 @@ def build(args: argparse.Namespace, server: ApiServer) -> Engine:
         server.add(pod)
         engine.intake.apply("Pod", None, pod)
     gc.collect()
-    gc.freeze()
+    spare_the_collector()
     return engine
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import signal
 import time
@@ -42,6 +41,7 @@ from kubesched.client.writer import Writer
 from kubesched.cluster import PodView, Store
 from kubesched.cluster.pods import Templates
 from kubesched.engine.assembly import Outside, assemble, engine_options, new_handle, registry_with
+from kubesched.engine.collecting import spare_the_collector
 from kubesched.engine.debugging import debug_later
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import Changed, Errand
@@ -78,7 +78,6 @@ _REVIEW_QPS = 200
 _LOOK_AT_FILE_SECONDS = 1.0
 _DRAIN_SECONDS = 30.0
 _FLUSH_SECONDS = 1.0
-_COLLECTOR_THRESHOLDS = 20_000, 10, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +300,7 @@ class Scheduler:
         self.is_synced = True
         log.info("caches are synced")
         if self.wiring.owns_process:
-            _spare_the_collector()
+            spare_the_collector()
 
     def _custom_kinds(self) -> list[str]:
         """Return the resources, named as plural.version.group, that plugins want to be woken by."""
@@ -496,16 +495,6 @@ async def _reviews(task: str, kubeconfig: str, ends: contextlib.AsyncExitStack) 
         raise ConfigError("", f"failed to get delegated {task} kubeconfig: {error}") from error
     ends.push_async_callback(connection.close)
     return Reviews(connection)
-
-
-def _spare_the_collector() -> None:
-    """Keep Python's cycle collector from walking the cluster again and again.
-
-    What was listed stays, is freed by counting when it goes, and holds no cycles; a binding leaves behind hundreds of
-    short-lived objects, and at Python's own threshold every third one would start a collection.
-    """
-    gc.freeze()  # without a collection before it, which takes seconds over a large cluster and frees next to nothing
-    gc.set_threshold(*_COLLECTOR_THRESHOLDS)
 
 
 async def _flush(file: IO[bytes]) -> None:

@@ -51,10 +51,11 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """Who is interested in an event: wake-ups by profile, and the plugins' names over all profiles."""
+    """Who is interested in an event: wake-ups by profile, the plugins' names over all profiles, and both in pairs."""
 
     by_profile: Mapping[str, tuple[Registered, ...]]
     plugins: tuple[str, ...]
+    pairs: frozenset[tuple[str, str]]
 
 
 class ProfileHints:
@@ -102,8 +103,9 @@ class Hints:
         if found is None:
             by_profile = {name: registered for name, hints in self.profiles.items()
                           if (registered := hints.matching(event))}
-            plugins = dict.fromkeys(r.plugin for registered in by_profile.values() for r in registered)
-            found = self._interests[kind] = Interest(by_profile, tuple(plugins))
+            pairs = [(name, r.plugin) for name, registered in by_profile.items() for r in registered]
+            plugins = tuple(dict.fromkeys(plugin for _, plugin in pairs))
+            found = self._interests[kind] = Interest(by_profile, plugins, frozenset(pairs))
         return found
 
     def resources(self) -> dict[str, int]:

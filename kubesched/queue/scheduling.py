@@ -276,10 +276,11 @@ class Queue:
         `concerns` narrows down who may be moved. The event is also kept for the pods in flight, unless no plugin of any
         profile waits for its kind.
         """
-        if not self.is_of_interest(event):
+        is_wildcard, interest = event.is_wildcard, self._hints.interest(event)
+        if not is_wildcard and not interest.plugins:
             return 0
         moved = 0
-        if len(self._waiting):
+        if len(self._waiting) if is_wildcard else self._waiting.is_any_behind(interest):
             label, now = event.label, self._clock.now()
             for entry, strategy in self._awakened(event, old, new).items():
                 if concerns is None or concerns(entry.view):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kubesched.queue.heap import Heap
+from kubesched.queue.hints import Interest
 from kubesched.queue.queued import QueuedPod
 
 Group = dict[QueuedPod, None]
@@ -75,6 +76,10 @@ class Waiting:
                 del groups[template]
                 if not groups:
                     del self._refused[profile, plugin]
+
+    def is_any_behind(self, interest: Interest) -> bool:
+        """Return whether any pod waits behind a plugin that is interested in an event."""
+        return not interest.pairs.isdisjoint(self._refused) or not self._gated.keys().isdisjoint(interest.plugins)
 
     def refused_by(self, profile: str, plugin: str) -> Iterable[Group]:
         """Return the pods that a profile's plugin refused, gated ones left out, grouped by template; borrowed."""

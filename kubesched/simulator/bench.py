@@ -18,6 +18,7 @@ import numpy as np
 from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.engine.assembly import Outside, assemble, default_configuration
+from kubesched.engine.collecting import spare_the_collector
 from kubesched.engine.inbox import Placement
 from kubesched.engine.loop import Engine, EngineOptions
 from kubesched.simulator import workloads
@@ -55,9 +56,8 @@ def run(bench: Bench, progress: Callable[[int], None] | None = None) -> dict[str
 
     engine.hand_over = keep
     engine.failures.writes = False
-    # Everything built so far lives as long as the run: keep the collector from walking it again and again.
     gc.collect()
-    gc.freeze()
+    spare_the_collector()
     seconds: list[float] = []
     churn = _churn(engine, bench, placed) if bench.kind == "churn" else None
     for pod in measured:
