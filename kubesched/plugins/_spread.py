@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from math import frexp, sqrt
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from kubesched.api import matching
 from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
@@ -58,6 +60,9 @@ def _with_all_keys(constraints: Sequence[Constraint], nodes: Snapshot) -> Bools:
     return held
 
 
+Floats = npt.NDArray[np.floating[Any]]
+
+
 class _Matching:
     """Which label classes a selector counts, each judged once."""
 
@@ -86,6 +91,16 @@ class _Matching:
             lut[class_id] = self.counts(class_id, nodes)
         rows: Ints = nodes.pod_rows()[lut[nodes.pod_classes()]]
         return rows
+
+
+def _domain_codes(key: str, nodes: Snapshot) -> Ints:
+    """Return each node's domain; a node without the label is in the domain of the empty value."""
+    codes = nodes.codes(key)
+    label = nodes.label(key)
+    empty = label.values.find("") if label is not None else ABSENT
+    missing = empty if empty >= 0 else _n_domains(key, nodes)
+    domains: Ints = np.where(codes == ABSENT, missing, codes)
+    return domains
 
 
 def _n_domains(key: str, nodes: Snapshot) -> int:
@@ -193,7 +208,8 @@ class HardCounts:
 class SoftCounts:
     """Matching pods per domain for the constraints that are wishes. A host is its own domain and counted by row."""
 
-    __slots__ = ("_counted", "_held", "_matching", "constraints", "counts", "needs_all_keys", "rated")
+    __slots__ = ("_codes", "_counted", "_held", "_is_everywhere", "_matching", "constraints", "counts", "needs_all_keys",
+                 "rated")
 
     def __init__(self, constraints: tuple[Constraint, ...], needs_all_keys: bool, pod: PodView, nodes: Snapshot,
                  compare: bool) -> None:
@@ -201,6 +217,10 @@ class SoftCounts:
         self.needs_all_keys = needs_all_keys
         self.counts: list[Ints] = []
         self._counted: list[Bools | None] = []
+        self._codes: list[Ints] = []
+        """Of each constraint the domains of all nodes, where a node without the label is in that of the empty value."""
+        self._is_everywhere: list[bool] = []
+        """Of each constraint whether all nodes have its label."""
         self._matching: list[_Matching] = []
         self.rated: RatedDomains | None = None
         """The scores of the domains of the only constraint, kept up to date."""
@@ -210,6 +230,8 @@ class SoftCounts:
             judge = _Matching(constraint.selector, pod.namespace)
             rows = judge.rows(whole)
             self._matching.append(judge)
+            self._codes.append(_domain_codes(constraint.key, whole))
+            self._is_everywhere.append(bool((whole.codes(constraint.key) != ABSENT).all()))
             if constraint.key == HOSTNAME:
                 self._counted.append(None)
                 self.counts.append(np.bincount(rows, minlength=whole.n))
@@ -218,7 +240,7 @@ class SoftCounts:
             if needs_all_keys:
                 counted &= self._held
             self._counted.append(counted)
-            codes = self._domain_codes(constraint.key, whole)
+            codes = self._codes[-1]
             self.counts.append(np.bincount(codes[rows[counted[rows]]], minlength=_n_domains(constraint.key, whole) + 1))
 
     def clone(self) -> SoftCounts:
@@ -227,16 +249,6 @@ class SoftCounts:
         copied.counts = [counts.copy() for counts in self.counts]
         copied.rated = None
         return copied
-
-    @staticmethod
-    def _domain_codes(key: str, nodes: Snapshot) -> Ints:
-        """Return each node's domain; a node without the label is in the domain of the empty value."""
-        codes = nodes.codes(key)
-        label = nodes.label(key)
-        empty = label.values.find("") if label is not None else ABSENT
-        missing = empty if empty >= 0 else _n_domains(key, nodes)
-        domains: Ints = np.where(codes == ABSENT, missing, codes)
-        return domains
 
     def ignored(self, nodes: Snapshot) -> Bools:
         """Return which nodes are left out because they lack a key of some constraint."""
@@ -250,16 +262,21 @@ class SoftCounts:
         key = self.constraints[i].key
         if key == HOSTNAME:
             return int(np.count_nonzero(scored))
-        codes = nodes.codes(key) if self.needs_all_keys else self._domain_codes(key, nodes)
-        return int(np.count_nonzero(np.bincount(codes[scored])))
+        codes = self._codes[i] if nodes.rows is None else self._codes[i][nodes.rows]
+        found = np.zeros(len(self.counts[i]) + 1, dtype=np.bool_)
+        found[codes[scored]] = True
+        return int(np.count_nonzero(found))
 
-    def matching(self, i: int, nodes: Snapshot) -> Ints:
-        """Return for each node the matching pods in its domain."""
-        counts = self.counts[i]
-        if self.constraints[i].key == HOSTNAME:
-            return counts if nodes.rows is None else counts[nodes.rows]
-        column: Ints = counts[nodes.codes(self.constraints[i].key)]
-        return column
+    def worth(self, i: int, weight: float, nodes: Snapshot) -> Floats:
+        """Return what the matching pods in each node's domain are worth; nothing where the node lacks the label."""
+        constraint = self.constraints[i]
+        by_domain = self.counts[i] * weight + float(constraint.max_skew - 1)
+        codes = nodes.codes(constraint.key)
+        if constraint.key == HOSTNAME:
+            column: Floats = by_domain if nodes.rows is None else by_domain[nodes.rows]
+        else:
+            column = by_domain.take(codes)
+        return column if self._is_everywhere[i] else np.where(codes != ABSENT, column, 0.0)
 
     def feels(self, other: PodView, nodes: Snapshot) -> bool:
         """Return whether a pod like this one is counted anywhere."""

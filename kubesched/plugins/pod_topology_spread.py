@@ -18,7 +18,7 @@ from kubesched.api.core import ReplicationController, Service
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.pod import TopologySpreadConstraint as ApiConstraint
-from kubesched.cluster import ABSENT, Bools, Ints
+from kubesched.cluster import Bools, Ints
 from kubesched.config.args import Args
 from kubesched.config.fielderrors import (
     FieldError,
@@ -265,11 +265,9 @@ class PodTopologySpread(Plugin):
     def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
         counts: SoftCounts = state.read(_SOFT)
         weights: list[float] = state.read(_WEIGHTS)
-        total = np.zeros(nodes.n)
-        for i, (constraint, weight) in enumerate(zip(counts.constraints, weights, strict=True)):
-            here = nodes.codes(constraint.key) != ABSENT
-            worth = counts.matching(i, nodes) * weight + float(constraint.max_skew - 1)
-            total += worth if here.all() else np.where(here, worth, 0.0)
+        total = counts.worth(0, weights[0], nodes)
+        for i, weight in enumerate(weights[1:], 1):
+            total = total + counts.worth(i, weight, nodes)
         scores = round_half_up(total)
         if counts.needs_all_keys:
             scores[counts.ignored(nodes)] = 0
@@ -278,7 +276,7 @@ class PodTopologySpread(Plugin):
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
         counts: SoftCounts = state.read(_SOFT)
         ignored = counts.ignored(nodes)
-        counted = scores[feasible & ~ignored]
+        counted = scores[feasible & ~ignored if counts.needs_all_keys else feasible]
         scaled = _scaled(scores, int(counted.min()) if len(counted) else 0, int(counted.max(initial=0)))
         if counts.needs_all_keys:
             scaled[ignored] = 0
