@@ -98,7 +98,7 @@ class DaemonSets:
             for old in [one for one in self._judged if one[0] == key[0]]:
                 del self._judged[old]
         before = self._judged.get(key, {})
-        pod = convert(self._pod(owner, "", ""), Pod)
+        pod = convert(daemon_pod(owner, "", ""), Pod)
         affinity = compile_required_node_affinity(pod)
         after: dict[str, tuple[object, object, bool]] = {}
         for node in self._store.list("nodes").items:
@@ -106,27 +106,10 @@ class DaemonSets:
             labels, taints = node["metadata"].get("labels"), (node.get("spec") or {}).get("taints")
             known = before.get(name)
             if known is None or known[0] != labels or known[1] != taints:
-                known = (labels, taints, _runs_on(pod, affinity, convert(node, Node)))
+                known = (labels, taints, runs_on(pod, affinity, convert(node, Node)))
             after[name] = known
         self._judged[key] = after
         return [name for name, (_, _, allowed) in after.items() if allowed]
-
-    def _pod(self, owner: Object, node: str, revision: str) -> Object:
-        pod = from_template(owner["spec"]["template"], owner, labels={HASH_LABEL: revision} if revision else {})
-        tolerations = pod["spec"].setdefault("tolerations", [])
-        for key, effect in _ALWAYS_TOLERATED:
-            tolerations.append({"key": key, "operator": "Exists", "effect": effect})
-        if pod["spec"].get("hostNetwork"):
-            key = "node.kubernetes.io/network-unavailable"
-            tolerations.append({"key": key, "operator": "Exists", "effect": "NoSchedule"})
-        if node:
-            rules = pod["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
-            field = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-            terms = (rules.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [{}]
-            rules[_REQUIRED] = {"nodeSelectorTerms": [{**term, **field} for term in terms]}
-        else:
-            pod["metadata"]["name"] = "asked"
-        return pod
 
     def _by_node(self, owner: Object) -> dict[str, list[Object]]:
         found: dict[str, list[Object]] = {}
@@ -150,7 +133,7 @@ class DaemonSets:
                     self._delete(owner, pod)
 
     def _create(self, owner: Object, node: str, revision: str) -> None:
-        pod = self._store.create("pods", self._pod(owner, node, revision))
+        pod = self._store.create("pods", daemon_pod(owner, node, revision))
         self._recorder.tell(owner, _COMPONENT, "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
 
     def _delete(self, owner: Object, pod: Object) -> None:
@@ -214,7 +197,27 @@ class DaemonSets:
             self._store.update("daemonsets", {**current, "status": status}, subresource="status")
 
 
-def _runs_on(pod: Pod, affinity: RequiredNodeAffinity, node: Node) -> bool:
+def daemon_pod(owner: Object, node: str, revision: str) -> Object:
+    """Return the pod of a set for a node; without one, a pod to ask with where the set runs."""
+    pod = from_template(owner["spec"]["template"], owner, labels={HASH_LABEL: revision} if revision else {})
+    tolerations = pod["spec"].setdefault("tolerations", [])
+    for key, effect in _ALWAYS_TOLERATED:
+        tolerations.append({"key": key, "operator": "Exists", "effect": effect})
+    if pod["spec"].get("hostNetwork"):
+        key = "node.kubernetes.io/network-unavailable"
+        tolerations.append({"key": key, "operator": "Exists", "effect": "NoSchedule"})
+    if node:
+        rules = pod["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
+        field = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        terms = (rules.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [{}]
+        rules[_REQUIRED] = {"nodeSelectorTerms": [{**term, **field} for term in terms]}
+    else:
+        pod["metadata"]["name"] = "asked"
+    return pod
+
+
+def runs_on(pod: Pod, affinity: RequiredNodeAffinity, node: Node) -> bool:
+    """Return whether a set whose pods look like this has one on a node."""
     if not affinity.matches(node.metadata.name, node.metadata.labels):
         return False
     taints = [one for one in node.spec.taints if one.effect in ("NoSchedule", "NoExecute")]

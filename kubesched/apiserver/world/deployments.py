@@ -90,33 +90,11 @@ class Deployments:
         return sorted(found, key=lambda one: _revision(one))
 
     def _create(self, deployment: Object, sets: list[Object], wanted_hash: str) -> Object:
-        metadata, spec = deployment["metadata"], deployment["spec"]
-        template = copied(spec["template"])
-        template["metadata"].setdefault("labels", {})[HASH_LABEL] = wanted_hash
-        selector = copied(spec["selector"])
-        selector.setdefault("matchLabels", {})[HASH_LABEL] = wanted_hash
         revision = max((_revision(one) for one in sets), default=0) + 1
         self._set_revision(deployment, revision)
-        name = f"{metadata['name']}-{wanted_hash}"
         size = self._new_size(deployment, None, sets)
-        made = self._store.create(
-            "replicasets",
-            {
-                "metadata": {
-                    "name": name,
-                    "namespace": metadata["namespace"],
-                    "labels": dict(template["metadata"]["labels"]),
-                    "annotations": {REVISION: str(revision)},
-                    "ownerReferences": [owned_by(deployment)],
-                },
-                "spec": {
-                    "replicas": size,
-                    "selector": selector,
-                    "template": template,
-                    "minReadySeconds": spec.get("minReadySeconds", 0),
-                },
-            },
-        )
+        made = self._store.create("replicasets", replica_set_of(deployment, wanted_hash, size, revision))
+        name = made["metadata"]["name"]
         if size:
             text = f"Scaled up replica set {name} from 0 to {size}"
             self._recorder.tell(deployment, _COMPONENT, "ScalingReplicaSet", text)
@@ -280,6 +258,29 @@ class Deployments:
                 again = left
             found.append(progress)
         return found, again
+
+
+def replica_set_of(deployment: Object, wanted_hash: str, size: int, revision: int) -> Object:
+    """Return the replica set that keeps a deployment's newest template."""
+    metadata, spec = deployment["metadata"], deployment["spec"]
+    template, selector = copied(spec["template"]), copied(spec["selector"])
+    template["metadata"].setdefault("labels", {})[HASH_LABEL] = wanted_hash
+    selector.setdefault("matchLabels", {})[HASH_LABEL] = wanted_hash
+    return {
+        "metadata": {
+            "name": f"{metadata['name']}-{wanted_hash}",
+            "namespace": metadata["namespace"],
+            "labels": dict(template["metadata"]["labels"]),
+            "annotations": {REVISION: str(revision)},
+            "ownerReferences": [owned_by(deployment)],
+        },
+        "spec": {
+            "replicas": size,
+            "selector": selector,
+            "template": template,
+            "minReadySeconds": spec.get("minReadySeconds", 0),
+        },
+    }
 
 
 def _condition(held: dict[str, Object], kind: str, status: str, reason: str, message: str, now: str) -> Object:

@@ -153,15 +153,7 @@ class Jobs:
         return float(max(_ended_at(pod) for pod in failed) + pause - now)
 
     def _create(self, job: Object, index: int | None) -> None:
-        labels = {} if index is None else {INDEX: str(index)}
-        pod = from_template(job["spec"]["template"], job, labels=labels)
-        if index is not None:
-            pod["metadata"].setdefault("annotations", {})[INDEX] = str(index)
-            pod["metadata"]["generateName"] = f"{job['metadata']['name']}-{index}-"
-            pod["spec"]["hostname"] = f"{job['metadata']['name']}-{index}"
-            for container in pod["spec"]["containers"]:
-                container.setdefault("env", []).append({"name": "JOB_COMPLETION_INDEX", "value": str(index)})
-        made = self._store.create("pods", pod)
+        made = self._store.create("pods", job_pod(job, index))
         self._recorder.tell(job, _COMPONENT, "SuccessfulCreate", f"Created pod: {made['metadata']['name']}")
 
     def _delete(self, pods: list[Object]) -> None:
@@ -205,6 +197,19 @@ class Jobs:
             metadata = job["metadata"]
             current = self._store.get("jobs", metadata["name"], metadata["namespace"])
             self._store.update("jobs", {**current, "status": status}, subresource="status")
+
+
+def job_pod(job: Object, index: int | None) -> Object:
+    """Return a pod of a job, with its index if the job is Indexed."""
+    labels = {} if index is None else {INDEX: str(index)}
+    pod = from_template(job["spec"]["template"], job, labels=labels)
+    if index is not None:
+        pod["metadata"].setdefault("annotations", {})[INDEX] = str(index)
+        pod["metadata"]["generateName"] = f"{job['metadata']['name']}-{index}-"
+        pod["spec"]["hostname"] = f"{job['metadata']['name']}-{index}"
+        for container in pod["spec"]["containers"]:
+            container.setdefault("env", []).append({"name": "JOB_COMPLETION_INDEX", "value": str(index)})
+    return pod
 
 
 def _true_conditions(status: Object) -> list[Object]:

@@ -134,38 +134,14 @@ class StatefulSets:
         return None
 
     def _create(self, owner: Object, ordinal: int, revision: str) -> None:
-        name = f"{owner['metadata']['name']}-{ordinal}"
-        namespace = owner["metadata"]["namespace"]
-        labels = {
-            "statefulset.kubernetes.io/pod-name": name,
-            "apps.kubernetes.io/pod-index": str(ordinal),
-            REVISION_LABEL: revision,
-        }
-        pod = from_template(owner["spec"]["template"], owner, name, labels)
-        pod["spec"]["hostname"] = name
-        if owner["spec"].get("serviceName"):
-            pod["spec"]["subdomain"] = owner["spec"]["serviceName"]
-        volumes = pod["spec"].setdefault("volumes", [])
-        for template in owner["spec"].get("volumeClaimTemplates") or ():
-            claim_name = f"{template['metadata']['name']}-{name}"
-            self._claim(owner, template, claim_name, namespace)
-            volumes[:] = [one for one in volumes if one["name"] != template["metadata"]["name"]]
-            volumes.append({"name": template["metadata"]["name"], "persistentVolumeClaim": {"claimName": claim_name}})
+        pod, claims = numbered_pod(owner, ordinal, revision)
+        for claim in claims:
+            try:
+                self._store.create("persistentvolumeclaims", claim)
+            except AlreadyExists:
+                continue
         self._store.create("pods", pod)
-        self._recorder.tell(owner, _COMPONENT, "SuccessfulCreate", f"create Pod {name} successful")
-
-    def _claim(self, owner: Object, template: Object, name: str, namespace: str) -> None:
-        metadata: Object = {"name": name, "namespace": namespace}
-        metadata["labels"] = {
-            **((template.get("metadata") or {}).get("labels") or {}),
-            **((owner["spec"]["selector"].get("matchLabels")) or {}),
-        }
-        if owner["spec"]["persistentVolumeClaimRetentionPolicy"]["whenDeleted"] == "Delete":
-            metadata["ownerReferences"] = [owned_by(owner)]
-        try:
-            self._store.create("persistentvolumeclaims", {"metadata": metadata, "spec": copied(template["spec"])})
-        except AlreadyExists:
-            return
+        self._recorder.tell(owner, _COMPONENT, "SuccessfulCreate", f"create Pod {pod['metadata']['name']} successful")
 
     def _delete(self, owner: Object, pod: Object) -> None:
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
@@ -203,6 +179,38 @@ class StatefulSets:
         }
         if status != before:
             self._store.update("statefulsets", {**current, "status": status}, subresource="status")
+
+
+def numbered_pod(owner: Object, ordinal: int, revision: str) -> tuple[Object, list[Object]]:
+    """Return the pod of a set with a number, and the volume claims that it mounts."""
+    name = f"{owner['metadata']['name']}-{ordinal}"
+    labels = {
+        "statefulset.kubernetes.io/pod-name": name,
+        "apps.kubernetes.io/pod-index": str(ordinal),
+        REVISION_LABEL: revision,
+    }
+    pod = from_template(owner["spec"]["template"], owner, name, labels)
+    pod["spec"]["hostname"] = name
+    if owner["spec"].get("serviceName"):
+        pod["spec"]["subdomain"] = owner["spec"]["serviceName"]
+    volumes, claims = pod["spec"].setdefault("volumes", []), []
+    for template in owner["spec"].get("volumeClaimTemplates") or ():
+        volume = template["metadata"]["name"]
+        claims.append(_claim(owner, template, f"{volume}-{name}"))
+        volumes[:] = [one for one in volumes if one["name"] != volume]
+        volumes.append({"name": volume, "persistentVolumeClaim": {"claimName": f"{volume}-{name}"}})
+    return pod, claims
+
+
+def _claim(owner: Object, template: Object, name: str) -> Object:
+    metadata: Object = {"name": name, "namespace": owner["metadata"]["namespace"]}
+    metadata["labels"] = {
+        **((template.get("metadata") or {}).get("labels") or {}),
+        **((owner["spec"]["selector"].get("matchLabels")) or {}),
+    }
+    if owner["spec"]["persistentVolumeClaimRetentionPolicy"]["whenDeleted"] == "Delete":
+        metadata["ownerReferences"] = [owned_by(owner)]
+    return {"metadata": metadata, "spec": copied(template["spec"])}
 
 
 def _ordinal(pod: Object) -> int:

@@ -1,0 +1,79 @@
+"""`kubesched capacity`: how many more of this pod fit, and what stops the next one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.markup import escape
+
+from kubesched.cli.plan import files_option, namespace_option, policy_of
+from kubesched.cli.printing import bar, fewer, print_document, warned
+from kubesched.cli.sources import cluster_options, output_option, policy_options, read_cluster
+from kubesched.simulator.capacity import Capacity, measure
+from kubesched.simulator.manifests import read_manifests
+
+_MOST_NODES = 10
+
+
+@click.command("capacity", epilog="Example:  kubesched capacity -f web.yaml --drain node-7 --snapshot cluster.jsonl.gz")
+@files_option
+@click.option("--workload", default="", metavar="KIND/NAME", help="Which one, if the files have several.")
+@namespace_option
+@click.option("--limit", type=click.IntRange(1), default=100_000, show_default=True, help="Do not count further.")
+@click.option("--without", multiple=True, metavar="NODE", help="As if this node were lost with all that is on it.")
+@click.option("--drain", multiple=True, metavar="NODE", help="As if this node were lost and its pods had to go elsewhere.")
+@cluster_options
+@policy_options
+@output_option
+def capacity_command(files: tuple[str, ...], workload: str, namespace: str, limit: int, without: tuple[str, ...],
+                     drain: tuple[str, ...], snapshot_file: Path | None, kubeconfig: str, context: str,
+                     config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...], output: str) -> None:
+    """Count how many more of a pod fit, and say what stops the next one.
+
+    Takes a Pod, or a workload for its template. Nobody is evicted for the copies, and pods that wait in the cluster are left
+    out. Nothing is written.
+    """
+    policy = policy_of(config_file, feature_gates, plugins)
+    manifests = read_manifests(files)
+    with Console(stderr=True).status("reading the cluster"):
+        cluster = read_cluster(snapshot_file, kubeconfig, context, policy.gates)
+    with warned(), bar("counting", limit) as done:
+        found = measure(cluster, manifests, policy.engine, workload=workload, namespace=namespace, limit=limit,
+                        without=without, drain=drain, progress=done)
+    if output == "table":
+        print_capacity(found)
+    else:
+        print_document(found.as_dict(), output)
+
+
+def print_capacity(found: Capacity) -> None:
+    """Print an answer: the count first, then where, then what stops the next one."""
+    console = Console(highlight=False)
+
+    def say(text: str) -> None:
+        console.print(escape(text), soft_wrap=True)
+
+    stuck = [pod for pod in found.drained if not pod.node]
+    if found.drained:
+        say(f"{len(found.drained) - len(stuck)} of {len(found.drained)} pods of the drained nodes found another place")
+    for pod in stuck:
+        say(f"  {pod.key} does not: {pod.why}")
+    if found.lost:
+        say(f"{len(found.lost)} {'pod goes' if len(found.lost) == 1 else 'pods go'} with the nodes")
+    more = "at least " if found.is_limited else ""
+    nodes = "1 node" if found.n_nodes == 1 else f"{found.n_nodes} nodes"
+    say(f"{more}{found.count} more of {found.workload} {'fits' if found.count == 1 else 'fit'} on {nodes}")
+    if found.zones:
+        say(f"zones:  {fewer(found.zones, _MOST_NODES)}")
+    if found.nodes:
+        say(f"nodes:  {fewer(found.nodes, _MOST_NODES)}")
+    if found.stopped_by is None:
+        say("stopped by the limit: more may fit")
+        return
+    say(f"the next one waits: {found.stopped_by.message}")
+    for refusal in found.stopped_by.refusals:
+        where = f" ({', '.join(refusal.examples)}{', ...' if refusal.count > len(refusal.examples) else ''})"
+        say(f"  {refusal.count} {'node' if refusal.count == 1 else 'nodes'}: {refusal.reason}"
+            f"{where if refusal.examples else ''}{f', says {refusal.plugin}' if refusal.plugin else ''}")

@@ -1,0 +1,183 @@
+"""`kubesched plan`: where would these manifests go, and who would have to go for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from kubesched.cli.printing import bar, fewer, print_document, warned
+from kubesched.cli.sources import Policy, cluster_options, output_option, policy_options, read_cluster
+from kubesched.errors import SchedulerError
+from kubesched.simulator.captured import Captured
+from kubesched.simulator.manifests import Manifest, read_manifests
+from kubesched.simulator.plan import Plan, PlannedPod, PlannedVictim, PlannedWorkload, counted
+from kubesched.simulator.planning import decide
+from kubesched.simulator.staging import stage
+
+_WIDTH = 120
+_MOST_NODES = 8
+_MOST_VICTIMS = 4
+_MOST_EVICTIONS = 8
+_MOST_OTHERS = 10
+
+files_option = click.option("-f", "--filename", "files", multiple=True, required=True, metavar="FILE",
+                            help="A file of manifests, a folder of such files, or - for the standard input. May be repeated.")
+namespace_option = click.option("-n", "--namespace", default="default", show_default=True,
+                                help="Where manifests go that name no namespace.")
+
+
+@click.command("plan", epilog="Example:  kubesched plan -f deploy/ --snapshot cluster.jsonl.gz --fail-on-pending")
+@files_option
+@namespace_option
+@click.option("--only", is_flag=True, help="Leave out other pods that wait in the cluster; they compete if not given.")
+@click.option("--fail-on-pending", is_flag=True, help="Exit with 1 if a planned pod would wait.")
+@cluster_options
+@policy_options
+@output_option
+def plan_command(files: tuple[str, ...], namespace: str, only: bool, fail_on_pending: bool, snapshot_file: Path | None,
+                 kubeconfig: str, context: str, config_file: Path | None, feature_gates: tuple[str, ...],
+                 plugins: tuple[str, ...], output: str) -> None:
+    """Say where the pods of manifests would go if they were applied now, and which pods would be evicted for them.
+
+    Takes Deployments, StatefulSets, ReplicaSets, ReplicationControllers, Jobs, CronJobs (one run), DaemonSets and Pods, and
+    what they need: PriorityClasses, claims, volumes, nodes and so on. Nothing is written.
+    """
+    policy = policy_of(config_file, feature_gates, plugins)
+    manifests = read_manifests(files)
+    with Console(stderr=True).status("reading the cluster"):
+        cluster = read_cluster(snapshot_file, kubeconfig, context, policy.gates)
+    plan = _made(cluster, manifests, policy, namespace, only)
+    for warning in plan.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    if output == "table":
+        print_plan(plan)
+    else:
+        print_document(plan.as_dict(), output)
+    if fail_on_pending and plan.pending:
+        raise SchedulerError(f"{len(plan.pending)} of {len(plan.placed) + len(plan.pending)} pods would wait")
+
+
+def policy_of(config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...]) -> Policy:
+    """Read how pods are decided; extenders are left out, and that is said: asking them is not for a dry run."""
+    policy = Policy.read(config_file, feature_gates, plugins)
+    if policy.configuration.extenders:
+        click.echo("Warning: extenders are not asked", err=True)
+        policy = replace(policy, configuration=replace(policy.configuration, extenders=()))
+    return policy
+
+
+def _made(cluster: Captured, manifests: list[Manifest], policy: Policy, namespace: str, only: bool) -> Plan:
+    staged, n_tried = stage(cluster, manifests, namespace=namespace, only=only), 0
+    with warned(), bar("planning", staged.n_pods) as done:
+
+        def tried() -> None:
+            nonlocal n_tried
+            n_tried += 1
+            if not n_tried % 50:
+                done(n_tried)
+
+        return decide(staged, policy.engine, tried)
+
+
+# --- printing ---------------------------------------------------------------------------------------------------------
+
+
+def print_plan(plan: Plan) -> None:
+    """Print a plan as a table: a row a workload, under it what there is to say about it."""
+    console = Console(width=max(Console().width, _WIDTH), highlight=False)
+    with console.capture() as captured:
+        if plan.workloads:
+            console.print(_table(plan))
+        _print_others(plan, console)
+    for line in [*captured.get().splitlines(), "", _total(plan)]:
+        click.echo(line.rstrip())
+
+
+def _table(plan: Plan) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("WORKLOAD", no_wrap=True)
+    table.add_column("NAMESPACE", no_wrap=True)
+    table.add_column("PODS", justify="right")
+    table.add_column("PLACED", justify="right")
+    table.add_column("WHERE", overflow="fold")
+    for workload in plan.workloads:
+        keys = _keys(workload)
+        lines = _about(workload, [victim for victim in plan.victims if victim.by in keys])
+        table.add_row(escape(workload.title), escape(workload.namespace), str(len(workload.pods)), str(len(workload.placed)),
+                      escape("\n".join(lines)))
+    return table
+
+
+def _keys(workload: PlannedWorkload) -> set[str]:
+    return {pod.key for pod in workload.pods}
+
+
+def _about(workload: PlannedWorkload, victims: list[PlannedVictim]) -> list[str]:
+    lines = []
+    if workload.placed:
+        lines.append(fewer(counted(pod.node for pod in workload.placed), _MOST_NODES))
+    if workload.scheduler:
+        lines.append(f"not planned: for scheduler {workload.scheduler}, which is not configured here")
+    lines += _waiting(workload.pending)
+    lines += _evictions(victims)
+    return lines + ([workload.note] if workload.note else [])
+
+
+def _evictions(victims: list[PlannedVictim]) -> list[str]:
+    """Return a line for each pod that others have to go for."""
+    by_pod: dict[str, list[PlannedVictim]] = {}
+    for victim in victims:
+        by_pod.setdefault(victim.by, []).append(victim)
+    lines = []
+    for by, gone in by_pod.items():
+        named = ", ".join(f"{victim.key} (priority {victim.pod.priority})" for victim in gone[:_MOST_VICTIMS])
+        more = f", and {len(gone) - _MOST_VICTIMS} more" if len(gone) > _MOST_VICTIMS else ""
+        lines.append(f"{_name(by)} evicts from {gone[0].node}: {named}{more}")
+    if len(lines) > _MOST_EVICTIONS:
+        lines[_MOST_EVICTIONS:] = [f"and {len(lines) - _MOST_EVICTIONS} more evict others"]
+    return lines
+
+
+def _waiting(pending: list[PlannedPod]) -> list[str]:
+    """Return a line for each reason that pods wait for."""
+    by_reason: dict[str, list[str]] = {}
+    for pod in pending:
+        by_reason.setdefault(pod.why, []).append(pod.pod.name)
+    return [f"{names[0]} waits: {why}" if len(names) == 1 else f"{names[0]} and {len(names) - 1} more wait: {why}"
+            for why, names in by_reason.items()]
+
+
+def _name(key: str) -> str:
+    return key.partition("/")[2]
+
+
+def _print_others(plan: Plan, console: Console) -> None:
+    if not plan.others:
+        return
+    placed = sum(bool(pod.node) for pod in plan.others)
+    console.print(f"\nWaiting in the cluster already: {len(plan.others)}, of which {placed} would be placed")
+    for pod in plan.others[:_MOST_OTHERS]:
+        console.print(escape(f"  {pod.key}: {pod.node or pod.why}"), soft_wrap=True)
+    if len(plan.others) > _MOST_OTHERS:
+        console.print(f"  and {len(plan.others) - _MOST_OTHERS} more")
+    planned = {key for workload in plan.workloads for key in _keys(workload)}
+    for victim in plan.victims:
+        if victim.by not in planned:
+            console.print(escape(f"  {victim.pod.key} would be evicted from {victim.node} for {victim.by}"), soft_wrap=True)
+
+
+def _total(plan: Plan) -> str:
+    n_placed, n_pending, n_victims = len(plan.placed), len(plan.pending), len(plan.victims)
+    text = f"{n_placed + n_pending} {'pod' if n_placed + n_pending == 1 else 'pods'} on "
+    text += f"{len(plan.zones)} {'node' if len(plan.zones) == 1 else 'nodes'}: "
+    text += f"{n_placed} would be placed, {n_pending} would wait"
+    if n_victims:
+        text += f", {n_victims} {'pod' if n_victims == 1 else 'pods'} would be evicted"
+    if plan.foreign:
+        text += f"; {len(plan.foreign)} for other schedulers"
+    return text

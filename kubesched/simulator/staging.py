@@ -1,0 +1,175 @@
+"""Staging: a cluster as it is right after manifests were applied to it, before any scheduler looks.
+
+In: a captured cluster and manifests. Out: `Staged`: the cluster with their objects and the pods that their controllers would
+make, claims and volumes as the controllers around would have left them by then, and what of it belongs to which workload.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from kubesched.api import codec
+from kubesched.api.core import Namespace
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.api.policy import PodDisruptionBudget
+from kubesched.api.requests import node_allocatable
+from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.cluster.claims import class_of_claim
+from kubesched.errors import SchedulerError
+from kubesched.simulator.belongings import is_bound, settled_at_once, with_allowance, with_claims
+from kubesched.simulator.captured import Captured
+from kubesched.simulator.desk import Desk, renamed
+from kubesched.simulator.manifests import SILENT, WORKLOADS, Manifest, Raw
+from kubesched.simulator.plan import PlannedPod, PlannedWorkload
+from kubesched.simulator.standing import Addition, Standing
+
+_FIRST = ("Namespace", "PriorityClass", "StorageClass")
+_STAYS = (PersistentVolume, PersistentVolumeClaim, ResourceClaim)
+"""What cannot be changed by applying it again: the cluster's version stays."""
+
+
+@dataclass(slots=True)
+class Staged:
+    """A cluster as it is right after the manifests were applied: with their pods, none of them placed yet."""
+
+    cluster: Captured
+    workloads: list[PlannedWorkload] = field(default_factory=list)
+    """Their pods are not planned yet: none has a node."""
+    others: list[Pod] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    problems: dict[str, str] = field(default_factory=dict)
+    """uid -> what is missing for a pod to be placed as it would be in reality"""
+
+    @property
+    def n_pods(self) -> int:
+        """Return how many pods wait."""
+        return len(self.others) + sum(len(workload.pods) for workload in self.workloads)
+
+
+def stage(cluster: Captured, manifests: Sequence[Manifest], *, namespace: str = "default", only: bool = False) -> Staged:
+    """Return the cluster with the manifests applied; raise SchedulerError for one that would be refused."""
+    return _Staging(cluster, namespace, only).run(manifests)
+
+
+class _Staging:
+    def __init__(self, cluster: Captured, namespace: str, only: bool) -> None:
+        kept = [obj for obj in cluster.objects if not (only and isinstance(obj, Pod) and not obj.spec.node_name)]
+        self._cluster = cluster
+        self._objects: dict[tuple[type[Any], str, str], Any] = {_key(obj): obj for obj in kept}
+        self._standing = Standing(kept)
+        self._desk = Desk(cluster.objects, namespace=namespace, at=cluster.at)
+        self._templates: dict[str, ResourceClaimTemplate] = {}
+        self._claims: list[PersistentVolumeClaim] = []
+        self._made = Staged(cluster, others=[obj for obj in kept if isinstance(obj, Pod) and _waits(obj)])
+
+    def run(self, manifests: Sequence[Manifest]) -> Staged:
+        made, workloads = self._made, self._take_in(manifests)
+        nodes = [obj for obj in self._objects.values() if isinstance(obj, Node)]
+        for manifest, raw in workloads:
+            try:
+                self._add(raw, self._standing.addition(raw, self._desk, nodes))
+            except SchedulerError as error:
+                raise SchedulerError(f"{manifest.where}: {error}") from error
+        self._settle_claims()
+        self._know_namespaces()
+        made.cluster = Captured(self._cluster.at, list(self._objects.values()), self._cluster.seed)
+        return made
+
+    def _take_in(self, manifests: Sequence[Manifest]) -> list[tuple[Manifest, Raw]]:
+        """Take in everything but the workloads, and return those, as they would be stored."""
+        unknown: Counter[str] = Counter()
+        workloads, seen = [], dict[tuple[Any, ...], str]()
+        for manifest in sorted(manifests, key=lambda each: each.kind not in _FIRST):
+            type_ = manifest.type
+            if type_ is None or manifest.kind in SILENT:
+                if manifest.kind not in SILENT:
+                    unknown[f"{manifest.content['apiVersion']}/{manifest.kind}"] += 1
+                continue
+            raw = self._desk.take(manifest)
+            key = (type_, raw["metadata"].get("namespace", ""), raw["metadata"]["name"])
+            if key in seen:
+                raise SchedulerError(f"{manifest.where}: {manifest.kind} {raw['metadata']['name']} stands in {seen[key]} too")
+            seen[key] = manifest.where
+            if manifest.kind in WORKLOADS:
+                workloads.append((manifest, raw))
+            else:
+                self._put(codec.convert(raw, type_))
+        if unknown:
+            named = ", ".join(f"{kind} ({count})" for kind, count in sorted(unknown.items()))
+            self._made.warnings.append(f"kinds that the plan knows nothing of are left out: {named}")
+        return workloads
+
+    def _put(self, obj: Any) -> None:
+        if isinstance(obj, ResourceClaimTemplate):
+            self._templates[obj.key] = obj
+        elif isinstance(obj, Node):
+            node_allocatable(obj)  # the intake would leave out one that cannot be read
+            there = self._objects.get(_key(obj))
+            if there is not None and not obj.status.allocatable:
+                obj = msgspec.structs.replace(obj, status=there.status)
+        elif isinstance(obj, PersistentVolume):
+            obj = msgspec.structs.replace(obj, status=msgspec.structs.replace(obj.status, phase="Available"))
+        elif isinstance(obj, PodDisruptionBudget):
+            obj = with_allowance(obj, self._cluster.of(Pod))
+        if not (isinstance(obj, _STAYS) and _key(obj) in self._objects):
+            self._objects[_key(obj)] = obj
+            if isinstance(obj, PersistentVolumeClaim):
+                self._claims.append(obj)
+
+    def _add(self, raw: Raw, added: Addition) -> None:
+        meta, planned = raw["metadata"], []
+        for gone in added.gone:
+            self._objects.pop(_key(gone), None)
+        for obj in added.others:
+            self._put(obj)
+        if raw["kind"] == "StatefulSet":
+            for claim in self._desk.claims_of(raw):
+                self._put(codec.convert(claim, PersistentVolumeClaim))
+        for pod in added.pods:
+            pod, claims, missing = with_claims(self._distinct(pod, raw["kind"]), self._templates, self._desk)
+            for obj in claims:
+                self._put(obj)
+            if missing:
+                self._made.problems[pod.uid] = missing
+            self._objects[_key(pod)] = pod
+            planned.append(PlannedPod(pod))
+        self._made.workloads.append(PlannedWorkload(raw["kind"], meta["namespace"], meta["name"], added.note, pods=planned))
+
+    def _distinct(self, pod: Pod, kind: str) -> Pod:
+        """Return a pod under a name that no other has: a Deployment and a Job may be called the same."""
+        while _key(pod) in self._objects:
+            pod = renamed(pod, f"{pod.name}-{kind.lower()}")
+        return pod
+
+    def _settle_claims(self) -> None:
+        """Do for new claims what the volume controller does before any pod is scheduled."""
+        volumes = {obj.name: obj for obj in self._objects.values() if isinstance(obj, PersistentVolume)}
+        for claim in self._claims:
+            storage_class = self._objects.get((StorageClass, "", class_of_claim(claim)))
+            settled = None if is_bound(claim) else settled_at_once(claim, volumes.values(), storage_class)
+            if settled is not None:
+                claim, volume = settled
+                volumes[volume.name] = volume
+                self._objects[_key(claim)], self._objects[_key(volume)] = claim, volume
+
+    def _know_namespaces(self) -> None:
+        for name in dict.fromkeys(workload.namespace for workload in self._made.workloads):
+            labels = {"kubernetes.io/metadata.name": name}
+            self._objects.setdefault((Namespace, "", name), Namespace(metadata=ObjectMeta(name=name, labels=labels)))
+
+
+def _waits(pod: Pod) -> bool:
+    is_over = pod.status.phase in ("Succeeded", "Failed")
+    return not pod.spec.node_name and not is_over and pod.metadata.deletion_timestamp is None
+
+
+def _key(obj: Any) -> tuple[type[Any], str, str]:
+    return type(obj), obj.metadata.namespace, obj.metadata.name

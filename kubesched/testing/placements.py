@@ -1,0 +1,88 @@
+"""A pytest fixture that says where manifests would be placed, so that a team can assert it of its own.
+
+    # conftest.py
+    pytest_plugins = ["kubesched.testing.placements"]
+
+    # test_deploy.py
+    def test_web_is_in_every_zone(placements):
+        cluster = placements(snapshot="cluster.jsonl.gz", config="scheduler.yaml")
+        plan = cluster.plan("deploy/*.yaml")
+        assert not plan.pending and not plan.victims
+        assert plan.zones_of("Deployment/web").keys() == {"zone-a", "zone-b", "zone-c"}
+
+It decides as the command `plan` does, by the same code. Paths are taken from the folder in which pytest found its
+configuration. It is no entry point of pytest: that would have every run of every project with this package import NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubesched import config as configuration
+from kubesched.cli.sources import Policy, read_lines
+from kubesched.engine.assembly import default_configuration, registry_with
+from kubesched.errors import SchedulerError
+from kubesched.framework.building import catalogue
+from kubesched.framework.plugin import Plugin
+from kubesched.simulator.capacity import Capacity, measure
+from kubesched.simulator.captured import Captured, read_captured
+from kubesched.simulator.clock import EPOCH
+from kubesched.simulator.manifests import Manifest, read_manifests
+from kubesched.simulator.plan import Plan
+from kubesched.simulator.planning import make_plan
+
+
+@dataclass(frozen=True, slots=True)
+class Placements:
+    """A cluster, and how pods are decided in it."""
+
+    cluster: Captured
+    policy: Policy
+    folder: Path
+
+    def plan(self, *files: str | Path, namespace: str = "default", only: bool = False) -> Plan:
+        """Return where the manifests in files, folders or patterns (`deploy/*.yaml`) would go."""
+        return make_plan(self.cluster, self._read(files), self.policy.engine, namespace=namespace, only=only)
+
+    def capacity(self, *files: str | Path, workload: str = "", namespace: str = "default", limit: int = 100_000,
+                 without: Iterable[str] = (), drain: Iterable[str] = ()) -> Capacity:
+        """Return how many more of a workload in files fit."""
+        return measure(self.cluster, self._read(files), self.policy.engine, workload=workload, namespace=namespace, limit=limit,
+                       without=without, drain=drain)
+
+    def _read(self, files: Sequence[str | Path]) -> list[Manifest]:
+        found: list[Path] = []
+        for given in files:
+            path = self.folder / given
+            matching = [path] if path.exists() else sorted(self.folder.glob(str(given)))
+            if not matching:
+                raise SchedulerError(f"{given}: no such file in {self.folder}")
+            found += matching
+        return read_manifests(found)
+
+
+@pytest.fixture
+def placements(request: pytest.FixtureRequest) -> Callable[..., Placements]:
+    """Return a function that describes a cluster; what it returns makes plans."""
+    folder = request.config.rootpath
+
+    def describe(*, nodes: Iterable[Any] = (), objects: Iterable[Any] = (), snapshot: str | Path = "", config: str | Path = "",
+                 feature_gates: Sequence[str] = (), plugins: Sequence[type[Plugin]] = ()) -> Placements:
+        """Describe a cluster by its nodes and other objects, by a snapshot, or by both: what is given is added to it.
+
+        `nodes` and `objects` are structs, as `kubesched.testing.node` and `pod` make them; `config` is a
+        KubeSchedulerConfiguration; `plugins` are classes that it may name.
+        """
+        cluster = read_captured(read_lines(folder / snapshot)) if snapshot else Captured(EPOCH)
+        cluster.objects += [*nodes, *objects]
+        gates, registry = configuration.Gates.parse(feature_gates), registry_with(plugins)
+        found = (configuration.load(folder / config, gates=gates, registry=catalogue(registry)) if config
+                 else default_configuration(gates, registry))
+        return Placements(cluster, Policy(found, gates, registry), folder)
+
+    return describe

@@ -1,0 +1,165 @@
+"""`kubesched plan` and `kubesched capacity`: what they print, and how they end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from kubesched.cli.capacity import capacity_command
+from kubesched.cli.plan import plan_command
+from kubesched.errors import SchedulerError
+from kubesched.simulator.captured import Captured
+from kubesched.testing import node, pod
+
+SHOP = """
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: urgent}
+value: 1000
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: web, resources: {requests: {cpu: "2"}}}]
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: report, namespace: office}
+spec:
+  template:
+    spec:
+      priorityClassName: urgent
+      restartPolicy: Never
+      containers: [{name: report, image: report, resources: {requests: {cpu: "4"}}}]
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: r}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: theirs}
+spec: {schedulerName: volcano, containers: [{name: c, image: x}]}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    objects = [node("a", cpu="4", zone="y"), node("b", cpu="4", zone="z"), pod("stuck", requests={"cpu": "9"}),
+               pod("old", on="a", requests={"cpu": "2"}, priority=5), pod("other", on="b", requests={"cpu": "1"})]
+    (tmp_path / "cluster.jsonl").write_bytes(b"".join(Captured(5.0, objects).lines()))
+    (tmp_path / "shop.yaml").write_text(SHOP)
+    return tmp_path
+
+
+def run(folder: Path, *words: str, stdin: str | None = None) -> Result:
+    command = plan_command if words[0] == "plan" else capacity_command
+    return CliRunner().invoke(command, [*words[1:], "--snapshot", str(folder / "cluster.jsonl")], input=stdin,
+                              catch_exceptions=False)
+
+
+def test_a_plan_is_a_row_a_workload_and_a_total(folder: Path) -> None:
+    done = run(folder, "plan", "-f", str(folder / "shop.yaml"))
+    assert done.exit_code == 0
+    assert done.stderr == ("Warning: kinds that the plan knows nothing of are left out: argoproj.io/v1alpha1/Rollout (1)\n")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert lines[0] == ["WORKLOAD", "NAMESPACE", "PODS", "PLACED", "WHERE"]
+    assert ["Deployment/web", "default", "3", "1", "a"] in lines
+    assert ["Job/report", "office", "1", "1", "b"] in lines
+    assert "report-1 evicts from b: default/other (priority 0)" in done.stdout
+    assert "web-2 and 1 more wait: 0/2 nodes are available: 2 Insufficient cpu." in done.stdout
+    assert "not planned: for scheduler volcano, which is not configured here" in done.stdout
+    assert "Waiting in the cluster already: 1, of which 0 would be placed\n  default/stuck: 0/2 nodes" in done.stdout
+    assert done.stdout.endswith("\n\n4 pods on 2 nodes: 2 would be placed, 2 would wait, 1 pod would be evicted; "
+                                "1 for other schedulers\n")
+
+
+def test_a_plan_as_a_document(folder: Path) -> None:
+    done = run(folder, "plan", "-f", str(folder / "shop.yaml"), "--only", "-n", "team", "-o", "json")
+    told = json.loads(done.stdout)
+    assert {(each["kind"], each["namespace"], each["placed"]) for each in told["workloads"]} == {
+        ("Deployment", "team", 1), ("Job", "office", 1), ("Pod", "team", 0)}
+    assert told["otherPods"] == []
+    assert told["victims"] == [{"namespace": "default", "name": "other", "node": "b", "priority": 0,
+                                "by": "office/report-1", "byWorkload": "Job/report"}]
+    again = run(folder, "plan", "-f", str(folder / "shop.yaml"), "--only", "-n", "team", "-o", "yaml")
+    assert yaml.safe_load(again.stdout) == told
+
+
+def test_manifests_may_come_by_the_standard_input(folder: Path) -> None:
+    pod_yaml = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: x}]}\n"
+    done = run(folder, "plan", "-f", "-", stdin=pod_yaml)
+    assert (done.exit_code, "1 pod on 2 nodes: 1 would be placed" in done.stdout) == (0, True)
+
+
+def test_a_pipeline_can_ask_for_a_failure(folder: Path) -> None:
+    with pytest.raises(SchedulerError, match="2 of 4 pods would wait"):
+        run(folder, "plan", "-f", str(folder / "shop.yaml"), "--fail-on-pending")
+
+
+def test_files_must_be_given(folder: Path) -> None:
+    assert run(folder, "plan").exit_code == 2
+    assert run(folder, "capacity").exit_code == 2
+
+
+def test_a_capacity_is_a_count_and_what_stops_it(folder: Path) -> None:
+    done = run(folder, "capacity", "-f", str(folder / "shop.yaml"), "--workload", "Deployment/web")
+    assert done.exit_code == 0
+    assert done.stdout.splitlines() == [
+        "2 more of Deployment/default/web fit on 2 nodes",
+        "zones:  y, z",
+        "nodes:  a, b",
+        "the next one waits: 0/2 nodes are available: 2 Insufficient cpu.",
+        "  2 nodes: Insufficient cpu (a, b), says NodeResourcesFit",
+    ]
+
+
+def test_a_capacity_after_a_loss(folder: Path) -> None:
+    words = ("capacity", "-f", str(folder / "shop.yaml"), "--workload", "Job/report", "--drain", "a")
+    done = run(folder, *words)
+    assert done.stdout.splitlines()[:2] == [
+        "1 of 1 pods of the drained nodes found another place", "0 more of Job/office/report fit on 1 node"]
+    told = json.loads(run(folder, *words, "-o", "json").stdout)
+    assert (told["fits"], told["drained"]) == (0, [{"namespace": "default", "name": "old", "from": "a", "node": "b"}])
+    assert run(folder, "capacity", "-f", str(folder / "shop.yaml"), "--workload", "Pod/theirs", "--limit", "0").exit_code == 2
+
+
+def test_extenders_are_not_asked(folder: Path) -> None:
+    (folder / "config.yaml").write_text(json.dumps({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+        "extenders": [{"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}]}))
+    done = run(folder, "plan", "-f", str(folder / "shop.yaml"), "--config", str(folder / "config.yaml"))
+    assert (done.exit_code, "Warning: extenders are not asked\n" in done.stderr) == (0, True)
+
+
+BROKEN = """
+from kubesched import Plugin
+
+class Clumsy(Plugin):
+    def filter(self, pod, nodes, state):
+        return 1 / 0
+"""
+
+
+def test_a_plugin_that_breaks_is_named_and_the_plan_ends(folder: Path) -> None:
+    (folder / "clumsy.py").write_text(BROKEN)
+    (folder / "config.yaml").write_text(json.dumps({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"filter": {"enabled": [{"name": "Clumsy"}]}}}]}))
+    done = run(folder, "plan", "-f", str(folder / "shop.yaml"), "--only", "--config", str(folder / "config.yaml"),
+               "--plugin", f"{folder / 'clumsy.py'}:Clumsy")
+    assert done.exit_code == 0
+    assert "4 pods on 2 nodes: 0 would be placed, 4 would wait" in done.stdout
+    assert "division by zero" in done.stdout
+    assert "Warning: plugin Clumsy broke at Filter for pod office/report-1: division by zero\n" in done.stderr
+    assert "Traceback" not in done.output
