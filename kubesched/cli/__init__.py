@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "replay": ("kubesched.cli.replay", "replay_command"),
     "run": ("kubesched.cli.run", "run_command"),
     "snapshot": ("kubesched.cli.snapshot", "snapshot_command"),
+    "why": ("kubesched.cli.why", "why_command"),
     "conformance": ("kubesched.cli.conformance", "conformance_command"),
     "config": ("kubesched.cli.config", "config_group"),
     "apiserver": ("kubesched.cli.apiserver", "apiserver_command"),

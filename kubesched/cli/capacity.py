@@ -8,9 +8,17 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from kubesched.cli.plan import files_option, namespace_option, policy_of
+from kubesched.cli.plan import files_option
 from kubesched.cli.printing import bar, fewer, print_document, warned
-from kubesched.cli.sources import cluster_options, output_option, policy_options, read_cluster
+from kubesched.cli.sources import (
+    Policy,
+    cluster_options,
+    namespace_of,
+    namespace_option,
+    output_option,
+    policy_options,
+    read_cluster,
+)
 from kubesched.simulator.capacity import Capacity, measure
 from kubesched.simulator.manifests import read_manifests
 
@@ -35,10 +43,11 @@ def capacity_command(files: tuple[str, ...], workload: str, namespace: str, limi
     Takes a Pod, or a workload for its template. Nobody is evicted for the copies, and pods that wait in the cluster are left
     out. Nothing is written.
     """
-    policy = policy_of(config_file, feature_gates, plugins)
+    policy = Policy.for_dry_run(config_file, feature_gates, plugins)
     manifests = read_manifests(files)
     with Console(stderr=True).status("reading the cluster"):
         cluster = read_cluster(snapshot_file, kubeconfig, context, policy.gates)
+    namespace = namespace_of(namespace, snapshot_file, kubeconfig, context)
     with warned(), bar("counting", limit) as done:
         found = measure(cluster, manifests, policy.engine, workload=workload, namespace=namespace, limit=limit,
                         without=without, drain=drain, progress=done)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -11,7 +10,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from kubesched.cli.printing import bar, fewer, print_document, warned
-from kubesched.cli.sources import Policy, cluster_options, output_option, policy_options, read_cluster
+from kubesched.cli.sources import (
+    Policy,
+    cluster_options,
+    namespace_of,
+    namespace_option,
+    output_option,
+    policy_options,
+    read_cluster,
+)
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.manifests import Manifest, read_manifests
@@ -27,8 +34,6 @@ _MOST_OTHERS = 10
 
 files_option = click.option("-f", "--filename", "files", multiple=True, required=True, metavar="FILE",
                             help="A file of manifests, a folder of such files, or - for the standard input. May be repeated.")
-namespace_option = click.option("-n", "--namespace", default="default", show_default=True,
-                                help="Where manifests go that name no namespace.")
 
 
 @click.command("plan", epilog="Example:  kubesched plan -f deploy/ --snapshot cluster.jsonl.gz --fail-on-pending")
@@ -47,11 +52,11 @@ def plan_command(files: tuple[str, ...], namespace: str, only: bool, fail_on_pen
     Takes Deployments, StatefulSets, ReplicaSets, ReplicationControllers, Jobs, CronJobs (one run), DaemonSets and Pods, and
     what they need: PriorityClasses, claims, volumes, nodes and so on. Nothing is written.
     """
-    policy = policy_of(config_file, feature_gates, plugins)
+    policy = Policy.for_dry_run(config_file, feature_gates, plugins)
     manifests = read_manifests(files)
     with Console(stderr=True).status("reading the cluster"):
         cluster = read_cluster(snapshot_file, kubeconfig, context, policy.gates)
-    plan = _made(cluster, manifests, policy, namespace, only)
+    plan = _made(cluster, manifests, policy, namespace_of(namespace, snapshot_file, kubeconfig, context), only)
     for warning in plan.warnings:
         click.echo(f"Warning: {warning}", err=True)
     if output == "table":
@@ -60,15 +65,6 @@ def plan_command(files: tuple[str, ...], namespace: str, only: bool, fail_on_pen
         print_document(plan.as_dict(), output)
     if fail_on_pending and plan.pending:
         raise SchedulerError(f"{len(plan.pending)} of {len(plan.placed) + len(plan.pending)} pods would wait")
-
-
-def policy_of(config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...]) -> Policy:
-    """Read how pods are decided; extenders are left out, and that is said: asking them is not for a dry run."""
-    policy = Policy.read(config_file, feature_gates, plugins)
-    if policy.configuration.extenders:
-        click.echo("Warning: extenders are not asked", err=True)
-        policy = replace(policy, configuration=replace(policy.configuration, extenders=()))
-    return policy
 
 
 def _made(cluster: Captured, manifests: list[Manifest], policy: Policy, namespace: str, only: bool) -> Plan:

@@ -6,14 +6,16 @@ A live cluster is read and never written; a file is a snapshot or an inbox log, 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import yaml
 
 from kubesched import config
 from kubesched.client.connection import connect
@@ -37,6 +39,10 @@ plugin_option = click.option("--plugin", "plugins", multiple=True, metavar="FILE
                              help="A plugin that --config names.")
 output_option = click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True,
                              help="How to print.")
+
+
+namespace_option = click.option("-n", "--namespace", default="",
+                                help="For what names none; the kubeconfig's namespace, or default, if not given.")
 
 
 def policy_options(command: F) -> F:
@@ -74,6 +80,15 @@ class Policy:
             return cls(default_configuration(gates, registry), gates, registry)
         return cls(config.load(config_file, gates=gates, registry=catalogue(registry)), gates, registry)
 
+    @classmethod
+    def for_dry_run(cls, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...]) -> Policy:
+        """Do the same, without extenders, and say so: asking them is not for who only looks."""
+        policy = cls.read(config_file, feature_gates, plugins)
+        if policy.configuration.extenders:
+            click.echo("Warning: extenders are not asked", err=True)
+            policy = replace(policy, configuration=replace(policy.configuration, extenders=()))
+        return policy
+
     def engine(self, cluster: Captured, outside: Outside | None = None) -> Engine:
         """Return an engine that decides so and believes in a cluster."""
         return cluster.engine(self.configuration, self.gates, registry=self.registry, outside=outside)
@@ -95,6 +110,26 @@ async def _read_live(kubeconfig: str, context: str, gates: config.Gates) -> Capt
         return await capture(connection, gates, time.time(), lambda text: click.echo(f"Warning: {text}", err=True))
     finally:
         await connection.close()
+
+
+def namespace_of(given: str, snapshot_file: Path | None, kubeconfig: str, context: str) -> str:
+    """Return the namespace for what names none."""
+    return given or ("" if snapshot_file is not None else _context_namespace(kubeconfig, context)) or "default"
+
+
+def _context_namespace(kubeconfig: str, context: str) -> str:
+    """Return the namespace of a kubeconfig's context, as kubectl takes it; empty if it has none, or cannot be read."""
+    for part in filter(None, (kubeconfig or default_kubeconfig()).split(os.pathsep)):
+        try:
+            document = yaml.safe_load(Path(part).expanduser().read_text())
+        except (OSError, UnicodeDecodeError, yaml.YAMLError):
+            continue
+        document = document if isinstance(document, dict) else {}
+        wanted = context or document.get("current-context")
+        for each in document.get("contexts") or ():
+            if each.get("name") == wanted:
+                return str((each.get("context") or {}).get("namespace") or "")
+    return ""
 
 
 def read_lines(file: Path) -> list[bytes]:

@@ -1,25 +1,31 @@
 """Why this node, why not that one: an attempt in words and numbers.
 
 In: an attempt, scored even if only one node was feasible. Out: an `Explanation`: who refused which nodes and why, what the
-feasible nodes scored with which plugin, and for a pod that fits nowhere the smallest change of resources that would help.
-Nothing is recomputed that the attempt did not compute; it is read off its columns.
+feasible nodes scored with which plugin, and for a pod that fits nowhere what would help, whether it could ever fit, whom it
+would evict and what would wake it. What the attempt computed is read off its columns; only advice about single constraints
+decides again, with the constraint left out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
-from kubesched.api.quantity import format_quantity
+from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
+from kubesched.engine.advising import advise
 from kubesched.engine.cycle import Attempt, Rules, SeededTies, attempt
 from kubesched.engine.loop import Engine
-from kubesched.framework.verdicts import Failed, Placed, Unschedulable, Verdicts
-
-FIT = "NodeResourcesFit"
-_EXAMPLES = 3
-_NANO = 1_000_000_000
+from kubesched.engine.obstacles import EXAMPLES, Advice, Obstacles, Retrying
+from kubesched.engine.shortage import Ever, ever
+from kubesched.engine.waking import Wakes, wakes_on
+from kubesched.framework.plugin import Preemption
+from kubesched.framework.profile import Profile
+from kubesched.framework.verdicts import Failed, Placed, Status, Unschedulable
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,42 +55,90 @@ class Explanation:
     pod: str
     node: str = ""
     message: str = ""
+    has_failed: bool = False
+    """Whether the attempt broke, which says nothing about whether the pod fits; the message says how."""
     n_nodes: int = 0
     n_feasible: int = 0
     refusals: list[Refusal] = field(default_factory=list)
     ranking: list[NodeScores] = field(default_factory=list)
-    advice: list[str] = field(default_factory=list)
+    counsel: list[Advice] = field(default_factory=list)
+    ever: Ever | None = None
+    preemption_said: str | None = None
+    """What came of trying to evict somebody, empty if it would help; None if it was not tried."""
+    preemption: Preemption | None = None
+    """Whom the pod would evict, where that was tried and would help."""
+    wakes: list[Wakes] = field(default_factory=list)
+    against_home: tuple[str, ...] = ()
+    """Why the node that the pod is on would not take one more like it."""
+
+    @property
+    def advice(self) -> list[str]:
+        """Return what would help, as texts."""
+        return [each.text for each in self.counsel]
 
 
-def explain(made: Attempt, *, top: int = 5) -> Explanation:
-    """Tell an attempt; `top` limits how many of the feasible nodes are ranked."""
+def explain(made: Attempt, *, top: int = 5, profile: Profile | None = None, rules: Rules | None = None,
+            home: str = "") -> Explanation:
+    """Tell an attempt; `top` limits how many of the feasible nodes are ranked, to which `home` is added. Who hands in how the
+    attempt was made is also told which single constraint stands in the way, and what would wake the pod."""
     told = Explanation(made.pod.key, n_nodes=made.nodes.n)
     decision = made.decision
     if isinstance(decision, Placed):
         told.node = decision.node_name
     elif isinstance(decision, Unschedulable | Failed):
-        told.message = decision.message
+        told.message, told.has_failed = decision.message, isinstance(decision, Failed)
     if made.feasible is not None:
         told.n_feasible = int(np.count_nonzero(made.feasible))
     told.refusals = _refusals(made)
-    told.ranking = _ranking(made, top)
+    told.ranking = _ranking(made, top, made.nodes.row(home) if home else -1)
+    if home and made.verdicts is not None and made.nodes.row(home) >= 0:
+        told.against_home = made.verdicts.status(made.nodes.row(home)).reasons
     if isinstance(decision, Unschedulable):
-        told.advice = _advice(made)
+        again = Retrying(made.nodes, profile, rules) if profile is not None and rules is not None else None
+        obstacles = Obstacles(made, made.verdicts) if made.verdicts is not None else None
+        told.counsel = advise(made, obstacles, again)
+        told.ever = ever(obstacles) if obstacles is not None else None
+        if made.post_filtered is not None:
+            told.preemption, told.preemption_said = made.post_filtered.preemption, made.post_filtered.status.message
+        if profile is not None:
+            told.wakes = wakes_on(profile, decision.diagnosis.unschedulable_plugins | decision.diagnosis.pending_plugins)
     return told
 
 
-def explain_now(engine: Engine, pod: PodView, *, top: int = 5) -> Explanation:
+def explain_now(engine: Engine, pod: PodView, *, top: int = 5, preempts: bool = False) -> Explanation:
     """Tell how every node looks to a pod right now; one that has a node is looked at as if one more like it came.
 
-    To be called in the engine's own turn. Nothing is preempted, booked or counted, and extenders are not asked.
+    To be called in the engine's own turn. Nothing is booked or counted, and extenders are not asked. With `preempts` it is
+    also found out whom the pod would evict; that takes dice from the engine, so it is not for one that is running.
     """
     profile = engine.profiles[pod.pod.spec.scheduler_name]
-    rules = Rules(SeededTies(), engine.queue.nominations, preempts=False, scores_single=True)
-    observe, profile.observe = profile.observe, None  # the metrics are about real attempts
+    rules = Rules(SeededTies(), engine.queue.nominations, preempts=preempts, scores_single=True)
+    with _unobserved(profile):
+        nodes = engine.store.snapshot()
+        wanted = nodes.templates.view(_one_more(pod)) if pod.node_name else pod
+        return explain(attempt(wanted, nodes, profile, rules), top=top, profile=profile, rules=rules, home=pod.node_name)
+
+
+def gate_of(engine: Engine, pod: PodView) -> Status:
+    """Return what keeps a pod from being tried at all; a success if nothing does."""
+    profile = engine.profiles[pod.pod.spec.scheduler_name]
+    with _unobserved(profile):
+        return profile.pre_enqueue(pod)
+
+
+@contextmanager
+def _unobserved(profile: Profile) -> Iterator[None]:
+    """Keep what is done out of the metrics, which are about real attempts."""
+    observe, profile.observe = profile.observe, None
     try:
-        return explain(attempt(pod.on("") if pod.node_name else pod, engine.store.snapshot(), profile, rules), top=top)
+        yield
     finally:
         profile.observe = observe
+
+
+def _one_more(pod: PodView) -> Pod:
+    status = msgspec.structs.replace(pod.pod.status, nominated_node_name="")
+    return msgspec.structs.replace(pod.on("").pod, status=status)
 
 
 def _refusals(made: Attempt) -> list[Refusal]:
@@ -103,7 +157,7 @@ def _refusals(made: Attempt) -> list[Refusal]:
         for bit, reason in enumerate(rejections.reasons):
             rows = np.flatnonzero(mine & (rejections.bits >> np.uint64(bit) & np.uint64(1) != 0))
             if len(rows):
-                names = tuple(made.nodes.name(row) for row in rows[:_EXAMPLES].tolist())
+                names = tuple(made.nodes.name(row) for row in rows[:EXAMPLES].tolist())
                 found.append(Refusal(plugin, reason.text, len(rows), reason.resolvable, names))
     left_out = int(np.count_nonzero(~considered))
     if left_out and made.pre_filtered is not None:
@@ -112,77 +166,13 @@ def _refusals(made: Attempt) -> list[Refusal]:
     return sorted(found, key=lambda refusal: -refusal.count)
 
 
-def _ranking(made: Attempt, top: int) -> list[NodeScores]:
+def _ranking(made: Attempt, top: int, home: int = -1) -> list[NodeScores]:
+    """Return the best nodes and, wherever it stands, the one in row `home`."""
     if made.scores is None or made.feasible is None:
         return []
     total = made.scores.total
     rows = [row for row in np.argsort(-total, kind="stable")[:top].tolist() if made.feasible[row]]
+    if home >= 0 and home not in rows and made.feasible[home]:
+        rows.append(home)
     return [NodeScores(made.nodes.name(row), int(total[row]),
                        {plugin: int(column[row]) for plugin, column in made.scores.by_plugin.items()}) for row in rows]
-
-
-def _advice(made: Attempt) -> list[str]:
-    """Return what would have to change, the smallest change first."""
-    verdicts = made.verdicts
-    if verdicts is None:
-        return []
-    advice = _kept_off(made, verdicts)
-    for number, (plugin, rejections) in enumerate(verdicts.columns):
-        if plugin == FIT and rejections.bits is not None:
-            rows = np.flatnonzero(verdicts.owner == number)
-            if len(rows):
-                advice += _resource_advice(made, rows)
-    return advice
-
-
-def _kept_off(made: Attempt, verdicts: Verdicts) -> list[str]:
-    """Return for each plugin but the one for resources how many of the nodes it refuses would have had room."""
-    nodes = made.nodes
-    has_room = nodes.pod_count < nodes.allowed_pods
-    for resource, amount in made.pod.requests:
-        if amount:
-            has_room &= nodes.free(resource) >= amount
-    found = []
-    for number, (plugin, rejections) in enumerate(verdicts.columns):
-        if plugin == FIT or rejections.bits is None:
-            continue
-        kept = has_room & (verdicts.owner == number)
-        if not kept.any():
-            continue
-        bits = np.bitwise_or.reduce(rejections.bits[kept])
-        reasons = [reason.text for bit, reason in enumerate(rejections.reasons) if int(bits) >> bit & 1]
-        count, example = int(np.count_nonzero(kept)), nodes.name(int(np.argmax(kept)))
-        which = f"{example} has" if count == 1 else f"{count} nodes, {example} among them, have"
-        found.append((count, f"{which} room for it; {plugin} says: {', '.join(reasons)}"))
-    return [text for _, text in sorted(found, key=lambda each: -each[0])]
-
-
-def _resource_advice(made: Attempt, rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[str]:
-    """Return which node is closest to having room, and whether any could ever have it."""
-    nodes, asked = made.nodes, [(resource, amount) for resource, amount in made.pod.requests if amount]
-    names = nodes.templates.resources.values
-    lacking = np.zeros(len(rows))
-    fits_empty = np.ones(len(rows), dtype=np.bool_)
-    for resource, amount in asked:
-        lacking += np.maximum(amount - nodes.free(resource)[rows], 0) / amount
-        fits_empty &= nodes.allocatable(resource)[rows] >= amount
-    closest = int(rows[int(lacking.argmin())])
-    needs = []
-    for resource, amount in asked:
-        missing = amount - (nodes.allocatable_at(resource, closest) - nodes.requested_at(resource, closest))
-        if missing > 0:
-            unit = _NANO // 1000 if names[resource] == "cpu" else _NANO
-            style = "BinarySI" if names[resource] == "memory" else "DecimalSI"
-            needs.append(f"{format_quantity(missing * unit, style)} more {names[resource]}")
-    advice = []
-    if needs:
-        advice.append(f"closest is {nodes.name(closest)}: it would fit with {' and '.join(needs)}")
-    count = int(np.count_nonzero(fits_empty))
-    if count:
-        advice.append(f"{count} of {len(rows)} nodes short of resources could hold it if they were empty")
-    elif len(rows) == 1:
-        advice.append(f"{nodes.name(closest)} could not hold it even empty: ask for less, or add larger nodes")
-    else:
-        advice.append(f"none of the {len(rows)} nodes short of resources could hold it even empty: "
-                      "ask for less, or add larger nodes")
-    return advice

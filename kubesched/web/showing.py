@@ -17,15 +17,14 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from kubesched.api.quantity import format_quantity
-from kubesched.cluster import CPU, Ints, PodView, Snapshot
-from kubesched.engine.explain import explain_now
+from kubesched.cluster import CPU, Ints, Snapshot
 from kubesched.engine.inbox import Errand
 from kubesched.engine.loop import Engine
-from kubesched.errors import SchedulerError
+from kubesched.engine.shortage import amount_text, is_bytes
 from kubesched.queue.queued import QueuedPod
 from kubesched.web.chronicle import Chronicle
 from kubesched.web.page import NotReady, Versions
+from kubesched.web.telling import requests_of, told
 
 ZONE = "topology.kubernetes.io/zone"
 MOST_QUEUED = 2000
@@ -36,7 +35,6 @@ MOST_RESOURCES = 8
 MOST_DECISIONS = 60
 BEING_WRITTEN = "refused; the condition that says why is being written"
 _MEBI = 1 << 20
-_NANO = 1_000_000_000
 _PATIENCE_SECONDS = 10.0
 
 Answer = TypeVar("Answer")
@@ -53,7 +51,7 @@ class EngineShowing:
     def state(self, seen: Versions) -> dict[str, Any]:
         """Return the picture of the moment, without the columns of which the asker has the newest version."""
         engine = self._running()
-        nodes, queue, told = engine.store.snapshot(), engine.queue, self._chronicle
+        nodes, queue, chronicle = engine.store.snapshot(), engine.queue, self._chronicle
         facts, usage = _fingerprint(nodes), f"{nodes.structure}-{nodes.journal.end}"
         picture: dict[str, Any] = {
             "versions": {"nodes": facts, "usage": usage},
@@ -61,13 +59,13 @@ class EngineShowing:
             "profiles": list(engine.profiles),
             "nodeCount": nodes.n,
             "podCount": engine.store.n_pods,
-            "boundCount": told.n_bound,
-            "podsPerSecond": told.pods_per_second(),
-            "boundPerSecond": told.per_second(),
+            "boundCount": chronicle.n_bound,
+            "podsPerSecond": chronicle.pods_per_second(),
+            "boundPerSecond": chronicle.per_second(),
             "queue": {"active": queue.n_active, "backoff": queue.n_backoff, "unschedulable": queue.n_unschedulable,
                       "gated": queue.n_gated, "inFlight": queue.n_in_flight},
             "pending": _pending(queue.held_back(), queue.n_unschedulable + queue.n_gated + queue.n_backoff),
-            "decisions": [each._asdict() for each in islice(reversed(told.decisions), MOST_DECISIONS)],
+            "decisions": [each._asdict() for each in islice(reversed(chronicle.decisions), MOST_DECISIONS)],
         }
         if seen.nodes != facts:
             picture["nodes"] = self._once("nodes", facts, lambda: _facts(nodes))
@@ -77,7 +75,7 @@ class EngineShowing:
 
     async def pod(self, key: str) -> dict[str, Any] | None:
         """Return a pod and how every node looks to it now; None if it is not known."""
-        return await self._in_turn(lambda engine: _told(engine, key))
+        return await self._in_turn(lambda engine: _pod(engine, key))
 
     async def node(self, name: str) -> dict[str, Any] | None:
         """Return a node with its pods; None if it is not known."""
@@ -123,11 +121,7 @@ def _resources(nodes: Snapshot) -> list[tuple[str, int, int]]:
     """Return the resources that any node offers: name, number, and how many units make one that is shown."""
     names = nodes.templates.resources.values
     offered = [i for i in range(len(names)) if nodes.allocatable(i).any()]
-    return [(names[i], i, _MEBI if _is_bytes(names[i]) else 1) for i in offered[:MOST_RESOURCES]]
-
-
-def _is_bytes(resource: str) -> bool:
-    return resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
+    return [(names[i], i, _MEBI if is_bytes(names[i]) else 1) for i in offered[:MOST_RESOURCES]]
 
 
 def _shown(column: Ints, unit: int) -> list[int]:
@@ -177,8 +171,8 @@ def _node(nodes: Snapshot, name: str) -> dict[str, Any] | None:
         return None
     node = nodes.node(row)
     names = nodes.templates.resources.values
-    amounts = [{"name": names[i], "requested": _amount(names[i], nodes.requested_at(i, row)),
-                "allocatable": _amount(names[i], nodes.allocatable_at(i, row))} for _, i, _ in _resources(nodes)]
+    amounts = [{"name": names[i], "requested": amount_text(names[i], nodes.requested_at(i, row)),
+                "allocatable": amount_text(names[i], nodes.allocatable_at(i, row))} for _, i, _ in _resources(nodes)]
     pods = sorted(nodes.pods_on(row), key=lambda pod: pod.key)
     return {
         "node": name,
@@ -188,21 +182,11 @@ def _node(nodes: Snapshot, name: str) -> dict[str, Any] | None:
         "resources": amounts,
         "podCount": len(pods),
         "allowedPods": int(nodes.allowed_pods[row]),
-        "pods": [{"pod": pod.key, "priority": pod.priority, "requests": _requests(pod)} for pod in pods[:250]],
+        "pods": [{"pod": pod.key, "priority": pod.priority, "requests": requests_of(pod)} for pod in pods[:250]],
     }
 
 
 # --- pods -------------------------------------------------------------------------------------------------------------
-
-
-def _amount(resource: str, amount: int) -> str:
-    unit = _NANO // 1000 if resource == "cpu" else _NANO
-    return str(format_quantity(amount * unit, "BinarySI" if _is_bytes(resource) else "DecimalSI"))
-
-
-def _requests(pod: PodView) -> dict[str, str]:
-    names = pod.template.books.resources.values
-    return {names[i]: _amount(names[i], amount) for i, amount in pod.requests if amount}
 
 
 def _pending(held_back: Iterable[QueuedPod], total: int) -> dict[str, Any]:
@@ -238,31 +222,20 @@ def _place(entry: QueuedPod) -> str:
     return entry.place.name if entry.place is not None else ""
 
 
-def _told(engine: Engine, key: str) -> dict[str, Any] | None:
+def _pod(engine: Engine, key: str) -> dict[str, Any] | None:
     """Return a pod with the nodes as they look to it now; a placed one is looked at as if one more like it came."""
     waiting, store = engine.intake.pod(key), engine.store
     placed = store.pod(waiting.uid) if waiting is not None else next((p for p in store.pods() if p.key == key), None)
     pod = placed or waiting
     if pod is None:
         return None
-    shown: dict[str, Any] = {"pod": key, "node": pod.node_name, "requests": _requests(pod), "priority": pod.priority,
-                             "scheduler": pod.pod.spec.scheduler_name}
+    shown = told(engine, pod)
+    advised = shown.get("advice", [])
+    if advised:
+        shown |= {"advice": [each["text"] for each in advised], "advised": advised}  # the page wants lines
     entry = engine.queue.find(key)
     if entry is not None:
-        shown |= {"place": _place(entry), "attempts": entry.attempts, "plugins": sorted(entry.rejectors),
-                  "message": _message(entry) if entry.attempts or entry.is_gated else ""}
-    if pod.pod.spec.scheduler_name not in engine.profiles:
-        return shown
-    try:
-        told = explain_now(engine, pod)
-    except SchedulerError as error:
-        return shown | {"failure": str(error)}
-    return shown | {
-        "feasibleCount": told.n_feasible,
-        "nodeCount": told.n_nodes,
-        "wouldSay": told.message,
-        "refusals": [{"plugin": r.plugin, "reason": r.reason, "count": r.count, "helpsToEvict": r.helps_to_evict,
-                      "examples": r.examples} for r in told.refusals],
-        "ranking": [{"node": n.node, "total": n.total, "byPlugin": n.by_plugin} for n in told.ranking],
-        "advice": told.advice,
-    }
+        shown |= {"place": _place(entry), "attempts": entry.attempts, "plugins": sorted(entry.rejectors)}
+        if entry.attempts or entry.is_gated:
+            shown["message"] = _message(entry)
+    return shown

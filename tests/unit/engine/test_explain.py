@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from cycle_scene import Scene, pinned
 
 from kubesched.engine.explain import Explanation, NodeScores, Refusal, explain
@@ -45,33 +44,6 @@ def test_nodes_that_did_not_come_into_question_are_told_too() -> None:
         ("node(s) didn't satisfy plugin(s) [NodeAffinity]", 2), ("node(s) were unschedulable", 1)]
 
 
-@pytest.mark.parametrize(("sentence", "asked", "advice"), [
-    ("eviction would help", {"cpu": "3"}, [
-        "closest is b: it would fit with 500m more cpu", "2 of 2 nodes short of resources could hold it if they were empty"]),
-    ("nothing would", {"cpu": "6", "memory": "40Gi"}, [
-        "closest is b: it would fit with 3500m more cpu and 8Gi more memory",
-        "none of the 2 nodes short of resources could hold it even empty: ask for less, or add larger nodes"]),
-])
-def test_the_smallest_change_that_would_help_is_named(sentence: str, asked: dict[str, str], advice: list[str]) -> None:
-    scene = Scene(node("a"), node("b"), pod("x", on="a", requests={"cpu": "2"}), pod("y", on="b", requests={"cpu": "1500m"}))
-    assert told(scene, pod(requests=asked)).advice == advice, sentence
-
-
-def test_nodes_with_room_that_something_else_keeps_the_pod_off_are_named_first() -> None:
-    gpus = {"offers": {"example.com/gpu": "1"}}
-    scene = Scene(node("a"), node("b", taints=[taint("gpu")], **gpus), node("c", taints=[taint("gpu")], **gpus),
-                  node("d", cordoned=True, **gpus), node("e", taints=[taint("gpu")]))
-    asked = pod(requests={"example.com/gpu": "1"})
-    assert told(scene, asked).advice == [
-        "2 nodes, b among them, have room for it; TaintToleration says: node(s) had untolerated taint(s)",
-        "d has room for it; NodeUnschedulable says: node(s) were unschedulable",
-        "closest is a: it would fit with 1 more example.com/gpu",
-        "a could not hold it even empty: ask for less, or add larger nodes",
-    ]
-    full = Scene(node("only", pods=1, taints=[taint("gpu")]), pod("x", on="only"))
-    assert told(full, pod()).advice == [], "there is no room for one more pod, whatever it asks for"
-
-
 def test_a_refusal_before_filtering_is_told_for_all_nodes() -> None:
     conflict = pinned("a")
     terms = conflict["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
@@ -79,3 +51,25 @@ def test_a_refusal_before_filtering_is_told_for_all_nodes() -> None:
     found = told(Scene(node("a"), node("b")), pod(affinity=conflict))
     assert found.refusals == [Refusal("NodeAffinity", "pod affinity terms conflict", 2, False, ())]
     assert found.message == "0/2 nodes are available: pod affinity terms conflict."
+
+
+def test_the_node_that_a_pod_is_on_is_ranked_wherever_it_stands() -> None:
+    scene = Scene(*(node(f"n{i}") for i in range(5)), pod("there", on="n3", requests={"cpu": "2"}))
+    found = explain(scene.attempt(pod("there", requests={"cpu": "2"}), scores_single=True), top=2, home="n3")
+    assert [ranked.node for ranked in found.ranking] == ["n0", "n1", "n3"]
+    assert found.against_home == ()
+
+
+def test_a_node_that_would_not_take_one_more_says_why() -> None:
+    scene = Scene(node("a", cpu="3"), node("b"), pod("there", on="a", requests={"cpu": "2"}))
+    found = explain(scene.attempt(pod("there", requests={"cpu": "2"}), scores_single=True), home="a")
+    assert (found.against_home, [ranked.node for ranked in found.ranking]) == (("Insufficient cpu",), ["b"])
+
+
+def test_whom_it_would_evict_is_told() -> None:
+    scene = Scene(node("a", cpu="2"), pod("low", on="a", priority=1, requests={"cpu": "2"}))
+    found = explain(scene.attempt(pod("high", priority=9, requests={"cpu": "1"}), preempts=True))
+    assert found.preemption is not None and found.preemption_said == ""
+    assert (found.preemption.node_name, [victim.key for victim in found.preemption.victims]) == ("a", ["default/low"])
+    hopeless = explain(scene.attempt(pod("low-too", priority=1, requests={"cpu": "1"}), preempts=True))
+    assert hopeless.preemption is None and "No preemption victims found for incoming pod" in (hopeless.preemption_said or "")

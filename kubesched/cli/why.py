@@ -1,0 +1,118 @@
+"""`kubesched why`: why a pod is pending, or why it is where it is."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from kubesched.api.pod import Pod
+from kubesched.cli.printing import print_document
+from kubesched.cli.sources import (
+    Policy,
+    cluster_options,
+    namespace_of,
+    namespace_option,
+    output_option,
+    policy_options,
+    read_cluster,
+)
+from kubesched.cli.why_report import print_story
+from kubesched.client.asking import SchedulerAddress, ask_about_pod
+from kubesched.client.connection import connect
+from kubesched.client.credentials import default_kubeconfig, find_credentials
+from kubesched.client.reading import get_object
+from kubesched.errors import NotFound, SchedulerError
+from kubesched.simulator.captured import Captured
+from kubesched.web.telling import told
+
+
+@click.command("why", epilog="Example:  kubesched why team-a/web-0 --kubeconfig ~/.kube/config")
+@click.argument("pod", metavar="[NS/]POD")
+@namespace_option
+@cluster_options
+@click.option("--server", default="", metavar="URL",
+              help="Ask a running kubesched: its secure port (https://HOST:10259) or a demo's page.")
+@click.option("--token", default="", help="With --server: who we are, for its secure port.")
+@click.option("--certificate-authority", "ca_file", type=click.Path(exists=True, dir_okay=False),
+              help="With --server: whose certificates to trust.")
+@click.option("--insecure-skip-tls-verify", "is_trusting", is_flag=True, help="With --server: trust any certificate.")
+@policy_options
+@click.option("--top", type=click.IntRange(1), default=5, show_default=True,
+              help="How many nodes to rank; a running scheduler ranks five.")
+@output_option
+def why_command(pod: str, namespace: str, snapshot_file: Path | None, kubeconfig: str, context: str, server: str, token: str,
+                ca_file: str | None, is_trusting: bool, config_file: Path | None, feature_gates: tuple[str, ...],
+                plugins: tuple[str, ...], top: int, output: str) -> None:
+    """Explain a pending pod, or a placed one: who refuses which nodes, what would help, what it would evict.
+
+    The pod is looked for in a cluster, which is only read, in a file that `snapshot` or `run --inbox-log` wrote, or in the
+    memory of a running scheduler.
+    """
+    given, _, name = pod.rpartition("/")
+    if not name or (given and namespace and given != namespace):
+        raise click.UsageError(f"{pod!r} is not a pod's name" if not name else f"{pod} is not in namespace {namespace}")
+    where = given or namespace
+    if server:
+        if snapshot_file or kubeconfig or context or config_file or feature_gates or plugins:
+            raise click.UsageError("--server asks a running scheduler: it has its own cluster and its own configuration")
+        address = SchedulerAddress(server, token, ca_file or "", not is_trusting)
+        story = _as_told(asyncio.run(ask_about_pod(address, where or "default", name)), top)
+    else:
+        if token or ca_file or is_trusting:
+            raise click.UsageError("--token, --certificate-authority and --insecure-skip-tls-verify go with --server")
+        policy = Policy.for_dry_run(config_file, feature_gates, plugins)
+        with Console(stderr=True).status("reading the cluster"):
+            cluster = read_cluster(snapshot_file, kubeconfig, context, policy.gates)
+        where = namespace_of(where, snapshot_file, kubeconfig, context)
+        found = _found(cluster, where, name)
+        if found is None and snapshot_file is None:
+            found = asyncio.run(_finished(kubeconfig, context, where, name))
+        if found is None:
+            raise SchedulerError(_not_found(cluster, where, name))
+        story = _told(cluster, policy, found, top)
+    if output == "table":
+        print_story(Console(highlight=False), story)
+    else:
+        print_document(story, output)
+
+
+def _told(cluster: Captured, policy: Policy, pod: Pod, top: int) -> dict[str, Any]:
+    engine = policy.engine(cluster)
+    return told(engine, engine.store.pod(pod.metadata.uid) or engine.store.view(pod), top=top, preempts=True)
+
+
+def _as_told(answer: dict[str, Any], top: int) -> dict[str, Any]:
+    """Return a scheduler's answer as the document that we print: the page's lines make way for what they were made from."""
+    if "advised" in answer:
+        answer["advice"] = answer.pop("advised")
+    if "ranking" in answer:
+        ranking, home = answer["ranking"], answer["node"]
+        answer["ranking"] = ranking[:top] + [each for each in ranking[top:] if each["node"] == home]
+    return answer
+
+
+def _found(cluster: Captured, namespace: str, name: str) -> Pod | None:
+    return next((pod for pod in cluster.of(Pod) if pod.metadata.name == name and pod.metadata.namespace == namespace), None)
+
+
+def _not_found(cluster: Captured, namespace: str, name: str) -> str:
+    others = sorted({pod.metadata.namespace for pod in cluster.of(Pod) if pod.metadata.name == name})
+    if len(others) == 1:
+        return f"there is no pod {namespace}/{name}, but there is {others[0]}/{name}"
+    more = f"; pods of that name are in {', '.join(others)}" if others else ""
+    return f"there is no pod {namespace}/{name}{more}"
+
+
+async def _finished(kubeconfig: str, context: str, namespace: str, name: str) -> Pod | None:
+    """Return a pod that schedulers do not list because it has ended."""
+    connection = await connect(find_credentials(kubeconfig or default_kubeconfig(), context=context or None), name="why")
+    try:
+        return await get_object(connection, Pod, name, namespace)
+    except NotFound:
+        return None
+    finally:
+        await connection.close()

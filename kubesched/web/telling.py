@@ -1,0 +1,110 @@
+"""A pod's story as one document: what it is, where it stands, how every node looks to it now and what would help.
+
+In: an engine, a pod. Out: values that go to JSON as they are, with the API's way of writing keys. The page, the endpoint behind
+it and `kubesched why` tell the same document, whether the engine is running or was made from a file a moment ago.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesched.cluster import PodView
+from kubesched.engine.explain import Explanation, explain_now, gate_of
+from kubesched.engine.loop import Engine
+from kubesched.engine.shortage import amount_text
+from kubesched.engine.waking import wakes_on
+from kubesched.errors import SchedulerError
+from kubesched.framework.plugin import Preemption
+
+PLACED, PENDING, GATED, LEAVING, NOT_OURS, FINISHED = "placed", "pending", "gated", "leaving", "notOurs", "finished"
+_OVER = ("Succeeded", "Failed")
+_MOST_VICTIMS = 50
+
+
+def told(engine: Engine, pod: PodView, *, top: int = 5, preempts: bool = False) -> dict[str, Any]:
+    """Return a pod with the nodes as they look to it now; a placed one is looked at as if one more like it came."""
+    spec, status = pod.pod.spec, pod.pod.status
+    state = state_of(engine, pod)
+    document: dict[str, Any] = {
+        "pod": pod.key, "state": state, "phase": status.phase, "node": pod.node_name, "scheduler": spec.scheduler_name,
+        "requests": requests_of(pod), "priority": pod.priority, "priorityClass": spec.priority_class_name,
+        "nominatedNode": status.nominated_node_name, "message": condition_of(pod),
+    }
+    profile = engine.profiles.get(spec.scheduler_name)
+    if profile is None or state in (FINISHED, LEAVING):
+        return document
+    group = profile.group_of(pod)
+    if group is not None:
+        document["group"] = str(group[1])
+    if state == GATED:
+        gate = gate_of(engine, pod)
+        document["gate"] = {"plugin": gate.plugin, "text": gate.message}
+    try:
+        now = explain_now(engine, pod, top=top, preempts=preempts and state != PLACED)
+    except SchedulerError as error:
+        return document | {"failure": str(error)}
+    document |= _now(now)
+    if state == GATED:
+        document["wakesOn"] = [{"plugin": each.plugin, "events": each.events, "text": each.text}
+                               for each in wakes_on(profile, [document["gate"]["plugin"]])]
+    if state == PLACED:
+        document["nodeNow"] = {"takesOneMore": not now.against_home and bool(now.n_feasible), "reasons": now.against_home}
+    return document
+
+
+def _now(now: Explanation) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "nodeCount": now.n_nodes,
+        "feasibleCount": now.n_feasible,
+        "wouldSay": now.message,
+        "wouldGoTo": now.node,
+        "refusals": [{"plugin": r.plugin, "reason": r.reason, "count": r.count, "helpsToEvict": r.helps_to_evict,
+                      "examples": r.examples} for r in now.refusals],
+        "ranking": [{"node": n.node, "total": n.total, "byPlugin": n.by_plugin} for n in now.ranking],
+        "advice": [{"kind": a.kind, "text": a.text, "plugin": a.plugin, "nodeCount": a.n_nodes, "examples": a.examples,
+                    **({"change": a.change} if a.change else {})} for a in now.counsel],
+        "wakesOn": [{"plugin": each.plugin, "events": each.events, "text": each.text} for each in now.wakes],
+    }
+    if now.has_failed:
+        document["failure"] = now.message
+    if now.ever is not None:
+        document["ever"] = {"fits": now.ever.n_open > 0, "largeEnoughCount": now.ever.n_large, "openCount": now.ever.n_open,
+                            "text": now.ever.text}
+    if now.preemption_said is not None:
+        document["preemption"] = _preemption(now.preemption, now.preemption_said)
+    return document
+
+
+def _preemption(found: Preemption | None, said: str) -> dict[str, Any]:
+    if found is None:
+        return {"helps": False, "text": said}
+    victims = [{"pod": victim.key, "priority": victim.priority} for victim in found.victims[:_MOST_VICTIMS]]
+    return {"helps": True, "node": found.node_name, "victimCount": len(found.victims), "victims": victims,
+            "budgetsBroken": found.violations}
+
+
+def state_of(engine: Engine, pod: PodView) -> str:
+    """Return where a pod stands, in a word."""
+    if pod.pod.status.phase in _OVER:
+        return FINISHED
+    if pod.node_name:
+        return PLACED
+    if pod.pod.spec.scheduler_name not in engine.profiles:
+        return NOT_OURS
+    if pod.pod.metadata.deletion_timestamp is not None:
+        return LEAVING
+    entry = engine.queue.find(pod.key)
+    gated = entry.is_gated if entry is not None else bool(pod.pod.spec.scheduling_gates)
+    return GATED if gated and not gate_of(engine, pod).is_success else PENDING
+
+
+def condition_of(pod: PodView) -> str:
+    """Return what the pod was told when it was last refused, word for word; empty if it was not, or has a node."""
+    condition = next((c for c in pod.pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), None)
+    return condition.message if condition is not None else ""
+
+
+def requests_of(pod: PodView) -> dict[str, str]:
+    """Return what a pod asks for, as people write it."""
+    names = pod.template.books.resources.values
+    return {names[i]: amount_text(names[i], amount) for i, amount in pod.requests if amount}
