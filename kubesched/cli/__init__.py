@@ -15,11 +15,13 @@ from kubesched.errors import SchedulerError
 COMMANDS: dict[str, tuple[str, str]] = {
     "bench": ("kubesched.cli.bench", "bench_group"),
     "capacity": ("kubesched.cli.capacity", "capacity_command"),
+    "compare": ("kubesched.cli.compare", "compare_command"),
     "demo": ("kubesched.cli.demo", "demo_command"),
     "plan": ("kubesched.cli.plan", "plan_command"),
     "plugins": ("kubesched.cli.plugins", "plugins_group"),
     "replay": ("kubesched.cli.replay", "replay_command"),
     "run": ("kubesched.cli.run", "run_command"),
+    "simulate": ("kubesched.cli.simulate", "simulate_command"),
     "snapshot": ("kubesched.cli.snapshot", "snapshot_command"),
     "why": ("kubesched.cli.why", "why_command"),
     "conformance": ("kubesched.cli.conformance", "conformance_command"),

@@ -19,8 +19,8 @@ from kubesched.cli.sources import (
     policy_options,
     read_cluster,
 )
-from kubesched.simulator.capacity import Capacity, measure
-from kubesched.simulator.manifests import read_manifests
+from kubesched.simulator.dryrun.capacity import Capacity, measure
+from kubesched.simulator.dryrun.manifests import read_manifests
 
 _MOST_NODES = 10
 

@@ -21,10 +21,10 @@ from kubesched.cli.sources import (
 )
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
-from kubesched.simulator.manifests import Manifest, read_manifests
-from kubesched.simulator.plan import Plan, PlannedPod, PlannedVictim, PlannedWorkload, counted
-from kubesched.simulator.planning import decide
-from kubesched.simulator.staging import stage
+from kubesched.simulator.dryrun.manifests import Manifest, read_manifests
+from kubesched.simulator.dryrun.plan import Plan, PlannedPod, PlannedVictim, PlannedWorkload, counted
+from kubesched.simulator.dryrun.planning import decide
+from kubesched.simulator.dryrun.staging import stage
 
 _WIDTH = 120
 _MOST_NODES = 8

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 _PATIENCE_SECONDS = 2.0
+_LOOK_EVERY_SECONDS = 0.1
 _MOST_ALIKE = 3
 
 
@@ -28,15 +29,20 @@ def print_document(document: dict[str, Any], output: str) -> None:
 
 
 @contextmanager
-def bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Give something to call with how much is done: a bar appears after two seconds, if anybody looks at the output."""
+def bar(label: str, total: float | None) -> Iterator[Callable[[float], None]]:
+    """Give something to call with how much is done, as often as one likes: a bar appears after two seconds, if anybody looks
+    at the output. Without a total it only moves."""
     started, shown = time.monotonic(), Progress(console=Console(stderr=True), transient=True)
-    task = shown.add_task(label, total=total)
-    is_watched = sys.stdout.isatty() and sys.stderr.isatty()
+    task, is_watched, last = shown.add_task(label, total=total), sys.stdout.isatty() and sys.stderr.isatty(), started
 
-    def done(count: int) -> None:
+    def done(count: float) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if not is_watched or now - last < _LOOK_EVERY_SECONDS:
+            return
+        last = now
         shown.update(task, completed=count)
-        if is_watched and not shown.live.is_started and time.monotonic() - started > _PATIENCE_SECONDS:
+        if not shown.live.is_started and now - started > _PATIENCE_SECONDS:
             shown.start()
 
     try:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from kubesched import config
 from kubesched.cluster import Gates as ClusterGates
 from kubesched.cluster import Store
+from kubesched.engine.chance import ChanceByAttempt
 from kubesched.engine.cycle import SeededTies, Ties
 from kubesched.engine.extenders import Extenders, Poster
 from kubesched.engine.handle import EngineHandle, NoMeter, NoRecorder, NoWriter, SystemClock
@@ -111,6 +112,7 @@ def assemble(configuration: config.Configuration, gates: config.Gates, outside: 
         ),
         outside.queue_observer,
     )
+    handle.random = ChanceByAttempt(outside.seed, lambda: queue.scheduling_cycle)
     extenders: Extenders | None = None
     if configuration.extenders:
         if outside.poster is None:

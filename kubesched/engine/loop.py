@@ -68,7 +68,7 @@ class Engine:
         self.profiles = profiles
         self.queue = queue
         self.handle = handle
-        self.inbox = inbox or Inbox()
+        self.inbox = inbox if inbox is not None else Inbox()  # an empty one counts as false
         self.options = options or EngineOptions()
         self.observer: Observer = observer or Nobody()
         self.waiting = WaitingPods()

@@ -45,6 +45,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Return the virtual seconds since the loop was made."""
         return self._virtual_seconds
 
+    @property
+    def is_idle(self) -> bool:
+        """Return whether nobody but the caller waits for a turn or for time to pass."""
+        return not self._ready and not self._scheduled  # type: ignore[attr-defined]
+
     def advance(self, seconds: float) -> None:
         """Let time pass."""
         # The loop's own arithmetic may leave a timer a hair short of due: never stand still.

@@ -29,12 +29,12 @@ from kubesched.engine.assembly import default_configuration, registry_with
 from kubesched.errors import SchedulerError
 from kubesched.framework.building import catalogue
 from kubesched.framework.plugin import Plugin
-from kubesched.simulator.capacity import Capacity, measure
 from kubesched.simulator.captured import Captured, read_captured
 from kubesched.simulator.clock import EPOCH
-from kubesched.simulator.manifests import Manifest, read_manifests
-from kubesched.simulator.plan import Plan
-from kubesched.simulator.planning import make_plan
+from kubesched.simulator.dryrun.capacity import Capacity, measure
+from kubesched.simulator.dryrun.manifests import Manifest, read_manifests
+from kubesched.simulator.dryrun.plan import Plan
+from kubesched.simulator.dryrun.planning import make_plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from kubesched.apiserver.world import INSTANT, World
 from kubesched.app import Scheduler, Wiring
 from kubesched.cli.sources import Policy
 from kubesched.client.credentials import AddressSource
-from kubesched.simulator.manifests import read_manifests
+from kubesched.simulator.dryrun.manifests import read_manifests
 
 PROGRAM = [sys.executable, "-c", "from kubesched.cli import main; main()"]
 ZONE = "topology.kubernetes.io/zone"

@@ -14,10 +14,10 @@ from kubesched.api.pod import Pod
 from kubesched.api.quantity import parse
 from kubesched.engine.assembly import Outside, default_configuration
 from kubesched.engine.loop import Engine
-from kubesched.simulator.capacity import measure
 from kubesched.simulator.captured import Captured
-from kubesched.simulator.manifests import Manifest
-from kubesched.simulator.planning import make_plan
+from kubesched.simulator.dryrun.capacity import measure
+from kubesched.simulator.dryrun.manifests import Manifest
+from kubesched.simulator.dryrun.planning import make_plan
 from kubesched.testing import node, pod
 
 _GATES = config.Gates.defaults()

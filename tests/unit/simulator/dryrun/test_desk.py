@@ -12,8 +12,8 @@ from kubesched.api.pod import Pod
 from kubesched.api.storage import StorageClass
 from kubesched.api.workload import PriorityClass
 from kubesched.errors import SchedulerError
-from kubesched.simulator.desk import Desk
-from kubesched.simulator.manifests import Manifest
+from kubesched.simulator.dryrun.desk import Desk
+from kubesched.simulator.dryrun.manifests import Manifest
 from kubesched.testing import node
 
 URGENT = PriorityClass(metadata=ObjectMeta(name="urgent"), value=1000, preemption_policy="Never")

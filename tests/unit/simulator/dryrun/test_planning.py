@@ -20,10 +20,10 @@ from kubesched.engine.loop import Engine
 from kubesched.errors import SchedulerError
 from kubesched.framework.building import catalogue
 from kubesched.simulator.captured import Captured
-from kubesched.simulator.manifests import Manifest, read_manifests
-from kubesched.simulator.plan import Plan
-from kubesched.simulator.planning import make_plan
-from kubesched.simulator.staging import stage
+from kubesched.simulator.dryrun.manifests import Manifest, read_manifests
+from kubesched.simulator.dryrun.plan import Plan
+from kubesched.simulator.dryrun.planning import make_plan
+from kubesched.simulator.dryrun.staging import stage
 from kubesched.testing import node, pod
 
 

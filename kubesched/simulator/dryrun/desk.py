@@ -36,7 +36,7 @@ from kubesched.apiserver.world.statefulsets import numbered_pod
 from kubesched.apiserver.writing import store as put
 from kubesched.errors import ApiError, SchedulerError
 from kubesched.simulator.clock import EPOCH
-from kubesched.simulator.manifests import Manifest, Raw
+from kubesched.simulator.dryrun.manifests import Manifest, Raw
 
 _ADMISSION_READS = ("Namespace", "PriorityClass", "StorageClass")
 _NOT_TO_CREATE = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields")

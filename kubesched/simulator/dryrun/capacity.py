@@ -30,11 +30,11 @@ from kubesched.engine.observing import Nobody
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.clock import StillClock
-from kubesched.simulator.copying import Copies
-from kubesched.simulator.manifests import WORKLOADS, Manifest
-from kubesched.simulator.plan import PlannedPod, counted
-from kubesched.simulator.planning import Build
-from kubesched.simulator.staging import stage
+from kubesched.simulator.dryrun.copying import Copies
+from kubesched.simulator.dryrun.manifests import WORKLOADS, Manifest
+from kubesched.simulator.dryrun.plan import PlannedPod, counted
+from kubesched.simulator.dryrun.planning import Build
+from kubesched.simulator.dryrun.staging import stage
 
 MIRROR = "kubernetes.io/config.mirror"
 _BATCH = 256

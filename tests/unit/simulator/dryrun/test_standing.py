@@ -9,9 +9,9 @@ import pytest
 
 from kubesched.api import codec
 from kubesched.api.pod import Container, Pod
-from kubesched.simulator.desk import Desk, renamed
-from kubesched.simulator.manifests import Manifest
-from kubesched.simulator.standing import Addition, Standing, kept_by
+from kubesched.simulator.dryrun.desk import Desk, renamed
+from kubesched.simulator.dryrun.manifests import Manifest
+from kubesched.simulator.dryrun.standing import Addition, Standing, kept_by
 from kubesched.testing import node
 
 NODES = [node("a"), node("b"), node("c")]

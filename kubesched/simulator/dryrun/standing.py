@@ -20,8 +20,8 @@ from kubesched.api.core import ReplicationController
 from kubesched.api.meta import TopLevel
 from kubesched.api.node import Node
 from kubesched.api.pod import Container, Pod, PodSpec
-from kubesched.simulator.desk import Desk
-from kubesched.simulator.manifests import Raw
+from kubesched.simulator.dryrun.desk import Desk
+from kubesched.simulator.dryrun.manifests import Raw
 
 HASH_LABEL = "pod-template-hash"
 _OVER = ("Succeeded", "Failed")

@@ -17,10 +17,10 @@ from kubesched.engine.assembly import Outside
 from kubesched.engine.loop import Engine
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.clock import VirtualClock, run_virtually
-from kubesched.simulator.echo import Echo
-from kubesched.simulator.manifests import Manifest
-from kubesched.simulator.plan import Plan, PlannedPod, PlannedVictim, PlannedWorkload
-from kubesched.simulator.staging import Staged, stage
+from kubesched.simulator.dryrun.echo import Echo
+from kubesched.simulator.dryrun.manifests import Manifest
+from kubesched.simulator.dryrun.plan import Plan, PlannedPod, PlannedVictim, PlannedWorkload
+from kubesched.simulator.dryrun.staging import Staged, stage
 
 Build = Callable[[Captured, Outside], Engine]
 """How an engine is made that believes in a cluster."""

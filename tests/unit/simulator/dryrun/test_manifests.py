@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kubesched.errors import SchedulerError
-from kubesched.simulator.manifests import read_manifests
+from kubesched.simulator.dryrun.manifests import read_manifests
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\n"
 

@@ -13,9 +13,9 @@ from kubesched.api.storage import StorageClass
 from kubesched.engine.assembly import Outside, default_configuration
 from kubesched.engine.loop import Engine
 from kubesched.errors import SchedulerError
-from kubesched.simulator.capacity import Capacity, measure
 from kubesched.simulator.captured import Captured
-from kubesched.simulator.manifests import Manifest
+from kubesched.simulator.dryrun.capacity import Capacity, measure
+from kubesched.simulator.dryrun.manifests import Manifest
 from kubesched.testing import even, node, pod
 
 

@@ -18,11 +18,11 @@ from kubesched.apiserver.world.pods import template_hash
 from kubesched.apiserver.world.statefulsets import numbered_pod
 from kubesched.cluster.claims import class_of_claim
 from kubesched.errors import SchedulerError
-from kubesched.simulator.belongings import settled_at_once, with_claims
 from kubesched.simulator.captured import Captured
-from kubesched.simulator.desk import Desk, renamed
-from kubesched.simulator.manifests import Manifest, Raw
-from kubesched.simulator.standing import kept_by
+from kubesched.simulator.dryrun.belongings import settled_at_once, with_claims
+from kubesched.simulator.dryrun.desk import Desk, renamed
+from kubesched.simulator.dryrun.manifests import Manifest, Raw
+from kubesched.simulator.dryrun.standing import kept_by
 
 
 class Copies:

@@ -24,12 +24,12 @@ from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.cluster.claims import class_of_claim
 from kubesched.errors import SchedulerError
-from kubesched.simulator.belongings import is_bound, settled_at_once, with_allowance, with_claims
 from kubesched.simulator.captured import Captured
-from kubesched.simulator.desk import Desk, renamed
-from kubesched.simulator.manifests import SILENT, WORKLOADS, Manifest, Raw
-from kubesched.simulator.plan import PlannedPod, PlannedWorkload
-from kubesched.simulator.standing import Addition, Standing
+from kubesched.simulator.dryrun.belongings import is_bound, settled_at_once, with_allowance, with_claims
+from kubesched.simulator.dryrun.desk import Desk, renamed
+from kubesched.simulator.dryrun.manifests import SILENT, WORKLOADS, Manifest, Raw
+from kubesched.simulator.dryrun.plan import PlannedPod, PlannedWorkload
+from kubesched.simulator.dryrun.standing import Addition, Standing
 
 _FIRST = ("Namespace", "PriorityClass", "StorageClass")
 _STAYS = (PersistentVolume, PersistentVolumeClaim, ResourceClaim)

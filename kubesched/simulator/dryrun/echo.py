@@ -24,7 +24,7 @@ from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
 from kubesched.engine.observing import Nobody
 from kubesched.errors import NotFound
-from kubesched.simulator.belongings import bound, is_bound, provisioned
+from kubesched.simulator.dryrun.belongings import bound, is_bound, provisioned
 
 _PREEMPTED_BY = "Preempted by pod "
 _LONGEST_SECONDS = 900.0

@@ -29,8 +29,8 @@ from kubesched.api.storage import (
 from kubesched.api.volumes import CsiPersistentVolume
 from kubesched.apiserver.world.device_claims import FROM_POD_CLAIM
 from kubesched.apiserver.world.volumes import BIND_COMPLETED, BOUND_BY_CONTROLLER, NO_PROVISIONER, PROVISIONED_BY, ZONE
-from kubesched.simulator.desk import Desk, uid_of
-from kubesched.simulator.manifests import Raw
+from kubesched.simulator.dryrun.desk import Desk, uid_of
+from kubesched.simulator.dryrun.manifests import Raw
 
 _replace = msgspec.structs.replace
 

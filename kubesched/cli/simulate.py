@@ -1,0 +1,131 @@
+"""`kubesched simulate`: a scenario or a trace under a virtual clock."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gc
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import click
+import msgspec
+
+from kubesched.cli.figures import print_table, table_of
+from kubesched.cli.printing import bar, print_document
+from kubesched.cli.sources import Policy, output_option, policy_options, read_lines
+from kubesched.errors import ConfigError, SchedulerError
+from kubesched.simulator.replay import entries_of
+from kubesched.simulator.scenarios.enacting import enact
+from kubesched.simulator.scenarios.retelling import retell
+from kubesched.simulator.scenarios.scenario import Scenario, read_scenario, seconds
+from kubesched.simulator.scenarios.simulation import Simulation
+from kubesched.simulator.scenarios.world import Journal
+
+_LOGS = (".jsonl", ".gz")
+
+
+@click.command("simulate", epilog="Example:  kubesched simulate docs/examples/shop.yaml --series series.csv")
+@click.argument("scenario", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@policy_options
+@click.option("--duration", help="How long to simulate, such as 90s, 5m or 1h30m, instead of what the scenario says.")
+@click.option("--seed", type=int, help="Another seed than the scenario's.")
+@click.option("--events", "events_file", type=click.Path(dir_okay=False, path_type=Path),
+              help="Write everything that happens to this file, a JSON line each.")
+@click.option("--series", "series_file", type=click.Path(dir_okay=False, path_type=Path),
+              help="Write utilisation and queue lengths over time to this file, as CSV.")
+@output_option
+def simulate_command(scenario: Path, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...],
+                     duration: str | None, seed: int | None, events_file: Path | None, series_file: Path | None,
+                     output: str) -> None:
+    """Run SCENARIO in virtual time against a cluster in memory, with the real scheduling engine, and print what came of it.
+
+    SCENARIO is a scenario file (docs/simulate.md), or an inbox log or a snapshot (.jsonl, .gz). The same scenario,
+    configuration and seed print the same bytes.
+    """
+    policy = Policy.read(config_file, feature_gates, plugins)
+    play = Play.read(scenario, duration, seed)
+    collect_seldom()
+    with contextlib.ExitStack() as files:
+        journal = _json_lines(_opened(events_file, files)) if events_file is not None else None
+        sim = files.enter_context(play.simulation(policy, journal))
+        if series_file is not None:
+            sim.measures.on_row = _csv_rows(_opened(series_file, files))
+        with bar(f"{scenario.name}, virtual seconds", play.until) as done:
+            figures = sim.run(play.until, done)
+    if output == "table":
+        click.echo(f"{scenario.name}: {figures['seconds']:,g} s of virtual time, seed {figures['seed']}")
+        print_table(table_of([figures]))
+    else:
+        print_document(figures, output)
+
+
+def collect_seldom() -> None:
+    """Let the collector look less often: a simulation makes hundreds of thousands of objects that stay."""
+    gc.set_threshold(50_000, 20, 100)
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """A scenario or a log that was read, to be simulated once or more often."""
+
+    scenario: Scenario | None
+    entries: list[dict[str, Any]]
+    seed: int | None
+    until: float | None
+
+    @classmethod
+    def read(cls, file: Path, duration: str | None, seed: int | None) -> Play:
+        """Read a file; a duration and a seed that are given win over what it says."""
+        try:
+            until = seconds(duration, "--duration") if duration is not None else None
+        except ConfigError as error:
+            raise click.UsageError(str(error)) from error
+        if file.suffix in _LOGS:
+            return cls(None, entries_of(read_lines(file)), seed, until)
+        scenario = read_scenario(file)
+        if until is not None:
+            scenario = msgspec.structs.replace(scenario, duration=until)
+        elif scenario.duration is not None:
+            until = seconds(scenario.duration)
+        return cls(scenario if seed is None else msgspec.structs.replace(scenario, seed=seed), [], seed, until)
+
+    def simulation(self, policy: Policy, journal: Journal | None = None) -> Simulation:
+        """Return a simulation that has not begun."""
+        if self.scenario is None:
+            return retell(self.entries, seed=self.seed, configuration=policy.configuration, gates=policy.gates,
+                          registry=policy.registry, journal=journal)
+        return enact(self.scenario, configuration=policy.configuration, gates=policy.gates, registry=policy.registry,
+                     journal=journal)
+
+
+def _opened(file: Path, files: contextlib.ExitStack) -> IO[str]:
+    try:
+        return files.enter_context(file.open("w", newline="", encoding="utf-8"))
+    except OSError as error:
+        raise SchedulerError(f"{file} cannot be written: {error.strerror}") from error
+
+
+def _json_lines(file: IO[str]) -> Journal:
+    encode = msgspec.json.Encoder().encode
+
+    def write(event: dict[str, Any]) -> None:
+        file.write(encode(event).decode() + "\n")
+
+    return write
+
+
+def _csv_rows(file: IO[str]) -> Callable[[dict[str, Any]], None]:
+    writer = csv.writer(file, lineterminator="\n")
+    is_first = True
+
+    def write(row: dict[str, Any]) -> None:
+        nonlocal is_first
+        if is_first:
+            writer.writerow(row)
+            is_first = False
+        writer.writerow(row.values())
+
+    return write

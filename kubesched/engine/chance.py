@@ -1,0 +1,27 @@
+"""Chance for plugins: seeded, and drawn anew for every attempt.
+
+An engine that remembers answers asks for chance less often than one that does not, and both are to decide alike. So what an
+attempt draws follows from the seed and the attempt's number, not from how often earlier attempts asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+
+class ChanceByAttempt:
+    """The Random port; `attempt` says which attempt it is."""
+
+    def __init__(self, seed: int, attempt: Callable[[], int]) -> None:
+        self._seed = seed
+        self._attempt = attempt
+        self._last = -1
+        self._random = Random()
+
+    def randrange(self, stop: int, /) -> int:
+        """Return a number from 0 to stop - 1."""
+        if self._attempt() != self._last:
+            self._last = self._attempt()
+            self._random.seed(f"{self._seed}/{self._last}")
+        return self._random.randrange(stop)

@@ -1,0 +1,85 @@
+"""The API server that the scheduler of a simulation writes to: the Writer port, answered from memory.
+
+In: bindings, statuses, evictions, and updates of other objects. Out: the same made true in the world, which tells the engine
+through its inbox. Writes are checked as an API server checks them: a pod that is gone cannot be bound, nor one that is bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from kubesched.api import codec
+from kubesched.api.pod import PodCondition
+from kubesched.cluster import PodView
+from kubesched.errors import Conflict, NotFound
+from kubesched.simulator.scenarios.lives import PodLife
+from kubesched.simulator.scenarios.world import PREEMPTED, World, key_of
+
+_with = msgspec.structs.replace
+
+
+class ApiDouble:
+    """Does what it is told; a binding takes `binding_seconds`."""
+
+    def __init__(self, world: World, binding_seconds: float = 0.0) -> None:
+        self._world = world
+        self._binding_seconds = binding_seconds
+
+    async def bind(self, pod: PodView, node_name: str) -> None:
+        """Let the pod start on the node."""
+        if self._binding_seconds:
+            await self._world.clock.sleep(self._binding_seconds)
+        life = self._alive(pod)
+        if life.node:
+            raise Conflict(409, "Conflict", f'pod {pod.name} is already assigned to node "{life.node}"')
+        self._world.place(life, node_name)
+
+    async def patch_pod_status(self, pod: PodView, status: Mapping[str, Any]) -> None:
+        """Merge conditions and the nominated node into the pod."""
+        life = self._alive(pod)
+        changed = life.pod.status
+        if "nominatedNodeName" in status:
+            changed = _with(changed, nominated_node_name=status["nominatedNodeName"] or "")
+        if "conditions" in status:
+            said = [codec.convert({k: v for k, v in each.items() if v is not None}, PodCondition)
+                    for each in status["conditions"]]
+            types = {condition.type for condition in said}
+            kept = [condition for condition in changed.conditions if condition.type not in types]
+            changed = _with(changed, conditions=(*kept, *said))
+        self._world.put_pod(life, _with(life.pod, status=changed))
+
+    async def patch_status(self, obj: Any, status: Mapping[str, Any]) -> None:
+        """Merge a status into any other object."""
+        raw = codec.to_dict(self._world.objects.get(key_of(obj), obj))
+        raw["status"] = {**raw.get("status", {}), **{k: v for k, v in status.items() if v is not None}}
+        self._world.put(codec.convert(raw, type(obj)))
+
+    async def delete_pod(self, pod: PodView) -> None:
+        """Evict a victim with its grace period."""
+        self._world.evict(self._alive(pod), PREEMPTED)
+
+    async def update(self, changed: Any, subresource: str = "") -> Any:
+        """Replace an object that is as the caller last saw it."""
+        known = self._world.objects.get(key_of(changed))
+        if known is None:
+            raise NotFound(404, "NotFound", f"{changed.kind} {changed.key} not found")
+        if changed.metadata.resource_version not in ("", known.metadata.resource_version):
+            raise Conflict(409, "Conflict", f"{changed.kind} {changed.key} has been modified")
+        return self._world.put(changed)
+
+    async def create(self, obj: Any) -> Any:
+        """Take in a new object."""
+        return self._world.put(obj)
+
+    async def delete(self, obj: Any) -> None:
+        """Let an object be gone."""
+        self._world.drop(obj)
+
+    def _alive(self, pod: PodView) -> PodLife:
+        life = self._world.lives.get(pod.uid)
+        if life is None or not life.is_alive:
+            raise NotFound(404, "NotFound", f'pods "{pod.name}" not found')
+        return life

@@ -1,0 +1,179 @@
+"""A scenario enacted: its nodes, its pods as they come, its events.
+
+In: a scenario, and how pods are decided. Out: a `Simulation` that has everything on its agenda and is ready to run. Pods are
+admitted as an API server admits them (priority, tolerations, defaults), once for all pods of a workload. All chance comes from
+one seeded source: each workload has a source of its own drawn from it, so that they do not disturb each other.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from kubesched import config as configs
+from kubesched.api import codec
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.node import Node, NodeCondition, NodeSpec, NodeStatus
+from kubesched.api.pod import Pod
+from kubesched.engine.loop import EngineOptions
+from kubesched.errors import ConfigError, SchedulerError
+from kubesched.framework.registry import Registry
+from kubesched.simulator.captured import Captured, read_captured
+from kubesched.simulator.clock import EPOCH
+from kubesched.simulator.dryrun.desk import Desk
+from kubesched.simulator.dryrun.manifests import SILENT, WORKLOADS, Manifest, read_manifests
+from kubesched.simulator.scenarios import incidents
+from kubesched.simulator.scenarios.scenario import Choice, Event, NodeGroup, Scenario, numbered, seconds
+from kubesched.simulator.scenarios.simulation import DEFAULT_SAMPLE_SECONDS, Simulation
+from kubesched.simulator.scenarios.troupes import Troupe
+from kubesched.simulator.scenarios.world import Journal, World
+
+HOSTNAME = "kubernetes.io/hostname"
+_SAMPLES = 500
+_ACTS: dict[str, Callable[[World, str], None]] = {
+    "recover": incidents.recover, "remove": incidents.remove, "drain": incidents.drain, "cordon": incidents.cordon,
+    "uncordon": partial(incidents.cordon, is_on=False),
+}
+
+
+def enact(scenario: Scenario, *, configuration: configs.Configuration | None = None, gates: configs.Gates | None = None,
+          registry: Registry | None = None, options: EngineOptions | None = None, journal: Journal | None = None) -> Simulation:
+    """Return a simulation of a scenario that has not begun; `run` it to the end of the scenario's duration."""
+    there, sample, duration = _captured(scenario), scenario.sample_every, seconds(scenario.duration)
+    every = seconds(sample) if sample is not None else max(duration / _SAMPLES, 1.0) if duration else DEFAULT_SAMPLE_SECONDS
+    sim = Simulation(config=configuration, seed=scenario.seed, gates=gates, registry=registry, options=options,
+                     decision_seconds=seconds(scenario.decision_time), binding_seconds=seconds(scenario.binding_latency),
+                     sample_seconds=every, epoch=there.at if there is not None else EPOCH, journal=journal)
+    for obj in sorted(there.objects, key=after_what_it_needs) if there is not None else ():
+        sim.add(obj)
+    _Stage(sim, scenario).set_up()
+    return sim
+
+
+class _Stage:
+    """Knows the scenario while it is played."""
+
+    def __init__(self, sim: Simulation, scenario: Scenario) -> None:
+        self._sim = sim
+        self._scenario = scenario
+        self._chance = Random(scenario.seed)
+        self._desk = Desk(sim.world.objects.values())
+        self._troupes: dict[str, Troupe] = {}
+        self._daemons: list[Troupe] = []
+        self._n_made: dict[str, int] = {}
+        """How many nodes of each group were made, also those that are on their way or gone: no name is used twice."""
+
+    def set_up(self) -> None:
+        """Put everything on the agenda."""
+        for i, group in enumerate(self._scenario.cluster.nodes):
+            self._add_nodes(group, f"cluster.nodes[{i}]")
+        for manifest in self._manifests(self._scenario.cluster.manifests):
+            self._take(manifest)
+        for i, workload in enumerate(self._scenario.workloads):
+            troupe = Troupe(workload, self._sim, self._desk, Random(self._chance.getrandbits(64)),
+                            Path(self._scenario.folder), f"workloads[{i}]")
+            self._troupes[workload.name] = troupe
+            for manifest in self._manifests((workload.manifest,) if workload.manifest else ()):
+                if manifest.kind in WORKLOADS:
+                    troupe.learn(self._desk.take(manifest))
+                else:
+                    self._take(manifest)
+            if troupe.is_endless and self._scenario.duration is None:
+                raise ConfigError(f"workloads[{i}].arrivals", "pods would come forever: give an end, a count, or a duration")
+            troupe.begin()
+        for event in self._scenario.events:
+            self._sim.at(seconds(event.at), partial(self._happen, event))
+
+    def _take(self, manifest: Manifest) -> None:
+        """Take in an object of a manifest that belongs to the cluster; its workloads come at the beginning."""
+        raw = self._desk.take(manifest)
+        if manifest.kind in WORKLOADS:
+            troupe = Troupe.of_manifest(raw, self._sim, self._desk)
+            self._troupes.setdefault(troupe.workload.name, troupe)
+            if manifest.kind == "DaemonSet":
+                self._daemons.append(troupe)
+            troupe.begin()
+        elif manifest.type is not None:
+            self._sim.add(codec.convert(raw, manifest.type))
+        elif manifest.kind not in SILENT:
+            raise SchedulerError(f"{manifest.where}: {manifest.kind} is not a kind that is simulated")
+
+    def _add_nodes(self, group: NodeGroup, where: str = "") -> None:
+        """Let a group's nodes come, after their startup time; a group of a name that is there grows."""
+        startup, first = seconds(group.startup), self._n_made.get(group.name, 0)
+        if where and (first or any(name.rpartition("-")[0] == group.name for name in self._sim.world.nodes)):
+            raise ConfigError(f"{where}.name", f"there are nodes named {group.name} already")
+        self._n_made[group.name] = first + group.count
+        for i in range(first, first + group.count):
+            node = make_node(group, i)
+            if where and not startup:
+                self._sim.add(node)
+            else:
+                self._sim.at(self._sim.now + startup, partial(self._join, node))
+
+    def _join(self, node: Node) -> None:
+        """Let a node come, and what runs on every node come to it."""
+        self._sim.add(node)
+        self._sim.world.tell("nodeAdded", node=node.metadata.name)
+        for troupe in self._daemons:
+            troupe.follow(node)
+
+    def _happen(self, event: Event) -> None:
+        """Let an event of the scenario happen."""
+        world = self._sim.world
+        if event.add is not None:
+            self._add_nodes(event.add)
+        elif event.scale is not None:
+            world.tell("scaled", workload=event.scale.workload, replicas=event.scale.replicas)
+            self._troupes[event.scale.workload].scale(event.scale.replicas)
+        elif event.fail is not None:
+            for name in self._chosen(event.fail):
+                incidents.fail(world, name)
+                self._sim.at(self._sim.now + seconds(event.fail.lost_after),
+                             partial(incidents.lose_pods, world, name, world.down[name]))
+        elif event.resize is not None:
+            for name in self._chosen(event.resize):
+                incidents.resize(world, name, event.resize.capacity)
+        else:
+            for name in self._chosen(getattr(event, event.what)):
+                _ACTS[event.what](world, name)
+
+    def _chosen(self, choice: Choice) -> list[str]:
+        found = sorted(name for name in self._sim.world.nodes if fnmatchcase(name, choice.nodes))
+        return found if choice.count is None else self._chance.sample(found, min(choice.count, len(found)))
+
+    def _manifests(self, files: tuple[str, ...]) -> list[Manifest]:
+        return read_manifests([Path(self._scenario.folder) / file for file in files])
+
+
+def make_node(group: NodeGroup, i: int) -> Node:
+    """Return node number i of a group; the label kubernetes.io/hostname is its name unless the group says otherwise."""
+    name = f"{group.name}-{i}"
+    labels = {HOSTNAME: name, **{key: numbered(value, i) for key, value in group.labels.items()}}
+    offered = {"pods": "110", **(group.allocatable if group.allocatable is not None else group.capacity)}
+    return Node(
+        metadata=ObjectMeta(name=name, uid=f"uid-{name}", labels=labels), spec=NodeSpec(taints=group.taints),
+        status=NodeStatus(capacity={"pods": "110", **group.capacity}, allocatable=offered,
+                          conditions=(NodeCondition(type="Ready", status="True"),)))
+
+
+def after_what_it_needs(obj: Any) -> int:
+    """Sort pods last, and nodes before them."""
+    return 2 if isinstance(obj, Pod) else 1 if isinstance(obj, Node) else 0
+
+
+def _captured(scenario: Scenario) -> Captured | None:
+    if not scenario.cluster.snapshot:
+        return None
+    file = Path(scenario.folder) / scenario.cluster.snapshot
+    try:
+        data = file.read_bytes()
+        return read_captured((gzip.decompress(data) if file.suffix == ".gz" else data).splitlines())
+    except (OSError, EOFError, zlib.error) as error:
+        raise ConfigError(f"cluster.snapshot: {file}", str(error)) from error

@@ -1,0 +1,109 @@
+"""An inbox log or a snapshot as a scenario: what it says happens at its times, and the scheduler decides anew.
+
+In: the entries of a log. Out: a `Simulation` that has them on its agenda. `replay` shows what the engine would have answered to
+the same watch events; here the pods that it places stay where it puts them and run on, until the log says that they are gone.
+What the log's own scheduler did (bindings, statuses) is left out. Up to the end of the log, pods come because the log says
+so; from then on, controllers replace what is evicted or lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from kubesched import config as configs
+from kubesched.api import codec
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.engine.loop import EngineOptions
+from kubesched.errors import MalformedObject, SchedulerError
+from kubesched.framework.registry import Registry
+from kubesched.simulator.scenarios.enacting import after_what_it_needs
+from kubesched.simulator.scenarios.lives import RUNNING
+from kubesched.simulator.scenarios.scenario import DECISION_SECONDS
+from kubesched.simulator.scenarios.simulation import DEFAULT_SAMPLE_SECONDS, Simulation
+from kubesched.simulator.scenarios.world import REMOVED
+
+_OVER = frozenset({"Succeeded", "Failed"})
+
+
+def retell(entries: Sequence[Mapping[str, Any]], *, seed: int | None = None, configuration: configs.Configuration | None = None,
+           gates: configs.Gates | None = None, registry: Registry | None = None, options: EngineOptions | None = None,
+           sample_seconds: float = DEFAULT_SAMPLE_SECONDS, journal: Any = None) -> Simulation:
+    """Return a simulation of what a log tells; `entries` as `replay.entries_of` returns them."""
+    began = entries[0]["at"]
+    sim = Simulation(config=configuration, seed=entries[0]["seed"] if seed is None else seed, gates=gates, registry=registry,
+                     options=options, decision_seconds=DECISION_SECONDS, sample_seconds=sample_seconds, epoch=began,
+                     journal=journal)
+    told = [(entry["at"], entry["kind"], _decoded(entry), entry.get("gone")) for entry in entries if "kind" in entry]
+    told.sort(key=lambda each: (each[0], after_what_it_needs(each[2])))
+    sim.world.replaces = False
+    teller = _Teller(sim)
+    for at, kind, obj, gone in told:
+        sim.at(max(at - began, 0.0), partial(teller.tell, kind, obj, gone))
+    sim.at(max(told[-1][0] - began, 0.0) if told else 0.0, teller.end)
+    return sim
+
+
+class _Teller:
+    """Makes what the log says true."""
+
+    def __init__(self, sim: Simulation) -> None:
+        self._world = sim.world
+        self._ours = frozenset(sim.engine.profiles)
+
+    def end(self) -> None:
+        """The log has no more to say."""
+        self._world.replaces = True
+
+    def tell(self, kind: str, obj: Any | None, gone: Mapping[str, Any] | None) -> None:
+        """Let one entry happen."""
+        if obj is None:
+            self._gone(kind, str((gone or {}).get("namespace") or ""), str((gone or {}).get("name") or ""))
+        elif isinstance(obj, Node):
+            is_new = obj.metadata.name not in self._world.nodes
+            self._world.put_node(obj)
+            if is_new and self._world.now:
+                self._world.tell("nodeAdded", node=obj.metadata.name)
+        elif isinstance(obj, Pod):
+            self._pod(obj)
+        else:
+            self._world.put(obj)
+
+    def _gone(self, kind: str, namespace: str, name: str) -> None:
+        if kind == "Node":
+            if name in self._world.nodes:
+                self._world.tell("nodeRemoved", node=name)
+                self._world.drop_node(name)
+        elif kind == "Pod":
+            life = self._world.life(f"{namespace}/{name}")
+            if life is not None:
+                self._world.remove(life, REMOVED)
+        elif (known := self._world.objects.get((kind, namespace, name))) is not None:
+            self._world.drop(known)
+
+    def _pod(self, pod: Pod) -> None:
+        life, is_over = self._world.lives.get(pod.metadata.uid), pod.status.phase in _OVER
+        if life is None:
+            namesake = self._world.life(pod.key)
+            if namesake is not None:
+                self._world.remove(namesake, REMOVED)
+            if not is_over:
+                self._world.arrive(pod)
+        elif is_over and life.state == RUNNING:
+            self._world.finish(life)
+        elif is_over:
+            self._world.remove(life, REMOVED)
+        elif life.is_alive:
+            self._world.change(life, pod)
+            life.is_going = life.is_going or pod.metadata.deletion_timestamp is not None
+            if pod.spec.node_name and not life.node and pod.spec.scheduler_name not in self._ours:
+                self._world.place(life, pod.spec.node_name)  # somebody else's pod, and somebody else's decision
+
+
+def _decoded(entry: Mapping[str, Any]) -> Any | None:
+    try:
+        return codec.decode(entry["object"]) if "object" in entry else None
+    except MalformedObject as error:
+        raise SchedulerError(f"inbox log: {error}") from error

@@ -1,0 +1,259 @@
+"""The scenario file: a cluster, what comes to it, and what happens to it.
+
+In: YAML or JSON. Out: frozen values, checked. A field that nobody knows, a value of the wrong type and a time that is none
+are refused in one line that names the file and the field. docs/simulate.md is the reference for the fields.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, dataclass_transform
+
+import msgspec
+
+from kubesched.api.meta import Quantity
+from kubesched.api.node import Taint
+from kubesched.config import Duration
+from kubesched.errors import ConfigError
+
+Seconds = str | int | float
+"""A time: seconds, or text such as 90s, 5m or 1h30m."""
+
+_REASON = re.compile(r"(.*?)(?: - at `\$\.?(.*)`)?", re.DOTALL)
+_PATTERN = re.compile(r"\{i(?:([%/])([1-9][0-9]*))?\}")
+FOREVER = "forever"
+DECISION_SECONDS = 0.001
+"""How long an attempt takes if nothing else is said. Were it nothing, all of a long queue would be tried again whenever one pod
+ends, thousands of times a virtual second; no scheduler does that."""
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class _Strict(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The base of all parts of a scenario."""
+
+
+class NodeGroup(_Strict, kw_only=True):
+    """Equal nodes, NAME-0 to NAME-(count-1). In labels, {i} stands for a node's number, {i%3} and {i/3} for what
+    is left when it is divided, and for the quotient."""
+
+    name: str
+    count: int = 1
+    capacity: dict[str, Quantity]
+    allocatable: dict[str, Quantity] | None = None
+    labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    startup: Seconds = 0
+
+
+class Cluster(_Strict, kw_only=True):
+    """What is there at the beginning."""
+
+    nodes: tuple[NodeGroup, ...] = ()
+    snapshot: str = ""
+    manifests: tuple[str, ...] = ()
+
+
+class Arrivals(_Strict, kw_only=True):
+    """When pods come: one of `at`, `every`, `rate` and `trace`."""
+
+    at: Seconds | tuple[Seconds, ...] | None = None
+    every: Seconds | None = None
+    rate: float | None = None
+    trace: str = ""
+    start: Seconds = 0
+    end: Seconds | None = None
+    count: int | None = None
+    size: int = 1
+    within: Seconds = 0
+
+
+class Law(_Strict, kw_only=True):
+    """How long pods run, by chance: one of the two."""
+
+    exponential: Seconds | None = None
+    uniform: tuple[Seconds, Seconds] | None = None
+
+
+class Workload(_Strict, kw_only=True):
+    """Pods of one kind, and when they come."""
+
+    name: str
+    namespace: str = "default"
+    arrivals: Arrivals = Arrivals(at=0)
+    replicas: int | None = None
+    runs: Seconds | Law = FOREVER
+    requests: dict[str, Quantity] = {}
+    priority: int | None = None
+    pod: dict[str, Any] | None = None
+    manifest: str = ""
+    restarts: bool | None = None
+
+
+class Choice(_Strict, kw_only=True):
+    """Nodes by name or pattern (`web-*`); of those, `count` by chance."""
+
+    nodes: str = "*"
+    count: int | None = None
+
+
+class Fail(Choice, kw_only=True):
+    """Nodes that stop to answer; their pods are lost some time later."""
+
+    lost_after: Seconds = 300
+
+
+class Resize(Choice, kw_only=True):
+    """What nodes offer from now on."""
+
+    capacity: dict[str, Quantity]
+
+
+class Scale(_Strict, kw_only=True):
+    """How many pods a workload has from now on."""
+
+    workload: str
+    replicas: int
+
+
+class Event(_Strict, kw_only=True):
+    """Something that happens to the cluster: one of these, at a time."""
+
+    at: Seconds
+    fail: Fail | None = None
+    recover: Choice | None = None
+    remove: Choice | None = None
+    drain: Choice | None = None
+    cordon: Choice | None = None
+    uncordon: Choice | None = None
+    resize: Resize | None = None
+    add: NodeGroup | None = None
+    scale: Scale | None = None
+
+    @property
+    def what(self) -> str:
+        """Return which of them it is."""
+        return next((name for name in self.__struct_fields__[1:] if getattr(self, name) is not None), "")
+
+
+class Scenario(_Strict, kw_only=True):
+    """All of it."""
+
+    seed: int = 0
+    duration: Seconds | None = None
+    decision_time: Seconds = DECISION_SECONDS
+    binding_latency: Seconds = 0
+    sample_every: Seconds | None = None
+    cluster: Cluster = Cluster()
+    workloads: tuple[Workload, ...] = ()
+    events: tuple[Event, ...] = ()
+    folder: str = ""
+    """Where the files that it names are looked for; the folder of the scenario's own file if nothing else is said."""
+
+
+def read_scenario(file: Path) -> Scenario:
+    """Read a scenario; raise ConfigError if it cannot be used."""
+    try:
+        found = msgspec.yaml.decode(file.read_bytes(), type=Scenario)
+        check(found)
+    except OSError as error:
+        raise ConfigError(str(file), error.strerror or str(error)) from error
+    except msgspec.ValidationError as error:
+        raise _refused(file, str(error)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(str(file), "not YAML: " + " ".join(str(error).split())) from error
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error.path}", error.detail) from error
+    return msgspec.structs.replace(found, folder=str(file.parent / found.folder))
+
+
+def check(scenario: Scenario) -> None:
+    """Raise ConfigError, with the field, for what has the right type and makes no sense."""
+    for where, value in (("duration", scenario.duration), ("bindingLatency", scenario.binding_latency),
+                         ("decisionTime", scenario.decision_time),
+                         ("sampleEvery", scenario.sample_every)):
+        seconds(value, where)
+    if scenario.sample_every is not None and not seconds(scenario.sample_every):
+        raise ConfigError("sampleEvery", "must be longer than 0")
+    for i, group in enumerate(scenario.cluster.nodes):
+        _check_group(group, f"cluster.nodes[{i}]")
+    for i, workload in enumerate(scenario.workloads):
+        _check_workload(workload, f"workloads[{i}]")
+    names = [workload.name for workload in scenario.workloads]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise ConfigError(f"workloads[{i}].name", f"there is another workload named {name}")
+    for i, event in enumerate(scenario.events):
+        given = [name for name in event.__struct_fields__[1:] if getattr(event, name) is not None]
+        if len(given) != 1:
+            raise ConfigError(f"events[{i}]", f"expected one thing to happen, found {', '.join(given) or 'none'}")
+        seconds(event.at, f"events[{i}].at")
+        if event.add is not None:
+            _check_group(event.add, f"events[{i}].add")
+        if event.scale is not None and event.scale.workload not in names:
+            raise ConfigError(f"events[{i}].scale.workload", f"{event.scale.workload!r} is none of the workloads")
+
+
+def _check_group(group: NodeGroup, where: str) -> None:
+    if group.count < 0:
+        raise ConfigError(f"{where}.count", f"must not be negative, found {group.count}")
+    seconds(group.startup, f"{where}.startup")
+
+
+def _check_workload(workload: Workload, where: str) -> None:
+    arrivals = workload.arrivals
+    given = [name for name in ("at", "every", "rate") if getattr(arrivals, name) is not None]
+    given += ["trace"] if arrivals.trace else []
+    if len(given) != 1:
+        raise ConfigError(f"{where}.arrivals",
+                          f"expected one of at, every, rate and trace, found {', '.join(given) or 'none'}")
+    if workload.manifest and (workload.pod is not None or workload.requests):
+        raise ConfigError(f"{where}.manifest", "a workload has either a manifest or a pod of its own")
+    if workload.pod is not None and workload.requests:
+        raise ConfigError(f"{where}.requests", "a workload has either requests or a pod that makes its own")
+    for name in ("every", "start", "end", "within"):
+        seconds(getattr(arrivals, name), f"{where}.arrivals.{name}")
+    for time in arrivals.at if isinstance(arrivals.at, tuple) else (arrivals.at,):
+        seconds(time, f"{where}.arrivals.at")
+    if arrivals.every is not None and not seconds(arrivals.every):
+        raise ConfigError(f"{where}.arrivals.every", "must be longer than 0")
+    if arrivals.every is not None and seconds(arrivals.within) > seconds(arrivals.every):
+        raise ConfigError(f"{where}.arrivals.within", "must not be longer than `every`")
+    if arrivals.rate is not None and seconds(arrivals.within):
+        raise ConfigError(f"{where}.arrivals.within", "has no part in `rate`")
+    if arrivals.rate is not None and arrivals.rate <= 0:
+        raise ConfigError(f"{where}.arrivals.rate", f"must be more than 0, found {arrivals.rate:g}")
+    if isinstance(workload.runs, Law):
+        if (workload.runs.exponential is None) == (workload.runs.uniform is None):
+            raise ConfigError(f"{where}.runs", "expected either exponential or uniform")
+        for time in (workload.runs.exponential, *(workload.runs.uniform or ())):
+            seconds(time, f"{where}.runs")
+    elif workload.runs != FOREVER:
+        seconds(workload.runs, f"{where}.runs")
+
+
+def seconds(value: Seconds | None, where: str = "") -> float:
+    """Return a time in seconds, 0 for none; raise ConfigError with the field for what is no time."""
+    try:
+        found = Duration.parse(value) / 1e9 if isinstance(value, str) else float(value or 0)
+    except ConfigError as error:
+        raise ConfigError(where, f"{value!r} is no time: expected seconds, or text such as 90s, 5m or 1h30m") from error
+    if found < 0:
+        raise ConfigError(where, f"must not be negative, found {value}")
+    return found
+
+
+def numbered(pattern: str, i: int) -> str:
+    """Return a label's value for node number i."""
+    def filled(match: re.Match[str]) -> str:
+        sign, by = match.groups()
+        return str(i if sign is None else i % int(by) if sign == "%" else i // int(by))
+
+    return _PATTERN.sub(filled, pattern)
+
+
+def _refused(file: Path, message: str) -> ConfigError:
+    found = _REASON.fullmatch(message)
+    detail, where = (found[1], found[2] or "") if found is not None else (message, "")
+    detail = detail.replace("Object contains unknown field", "unknown field").replace("Object missing", "missing")
+    return ConfigError(f"{file}: {where}" if where else str(file), detail[:1].lower() + detail[1:])

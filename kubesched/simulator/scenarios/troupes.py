@@ -1,0 +1,197 @@
+"""A troupe: the pods of one workload of a scenario, as they come, run and are scaled.
+
+In: what the scenario says of the workload, or a manifest. Out: pods submitted to the simulation, each of them a copy of one
+that was admitted once: pods of one workload share their spec, so that they are read once. The names follow from the order in
+which pods come: NAME-1, NAME-2, and for what a manifest makes several times NAME-1-2 and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+
+from kubesched.api import codec
+from kubesched.api.apps import PodTemplateSpec, ReplicaSet, ReplicaSetSpec
+from kubesched.api.kinds import KINDS
+from kubesched.api.meta import LabelSelector, ObjectMeta, OwnerReference
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod, PodSpec, ResourceRequirements
+from kubesched.api.requests import is_extended_name
+from kubesched.errors import ConfigError, SchedulerError
+from kubesched.simulator.dryrun.desk import Desk
+from kubesched.simulator.dryrun.manifests import Raw
+from kubesched.simulator.scenarios.arrivals import Traced, read_trace, running_time, times
+from kubesched.simulator.scenarios.lives import PENDING
+from kubesched.simulator.scenarios.scenario import FOREVER, Workload
+from kubesched.simulator.scenarios.simulation import Simulation
+from kubesched.simulator.scenarios.world import SCALED
+
+_with = msgspec.structs.replace
+_OWNERS = ("ReplicaSet", "StatefulSet", "ReplicationController", "Job")
+_REPLICAS = {"Deployment": "replicas", "ReplicaSet": "replicas", "StatefulSet": "replicas",
+             "ReplicationController": "replicas", "Job": "parallelism"}
+
+
+class Troupe:
+    """The pods of one workload."""
+
+    def __init__(self, workload: Workload, sim: Simulation, desk: Desk, chance: Random, folder: Path = Path(),
+                 where: str = "") -> None:
+        self.workload = workload
+        self._sim = sim
+        self._desk = desk
+        self._chance = chance
+        self._folder = folder
+        self._where = where
+        self._runs = running_time(workload.runs, chance)
+        self._cast: list[Pod] = []
+        self._manifest: Raw | None = None
+        self._n_arrivals = self._n_pods = 0
+        self._coming: Iterator[float] = iter(())
+        self._specs: dict[tuple[Any, ...], PodSpec] = {}
+
+    @classmethod
+    def of_manifest(cls, raw: Raw, sim: Simulation, desk: Desk) -> Troupe:
+        """Return the pods that a workload's manifest stands for; they come at the beginning and stay."""
+        made = cls(Workload(name=raw["metadata"]["name"]), sim, desk, Random(0))
+        made.learn(raw)
+        return made
+
+    @property
+    def is_endless(self) -> bool:
+        """Return whether nothing says when no more pods come."""
+        arrivals = self.workload.arrivals
+        return (arrivals.every is not None or arrivals.rate is not None) and arrivals.end is None and arrivals.count is None
+
+    def learn(self, raw: Raw) -> None:
+        """Take the pods from an admitted manifest; whoever owns them is known to the cluster from now on."""
+        spec, field = raw.get("spec") or {}, _REPLICAS.get(raw["kind"], "")
+        if self.workload.replicas is not None and field:
+            raw = {**raw, "spec": {**spec, field: self.workload.replicas}}
+        self._manifest = raw
+        self._cast += map(_unborn, self._desk.pods_of(raw, list(self._sim.world.nodes.values())))
+        owner = self._desk.replica_set_of(raw) if raw["kind"] == "Deployment" else raw
+        if owner["kind"] in _OWNERS:
+            self._sim.add(codec.convert(owner, KINDS[owner["apiVersion"], owner["kind"]]))
+
+    def begin(self) -> None:
+        """Put the arrivals on the agenda."""
+        arrivals = self.workload.arrivals
+        if self._manifest is None:
+            self._cast = [self._template()] * (self.workload.replicas if self.workload.replicas is not None else 1)
+        if arrivals.trace:
+            self._follow_trace(self._folder / arrivals.trace)
+            return
+        self._coming = times(arrivals, self._chance)
+        self._await_next()
+
+    def scale(self, replicas: int) -> None:
+        """Have so many pods: more of the same, or first those less that wait, then the youngest."""
+        world = self._sim.world
+        alive = [life for life in world.lives.values()
+                 if life.workload == self.workload.name and life.is_alive and not life.is_going]
+        alive.sort(key=lambda life: (life.state == PENDING, life.arrived))
+        for life in reversed(alive[replicas:]):
+            world.evict(life, SCALED)
+        for _ in range(replicas - len(alive)):
+            if not self._cast:
+                raise SchedulerError(f"workload {self.workload.name} has no pod that could be made more of")
+            self._come(self._next_of(self._cast[0]))
+
+    def follow(self, node: Node) -> None:
+        """Have the pod of a DaemonSet on a node that came later."""
+        assert self._manifest is not None
+        for pod in self._desk.pods_of(self._manifest, [node]):
+            self._come(_renamed(_unborn(pod), f"{self.workload.name}-{node.metadata.name}"))
+
+    # Inside
+
+    def _await_next(self) -> None:
+        at = next(self._coming, None)
+        if at is not None:
+            self._sim.at(at, self._arrive)
+
+    def _arrive(self) -> None:
+        self._n_arrivals += 1
+        for pod in self._cast:
+            if self._manifest is None:
+                self._come(self._next_of(pod))
+            elif self._n_arrivals == 1:
+                self._n_pods += 1
+                self._come(pod)
+            else:
+                self._come(_renamed(pod, f"{pod.metadata.name}-{self._n_arrivals}"))
+        self._await_next()
+
+    def _next_of(self, pod: Pod) -> Pod:
+        self._n_pods += 1
+        return _renamed(pod, f"{self.workload.name}-{self._n_pods}")
+
+    def _come(self, pod: Pod) -> None:
+        self._sim.world.arrive(pod, workload=self.workload.name, runs=self._runs(), restarts=self.workload.restarts)
+
+    def _template(self) -> Pod:
+        """Return the pod that all of a scenario's own workload are copies of, admitted."""
+        workload = self.workload
+        given = workload.pod or {}
+        metadata = {"namespace": workload.namespace, "labels": {"app": workload.name}, **(given.get("metadata") or {})}
+        limits = {name: amount for name, amount in workload.requests.items() if is_extended_name(name)}
+        spec = {"containers": [{"resources": {"requests": workload.requests, "limits": limits}}], **(given.get("spec") or {})}
+        spec["containers"] = [{"name": f"c{i}", "image": "app", **container} for i, container in enumerate(spec["containers"])]
+        try:
+            pod = _unborn(self._desk.admit_pod({"metadata": metadata, "spec": spec}, workload.name))
+        except SchedulerError as error:
+            raise ConfigError(f"{self._where}.pod", str(error)) from error
+        if workload.priority is not None:
+            pod = _with(pod, spec=_with(pod.spec, priority=workload.priority))
+        return self._owned(pod) if workload.restarts is not False else pod
+
+    def _owned(self, pod: Pod) -> Pod:
+        """Return the pod as its controller makes it: a ReplicaSet for pods that run on, a Job for those that end."""
+        name, namespace = self.workload.name, pod.metadata.namespace
+        kind = "ReplicaSet" if self.workload.runs == FOREVER and not self.workload.arrivals.trace else "Job"
+        owner = OwnerReference(api_version="apps/v1" if kind == "ReplicaSet" else "batch/v1", kind=kind, name=name,
+                               uid=f"uid-{namespace}-{name}", controller=True)
+        if kind == "ReplicaSet":  # pods that run on are spread over zones by default, by their owner's selector
+            meta = ObjectMeta(name=name, namespace=namespace, uid=owner.uid, labels=pod.metadata.labels)
+            self._sim.add(ReplicaSet(metadata=meta, spec=ReplicaSetSpec(
+                replicas=self.workload.replicas or 1, selector=LabelSelector(match_labels=pod.metadata.labels),
+                template=PodTemplateSpec(metadata=ObjectMeta(labels=pod.metadata.labels), spec=pod.spec))))
+        return _with(pod, metadata=_with(pod.metadata, owner_references=(owner,)))
+
+    # Traces
+
+    def _follow_trace(self, file: Path) -> None:
+        (template, *_), names = self._cast, set()
+        for traced in read_trace(file):
+            key = (traced.namespace or template.metadata.namespace, traced.name)
+            if key in names:
+                raise ConfigError(str(file), f"the pod {'/'.join(key)} comes twice: names must differ")
+            names.add(key)
+            self._sim.at(traced.time, lambda traced=traced: self._come_as(template, traced))  # type: ignore[misc]
+
+    def _come_as(self, template: Pod, traced: Traced) -> None:
+        asked = (*traced.requests.items(), traced.priority)
+        spec = self._specs.get(asked)
+        if spec is None:
+            first, *others = template.spec.containers
+            resources = ResourceRequirements(requests={**first.resources.requests, **traced.requests})
+            priority = traced.priority if traced.priority is not None else template.spec.priority
+            spec = self._specs[asked] = _with(template.spec, priority=priority,
+                                              containers=(_with(first, resources=resources), *others))
+        pod = _renamed(_with(template, spec=spec), traced.name, traced.namespace)
+        self._sim.world.arrive(pod, workload=self.workload.name, runs=traced.duration, restarts=self.workload.restarts)
+
+
+def _unborn(pod: Pod) -> Pod:
+    """Return a pod without the time at which it was admitted: it is created when it comes."""
+    return _with(pod, metadata=_with(pod.metadata, creation_timestamp=None))
+
+
+def _renamed(pod: Pod, name: str, namespace: str = "") -> Pod:
+    namespace = namespace or pod.metadata.namespace
+    return _with(pod, metadata=_with(pod.metadata, name=name, namespace=namespace, uid=f"uid-{namespace}-{name}"))
