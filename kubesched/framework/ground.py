@@ -106,7 +106,7 @@ class Ground:
 
     __slots__ = ("__weakref__", "_by_key", "_following", "_glance", "_passing_cells", "_position", "_raters", "_totals_cells",
                  "admitted", "columns", "fixed", "is_valid", "moved", "n_passing", "nodes", "passing", "plan", "pod",
-                 "pre_filtered", "profile", "scaled", "state", "totals", "turns")
+                 "pre_filtered", "profile", "scaled", "state", "totals", "turned")
 
     def __init__(self, profile: Profile, plan: Plan, pod: PodView, nodes: Snapshot, lap: Callable[[str], None]) -> None:
         """Ask the plugins about all nodes; `lap` is told when an extension point is done. Raise Unusual where the answer
@@ -124,8 +124,8 @@ class Ground:
         """The nodes that pass everything that pods do not change."""
         self.passing: Bools = np.ones(nodes.n, dtype=np.bool_)
         self.n_passing = nodes.n
-        self.turns = 0
-        """How often other nodes passed than before."""
+        self.turned: list[tuple[int, bool]] = []
+        """Rows that began or ceased to pass, in that order; read as `moved` is."""
         self.fixed: Ints = np.zeros(nodes.n, dtype=np.int64)
         self.totals: Ints = np.zeros(nodes.n, dtype=np.int64)
         self.moved: list[int] = []
@@ -239,7 +239,7 @@ class Ground:
             self._repair_nodes(np.array(sorted(rows)), pod, nodes)
         elif len(rows) <= FEW_ROWS:
             if len(self.moved) > _LONGEST:
-                self.moved = []
+                self.moved, self.turned = [], []
             for row in rows:
                 self._repair_row(row)
         else:
@@ -289,7 +289,7 @@ class Ground:
         """Take notice that other nodes pass than before."""
         self.n_passing = int(np.count_nonzero(self.passing))
         self._by_key.clear()
-        self.turns += 1
+        self.turned = []
 
     # One row
 
@@ -313,7 +313,7 @@ class Ground:
             self._passing_cells[row] = passes
             for key, counts in self._by_key.items():
                 counts[self.nodes.code_at(key, row)] += more  # the last is for nodes that lack the label, whose code is -1
-            self.turns += 1
+            self.turned.append((row, passes))
         for scaled in self.scaled:
             if scaled.plugin.score_scope is Scope.ROW:
                 raw = profile.raw_score(scaled.plugin, self.pod, self.nodes.take([row]), self.passing[[row]], self.state)

@@ -38,6 +38,8 @@ class Base(Protocol):
     totals: Ints
     moved: list[int]
     """Rows whose totals changed, in that order; another list where so much changed that all are to be read again."""
+    turned: list[tuple[int, bool]]
+    """Rows that began or ceased to pass, in that order, and which of it; another list likewise."""
 
     def passing_by(self, key: str, nodes: Snapshot) -> Ints:
         """Return how many passing nodes are in each domain of a label key, and at the end how many lack the label."""
@@ -48,7 +50,8 @@ class Reach:
     """The feasible nodes of an attempt: those that pass, are in no refused domain, and in the mask if there is one."""
 
     __slots__ = ("_added", "_base", "_combined", "_count", "_domains", "_feasible", "_index", "_moved", "_moved_read",
-                 "_nodes", "_refused", "_scores", "_scores_read", "_turned", "_verdicts_read", "mask", "verdicts")
+                 "_nodes", "_refused", "_scores", "_scores_read", "_turned", "_turned_read", "_turns", "_verdicts_read",
+                 "mask", "verdicts")
 
     def __init__(self, base: Base, nodes: Snapshot, verdicts: tuple[DomainVerdicts, ...] = (),
                  mask: Bools | None = None) -> None:
@@ -69,6 +72,8 @@ class Reach:
         self._combined: Ints | None = None
         self._moved = base.moved
         self._moved_read = 0
+        self._turns = base.turned
+        self._turned_read = len(base.turned)
         self._index: dict[str, tuple[Ints, Ints, Ints]] = {}
         """By label key the rows sorted by domain, and where each domain begins and ends among them."""
         for table in verdicts:
@@ -122,14 +127,41 @@ class Reach:
         counts = self._base.passing_by(key, self._nodes)
         return counts * ~self._refused[key] if key in self._refused else counts
 
-    def follow(self) -> None:
-        """Take in what changed in the verdicts since they were last read."""
+    def follow(self) -> bool:
+        """Take in what changed in the verdicts, and which nodes pass, since they were last read; False if that is too much."""
+        if self._turns is not self._base.turned:
+            return False
+        if self._turned_read < len(self._turns):
+            for row, passes in self._turns[self._turned_read:]:
+                self._turn_row(row, passes)
+            self._turned_read = len(self._turns)
         for i, table in enumerate(self.verdicts):
             position = self._verdicts_read[i]
             if position < len(table.moved):
                 for code in set(table.moved[position:]):
                     self._turn(table.key, code)
                 self._verdicts_read[i] = len(table.moved)
+        return True
+
+    def _turn_row(self, row: int, passes: bool) -> None:
+        """Take in that one node began or ceased to pass."""
+        code_at, self._feasible = self._nodes.code_at, None
+        if self.mask is not None:
+            self._count = -1
+            self._domains.clear()
+            return
+        is_refused = any(refused.item(code_at(key, row)) for key, refused in self._refused.items())
+        if self._count >= 0 and not is_refused:
+            self._count += 1 if passes else -1
+        for key, mine in list(self._domains.items()):
+            if not self._is_split_by(key):
+                del self._domains[key]
+                continue
+            code = code_at(key, row)
+            is_there = not is_refused and self._base.passing_by(key, self._nodes).item(code) > 0
+            if mine.item(code) != is_there:
+                mine = self._domains[key] = mine.copy()  # as in `_turn`
+                mine[code] = is_there
 
     def _turn(self, key: str, code: int) -> None:
         refused = self._refused[key]

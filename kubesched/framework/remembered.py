@@ -26,7 +26,7 @@ _MOST_TEMPLATES = 4096
 class Entry:
     """One class of pods."""
 
-    __slots__ = ("_feeling", "_glance", "_position", "_turns", "ground", "hopeless", "live", "plan", "quiet_filters",
+    __slots__ = ("_feeling", "_glance", "_position", "ground", "hopeless", "live", "plan", "quiet_filters",
                  "quiet_scores", "reach", "state")
 
     def __init__(self, plan: Plan, ground: Ground, nodes: Snapshot) -> None:
@@ -45,8 +45,7 @@ class Entry:
         self.quiet_scores: set[Plugin] = set()
         self.live = Live(plan, self.quiet_filters, self.quiet_scores)
         self.reach: Reach | None = None
-        """What the last pod of the class could reach, for as long as the same nodes pass."""
-        self._turns = -1
+        """What the last pod of the class could reach, for as long as it can follow."""
 
     @property
     def nbytes(self) -> int:
@@ -56,12 +55,9 @@ class Entry:
     def reach_beside(self, verdicts: tuple[DomainVerdicts, ...]) -> Reach:
         """Return what a pod can reach where whole domains are refused: the same as the last one, if its verdicts are."""
         reach, ground = self.reach, self.ground
-        if reach is None or self._turns != ground.turns or len(reach.verdicts) != len(verdicts) or any(
-                map(operator.is_not, reach.verdicts, verdicts)):
-            self._turns = ground.turns
+        if reach is None or len(reach.verdicts) != len(verdicts) or any(
+                map(operator.is_not, reach.verdicts, verdicts)) or not reach.follow():
             reach = self.reach = Reach(ground, ground.nodes, verdicts)
-        else:
-            reach.follow()
         return reach
 
     def catch_up(self, pod: PodView, nodes: Snapshot) -> bool:

@@ -33,8 +33,8 @@ class Scale(Protocol):
 class RatedDomains:
     """The scores for as long as the same nodes are feasible."""
 
-    __slots__ = ("_counts", "_has_moved", "_high", "_low", "_n_high", "_n_low", "_raised", "_reach", "_reached", "_scale",
-                 "_scored", "_table", "key")
+    __slots__ = ("_counts", "_has_gaps", "_has_moved", "_high", "_low", "_n_high", "_n_low", "_raised", "_reach", "_reached",
+                 "_scale", "_scored", "_table", "_unheeded", "key")
 
     def __init__(self, key: str, counts: Ints, reach: Reach, scored: Bools, scale: Scale) -> None:
         """Begin with counts, which are borrowed; `scored` are the domains, at least one, that scores are relative to."""
@@ -48,6 +48,10 @@ class RatedDomains:
         self._low, self._high = int(there.min()), int(there.max())
         self._n_low, self._n_high = int(np.count_nonzero(there == self._low)), int(np.count_nonzero(there == self._high))
         self._table: DomainScores | None = None
+        self._unheeded: set[int] = set()
+        """Domains out of reach whose counts changed: their scores are as they were."""
+        self._has_gaps = False
+        """Whether the scores of domains out of reach are older than those of the others."""
         self._has_moved = False
         """Whether the lowest or the highest count is another than the scores were worked out with."""
         self._raised: set[int] | None = None
@@ -58,7 +62,24 @@ class RatedDomains:
     def is_about(self, key: str, counts: Ints, reach: Reach) -> bool:
         """Return whether what is kept still holds for what a pod can reach."""
         return (self._reach is reach and self.key == key and self._counts is counts
-                and reach.domains(key) is self._reached)
+                and (reach.domains(key) is self._reached or self._look_again(reach)))
+
+    def _look_again(self, reach: Reach) -> bool:
+        """Take in that other domains can be reached; False if that changes the lowest or the highest count, and so the scores
+        of all."""
+        if self._table is None or self._has_moved or self._has_gaps or self._scored is not self._reached:
+            return False
+        reached = reach.domains(self.key)
+        there = self._counts[reached]
+        if not len(there) or there.min() != self._low or there.max() != self._high:
+            return False
+        self._reached = self._scored = reached
+        self._n_low, self._n_high = int(np.count_nonzero(there == self._low)), int(np.count_nonzero(there == self._high))
+        self._raised = None
+        for code in self._unheeded:
+            self._table.put(code, self._scale.one(self._counts.item(code), self._low, self._high))
+        self._unheeded.clear()
+        return True
 
     def table(self) -> DomainScores:
         """Return the scores."""
@@ -69,9 +90,10 @@ class RatedDomains:
             if self._raised is not None:
                 for code in self._raised:
                     table.put(code, self._scale.one(self._counts.item(code), self._low, self._high))
-                self._has_moved = False
+                self._has_moved, self._has_gaps = False, True
                 return table
-        self._has_moved = False
+        self._has_moved = self._has_gaps = False
+        self._unheeded.clear()
         self._table = DomainScores(self.key, self._scale.column(self._counts, self._low, self._high), is_checked=True)
         return self._table
 
@@ -79,7 +101,10 @@ class RatedDomains:
         """Take in that a domain's count changed."""
         if key != self.key:
             self._reach = None
-        if self._reach is None or not self._scored.item(code):
+        if self._reach is None:
+            return
+        if not self._scored.item(code):
+            self._unheeded.add(code)
             return
         self._n_low += (after == self._low) - (before == self._low)
         self._n_high += (after == self._high) - (before == self._high)

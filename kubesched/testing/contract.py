@@ -221,6 +221,7 @@ class AllPassing:
         self.n_passing = nodes.n
         self.totals: Ints = np.zeros(nodes.n, dtype=np.int64)
         self.moved: list[int] = []
+        self.turned: list[tuple[int, bool]] = []
 
     def passing_by(self, key: str, nodes: Snapshot) -> Ints:
         """Return how many nodes are in each domain, and at the end how many lack the label."""

@@ -87,8 +87,24 @@ def test_following_tables_gives_what_looking_at_every_node_gives(seed: int) -> N
             if base.passing[row]:
                 base.totals[row] = random.randrange(200)
                 base.moved.append(row)
-        reach.follow()
+        for _ in range(random.choice([0, 0, 1, 3])):
+            row = random.randrange(nodes.n)
+            passes = not base.passing[row]
+            base.passing[row], base.totals[row] = passes, random.randrange(200) if passes else REFUSED
+            base.n_passing += 1 if passes else -1
+            base.moved.append(row)
+            base.turned.append((row, passes))
+        assert reach.follow()
         compare(reach, base, nodes, verdicts, scores, mask)
+
+
+def test_who_lost_the_thread_is_told_so() -> None:
+    nodes = cluster(6, 2, Random(1))
+    base = AllPassing(nodes)
+    reach = Reach(base, nodes)
+    assert reach.follow()
+    base.turned = []
+    assert not reach.follow()
 
 
 def test_a_score_out_of_range_is_left_to_the_plain_path_if_anybody_can_get_it() -> None:
