@@ -242,6 +242,11 @@ class Snapshot:
         """Return what is known of a label key (its values by number), or None if no node ever had it."""
         return self._nodes.labels.get(key)
 
+    def n_values(self, key: str) -> int:
+        """Return how many different values of a label key are known."""
+        column = self._nodes.labels.get(key)
+        return len(column.values) if column is not None else 0
+
     def codes(self, key: str) -> Ints:
         """Return the number of each node's value for a label key, ABSENT where the node lacks it."""
         column = self._nodes.labels.get(key)

@@ -3,9 +3,9 @@
 In: the nodes that pass what is remembered with their totals, tables of verdicts and scores of whole domains, and a mask
 where some filter answered node by node. Out: how many nodes are left, which, in which domains, and the totals of all.
 
-A reach is kept from one pod of a class to the next for as long as the same nodes pass and the same tables speak. It then
-follows the tables: a domain whose answer changed is looked at alone, and its nodes alone get new totals, unless there are
-many. Everything else is worked out when it is first asked for.
+A reach is kept from one pod of a class to the next for as long as the same tables speak. It then follows: a node that began or
+ceased to pass, and a domain whose answer changed, are looked at alone, and only their nodes get new totals, unless there
+are many. Everything else is worked out when it is first asked for.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Reach:
     def _in_domains(self, key: str) -> Bools:
         if self._is_split_by(key):
             return self._by_domain(key) > 0
-        found = np.zeros(n_domains(key, self._nodes) + 1, dtype=np.bool_)
+        found = np.zeros(self._nodes.n_values(key) + 1, dtype=np.bool_)
         found[self._nodes.codes(key)[self.feasible()]] = True
         return found
 
@@ -275,11 +275,5 @@ class Reach:
 
 def count_by(key: str, mask: Bools, nodes: Snapshot) -> Ints:
     """Return how many nodes of a mask are in each domain of a label key, and at the end how many lack the label."""
-    counts = np.bincount(nodes.codes(key)[mask] + 1, minlength=n_domains(key, nodes) + 1)
+    counts = np.bincount(nodes.codes(key)[mask] + 1, minlength=nodes.n_values(key) + 1)
     return np.append(counts[1:], counts[0])
-
-
-def n_domains(key: str, nodes: Snapshot) -> int:
-    """Return how many values of a label there are."""
-    label = nodes.label(key)
-    return len(label.values) if label is not None else 0

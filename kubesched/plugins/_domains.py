@@ -40,8 +40,7 @@ class DomainCounts:
     @staticmethod
     def size(key: str, nodes: Snapshot) -> int:
         """Return how many values of a label there are, and one more for the nodes that lack it."""
-        label = nodes.label(key)
-        return (len(label.values) if label is not None else 0) + 1
+        return nodes.n_values(key) + 1
 
     def count(self, key: str, nodes: Snapshot, rows: Ints, amounts: Ints, times: Ints) -> None:
         """Add amounts, each consisting of `times` entries, for pods on rows of the whole cluster."""

@@ -98,14 +98,9 @@ def _domain_codes(key: str, nodes: Snapshot) -> Ints:
     codes = nodes.codes(key)
     label = nodes.label(key)
     empty = label.values.find("") if label is not None else ABSENT
-    missing = empty if empty >= 0 else _n_domains(key, nodes)
+    missing = empty if empty >= 0 else nodes.n_values(key)
     domains: Ints = np.where(codes == ABSENT, missing, codes)
     return domains
-
-
-def _n_domains(key: str, nodes: Snapshot) -> int:
-    label = nodes.label(key)
-    return len(label.values) if label is not None else 0
 
 
 NO_DOMAIN, TOO_FULL = 1, 2
@@ -132,7 +127,7 @@ class HardCounts:
         for constraint in constraints:
             eligible = held & _included(constraint, pod, whole, compare)
             codes = whole.codes(constraint.key)
-            size = _n_domains(constraint.key, whole) + 1
+            size = whole.n_values(constraint.key) + 1
             judge = _Matching(constraint.selector, pod.namespace)
             rows = judge.rows(whole)
             self.eligible.append(eligible)
@@ -241,7 +236,7 @@ class SoftCounts:
                 counted &= self._held
             self._counted.append(counted)
             codes = self._codes[-1]
-            self.counts.append(np.bincount(codes[rows[counted[rows]]], minlength=_n_domains(constraint.key, whole) + 1))
+            self.counts.append(np.bincount(codes[rows[counted[rows]]], minlength=whole.n_values(constraint.key) + 1))
 
     def clone(self) -> SoftCounts:
         """Return a copy that can be adjusted on its own."""

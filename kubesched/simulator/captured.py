@@ -60,12 +60,12 @@ class Captured:
         its time stands still."""
         outside = outside or Outside(clock=StillClock(self.at), seed=self.seed)
         engine = assemble(configuration, gates, outside, registry=registry)
-        for obj in sorted(self.objects, key=_after_what_it_needs):
+        for obj in sorted(self.objects, key=after_what_it_needs):
             engine.intake.apply(INFO[type(obj)].kind, None, obj)
         return engine
 
 
-def _after_what_it_needs(obj: Any) -> int:
+def after_what_it_needs(obj: Any) -> int:
     """Sort pods last, and nodes before them: a pod is judged when it is queued."""
     return 2 if isinstance(obj, Pod) else 1 if isinstance(obj, Node) else 0
 

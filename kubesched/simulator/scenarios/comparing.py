@@ -15,8 +15,7 @@ import msgspec
 from kubesched import config as configs
 from kubesched.api.pod import Pod, PodStatus
 from kubesched.framework.registry import Registry
-from kubesched.simulator.captured import Captured
-from kubesched.simulator.scenarios.enacting import after_what_it_needs
+from kubesched.simulator.captured import Captured, after_what_it_needs
 from kubesched.simulator.scenarios.simulation import Simulation
 
 _OVER = frozenset({"Succeeded", "Failed"})

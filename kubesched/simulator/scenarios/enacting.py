@@ -14,17 +14,15 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from kubesched import config as configs
 from kubesched.api import codec
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.node import Node, NodeCondition, NodeSpec, NodeStatus
-from kubesched.api.pod import Pod
 from kubesched.engine.loop import EngineOptions
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.framework.registry import Registry
-from kubesched.simulator.captured import Captured, read_captured
+from kubesched.simulator.captured import Captured, after_what_it_needs, read_captured
 from kubesched.simulator.clock import EPOCH
 from kubesched.simulator.dryrun.desk import Desk
 from kubesched.simulator.dryrun.manifests import SILENT, WORKLOADS, Manifest, read_manifests
@@ -161,11 +159,6 @@ def make_node(group: NodeGroup, i: int) -> Node:
         metadata=ObjectMeta(name=name, uid=f"uid-{name}", labels=labels), spec=NodeSpec(taints=group.taints),
         status=NodeStatus(capacity={"pods": "110", **group.capacity}, allocatable=offered,
                           conditions=(NodeCondition(type="Ready", status="True"),)))
-
-
-def after_what_it_needs(obj: Any) -> int:
-    """Sort pods last, and nodes before them."""
-    return 2 if isinstance(obj, Pod) else 1 if isinstance(obj, Node) else 0
 
 
 def _captured(scenario: Scenario) -> Captured | None:

@@ -19,7 +19,7 @@ from kubesched.api.pod import Pod
 from kubesched.engine.loop import EngineOptions
 from kubesched.errors import MalformedObject, SchedulerError
 from kubesched.framework.registry import Registry
-from kubesched.simulator.scenarios.enacting import after_what_it_needs
+from kubesched.simulator.captured import after_what_it_needs
 from kubesched.simulator.scenarios.lives import RUNNING
 from kubesched.simulator.scenarios.scenario import DECISION_SECONDS
 from kubesched.simulator.scenarios.simulation import DEFAULT_SAMPLE_SECONDS, Simulation
