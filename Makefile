@@ -24,6 +24,7 @@ test: $(STAMP)
 	$(BIN)/pytest -n $(WORKERS) -m 'not nightly' || $(BIN)/pytest --last-failed --last-failed-no-failures none -m 'not nightly'
 
 check: $(STAMP)
+	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
@@ -42,6 +43,7 @@ bench: $(STAMP)
 	$(BIN)/python bench/run.py
 
 format: $(STAMP)
+	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:

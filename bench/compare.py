@@ -26,9 +26,17 @@ def main() -> None:
         if was is None:
             continue
         ratio = row["pods_per_s"] / was["pods_per_s"] if was["pods_per_s"] else 0.0
-        table.add_row(row["kind"], f"{row['nodes']:,}", f"{was['pods_per_s']:,.0f}", f"{row['pods_per_s']:,.0f}",
-                      f"{ratio:.2f}", f"{was['p99_us']:,.0f} us", f"{row['p99_us']:,.0f} us", f"{was['rss_mib']} MiB",
-                      f"{row['rss_mib']} MiB")
+        table.add_row(
+            row["kind"],
+            f"{row['nodes']:,}",
+            f"{was['pods_per_s']:,.0f}",
+            f"{row['pods_per_s']:,.0f}",
+            f"{ratio:.2f}",
+            f"{was['p99_us']:,.0f} us",
+            f"{row['p99_us']:,.0f} us",
+            f"{was['rss_mib']} MiB",
+            f"{row['rss_mib']} MiB",
+        )
     Console().print(table)
 
 

@@ -32,20 +32,29 @@ def plot(rows: list[dict[str, object]]) -> str:
         return across, up
 
     points = [place(x, y) for x, y in zip(xs, ys, strict=True)]
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
-             'font-size="12" role="img" aria-label="median microseconds a decision over the number of nodes">',
-             f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>']
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
+        'font-size="12" role="img" aria-label="median microseconds a decision over the number of nodes">',
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
+    ]
     for power in range(low_y, high_y + 1):
         _, up = place(low_x, power)
-        parts.append(f'<line x1="{MARGIN}" x2="{WIDTH - MARGIN}" y1="{up:.0f}" y2="{up:.0f}" stroke="#ddd"/>'
-                     f'<text x="{MARGIN - 8}" y="{up + 4:.0f}" text-anchor="end">{10 ** power:,} us</text>')
+        parts.append(
+            f'<line x1="{MARGIN}" x2="{WIDTH - MARGIN}" y1="{up:.0f}" y2="{up:.0f}" stroke="#ddd"/>'
+            f'<text x="{MARGIN - 8}" y="{up + 4:.0f}" text-anchor="end">{10**power:,} us</text>'
+        )
     for row, (across, up) in zip(rows, points, strict=True):
-        parts.append(f'<circle cx="{across:.0f}" cy="{up:.0f}" r="4" fill="#2463a6"/>'
-                     f'<text x="{across:.0f}" y="{up - 10:.0f}" text-anchor="middle">{row["p50_us"]:,.0f}</text>'
-                     f'<text x="{across:.0f}" y="{HEIGHT - MARGIN + 20}" text-anchor="middle">{row["nodes"]:,}</text>')
+        parts.append(
+            f'<circle cx="{across:.0f}" cy="{up:.0f}" r="4" fill="#2463a6"/>'
+            f'<text x="{across:.0f}" y="{up - 10:.0f}" text-anchor="middle">{row["p50_us"]:,.0f}</text>'
+            f'<text x="{across:.0f}" y="{HEIGHT - MARGIN + 20}" text-anchor="middle">{row["nodes"]:,}</text>'
+        )
     line = " ".join(f"{across:.0f},{up:.0f}" for across, up in points)
-    parts += [f'<polyline points="{line}" fill="none" stroke="#2463a6" stroke-width="2"/>',
-              f'<text x="{WIDTH / 2:.0f}" y="{HEIGHT - 12}" text-anchor="middle">nodes</text>', "</svg>"]
+    parts += [
+        f'<polyline points="{line}" fill="none" stroke="#2463a6" stroke-width="2"/>',
+        f'<text x="{WIDTH / 2:.0f}" y="{HEIGHT - 12}" text-anchor="middle">nodes</text>',
+        "</svg>",
+    ]
     return "\n".join(parts) + "\n"
 
 

@@ -40,8 +40,7 @@ def _pod(name: str, cpu: str, priority: int, on: str = "") -> Pod:
     asked = ResourceRequirements(requests={"cpu": cpu, "memory": "500Mi"})
     return Pod(
         metadata=ObjectMeta(name=name, namespace="sched-0", uid=f"uid-{name}"),
-        spec=PodSpec(containers=(Container(name="pause", image="pause", resources=asked),), node_name=on,
-                     priority=priority),
+        spec=PodSpec(containers=(Container(name="pause", image="pause", resources=asked),), node_name=on, priority=priority),
         status=PodStatus(start_time="2026-01-01T00:00:00Z" if on else None),
     )
 
@@ -66,8 +65,7 @@ class ApiServer(NoWriter):
         if "nominatedNodeName" in status:
             changed = msgspec.structs.replace(changed, nominated_node_name=status["nominatedNodeName"] or "")
         if "conditions" in status:
-            said = [codec.convert({k: v for k, v in c.items() if v is not None}, PodCondition)
-                    for c in status["conditions"]]
+            said = [codec.convert({k: v for k, v in c.items() if v is not None}, PodCondition) for c in status["conditions"]]
             types = {condition.type for condition in said}
             kept = [condition for condition in changed.conditions if condition.type not in types]
             changed = msgspec.structs.replace(changed, conditions=(*kept, *said))
@@ -84,8 +82,12 @@ class ApiServer(NoWriter):
 def build(args: argparse.Namespace, server: ApiServer) -> Engine:
     """Return an engine whose cluster is full."""
     gates = config.Gates.defaults()
-    engine = assemble(default_configuration(gates), gates, Outside(writer=server, seed=args.seed),
-                      options=EngineOptions(remembers=not args.no_memory))
+    engine = assemble(
+        default_configuration(gates),
+        gates,
+        Outside(writer=server, seed=args.seed),
+        options=EngineOptions(remembers=not args.no_memory),
+    )
     server.inbox = engine.inbox
     for i in range(args.nodes):
         engine.intake.apply("Node", None, workloads.node(i))
@@ -121,10 +123,14 @@ def measure_decisions(args: argparse.Namespace) -> dict[str, Any]:
     micros = np.array(seconds) * 1e6
     nodes = {preemption.node_name for preemption in proposed}
     return {
-        "pods_per_s": round(args.preemptors / elapsed, 1), "pods_per_cpu_s": round(args.preemptors / cpu, 1),
+        "pods_per_s": round(args.preemptors / elapsed, 1),
+        "pods_per_cpu_s": round(args.preemptors / cpu, 1),
         "p50_us": round(float(np.percentile(micros, 50)), 1),
-        "p99_us": round(float(np.percentile(micros, 99)), 1), "first_us": round(float(micros[0]), 1),
-        "preemptions": len(proposed), "nodes": len(nodes), "victims": sum(len(p.victims) for p in proposed),
+        "p99_us": round(float(np.percentile(micros, 99)), 1),
+        "first_us": round(float(micros[0]), 1),
+        "preemptions": len(proposed),
+        "nodes": len(nodes),
+        "victims": sum(len(p.victims) for p in proposed),
     }
 
 

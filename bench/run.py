@@ -22,18 +22,50 @@ HERE = Path(__file__).parent
 
 def measure(kind: str, nodes: int, init: int, pods: int, seed: int) -> dict[str, object]:
     """Run one kind in a fresh process, so that memory is its own."""
-    command = [sys.executable, "-c", "from kubesched.cli import main; main()", "bench", "engine", "--kind", kind, "--nodes",
-               str(nodes), "--init", str(init), "--pods", str(pods), "--seed", str(seed), "-o", "json"]
+    command = [
+        sys.executable,
+        "-c",
+        "from kubesched.cli import main; main()",
+        "bench",
+        "engine",
+        "--kind",
+        kind,
+        "--nodes",
+        str(nodes),
+        "--init",
+        str(init),
+        "--pods",
+        str(pods),
+        "--seed",
+        str(seed),
+        "-o",
+        "json",
+    ]
     figures: dict[str, object] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return figures
 
 
 def machine() -> dict[str, object]:
     """Say where the figures were made."""
-    model = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-                  if line.startswith("model name")), platform.processor()) if Path("/proc/cpuinfo").exists() else ""
-    return {"cpu": model, "cores": os.cpu_count(), "python": platform.python_version(),
-            "date": time.strftime("%Y-%m-%d"), "load": os.getloadavg()[0]}
+    model = (
+        next(
+            (
+                line.split(":", 1)[1].strip()
+                for line in Path("/proc/cpuinfo").read_text().splitlines()
+                if line.startswith("model name")
+            ),
+            platform.processor(),
+        )
+        if Path("/proc/cpuinfo").exists()
+        else ""
+    )
+    return {
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "date": time.strftime("%Y-%m-%d"),
+        "load": os.getloadavg()[0],
+    }
 
 
 def main() -> None:

@@ -31,13 +31,44 @@ if TYPE_CHECKING:
 _WHERE = {
     "Scheduler": "kubesched.app",
     "Simulation": "kubesched.simulator.scenarios.simulation",
-    **dict.fromkeys(("SKIP", "NodeNames", "NodeView", "Plugin", "PodView", "Reason", "Rejections", "Scope", "Snapshot",
-                     "State", "Status", "unresolvable", "unschedulable", "wakeups"), "kubesched.framework"),
+    **dict.fromkeys(
+        (
+            "SKIP",
+            "NodeNames",
+            "NodeView",
+            "Plugin",
+            "PodView",
+            "Reason",
+            "Rejections",
+            "Scope",
+            "Snapshot",
+            "State",
+            "Status",
+            "unresolvable",
+            "unschedulable",
+            "wakeups",
+        ),
+        "kubesched.framework",
+    ),
 }
 
 __all__ = [
-    "SKIP", "NodeNames", "NodeView", "Plugin", "PodView", "Reason", "Rejections", "Scheduler", "Scope", "Simulation",
-    "Snapshot", "State", "Status", "unresolvable", "unschedulable", "wakeups",
+    "SKIP",
+    "NodeNames",
+    "NodeView",
+    "Plugin",
+    "PodView",
+    "Reason",
+    "Rejections",
+    "Scheduler",
+    "Scope",
+    "Simulation",
+    "Snapshot",
+    "State",
+    "Status",
+    "unresolvable",
+    "unschedulable",
+    "wakeups",
 ]
 
 

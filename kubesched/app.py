@@ -230,10 +230,15 @@ class Scheduler:
         names = [profile.scheduler_name for profile in self.configuration.profiles]
         world = self.wiring.legacy
         self._outside = Outside(
-            writer=Writer(self._fenced(connection)), recorder=RecorderByProfile(broadcaster, names), observer=reporter,
-            queue_observer=reporter, meter=self.metrics, seed=self.wiring.seed,
+            writer=Writer(self._fenced(connection)),
+            recorder=RecorderByProfile(broadcaster, names),
+            observer=reporter,
+            queue_observer=reporter,
+            meter=self.metrics,
+            seed=self.wiring.seed,
             poster=HttpPoster() if world is None else world.poster(HttpPoster()),
-            ties=None if world is None else world.ties(self.wiring.seed))
+            ties=None if world is None else world.ties(self.wiring.seed),
+        )
         self._prepared = new_handle(self.wiring.gates, self._outside)
         if world is not None and world.config_map is not None:
             self._policy = await _fetch_policy(connection, world.config_map)
@@ -269,9 +274,16 @@ class Scheduler:
             configuration = replace(configuration, extenders=algorithm.extenders)
             options = replace(options, remembers=options.remembers and world.remembers, scores_bare_nodes=False)
         engine = assemble(
-            configuration, gates, self._outside, registry=self.registry, prepared=self._prepared, profiles=profiles,
-            inbox=self.engine.inbox if self.engine is not None else None, options=options,
-            max_waiting_seconds=self.wiring.max_waiting_seconds)
+            configuration,
+            gates,
+            self._outside,
+            registry=self.registry,
+            prepared=self._prepared,
+            profiles=profiles,
+            inbox=self.engine.inbox if self.engine is not None else None,
+            options=options,
+            max_waiting_seconds=self.wiring.max_waiting_seconds,
+        )
         for profile in engine.profiles.values():
             profile.observe = self.metrics.observer(profile.name)
         return engine
@@ -339,14 +351,24 @@ class Scheduler:
         def tell(what: str) -> None:
             assert self._broadcaster is not None
             recorder = self._broadcaster.recorder(self.configuration.profiles[0].scheduler_name, CORE_V1)
-            about = ObjectReference(name=given.resource_name, namespace=given.resource_namespace,
-                                    **_LOCK_OBJECTS[given.resource_lock.removesuffix(_LEASES) or _LEASES])
+            about = ObjectReference(
+                name=given.resource_name,
+                namespace=given.resource_namespace,
+                **_LOCK_OBJECTS[given.resource_lock.removesuffix(_LEASES) or _LEASES],
+            )
             recorder.event(about, "Normal", "LeaderElection", "", f"{lock.identity} {what}")
 
         self.metrics.leading(LEASE_NAME, False)
-        self.elector = Elector(self._fence, Callbacks(
-            on_started=began, on_stopped=ended, on_new_leader=_say_leader,
-            on_slow_renewal=lambda: self.metrics.slow_renewal(LEASE_NAME)), timing)
+        self.elector = Elector(
+            self._fence,
+            Callbacks(
+                on_started=began,
+                on_stopped=ended,
+                on_new_leader=_say_leader,
+                on_slow_renewal=lambda: self.metrics.slow_renewal(LEASE_NAME),
+            ),
+            timing,
+        )
         await self.elector.run()
 
     def _fenced(self, connection: Connection) -> Connection:
@@ -390,8 +412,13 @@ class Scheduler:
         await self._tasks.pop("engine")
         new.take_over(old)
         self._adopt(new, old)
-        for fixed in ("leader_election", "client_connection", "enable_profiling", "enable_contention_profiling",
-                      "delay_cache_until_active"):
+        for fixed in (
+            "leader_election",
+            "client_connection",
+            "enable_profiling",
+            "enable_contention_profiling",
+            "delay_cache_until_active",
+        ):
             if getattr(configuration, fixed) != getattr(self.configuration, fixed):
                 log.warning("%s has changed in the configuration, which takes effect at the next start", fixed)
         self.engine, self.configuration = new, configuration
@@ -416,11 +443,18 @@ class Scheduler:
         assert engine is not None
         queue, store = engine.queue, engine.store
         self.metrics.watch(
-            pending_pods=lambda: {"active": queue.n_active, "backoff": queue.n_backoff,
-                                  "unschedulable": queue.n_unschedulable, "gated": queue.n_gated},
+            pending_pods=lambda: {
+                "active": queue.n_active,
+                "backoff": queue.n_backoff,
+                "unschedulable": queue.n_unschedulable,
+                "gated": queue.n_gated,
+            },
             inflight_events=queue.in_flight_events,
-            cache_size=lambda: {"nodes": len(store.nodes), "pods": sum(1 for _ in store.pods()),
-                                "assumed_pods": store.n_assumed},
+            cache_size=lambda: {
+                "nodes": len(store.nodes),
+                "pods": sum(1 for _ in store.pods()),
+                "assumed_pods": store.n_assumed,
+            },
             waiting=lambda: {"inbox": len(engine.inbox)},
         )
 
@@ -447,8 +481,13 @@ class Scheduler:
         """Serve health, metrics and the rest; before leadership, as standbys are asked too."""
         who = await _reviews("authentication", face.authentication.kubeconfig, ends)
         may = await _reviews("authorization", face.authorization.kubeconfig, ends)
-        guard = await web.new_guard(face.authentication, face.authorization, token_reviewer=who, access_reviewer=may,
-                                    lookup=None if who is None else who.authentication_config)
+        guard = await web.new_guard(
+            face.authentication,
+            face.authorization,
+            token_reviewer=who,
+            access_reviewer=may,
+            lookup=None if who is None else who.authentication_config,
+        )
         world = self.wiring.legacy
         late = web.leader_election_check(lambda: False)  # the elector ends the process before it could be late
         elects = self.configuration.leader_election.leader_elect
@@ -457,8 +496,11 @@ class Scheduler:
             gates=self.wiring.gates,
             about=web.About(time.time(), face.version, ".".join(map(str, self.wiring.gates.emulated))),
             healthz=(late,) if elects else (web.PING,),
-            readyz=(*((late,) if elects else ()), web.shutdown_check(lambda: self.is_stopping),
-                    web.handlers_check(lambda: self.is_synced)),
+            readyz=(
+                *((late,) if elects else ()),
+                web.shutdown_check(lambda: self.is_stopping),
+                web.handlers_check(lambda: self.is_synced),
+            ),
             reset_metrics=self.metrics.reset,
             pods=self._pods,
             is_leader=lambda: self.is_leader,

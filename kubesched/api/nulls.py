@@ -25,9 +25,7 @@ def _cleaned(raw: Any, shape: inspect.Type) -> Any:
     if isinstance(shape, inspect.StructType) and isinstance(raw, dict):
         fields = {field.encode_name: field.type for field in shape.fields}
         return {
-            name: _cleaned(value, fields[name]) if name in fields else value
-            for name, value in raw.items()
-            if value is not None
+            name: _cleaned(value, fields[name]) if name in fields else value for name, value in raw.items() if value is not None
         }
     if isinstance(shape, inspect.DictType) and isinstance(raw, dict):
         return {name: _entry(value, shape.value_type) for name, value in raw.items()}

@@ -298,9 +298,7 @@ def node_allocatable(node: Node) -> Amounts:
         nano = _parsed(stated)
     except QuantityError as error:
         name = next(name for name, text in stated.items() if not _is_quantity(text))
-        raise MalformedObject(
-            f"node {node.key}", f"status.allocatable.{name}", stated[name], "not a quantity"
-        ) from error
+        raise MalformedObject(f"node {node.key}", f"status.allocatable.{name}", stated[name], "not a quantity") from error
     return {CPU: 0, MEMORY: 0, EPHEMERAL_STORAGE: 0, PODS: 0, **amounts(nano, pods=True)}
 
 

@@ -109,9 +109,7 @@ def read_tokens(path: Path) -> dict[str, User]:
                 if not row or row[0].startswith("#"):
                     continue
                 if len(row) < 3 or not row[0] or not row[1]:
-                    raise ConfigError(
-                        "token-file", f"{path}, line {number}: expected token,user,uid and optional groups"
-                    )
+                    raise ConfigError("token-file", f"{path}, line {number}: expected token,user,uid and optional groups")
                 groups = tuple(one.strip() for one in row[3].split(",") if one.strip()) if len(row) > 3 else ()
                 tokens[row[0]] = User(row[1], (*groups, "system:authenticated"), row[2])
     except OSError as error:

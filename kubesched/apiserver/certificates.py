@@ -61,9 +61,7 @@ def _make(found: Certificate, hosts: list[str]) -> None:
     found.authority.parent.mkdir(parents=True, exist_ok=True)
     now = datetime.now(UTC)
     authority_key, server_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    authority_name = x509.Name(
-        [x509.NameAttribute(NameOID.COMMON_NAME, f"kubesched {x509.random_serial_number():x}"[:64])]
-    )
+    authority_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"kubesched {x509.random_serial_number():x}"[:64])])
 
     def builder(subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
         return (
@@ -94,9 +92,7 @@ def _make(found: Certificate, hosts: list[str]) -> None:
     found.authority.write_bytes(authority.public_bytes(pem))
     found.chain.write_bytes(server.public_bytes(pem) + authority.public_bytes(pem))
     found.key.touch(mode=0o600)
-    found.key.write_bytes(
-        server_key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
+    found.key.write_bytes(server_key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
 
 
 def _alternative(host: str) -> x509.GeneralName:

@@ -159,8 +159,7 @@ def whole_pod_problems(spec: Object, path: str) -> list[Cause]:
     for name in ("cpu", "memory"):
         if name in requests:
             asked = sum(
-                amount(((one.get("resources") or {}).get("requests") or {}).get(name, "0"))
-                for one in spec["containers"]
+                amount(((one.get("resources") or {}).get("requests") or {}).get(name, "0")) for one in spec["containers"]
             )
             if amount(requests[name]) < asked:
                 shown = quantity.format_quantity(asked, quantity.style_of(requests[name]))

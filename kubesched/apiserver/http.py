@@ -70,9 +70,7 @@ class Target:
 class HttpFace:
     """Answers requests from one context."""
 
-    def __init__(
-        self, context: Context, access: Access, bookmark_seconds: float = 60.0, stall_seconds: float = 30.0
-    ) -> None:
+    def __init__(self, context: Context, access: Access, bookmark_seconds: float = 60.0, stall_seconds: float = 30.0) -> None:
         self._context = context
         self._access = access
         self._openapi = OpenApi(context.catalogue)
@@ -324,9 +322,7 @@ class HttpFace:
             return _json(subresources.scale_of(resource, scaled))
         _require_verb(target, "patch")
         is_new = context.find(resource, target.namespace, target.name) is None
-        entry = writing.patch(
-            context, resource, target.name, target.namespace, body, patch_type, target.subresource, asked
-        )
+        entry = writing.patch(context, resource, target.name, target.namespace, body, patch_type, target.subresource, asked)
         return self._entry(request, resource, entry, 201 if is_new else 200, asked)
 
     def _delete(self, request: web.BaseRequest, target: Target, raw: bytes) -> web.StreamResponse:
@@ -382,7 +378,7 @@ def _included(request: web.BaseRequest) -> str:
     """Return how much of an object a row of a table shall carry."""
     found = request.rel_url.query.get("includeObject", "")
     if found not in _INCLUDED:
-        text = f'includeObject: Invalid value: "{found}": must be \'Metadata\', \'Object\', \'None\', or empty'
+        text = f"includeObject: Invalid value: \"{found}\": must be 'Metadata', 'Object', 'None', or empty"
         raise bad_request(f"Unable to convert to Table as requested: {text}")
     return found or "Metadata"
 

@@ -76,9 +76,7 @@ class Journal:
             if zlib.crc32(body) != checksum:
                 if end == len(data):
                     return
-                raise ConfigError(
-                    "data-dir", f"{self.path} is damaged at byte {at}; restore it or start with an empty one"
-                )
+                raise ConfigError("data-dir", f"{self.path} is damaged at byte {at}; restore it or start with an empty one")
             head, _, raw = body.partition(b"\n")
             version, table, key = msgspec.json.decode(head, type=tuple[int, str, str])
             yield version, table, key, raw

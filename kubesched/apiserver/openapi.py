@@ -147,8 +147,7 @@ def _schema_of(shape: Shape, schemas: dict[str, Object], prefix: str) -> Object:
             schema: Object = {"type": "object", "description": words_for(shape.name)}
             schemas[shape.name] = schema
             schema["properties"] = {
-                name: _described(_schema_of(one.shape, schemas, prefix), shape.name, name)
-                for name, one in shape.fields.items()
+                name: _described(_schema_of(one.shape, schemas, prefix), shape.name, name) for name, one in shape.fields.items()
             }
             needed = [name for name, one in shape.fields.items() if one.required]
             if needed:

@@ -181,9 +181,7 @@ def _expression_problems(one: Object, path: str, operators: tuple[str, ...]) -> 
     elif operator in ("In", "NotIn") and not values:
         causes.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
     elif operator in ("Exists", "DoesNotExist") and values:
-        causes.append(
-            forbidden_field(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
-        )
+        causes.append(forbidden_field(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
     elif operator in ("Gt", "Lt") and len(values) != 1:
         causes.append(required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"))
     for at, value in enumerate(values):

@@ -100,9 +100,7 @@ def list_objects(context: Context, resource: Resource, query: ListQuery) -> List
     return Listing(page, version, _write_token(version, page[-1].key), n_remaining)
 
 
-def open_watch(
-    context: Context, resource: Resource, query: ListQuery, buffer_limit: int = BUFFER_LIMIT
-) -> tuple[Watch, int]:
+def open_watch(context: Context, resource: Resource, query: ListQuery, buffer_limit: int = BUFFER_LIMIT) -> tuple[Watch, int]:
     """Open a watch with the past it asks for already in its buffer; return it with the version that past reaches.
 
     Without a version, with version 0, or when initial events are asked for, the past is every object as ADDED;

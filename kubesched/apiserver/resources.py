@@ -126,9 +126,7 @@ def _rows() -> Iterator[Resource]:
             subresources=("status", "scale"),
             has_generation=True,
         )
-    yield _row(
-        "apps", "v1", "daemonsets", "DaemonSet", "ds", categories=("all",), subresources=status, has_generation=True
-    )
+    yield _row("apps", "v1", "daemonsets", "DaemonSet", "ds", categories=("all",), subresources=status, has_generation=True)
     yield _row("apps", "v1", "controllerrevisions", "ControllerRevision")
     yield _row("batch", "v1", "jobs", "Job", categories=("all",), subresources=status, has_generation=True)
     yield _row(
@@ -165,9 +163,7 @@ def _rows() -> Iterator[Resource]:
     yield _row(devices, "v1", "resourceclaimtemplates", "ResourceClaimTemplate")
     yield _row(devices, "v1", "resourceslices", "ResourceSlice", "", False, has_generation=True)
     yield _row(devices, "v1", "deviceclasses", "DeviceClass", "", False, has_generation=True)
-    yield _row(
-        devices, "v1beta2", "devicetaintrules", "DeviceTaintRule", "", False, subresources=status, has_generation=True
-    )
+    yield _row(devices, "v1beta2", "devicetaintrules", "DeviceTaintRule", "", False, subresources=status, has_generation=True)
 
     yield _row("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", has_generation=True)
     rbac = "rbac.authorization.k8s.io"
@@ -198,9 +194,7 @@ def _rows() -> Iterator[Resource]:
     yield _row(access, "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", "", False, verbs=asked)
 
 
-def _row(
-    group: str, version: str, plural: str, kind: str, short: str = "", namespaced: bool = True, **more: Any
-) -> Resource:
+def _row(group: str, version: str, plural: str, kind: str, short: str = "", namespaced: bool = True, **more: Any) -> Resource:
     more.setdefault("table", f"{plural}.{group}" if group else plural)
     return Resource(group, version, plural, kind, namespaced, tuple(short.split()), singular=kind.lower(), **more)
 

@@ -99,7 +99,7 @@ def parse_labels(text: str) -> list[Requirement]:
                 bound = take()
                 if not re.fullmatch(r"-?\d+", bound):
                     raise _unparsable(
-                        f'values[0]: Invalid value: "{bound}": for \'Gt\', \'Lt\' operators, the value must be an integer'
+                        f"values[0]: Invalid value: \"{bound}\": for 'Gt', 'Lt' operators, the value must be an integer"
                     )
                 requirements.append((key, "Lt" if follows == "<" else "Gt", (bound,)))
             else:

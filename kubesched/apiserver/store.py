@@ -62,9 +62,7 @@ class Store:
         for name in FIRST_NAMESPACES:
             self._create_if_missing("namespaces", {"metadata": {"name": name}})
         for name, value, text in _SYSTEM_CLASSES:
-            self._create_if_missing(
-                "priorityclasses", {"metadata": {"name": name}, "value": value, "description": text}
-            )
+            self._create_if_missing("priorityclasses", {"metadata": {"name": name}, "value": value, "description": text})
 
     def _create_if_missing(self, resource: str, obj: Object) -> None:
         try:

@@ -89,9 +89,7 @@ def bind(
     if annotations:
         bound["metadata"]["annotations"] = {**(pod["metadata"].get("annotations") or {}), **annotations}
     status = {key: value for key, value in (pod.get("status") or {}).items() if key != "nominatedNodeName"}
-    status["conditions"] = with_condition(
-        status.get("conditions"), "PodScheduled", "True", timestamp(context.clock.now())
-    )
+    status["conditions"] = with_condition(status.get("conditions"), "PodScheduled", "True", timestamp(context.clock.now()))
     bound["status"] = status
     if asked is not None and asked.dry_run:
         return Entry(entry.key, bound, entry.version)

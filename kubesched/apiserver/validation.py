@@ -288,9 +288,7 @@ def _event(obj: Object) -> list[Cause]:
     namespace = obj["metadata"].get("namespace", "")
     expected = involved.get("namespace") or "default"
     if namespace != expected:
-        return [
-            invalid_value("involvedObject.namespace", involved.get("namespace", ""), "does not match event.namespace")
-        ]
+        return [invalid_value("involvedObject.namespace", involved.get("namespace", ""), "does not match event.namespace")]
     return []
 
 
@@ -322,10 +320,7 @@ def _changed_stateful_set(new: Object, old: Object, subresource: str) -> list[Ca
 
 def _changed_job(new: Object, old: Object, subresource: str) -> list[Cause]:
     causes = _changed_workload(new, old, subresource)
-    if (
-        new["spec"].get("completions") != old["spec"].get("completions")
-        and new["spec"].get("completionMode") != "Indexed"
-    ):
+    if new["spec"].get("completions") != old["spec"].get("completions") and new["spec"].get("completionMode") != "Indexed":
         causes.append(invalid_value("spec.completions", new["spec"].get("completions"), _IMMUTABLE))
     if new["spec"]["template"] != old["spec"]["template"] and not old["spec"].get("suspend"):
         causes.append(invalid_value("spec.template", "changed", _IMMUTABLE))

@@ -133,9 +133,7 @@ def patch(
     return _store_patched(context, resource, old, after, subresource, asked)
 
 
-def _store_patched(
-    context: Context, resource: Resource, old: Entry, after: Any, subresource: str, asked: Asked
-) -> Entry:
+def _store_patched(context: Context, resource: Resource, old: Entry, after: Any, subresource: str, asked: Asked) -> Entry:
     if not isinstance(after, dict):
         raise bad_request(f"{resource.kind}: the patch leaves no object")
     # The merges share what they do not change with the stored object.

@@ -22,16 +22,10 @@ from kubesched.errors import AlreadyExists
 
 @click.command("apiserver", epilog="Example:  kubesched apiserver --port 8080 --data-dir ./cluster")
 @click.option("--bind-address", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="HTTP; 0 picks a free one."
-)
+@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="HTTP; 0 picks a free one.")
 @click.option("--https", is_flag=True, help="Serve HTTPS on --secure-port instead of HTTP.")
-@click.option(
-    "--secure-port", type=click.IntRange(0, 65535), default=6443, show_default=True, help="The port of --https."
-)
-@click.option(
-    "--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Keep the objects here across restarts."
-)
+@click.option("--secure-port", type=click.IntRange(0, 65535), default=6443, show_default=True, help="The port of --https.")
+@click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Keep the objects here across restarts.")
 @click.option(
     "--fsync",
     type=click.Choice(SYNC_POLICIES),
@@ -51,12 +45,8 @@ from kubesched.errors import AlreadyExists
     show_default=True,
     help="Run fake kubelets and controllers, so that bound pods run and workloads make pods.",
 )
-@click.option(
-    "--nodes", type=click.IntRange(0), default=0, show_default=True, help="Create so many nodes at the start."
-)
-@click.option(
-    "--kubeconfig-out", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the kubeconfig."
-)
+@click.option("--nodes", type=click.IntRange(0), default=0, show_default=True, help="Create so many nodes at the start.")
+@click.option("--kubeconfig-out", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the kubeconfig.")
 def apiserver_command(
     bind_address: str,
     port: int,

@@ -49,10 +49,20 @@ def engine_command(kind: str, nodes: int, init: int, pods: int, seed: int, no_me
 @click.option("--kind", type=click.Choice(CLUSTER_KINDS), default="basic", show_default=True, help="What the pods ask for.")
 @click.option("--nodes", type=click.IntRange(1), default=1000, show_default=True, help="How many nodes.")
 @click.option("--pods", type=click.IntRange(1), default=3000, show_default=True, help="Pods to schedule and measure.")
-@click.option("--kubeconfig", type=click.Path(dir_okay=False), default="",
-              help="A cluster without nodes of its own to measure with; the embedded API server if not given.")
-@click.option("--timeout", "timeout", type=click.FloatRange(min=1.0), default=600.0, show_default=True,
-              help="Seconds after which what is not bound is given up.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False),
+    default="",
+    help="A cluster without nodes of its own to measure with; the embedded API server if not given.",
+)
+@click.option(
+    "--timeout",
+    "timeout",
+    type=click.FloatRange(min=1.0),
+    default=600.0,
+    show_default=True,
+    help="Seconds after which what is not bound is given up.",
+)
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")
 def cluster_command(kind: str, nodes: int, pods: int, kubeconfig: str, timeout: float, output: str) -> None:
     """Schedule pods through an API server: bindings a second as the server saw them, CPU a pod, memory.

@@ -35,9 +35,21 @@ _MOST_NODES = 10
 @cluster_options
 @policy_options
 @output_option
-def capacity_command(files: tuple[str, ...], workload: str, namespace: str, limit: int, without: tuple[str, ...],
-                     drain: tuple[str, ...], snapshot_file: Path | None, kubeconfig: str, context: str,
-                     config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...], output: str) -> None:
+def capacity_command(
+    files: tuple[str, ...],
+    workload: str,
+    namespace: str,
+    limit: int,
+    without: tuple[str, ...],
+    drain: tuple[str, ...],
+    snapshot_file: Path | None,
+    kubeconfig: str,
+    context: str,
+    config_file: Path | None,
+    feature_gates: tuple[str, ...],
+    plugins: tuple[str, ...],
+    output: str,
+) -> None:
     """Count how many more of a pod fit, and say what stops the next one.
 
     Takes a Pod, or a workload for its template. Nobody is evicted for the copies, and pods that wait in the cluster are left
@@ -49,8 +61,17 @@ def capacity_command(files: tuple[str, ...], workload: str, namespace: str, limi
         cluster = read_cluster(snapshot_file, kubeconfig, context, policy.gates)
     namespace = namespace_of(namespace, snapshot_file, kubeconfig, context)
     with warned(), bar("counting", limit) as done:
-        found = measure(cluster, manifests, policy.engine, workload=workload, namespace=namespace, limit=limit,
-                        without=without, drain=drain, progress=done)
+        found = measure(
+            cluster,
+            manifests,
+            policy.engine,
+            workload=workload,
+            namespace=namespace,
+            limit=limit,
+            without=without,
+            drain=drain,
+            progress=done,
+        )
     if output == "table":
         print_capacity(found)
     else:
@@ -84,5 +105,7 @@ def print_capacity(found: Capacity) -> None:
     say(f"the next one waits: {found.stopped_by.message}")
     for refusal in found.stopped_by.refusals:
         where = f" ({', '.join(refusal.examples)}{', ...' if refusal.count > len(refusal.examples) else ''})"
-        say(f"  {refusal.count} {'node' if refusal.count == 1 else 'nodes'}: {refusal.reason}"
-            f"{where if refusal.examples else ''}{f', says {refusal.plugin}' if refusal.plugin else ''}")
+        say(
+            f"  {refusal.count} {'node' if refusal.count == 1 else 'nodes'}: {refusal.reason}"
+            f"{where if refusal.examples else ''}{f', says {refusal.plugin}' if refusal.plugin else ''}"
+        )

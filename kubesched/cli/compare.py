@@ -23,8 +23,12 @@ _MOST_SHOWN = 10
 @click.command("compare", epilog="Example:  kubesched compare default packing.yaml --scenario batch.yaml")
 @click.argument("a")
 @click.argument("b")
-@click.option("--scenario", "scenario_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Simulate this scenario, inbox log or snapshot under both, as `simulate` does.")
+@click.option(
+    "--scenario",
+    "scenario_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Simulate this scenario, inbox log or snapshot under both, as `simulate` does.",
+)
 @cluster_options
 @click.option("--reschedule", is_flag=True, help="Take all pods off their nodes first, and place them again, oldest first.")
 @click.option("--duration", help="How long to simulate, instead of what the scenario says.")
@@ -32,9 +36,20 @@ _MOST_SHOWN = 10
 @gates_option
 @plugin_option
 @output_option
-def compare_command(a: str, b: str, scenario_file: Path | None, snapshot_file: Path | None, kubeconfig: str, context: str,
-                    reschedule: bool, duration: str | None, seed: int | None, feature_gates: tuple[str, ...],
-                    plugins: tuple[str, ...], output: str) -> None:
+def compare_command(
+    a: str,
+    b: str,
+    scenario_file: Path | None,
+    snapshot_file: Path | None,
+    kubeconfig: str,
+    context: str,
+    reschedule: bool,
+    duration: str | None,
+    seed: int | None,
+    feature_gates: tuple[str, ...],
+    plugins: tuple[str, ...],
+    output: str,
+) -> None:
     """Run two KubeSchedulerConfigurations, A and B, on the same thing, and print side by side what comes of it.
 
     The thing is a scenario (--scenario), or a cluster as it is now: a snapshot (--snapshot) or a live one, which is only
@@ -44,8 +59,9 @@ def compare_command(a: str, b: str, scenario_file: Path | None, snapshot_file: P
     collect_seldom()
     if scenario_file is not None:
         if snapshot_file is not None or kubeconfig or context or reschedule:
-            raise click.UsageError("--scenario brings its own cluster: --snapshot, --kubeconfig, --context and --reschedule "
-                                   "have no part in it")
+            raise click.UsageError(
+                "--scenario brings its own cluster: --snapshot, --kubeconfig, --context and --reschedule have no part in it"
+            )
         play = Play.read(scenario_file, duration, seed)
         sims, until = [play.simulation(policy) for policy in policies], play.until
     else:
@@ -53,8 +69,20 @@ def compare_command(a: str, b: str, scenario_file: Path | None, snapshot_file: P
             raise click.UsageError("--duration and --seed are for scenarios")
         cluster = read_cluster(snapshot_file, kubeconfig, context, policies[0].gates)
         movable = set.intersection(*({p.scheduler_name for p in policy.configuration.profiles} for policy in policies))
-        sims, until = [decide_anew(cluster, reschedule=reschedule, movable=movable, configuration=policy.configuration,
-                                   gates=policy.gates, registry=policy.registry) for policy in policies], None
+        sims, until = (
+            [
+                decide_anew(
+                    cluster,
+                    reschedule=reschedule,
+                    movable=movable,
+                    configuration=policy.configuration,
+                    gates=policy.gates,
+                    registry=policy.registry,
+                )
+                for policy in policies
+            ],
+            None,
+        )
     with sims[0], sims[1]:
         for name, sim in zip((a, b), sims, strict=True):
             _run(sim, name, until)
@@ -79,9 +107,11 @@ def _run(sim: Simulation, name: str, until: float | None) -> None:
 def _print(document: dict[str, Any], a: str, b: str) -> None:
     print_table(table_of([document["a"], document["b"]], [f"A: {a}", f"B: {b}"]))
     moves = document["moves"]
-    click.echo(f"\n{count(moves['moved'])} of {count(moves['placed'])} pods that both place land on another node, "
-               f"{count(moves['otherZone'])} in another zone; {count(moves['onlyA'])} are placed by A only, "
-               f"{count(moves['onlyB'])} by B only.")
+    click.echo(
+        f"\n{count(moves['moved'])} of {count(moves['placed'])} pods that both place land on another node, "
+        f"{count(moves['otherZone'])} in another zone; {count(moves['onlyA'])} are placed by A only, "
+        f"{count(moves['onlyB'])} by B only."
+    )
     changed = [row for row in moves["workloads"] if row["moved"] or row["onlyA"] or row["onlyB"]]
     if not changed:
         return

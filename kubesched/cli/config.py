@@ -42,8 +42,13 @@ _gates = click.option(
     "--feature-gates", "feature_gates", multiple=True, metavar="A=true,B=false", help="Gates to switch, as for `run`."
 )
 _plugins = click.option("--plugin", "plugins", multiple=True, metavar="FILE.py:Class", help="A plugin of your own.")
-_version = click.option("--legacy-version", type=click.Choice(SELECTABLE), default=SELECTABLE[-1], show_default=True,
-                        help="The release that a Policy was written for.")
+_version = click.option(
+    "--legacy-version",
+    type=click.Choice(SELECTABLE),
+    default=SELECTABLE[-1],
+    show_default=True,
+    help="The release that a Policy was written for.",
+)
 _output = click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", help="How to print.")
 
 
@@ -66,11 +71,13 @@ class _Old:
         custom = {runs_as(entry, built.release) for entry in predicates}
         custom |= {runs_as(entry, built.release) for entry in priorities}
         document: dict[str, Any] = {
-            "apiVersion": "v1", "kind": POLICY,
-            "predicates": [*({"name": name} for name in built.predicates if name not in custom),
-                           *map(encode, predicates)],
-            "priorities": [*({"name": name, "weight": weight} for name, weight in built.priorities.items()
-                             if name not in custom), *map(encode, priorities)],
+            "apiVersion": "v1",
+            "kind": POLICY,
+            "predicates": [*({"name": name} for name in built.predicates if name not in custom), *map(encode, predicates)],
+            "priorities": [
+                *({"name": name, "weight": weight} for name, weight in built.priorities.items() if name not in custom),
+                *map(encode, priorities),
+            ],
             "hardPodAffinitySymmetricWeight": built.setting.hard_pod_affinity_weight,
             "alwaysCheckAllPredicates": built.always_check_all_predicates,
         }
@@ -88,8 +95,10 @@ def check_command(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str
     """Say whether the scheduler would start with FILE (`-`: standard input), a configuration or a Policy."""
     found = _load(file, feature_gates, plugins, legacy_version)
     if isinstance(found, _Old):
-        counts = (f"{len(found.algorithm.predicates)} predicates, {len(found.algorithm.priorities)} priorities, "
-                  f"{len(found.algorithm.extenders)} extenders")
+        counts = (
+            f"{len(found.algorithm.predicates)} predicates, {len(found.algorithm.priorities)} priorities, "
+            f"{len(found.algorithm.extenders)} extenders"
+        )
         click.echo(f"{file}: valid policy of {found.algorithm.release}: {counts}")
         return
     names = ", ".join(profile.scheduler_name for profile in found.profiles)
@@ -102,8 +111,9 @@ def check_command(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str
 @_plugins
 @_version
 @_output
-def show_command(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str,
-                 output: str) -> None:
+def show_command(
+    file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str, output: str
+) -> None:
     """Print FILE (`-`: standard input) as the scheduler understands it, every default filled in.
 
     Of a configuration it is the document that `kubesched run --write-config-to` writes; of a Policy, the predicates and
@@ -120,8 +130,9 @@ def show_command(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str,
 @click.option("--scheduler-name", default="default-scheduler", show_default=True, help="The name of the profile.")
 @click.option("--partial", is_flag=True, help="Print what can be said even if something has no equivalent.")
 @_output
-def convert_command(file: Path, plugins: tuple[str, ...], legacy_version: str, scheduler_name: str, partial: bool,
-                    output: str) -> None:
+def convert_command(
+    file: Path, plugins: tuple[str, ...], legacy_version: str, scheduler_name: str, partial: bool, output: str
+) -> None:
     """Print the KubeSchedulerConfiguration that behaves as the Policy in FILE (`-`: standard input).
 
     What behaves a little differently is said on standard error. If something has no equivalent, that is said instead,
@@ -148,8 +159,7 @@ def _print(document: dict[str, Any], output: str) -> None:
     click.echo(as_json(document) if output == "json" else as_yaml(document), nl=False)
 
 
-def _load(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...],
-          legacy_version: str) -> Configuration | _Old:
+def _load(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str) -> Configuration | _Old:
     gates = Gates.parse(feature_gates)
     text = _read(file)
     if _is_policy(text):

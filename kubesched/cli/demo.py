@@ -34,8 +34,13 @@ _TICK_SECONDS = 0.1
 _STEADY_TICKS = 3
 _LINES_EVERY_SECONDS = 1.0
 _WIDTH = 120
-_RESOURCES = {"Namespace": "namespaces", "Deployment": "deployments", "StatefulSet": "statefulsets", "Job": "jobs",
-              "Pod": "pods"}
+_RESOURCES = {
+    "Namespace": "namespaces",
+    "Deployment": "deployments",
+    "StatefulSet": "statefulsets",
+    "Job": "jobs",
+    "Pod": "pods",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +100,19 @@ def _invite(console: Console, server: ApiServer, kubeconfig: Path, page: web.Ser
     console.print(f"\nThe page:  [bold]http://127.0.0.1:{page.port}/ui/[/]", soft_wrap=True)
     console.print(f"The API:   {server.url}  (kubeconfig: {kubeconfig})", soft_wrap=True)
     console.print("Try:")
-    for words in (f"get pods -n {sample.NAMESPACE} -o wide", f"describe pod whale -n {sample.NAMESPACE}",
-                  f"scale deployment web -n {sample.NAMESPACE} --replicas 60"):
+    for words in (
+        f"get pods -n {sample.NAMESPACE} -o wide",
+        f"describe pod whale -n {sample.NAMESPACE}",
+        f"scale deployment web -n {sample.NAMESPACE} --replicas 60",
+    ):
         console.print(f"  {line} {words}", soft_wrap=True)
     console.print("Press Ctrl-C to end.")
 
 
 @contextlib.asynccontextmanager
-async def _cluster(given: Settings, scratch: Path,
-                   stopped: asyncio.Event) -> AsyncIterator[tuple[ApiServer, Path, Scheduler, web.Server]]:
+async def _cluster(
+    given: Settings, scratch: Path, stopped: asyncio.Event
+) -> AsyncIterator[tuple[ApiServer, Path, Scheduler, web.Server]]:
     """Run the API server, the world around it, the scheduler, and the page. One that ends too early ends the demo."""
     server = ApiServer(Store(data_dir=given.data_dir), port=given.port)
     async with server, contextlib.AsyncExitStack() as ends:
@@ -188,8 +197,13 @@ async def _watch_placing(console: Console, store: Store, scheduler: Scheduler, s
     began_at = changed_at = told_at = loop.time()
     before: tuple[int, ...] = ()
     steady = 0
-    columns = (TextColumn("placing pods"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]} pods/s"),
-               TimeElapsedColumn())
+    columns = (
+        TextColumn("placing pods"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]} pods/s"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None, rate="")
         while steady < _STEADY_TICKS and loop.time() - changed_at < _STUCK_SECONDS and not stopped.is_set():

@@ -27,10 +27,14 @@ def print_nodes(console: Console, store: Store) -> None:
     for zone in sorted({_zone(node) for node in nodes}):
         here = [node for node in nodes if _zone(node) == zone]
         offers = [node["status"]["allocatable"] for node in here]
-        table.add_row(zone or "none", str(len(here)), str(sum(int(offer["cpu"]) for offer in offers)),
-                      f"{sum(int(offer['memory'].removesuffix('Gi')) for offer in offers)}Gi",
-                      str(sum(int(offer.get(sample.GPU, "0")) for offer in offers)),
-                      str(sum(1 for node in here if node["spec"].get("taints"))))
+        table.add_row(
+            zone or "none",
+            str(len(here)),
+            str(sum(int(offer["cpu"]) for offer in offers)),
+            f"{sum(int(offer['memory'].removesuffix('Gi')) for offer in offers)}Gi",
+            str(sum(int(offer.get(sample.GPU, "0")) for offer in offers)),
+            str(sum(1 for node in here if node["spec"].get("taints"))),
+        )
     console.print("[bold]kubesched demo[/]: an API server, fake kubelets, controllers and the scheduler in this process")
     console.print(table)
 
@@ -48,8 +52,13 @@ def print_placed(console: Console, store: Store) -> None:
     table = _table("What went where", "workload", "rule", *(zone or "no zone" for zone in zones), "nodes used", "pending")
     table.columns[1].justify = "left"
     for app, counts in placed.items():
-        table.add_row(escape(app), sample.RULES.get(app, ""), *(str(counts[zone]) for zone in zones),
-                      str(len(nodes_used[app])), str(counts["pending"] or ""))
+        table.add_row(
+            escape(app),
+            sample.RULES.get(app, ""),
+            *(str(counts[zone]) for zone in zones),
+            str(len(nodes_used[app])),
+            str(counts["pending"] or ""),
+        )
     console.print(table)
 
 

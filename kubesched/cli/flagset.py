@@ -316,9 +316,7 @@ INT32S = Kind("int32Slice", _integers, lambda values: f"[{','.join(map(str, valu
 PAIRS = Kind("stringToString", _pairs, _show_pairs, add=_update)
 CERTIFICATES = Kind("namedCertKey", _certificate_pair, lambda pairs: f"[{';'.join(map(str, pairs))}]", add=_extend)
 LEVEL = Kind("Level", _unsigned, zeros=("0",))
-MODULES = Kind(
-    "pattern=N,...", _modules, lambda items: ",".join(f"{name}={level}" for name, level in items), add=_extend
-)
+MODULES = Kind("pattern=N,...", _modules, lambda items: ",".join(f"{name}={level}" for name, level in items), add=_extend)
 QUANTITY = Kind("quantity", _quantity, zeros=("0",))
 VERSION = Kind("version", _version, zeros=("false",), alone="true")
 GATES = Kind("colonSeparatedMultimapStringString", lambda text: (text,), ",".join, add=_extend)

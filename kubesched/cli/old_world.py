@@ -31,9 +31,21 @@ from kubesched.legacy.releases import LEGACY_GATES
 
 _IN_THE_FILE = frozenset(
     {flag.name for flag in LEGACY_FLAGS}
-    | {"kubeconfig", "kube-api-content-type", "kube-api-qps", "kube-api-burst", "profiling", "contention-profiling",
-       "leader-elect", "leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period",
-       "leader-elect-resource-lock", "leader-elect-resource-name", "leader-elect-resource-namespace"}
+    | {
+        "kubeconfig",
+        "kube-api-content-type",
+        "kube-api-qps",
+        "kube-api-burst",
+        "profiling",
+        "contention-profiling",
+        "leader-elect",
+        "leader-elect-lease-duration",
+        "leader-elect-renew-deadline",
+        "leader-elect-retry-period",
+        "leader-elect-resource-lock",
+        "leader-elect-resource-name",
+        "leader-elect-resource-namespace",
+    }
 )
 
 
@@ -41,8 +53,9 @@ def refuse_old_flags(parsed: Parsed) -> None:
     """Raise ConfigError if a flag of an old release was given without saying which release."""
     given = sorted(flag.name for flag in LEGACY_FLAGS if flag.name in parsed.given)
     if given:
-        raise ConfigError("", f"--{given[0]} is a flag of old releases: say which one with --legacy-version="
-                              f"{'|'.join(SELECTABLE)}")
+        raise ConfigError(
+            "", f"--{given[0]} is a flag of old releases: say which one with --legacy-version={'|'.join(SELECTABLE)}"
+        )
 
 
 def split_gates(parsed: Parsed) -> tuple[dict[str, bool], dict[str, bool]]:
@@ -68,8 +81,11 @@ def read_world(parsed: Parsed, connection: Mapping[str, Any], election: Mapping[
 
 def notices(parsed: Parsed, release: Release) -> list[str]:
     """Return what the release says about the flags that were given."""
-    said = [f"Flag --{name} has been deprecated, {text}" for name, (since, text) in sorted(NOTICES.items())
-            if name in parsed.given and release.minor >= since]
+    said = [
+        f"Flag --{name} has been deprecated, {text}"
+        for name, (since, text) in sorted(NOTICES.items())
+        if name in parsed.given and release.minor >= since
+    ]
     if parsed["config"]:
         said += [f"Flag --{name} has no effect beside --config" for name in sorted(parsed.given & _IN_THE_FILE)]
     return said
@@ -81,15 +97,22 @@ def _release(text: str) -> Release:
     return release_of(text)
 
 
-def _from_flags(parsed: Parsed, release: Release, connection: Mapping[str, Any],
-                election: Mapping[str, Any]) -> ComponentConfig:
+def _from_flags(
+    parsed: Parsed, release: Release, connection: Mapping[str, Any], election: Mapping[str, Any]
+) -> ComponentConfig:
     port = parsed["port"]
     if not 0 <= port <= 65535:
-        raise ConfigError("", f"--port {port} must be between 0 and 65535, inclusive. "
-                              "0 for turning off insecure (HTTP) port")
-    source = source_of(PolicyFlags(
-        parsed["algorithm-provider"], parsed["policy-config-file"], parsed["policy-configmap"],
-        parsed["policy-configmap-namespace"] or "kube-system", parsed["use-legacy-policy-config"]), release)
+        raise ConfigError("", f"--port {port} must be between 0 and 65535, inclusive. 0 for turning off insecure (HTTP) port")
+    source = source_of(
+        PolicyFlags(
+            parsed["algorithm-provider"],
+            parsed["policy-config-file"],
+            parsed["policy-configmap"],
+            parsed["policy-configmap-namespace"] or "kube-system",
+            parsed["use-legacy-policy-config"],
+        ),
+        release,
+    )
     lock = {"resource_name": parsed["lock-object-name"], "resource_namespace": parsed["lock-object-namespace"]}
     address = parsed["address"]
     address = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
@@ -104,5 +127,3 @@ def _from_flags(parsed: Parsed, release: Release, connection: Mapping[str, Any],
         failure_domains=parsed["failure-domains"],
     )
     return config.with_source(source)
-
-

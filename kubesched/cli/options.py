@@ -152,9 +152,7 @@ class Options:
             client_connection=self._connection(base.client_connection),
             enable_profiling=self.parsed["profiling"] if "profiling" in given else base.enable_profiling,
             enable_contention_profiling=(
-                self.parsed["contention-profiling"]
-                if "contention-profiling" in given
-                else base.enable_contention_profiling
+                self.parsed["contention-profiling"] if "contention-profiling" in given else base.enable_contention_profiling
             ),
         )
 
@@ -354,9 +352,18 @@ def _bad_version(text: str, cause: str) -> str:
 def _raw_version(version: str) -> str:
     major, minor = BINARY_VERSION
     fields = {
-        "Major": major, "Minor": minor, "EmulationMajor": "", "EmulationMinor": "", "MinCompatibilityMajor": "",
-        "MinCompatibilityMinor": "", "GitVersion": version, "GitCommit": "", "GitTreeState": "", "BuildDate": "",
-        "GoVersion": "", "Compiler": f"{platform.python_implementation()} {platform.python_version()}",
+        "Major": major,
+        "Minor": minor,
+        "EmulationMajor": "",
+        "EmulationMinor": "",
+        "MinCompatibilityMajor": "",
+        "MinCompatibilityMinor": "",
+        "GitVersion": version,
+        "GitCommit": "",
+        "GitTreeState": "",
+        "BuildDate": "",
+        "GoVersion": "",
+        "Compiler": f"{platform.python_implementation()} {platform.python_version()}",
         "Platform": f"{platform.system()}/{platform.machine()}".lower(),
     }  # what a build of Go knows of itself stays empty
     return f"version.Info{{{', '.join(f'{name}:{go_quote(str(value))}' for name, value in fields.items())}}}\n"

@@ -20,47 +20,97 @@ SELECTABLE = tuple(str(release) for release in RELEASES if release.minor != 3)
 """The releases that the flag selects. 1.3, little different from 1.4, can be asked for in Python only."""
 
 OWN_FLAGS: tuple[Flag, ...] = (
-    Flag("assumed-pod-ttl", OWN, DURATION, Duration(0),
-         "Give up a booking whose binding was written but not seen for so long; 0: never, as kube-scheduler does. "
-         "With --legacy-version the default is 30s."),
-    Flag("inbox-log", OWN, STRING, "",
-         "Write all that reaches the engine to this file, for `kubesched replay`; compressed if it ends in .gz."),
-    Flag("legacy-version", OWN, STRING, "",
-         f"Run the scheduler of an old release, with its own flags: {', '.join(SELECTABLE)}."),
-    Flag("plugin", OWN, WORDS, (),
-         "A plugin of your own, as module:Class or path/to/file.py:Class, or all of a file; may be repeated. With "
-         "--legacy-version the file registers predicates and priorities."),
+    Flag(
+        "assumed-pod-ttl",
+        OWN,
+        DURATION,
+        Duration(0),
+        "Give up a booking whose binding was written but not seen for so long; 0: never, as kube-scheduler does. "
+        "With --legacy-version the default is 30s.",
+    ),
+    Flag(
+        "inbox-log",
+        OWN,
+        STRING,
+        "",
+        "Write all that reaches the engine to this file, for `kubesched replay`; compressed if it ends in .gz.",
+    ),
+    Flag(
+        "legacy-version", OWN, STRING, "", f"Run the scheduler of an old release, with its own flags: {', '.join(SELECTABLE)}."
+    ),
+    Flag(
+        "plugin",
+        OWN,
+        WORDS,
+        (),
+        "A plugin of your own, as module:Class or path/to/file.py:Class, or all of a file; may be repeated. With "
+        "--legacy-version the file registers predicates and priorities.",
+    ),
 )
 
 LEGACY_FLAGS: tuple[Flag, ...] = (
     Flag("address", LEGACY, ADDRESS, "0.0.0.0", "DEPRECATED: the address to serve --port on; see --bind-address."),
-    Flag("algorithm-provider", LEGACY, STRING, "",
-         "DEPRECATED: the set of predicates and priorities to run: ClusterAutoscalerProvider | DefaultProvider."),
-    Flag("failure-domains", LEGACY, STRING, FAILURE_DOMAINS,
-         "DEPRECATED: label keys that an empty topologyKey stood for; up to 1.14."),
-    Flag("hard-pod-affinity-symmetric-weight", LEGACY, INT32, 1,
-         "DEPRECATED: what a required affinity of a placed pod counts in the score of the nodes it points to."),
-    Flag("lock-object-name", LEGACY, STRING, "kube-scheduler",
-         "DEPRECATED: the name of the leader's lock; since 1.7."),
-    Flag("lock-object-namespace", LEGACY, STRING, "kube-system",
-         "DEPRECATED: the namespace of the leader's lock; since 1.7."),
-    Flag("policy-config-file", LEGACY, STRING, "",
-         "DEPRECATED: a policy file; used if there is no policy ConfigMap, or with --use-legacy-policy-config."),
-    Flag("policy-configmap", LEGACY, STRING, "",
-         "DEPRECATED: a ConfigMap that holds a policy under the key policy.cfg; since 1.7."),
-    Flag("policy-configmap-namespace", LEGACY, STRING, "kube-system",
-         "DEPRECATED: the namespace of that ConfigMap; since 1.7."),
-    Flag("port", LEGACY, INT, 10251,
-         "DEPRECATED: the port for plain HTTP, open to everybody; 0: do not serve. See --secure-port."),
-    Flag("scheduler-name", LEGACY, STRING, "default-scheduler",
-         "DEPRECATED: the spec.schedulerName of the pods to place."),
-    Flag("use-legacy-policy-config", LEGACY, BOOL, False,
-         "DEPRECATED: use the policy file even if there is a policy ConfigMap; since 1.7."),
+    Flag(
+        "algorithm-provider",
+        LEGACY,
+        STRING,
+        "",
+        "DEPRECATED: the set of predicates and priorities to run: ClusterAutoscalerProvider | DefaultProvider.",
+    ),
+    Flag(
+        "failure-domains",
+        LEGACY,
+        STRING,
+        FAILURE_DOMAINS,
+        "DEPRECATED: label keys that an empty topologyKey stood for; up to 1.14.",
+    ),
+    Flag(
+        "hard-pod-affinity-symmetric-weight",
+        LEGACY,
+        INT32,
+        1,
+        "DEPRECATED: what a required affinity of a placed pod counts in the score of the nodes it points to.",
+    ),
+    Flag("lock-object-name", LEGACY, STRING, "kube-scheduler", "DEPRECATED: the name of the leader's lock; since 1.7."),
+    Flag("lock-object-namespace", LEGACY, STRING, "kube-system", "DEPRECATED: the namespace of the leader's lock; since 1.7."),
+    Flag(
+        "policy-config-file",
+        LEGACY,
+        STRING,
+        "",
+        "DEPRECATED: a policy file; used if there is no policy ConfigMap, or with --use-legacy-policy-config.",
+    ),
+    Flag(
+        "policy-configmap",
+        LEGACY,
+        STRING,
+        "",
+        "DEPRECATED: a ConfigMap that holds a policy under the key policy.cfg; since 1.7.",
+    ),
+    Flag(
+        "policy-configmap-namespace", LEGACY, STRING, "kube-system", "DEPRECATED: the namespace of that ConfigMap; since 1.7."
+    ),
+    Flag(
+        "port",
+        LEGACY,
+        INT,
+        10251,
+        "DEPRECATED: the port for plain HTTP, open to everybody; 0: do not serve. See --secure-port.",
+    ),
+    Flag("scheduler-name", LEGACY, STRING, "default-scheduler", "DEPRECATED: the spec.schedulerName of the pods to place."),
+    Flag(
+        "use-legacy-policy-config",
+        LEGACY,
+        BOOL,
+        False,
+        "DEPRECATED: use the policy file even if there is a policy ConfigMap; since 1.7.",
+    ),
 )
 
 SINCE: Mapping[str, int] = dict.fromkeys(
-    ("policy-configmap", "policy-configmap-namespace", "use-legacy-policy-config", "lock-object-name",
-     "lock-object-namespace"), 7)
+    ("policy-configmap", "policy-configmap-namespace", "use-legacy-policy-config", "lock-object-name", "lock-object-namespace"),
+    7,
+)
 UNTIL: Mapping[str, int] = {"failure-domains": 14}
 """The minor releases that brought a flag and that had it last; all others were in all releases of then."""
 

@@ -32,8 +32,15 @@ _MOST_VICTIMS = 4
 _MOST_EVICTIONS = 8
 _MOST_OTHERS = 10
 
-files_option = click.option("-f", "--filename", "files", multiple=True, required=True, metavar="FILE",
-                            help="A file of manifests, a folder of such files, or - for the standard input. May be repeated.")
+files_option = click.option(
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="A file of manifests, a folder of such files, or - for the standard input. May be repeated.",
+)
 
 
 @click.command("plan", epilog="Example:  kubesched plan -f deploy/ --snapshot cluster.jsonl.gz --fail-on-pending")
@@ -44,9 +51,19 @@ files_option = click.option("-f", "--filename", "files", multiple=True, required
 @cluster_options
 @policy_options
 @output_option
-def plan_command(files: tuple[str, ...], namespace: str, only: bool, fail_on_pending: bool, snapshot_file: Path | None,
-                 kubeconfig: str, context: str, config_file: Path | None, feature_gates: tuple[str, ...],
-                 plugins: tuple[str, ...], output: str) -> None:
+def plan_command(
+    files: tuple[str, ...],
+    namespace: str,
+    only: bool,
+    fail_on_pending: bool,
+    snapshot_file: Path | None,
+    kubeconfig: str,
+    context: str,
+    config_file: Path | None,
+    feature_gates: tuple[str, ...],
+    plugins: tuple[str, ...],
+    output: str,
+) -> None:
     """Say where the pods of manifests would go if they were applied now, and which pods would be evicted for them.
 
     Takes Deployments, StatefulSets, ReplicaSets, ReplicationControllers, Jobs, CronJobs (one run), DaemonSets and Pods, and
@@ -104,8 +121,13 @@ def _table(plan: Plan) -> Table:
     for workload in plan.workloads:
         keys = _keys(workload)
         lines = _about(workload, [victim for victim in plan.victims if victim.by in keys])
-        table.add_row(escape(workload.title), escape(workload.namespace), str(len(workload.pods)), str(len(workload.placed)),
-                      escape("\n".join(lines)))
+        table.add_row(
+            escape(workload.title),
+            escape(workload.namespace),
+            str(len(workload.pods)),
+            str(len(workload.placed)),
+            escape("\n".join(lines)),
+        )
     return table
 
 
@@ -144,8 +166,10 @@ def _waiting(pending: list[PlannedPod]) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for pod in pending:
         by_reason.setdefault(pod.why, []).append(pod.pod.name)
-    return [f"{names[0]} waits: {why}" if len(names) == 1 else f"{names[0]} and {len(names) - 1} more wait: {why}"
-            for why, names in by_reason.items()]
+    return [
+        f"{names[0]} waits: {why}" if len(names) == 1 else f"{names[0]} and {len(names) - 1} more wait: {why}"
+        for why, names in by_reason.items()
+    ]
 
 
 def _name(key: str) -> str:

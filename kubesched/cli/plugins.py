@@ -49,14 +49,24 @@ def list_command(output: str) -> None:
     """List the plugins in the tree: where they act, their default weight, what they do."""
     (profile,) = default_configuration().profiles
     weights = {entry.name: entry.weight for entry in profile.at("score")}
-    rows = [{"name": cls.name, "default": cls.name in profile.plugin_names, "weight": weights.get(cls.name, 0),
-             "points": list(points_of(cls)), "about": _about(cls)} for cls in registry_with()]
+    rows = [
+        {
+            "name": cls.name,
+            "default": cls.name in profile.plugin_names,
+            "weight": weights.get(cls.name, 0),
+            "points": list(points_of(cls)),
+            "about": _about(cls),
+        }
+        for cls in registry_with()
+    ]
     if output == "json":
         click.echo(json.dumps(rows))
     elif output == "yaml":
         for row in rows:
-            click.echo(f"- name: {row['name']}\n  default: {json.dumps(row['default'])}\n  weight: {row['weight']}\n"
-                       f"  points: {json.dumps(row['points'])}\n  about: {json.dumps(row['about'])}")
+            click.echo(
+                f"- name: {row['name']}\n  default: {json.dumps(row['default'])}\n  weight: {row['weight']}\n"
+                f"  points: {json.dumps(row['points'])}\n  about: {json.dumps(row['about'])}"
+            )
     else:
         table = Table(box=None)
         for title in ("plugin", "weight", "points", "about"):

@@ -15,8 +15,9 @@ from kubesched.simulator.replay import replay
 @click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @policy_options
 @click.option("--seed", type=int, help="Another seed than the recorded one.")
-def replay_command(log: Path, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...],
-                   seed: int | None) -> None:
+def replay_command(
+    log: Path, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...], seed: int | None
+) -> None:
     """Play an inbox log (see `run --inbox-log`) or a snapshot to a new engine in virtual time; print one JSON line a decision.
 
     The same log, configuration and seed print the same bytes.

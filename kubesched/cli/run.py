@@ -32,7 +32,9 @@ log = logs.logger(__name__)
 
 
 @click.command(
-    "run", add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    "run",
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def run_command(words: tuple[str, ...]) -> None:
@@ -132,8 +134,11 @@ def _plugins(options: Options) -> tuple[type[Plugin], ...]:
         before = len(CUSTOM)
         logs.hear(run_module(asked).__name__.partition(".")[0])
         if len(CUSTOM) == before:
-            raise ConfigError("", f"plugin {asked}: it registers no predicate, priority or provider, and nothing else "
-                                  "can be configured with --legacy-version")
+            raise ConfigError(
+                "",
+                f"plugin {asked}: it registers no predicate, priority or provider, and nothing else "
+                "can be configured with --legacy-version",
+            )
     return ()
 
 
@@ -151,18 +156,27 @@ def _opened(path: str) -> Iterator[IO[bytes] | None]:
         yield opened
 
 
-def _wiring(options: Options, configuration: Configuration, plugins: tuple[type[Plugin], ...],
-            read: Callable[[], Configuration], inbox_log: IO[bytes] | None) -> Wiring:
+def _wiring(
+    options: Options,
+    configuration: Configuration,
+    plugins: tuple[type[Plugin], ...],
+    read: Callable[[], Configuration],
+    inbox_log: IO[bytes] | None,
+) -> Wiring:
     world, ttl = options.legacy, options.assumed_pod_ttl
     watched = world.policy_file if world is not None else options.config
-    face = Face(options.serving, options.authentication, options.authorization, options.parsed.shown,
-                options.reported_version)
+    face = Face(options.serving, options.authentication, options.authorization, options.parsed.shown, options.reported_version)
     metrics = MetricsSettings(
-        disabled=options.metrics.disabled, shown_for=options.metrics.show_hidden_for_version,
-        allowed_label_values=options.metrics.allowed_label_values, is_enabled=options.gates.is_enabled,
-        features=tuple((name, spec_of(name, BINARY_VERSION).stage.value, on)
-                       for name, on in sorted(options.gates.states.items())),
-        build={"git_version": options.reported_version, "major": "1", "minor": "36"}, is_legacy=world is not None)
+        disabled=options.metrics.disabled,
+        shown_for=options.metrics.show_hidden_for_version,
+        allowed_label_values=options.metrics.allowed_label_values,
+        is_enabled=options.gates.is_enabled,
+        features=tuple(
+            (name, spec_of(name, BINARY_VERSION).stage.value, on) for name, on in sorted(options.gates.states.items())
+        ),
+        build={"git_version": options.reported_version, "major": "1", "minor": "36"},
+        is_legacy=world is not None,
+    )
     return Wiring(
         find_credentials(configuration.client_connection.kubeconfig, master=options.master),
         options.gates,

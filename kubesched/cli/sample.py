@@ -24,13 +24,22 @@ _GPUS_A_NODE = 4
 def node(i: int) -> dict[str, Any]:
     """Return node number i: three zones, two sizes, every tenth with a GPU and a taint that keeps others off it."""
     is_large, has_gpu = i % 4 == 0, i % 10 == 9
-    offer = {"cpu": "16" if is_large else "8", "memory": "64Gi" if is_large else "32Gi", "pods": "110",
-             **({GPU: str(_GPUS_A_NODE)} if has_gpu else {})}
+    offer = {
+        "cpu": "16" if is_large else "8",
+        "memory": "64Gi" if is_large else "32Gi",
+        "pods": "110",
+        **({GPU: str(_GPUS_A_NODE)} if has_gpu else {}),
+    }
     name = f"node-{i:03d}"
     labels = {_HOST: name, ZONE: ZONES[i % 3], "size": "large" if is_large else "small"}
     taints = [{"key": GPU, "effect": "NoSchedule"}] if has_gpu else []
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": {"taints": taints},
-            "status": {"capacity": offer, "allocatable": offer}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"taints": taints},
+        "status": {"capacity": offer, "allocatable": offer},
+    }
 
 
 def workload(n_pods: int, n_nodes: int) -> list[dict[str, Any]]:
@@ -42,29 +51,75 @@ def workload(n_pods: int, n_nodes: int) -> list[dict[str, Any]]:
     selector = {name: {"matchLabels": {"app": name}} for name in counts}
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
-        _deployment("web", counts["web"], "250m", "256Mi", topologySpreadConstraints=[
-            {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector["web"]}]),
-        _deployment("api", counts["api"], "500m", "512Mi", affinity={"podAntiAffinity": {
-            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": {
-                "labelSelector": selector["api"], "topologyKey": _HOST}}]}}),
-        _deployment("trainer", counts["trainer"], "1", "4Gi", extra={GPU: "1"},
-                    tolerations=[{"key": GPU, "operator": "Exists"}]),
-        {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "cache", "namespace": NAMESPACE},
-         "spec": {"replicas": counts["cache"], "serviceName": "cache", "podManagementPolicy": "Parallel",
-                  "selector": selector["cache"], "template": _template("cache", "200m", "1Gi")}},
-        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "report", "namespace": NAMESPACE},
-         "spec": {"parallelism": counts["report"], "completions": counts["report"],
-                  "template": _template("report", "100m", "128Mi", restartPolicy="Never")}},
-        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "whale", "namespace": NAMESPACE, "labels": {"app": "whale"}},
-         "spec": _template("whale", "40", "100Gi")["spec"]},
+        _deployment(
+            "web",
+            counts["web"],
+            "250m",
+            "256Mi",
+            topologySpreadConstraints=[
+                {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector["web"]}
+            ],
+        ),
+        _deployment(
+            "api",
+            counts["api"],
+            "500m",
+            "512Mi",
+            affinity={
+                "podAntiAffinity": {
+                    "preferredDuringSchedulingIgnoredDuringExecution": [
+                        {"weight": 100, "podAffinityTerm": {"labelSelector": selector["api"], "topologyKey": _HOST}}
+                    ]
+                }
+            },
+        ),
+        _deployment(
+            "trainer", counts["trainer"], "1", "4Gi", extra={GPU: "1"}, tolerations=[{"key": GPU, "operator": "Exists"}]
+        ),
+        {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": {"name": "cache", "namespace": NAMESPACE},
+            "spec": {
+                "replicas": counts["cache"],
+                "serviceName": "cache",
+                "podManagementPolicy": "Parallel",
+                "selector": selector["cache"],
+                "template": _template("cache", "200m", "1Gi"),
+            },
+        },
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "report", "namespace": NAMESPACE},
+            "spec": {
+                "parallelism": counts["report"],
+                "completions": counts["report"],
+                "template": _template("report", "100m", "128Mi", restartPolicy="Never"),
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "whale", "namespace": NAMESPACE, "labels": {"app": "whale"}},
+            "spec": _template("whale", "40", "100Gi")["spec"],
+        },
     ]
 
 
-def _deployment(name: str, replicas: int, cpu: str, memory: str, extra: dict[str, str] | None = None,
-                **spec: Any) -> dict[str, Any]:
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": NAMESPACE},
-            "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
-                     "template": _template(name, cpu, memory, extra, **spec)}}
+def _deployment(
+    name: str, replicas: int, cpu: str, memory: str, extra: dict[str, str] | None = None, **spec: Any
+) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": _template(name, cpu, memory, extra, **spec),
+        },
+    }
 
 
 def _template(name: str, cpu: str, memory: str, extra: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:

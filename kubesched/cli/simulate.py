@@ -32,14 +32,30 @@ _LOGS = (".jsonl", ".gz")
 @policy_options
 @click.option("--duration", help="How long to simulate, such as 90s, 5m or 1h30m, instead of what the scenario says.")
 @click.option("--seed", type=int, help="Another seed than the scenario's.")
-@click.option("--events", "events_file", type=click.Path(dir_okay=False, path_type=Path),
-              help="Write everything that happens to this file, a JSON line each.")
-@click.option("--series", "series_file", type=click.Path(dir_okay=False, path_type=Path),
-              help="Write utilisation and queue lengths over time to this file, as CSV.")
+@click.option(
+    "--events",
+    "events_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write everything that happens to this file, a JSON line each.",
+)
+@click.option(
+    "--series",
+    "series_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write utilisation and queue lengths over time to this file, as CSV.",
+)
 @output_option
-def simulate_command(scenario: Path, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...],
-                     duration: str | None, seed: int | None, events_file: Path | None, series_file: Path | None,
-                     output: str) -> None:
+def simulate_command(
+    scenario: Path,
+    config_file: Path | None,
+    feature_gates: tuple[str, ...],
+    plugins: tuple[str, ...],
+    duration: str | None,
+    seed: int | None,
+    events_file: Path | None,
+    series_file: Path | None,
+    output: str,
+) -> None:
     """Run SCENARIO in virtual time against a cluster in memory, with the real scheduling engine, and print what came of it.
 
     SCENARIO is a scenario file (docs/simulate.md), or an inbox log or a snapshot (.jsonl, .gz). The same scenario,
@@ -95,10 +111,17 @@ class Play:
     def simulation(self, policy: Policy, journal: Journal | None = None) -> Simulation:
         """Return a simulation that has not begun."""
         if self.scenario is None:
-            return retell(self.entries, seed=self.seed, configuration=policy.configuration, gates=policy.gates,
-                          registry=policy.registry, journal=journal)
-        return enact(self.scenario, configuration=policy.configuration, gates=policy.gates, registry=policy.registry,
-                     journal=journal)
+            return retell(
+                self.entries,
+                seed=self.seed,
+                configuration=policy.configuration,
+                gates=policy.gates,
+                registry=policy.registry,
+                journal=journal,
+            )
+        return enact(
+            self.scenario, configuration=policy.configuration, gates=policy.gates, registry=policy.registry, journal=journal
+        )
 
 
 def _opened(file: Path, files: contextlib.ExitStack) -> IO[str]:

@@ -18,12 +18,27 @@ from kubesched.simulator.hiding import hide_names
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @cluster_options
 @gates_option
-@click.option("--hide-names", "hides_names", is_flag=True,
-              help="Replace names, label values and the like by pseudonyms; pods are decided the same (see docs/why.md).")
-@click.option("--names", "names_file", type=click.Path(dir_okay=False, path_type=Path),
-              help="With --hide-names: write down here, for yourself, which name became which.")
-def snapshot_command(file: Path, snapshot_file: Path | None, kubeconfig: str, context: str,
-                     feature_gates: tuple[str, ...], hides_names: bool, names_file: Path | None) -> None:
+@click.option(
+    "--hide-names",
+    "hides_names",
+    is_flag=True,
+    help="Replace names, label values and the like by pseudonyms; pods are decided the same (see docs/why.md).",
+)
+@click.option(
+    "--names",
+    "names_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="With --hide-names: write down here, for yourself, which name became which.",
+)
+def snapshot_command(
+    file: Path,
+    snapshot_file: Path | None,
+    kubeconfig: str,
+    context: str,
+    feature_gates: tuple[str, ...],
+    hides_names: bool,
+    names_file: Path | None,
+) -> None:
     """Write the state of a cluster to FILE, gzipped if its name ends in .gz; the cluster is only read.
 
     The file is an inbox log that ends where everything has been listed: `replay` decides its pending pods, the same way every

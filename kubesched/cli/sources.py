@@ -31,18 +31,26 @@ from kubesched.simulator.captured import Captured, capture, read_captured
 F = TypeVar("F", bound=Callable[..., Any])
 _READ_QPS = 200.0
 
-config_option = click.option("--config", "config_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-                             help="Decide with this KubeSchedulerConfiguration instead of the default one.")
-gates_option = click.option("--feature-gates", "feature_gates", multiple=True, metavar="A=true,B=false",
-                            help="Gates to switch, as for `run`.")
-plugin_option = click.option("--plugin", "plugins", multiple=True, metavar="FILE.py:Class",
-                             help="A plugin that --config names.")
-output_option = click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True,
-                             help="How to print.")
+config_option = click.option(
+    "--config",
+    "config_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Decide with this KubeSchedulerConfiguration instead of the default one.",
+)
+gates_option = click.option(
+    "--feature-gates", "feature_gates", multiple=True, metavar="A=true,B=false", help="Gates to switch, as for `run`."
+)
+plugin_option = click.option(
+    "--plugin", "plugins", multiple=True, metavar="FILE.py:Class", help="A plugin that --config names."
+)
+output_option = click.option(
+    "-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True, help="How to print."
+)
 
 
-namespace_option = click.option("-n", "--namespace", default="",
-                                help="For what names none; the kubeconfig's namespace, or default, if not given.")
+namespace_option = click.option(
+    "-n", "--namespace", default="", help="For what names none; the kubeconfig's namespace, or default, if not given."
+)
 
 
 def policy_options(command: F) -> F:
@@ -54,10 +62,18 @@ def cluster_options(command: F) -> F:
     """Add the options that say which cluster is looked at."""
     for option in (
         click.option("--context", default="", help="The context of the kubeconfig; its current one if not given."),
-        click.option("--kubeconfig", type=click.Path(dir_okay=False), default="",
-                     help="The cluster to read; what kubectl would take if not given."),
-        click.option("--snapshot", "snapshot_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-                     help="A snapshot or an inbox log to read instead of a cluster."),
+        click.option(
+            "--kubeconfig",
+            type=click.Path(dir_okay=False),
+            default="",
+            help="The cluster to read; what kubectl would take if not given.",
+        ),
+        click.option(
+            "--snapshot",
+            "snapshot_file",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="A snapshot or an inbox log to read instead of a cluster.",
+        ),
     ):
         command = option(command)
     return command

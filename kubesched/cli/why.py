@@ -34,19 +34,45 @@ from kubesched.web.telling import told
 @click.argument("pod", metavar="[NS/]POD")
 @namespace_option
 @cluster_options
-@click.option("--server", default="", metavar="URL",
-              help="Ask a running kubesched: its secure port (https://HOST:10259) or a demo's page.")
+@click.option(
+    "--server",
+    default="",
+    metavar="URL",
+    help="Ask a running kubesched: its secure port (https://HOST:10259) or a demo's page.",
+)
 @click.option("--token", default="", help="With --server: who we are, for its secure port.")
-@click.option("--certificate-authority", "ca_file", type=click.Path(exists=True, dir_okay=False),
-              help="With --server: whose certificates to trust.")
+@click.option(
+    "--certificate-authority",
+    "ca_file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="With --server: whose certificates to trust.",
+)
 @click.option("--insecure-skip-tls-verify", "is_trusting", is_flag=True, help="With --server: trust any certificate.")
 @policy_options
-@click.option("--top", type=click.IntRange(1), default=5, show_default=True,
-              help="How many nodes to rank; a running scheduler ranks five.")
+@click.option(
+    "--top",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="How many nodes to rank; a running scheduler ranks five.",
+)
 @output_option
-def why_command(pod: str, namespace: str, snapshot_file: Path | None, kubeconfig: str, context: str, server: str, token: str,
-                ca_file: str | None, is_trusting: bool, config_file: Path | None, feature_gates: tuple[str, ...],
-                plugins: tuple[str, ...], top: int, output: str) -> None:
+def why_command(
+    pod: str,
+    namespace: str,
+    snapshot_file: Path | None,
+    kubeconfig: str,
+    context: str,
+    server: str,
+    token: str,
+    ca_file: str | None,
+    is_trusting: bool,
+    config_file: Path | None,
+    feature_gates: tuple[str, ...],
+    plugins: tuple[str, ...],
+    top: int,
+    output: str,
+) -> None:
     """Explain a pending pod, or a placed one: who refuses which nodes, what would help, what it would evict.
 
     The pod is looked for in a cluster, which is only read, in a file that `snapshot` or `run --inbox-log` wrote, or in the

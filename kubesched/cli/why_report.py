@@ -88,8 +88,13 @@ def _print_refusals(console: Console, story: Story) -> None:
     console.print(f"\n[bold]{n} of {total} nodes would take {whom}{then}; who refuses {'the others' if n else 'which'}[/]")
     table = _table("nodes", "plugin", "reason", "evicting", "such as")
     for each in story["refusals"]:
-        table.add_row(str(each["count"]), escape(each["plugin"]), escape(each["reason"]),
-                      "may help" if each["helpsToEvict"] else "no", escape(", ".join(each["examples"])))
+        table.add_row(
+            str(each["count"]),
+            escape(each["plugin"]),
+            escape(each["reason"]),
+            "may help" if each["helpsToEvict"] else "no",
+            escape(", ".join(each["examples"])),
+        )
     console.print(table)
 
 

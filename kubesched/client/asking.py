@@ -32,8 +32,13 @@ class SchedulerAddress:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError("--server", f"{self.url!r} is not an address like https://127.0.0.1:10259")
-        return Credentials(f"{parts.scheme}://{parts.netloc}", "--server", f"Bearer {self.token}" if self.token else "",
-                           self.ca_file or None, verify=self.verify)
+        return Credentials(
+            f"{parts.scheme}://{parts.netloc}",
+            "--server",
+            f"Bearer {self.token}" if self.token else "",
+            self.ca_file or None,
+            verify=self.verify,
+        )
 
     async def renew(self, *, refused: bool) -> Credentials:
         """Return the same again."""

@@ -76,8 +76,15 @@ class FencedConnection(Connection):
     """A client that writes only while the fence is open; reading is free."""
 
     def __init__(self, like: Connection, is_open: Callable[[], bool]) -> None:
-        super().__init__(like._transport, name=like.name, qps=like._qps, burst=like._burst, compress=like._compress,
-                         clock=like.clock, observers=like._observers)
+        super().__init__(
+            like._transport,
+            name=like.name,
+            qps=like._qps,
+            burst=like._burst,
+            compress=like._compress,
+            clock=like.clock,
+            observers=like._observers,
+        )
         self._is_open = is_open
 
     async def _timed(self, method: str, path: str, headers: CIMultiDict[str], body: bytes | None) -> Answer:

@@ -36,8 +36,7 @@ class Timing:
     def __post_init__(self) -> None:
         for is_good, complaint in (
             (self.lease_duration > self.renew_deadline, "leaseDuration must be greater than renewDeadline"),
-            (self.renew_deadline > JITTER * self.retry_period,
-             "renewDeadline must be greater than retryPeriod*JitterFactor"),
+            (self.renew_deadline > JITTER * self.retry_period, "renewDeadline must be greater than retryPeriod*JitterFactor"),
             (self.lease_duration >= 1, "leaseDuration must be greater than zero"),
             (self.retry_period > 0, "retryPeriod must be greater than zero"),
         ):

@@ -211,9 +211,7 @@ class Transport:
         server, origin = self.credentials.server, self.credentials.origin
         if isinstance(error, aiohttp.ClientProxyConnectionError):
             cause = _reason(error.os_error)
-            return Unreachable(
-                f"{server}: the proxy {self._proxy} cannot be reached ({cause}); check proxy-url in {origin}"
-            )
+            return Unreachable(f"{server}: the proxy {self._proxy} cannot be reached ({cause}); check proxy-url in {origin}")
         if isinstance(error, aiohttp.ClientConnectorError):
             found = getattr(error, "certificate_error", error.os_error)
             return Unreachable(f"{server}: {_no_connection(found, origin)}")

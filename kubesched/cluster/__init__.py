@@ -8,5 +8,22 @@ from kubesched.cluster.pods import CPU, EPHEMERAL_STORAGE, MEMORY, Gates, PodVie
 from kubesched.cluster.snapshot import Snapshot, Whole
 from kubesched.cluster.store import Store, StoreError
 
-__all__ = ["ABSENT", "CPU", "EPHEMERAL_STORAGE", "MEMORY", "Bools", "Codes", "Gates", "Group", "GroupKey", "Groups", "Ints",
-           "Objects", "PodView", "Snapshot", "Store", "StoreError", "Whole"]
+__all__ = [
+    "ABSENT",
+    "CPU",
+    "EPHEMERAL_STORAGE",
+    "MEMORY",
+    "Bools",
+    "Codes",
+    "Gates",
+    "Group",
+    "GroupKey",
+    "Groups",
+    "Ints",
+    "Objects",
+    "PodView",
+    "Snapshot",
+    "Store",
+    "StoreError",
+    "Whole",
+]

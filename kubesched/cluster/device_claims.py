@@ -82,8 +82,9 @@ class DeviceClaims:
         if latest is None:
             raise ClaimError(f'could not find ResourceClaim "{claim.key}"')
         if _number(claim) < _number(latest):
-            raise ClaimError(f'ResourceClaim "{claim.key}" is out of sync '
-                             f"(stored: {_number(latest)}, assume: {_number(claim)})")
+            raise ClaimError(
+                f'ResourceClaim "{claim.key}" is out of sync (stored: {_number(latest)}, assume: {_number(claim)})'
+            )
         self._assumed[meta.namespace, meta.name] = claim
         self._settle(claim)
 
@@ -174,8 +175,7 @@ class DeviceClaims:
         if self._objects.get(ResourceClaim, meta.name, meta.namespace) is None:
             self._assumed.pop((meta.namespace, meta.name), None)
         owner = meta.controller()
-        if owner is not None and self._for_pod.get(owner.uid) is not None \
-                and self._for_pod[owner.uid].metadata.uid == meta.uid:
+        if owner is not None and self._for_pod.get(owner.uid) is not None and self._for_pod[owner.uid].metadata.uid == meta.uid:
             del self._for_pod[owner.uid]
         if meta.uid not in self._in_flight:
             self._hold(meta.uid, None)

@@ -21,10 +21,15 @@ from kubesched.cluster.journal import ALLOCATABLE, NODE
 from kubesched.cluster.pods import Amounts
 
 ABSENT = -1
-KNOWN_FEATURES = frozenset({
-    "RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport", "ExtendWebSocketsToKubelet",
-    "InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers",
-})
+KNOWN_FEATURES = frozenset(
+    {
+        "RestartAllContainersOnContainerExits",
+        "UserNamespacesHostNetworkSupport",
+        "ExtendWebSocketsToKubelet",
+        "InPlacePodLevelResourcesVerticalScaling",
+        "InPlacePodVerticalScalingInitContainers",
+    }
+)
 """Names a node may declare that this version understands; others are dropped."""
 
 

@@ -65,9 +65,7 @@ class PodTemplate:
         self.labels: Mapping[str, str] = pod.metadata.labels or {}
         self.sample = pod
         self.priority = pod.spec.priority or 0
-        self.class_id = books.label_classes.id(
-            self.namespace, self.labels, pod.metadata.deletion_timestamp is not None
-        )
+        self.class_id = books.label_classes.id(self.namespace, self.labels, pod.metadata.deletion_timestamp is not None)
         self.affinity_id = books.affinity_group(pod)
         self.ports = tuple(dict.fromkeys(requests.host_ports(pod)))  # a sidecar may name a container's port once more
         usage = requests.amounts(self._requests(use_status=True))
@@ -80,8 +78,9 @@ class PodTemplate:
         )
         self.remembered: dict[Any, Any] = {}
 
-    def _requests(self, *, use_status: bool, non_missing: Mapping[str, int] | None = None,
-                  pod_level: bool | None = None) -> dict[str, int]:
+    def _requests(
+        self, *, use_status: bool, non_missing: Mapping[str, int] | None = None, pod_level: bool | None = None
+    ) -> dict[str, int]:
         gates = self.books.gates
         return requests.pod_requests(
             self.sample,
@@ -111,15 +110,12 @@ class PodTemplate:
     def scored(self) -> dict[str, int]:
         """Return what NodeResourcesFit scores with: a container without a request counts as 100m and 200Mi, and
         pod-level requests are not looked at (a quirk of the reference)."""
-        return requests.amounts(
-            self._requests(use_status=False, non_missing=requests.NON_ZERO_DEFAULTS, pod_level=False)
-        )
+        return requests.amounts(self._requests(use_status=False, non_missing=requests.NON_ZERO_DEFAULTS, pod_level=False))
 
     def balanced(self, names: tuple[str, ...]) -> dict[str, int]:
         """Return what NodeResourcesBalancedAllocation scores with: plain requests, resized ones included."""
         plain = self._requests(use_status=True)
-        return {name: requests.amounts(self._read_again(plain, 2 + nth)).get(name, 0)
-                for nth, name in enumerate(names)}
+        return {name: requests.amounts(self._read_again(plain, 2 + nth)).get(name, 0) for nth, name in enumerate(names)}
 
     def _read_again(self, asked: dict[str, int], times: int) -> dict[str, int]:
         """Return requests as the reference finds them after it has read them so many times before.
@@ -138,8 +134,11 @@ class PodTemplate:
         spec = self.sample.spec
         if not spec.overhead or spec.resources is None or not self.books.gates.pod_level_resources:
             return {}
-        return {name: quantity.parse(spec.overhead[name]) for name, text in spec.resources.requests.items()
-                if name in spec.overhead and quantity.is_wide(text) and requests.is_pod_level_name(name)}
+        return {
+            name: quantity.parse(spec.overhead[name])
+            for name, text in spec.resources.requests.items()
+            if name in spec.overhead and quantity.is_wide(text) and requests.is_pod_level_name(name)
+        }
 
     @property
     def affinity(self) -> matching.PodAffinityTerms:

@@ -101,8 +101,7 @@ def claims_of(pod: PodView) -> list[str]:
     volumes = pod.pod.spec.volumes
     if not volumes:
         return []
-    return [f"{pod.namespace}/{v.persistent_volume_claim.claim_name}" for v in volumes
-            if v.persistent_volume_claim is not None]
+    return [f"{pod.namespace}/{v.persistent_volume_claim.claim_name}" for v in volumes if v.persistent_volume_claim is not None]
 
 
 def _count_down(counts: dict[int, int], key: int) -> None:

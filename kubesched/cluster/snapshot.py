@@ -30,8 +30,17 @@ class Whole:
 
     __slots__ = ("journal", "nodes", "objects", "on_node", "order", "slots", "structure", "templates")
 
-    def __init__(self, nodes: NodeColumns, slots: PodSlots, objects: Objects, templates: Templates, journal: Journal,
-                 order: VisitOrder, on_node: Mapping[str, Mapping[str, PodView]], structure: int) -> None:
+    def __init__(
+        self,
+        nodes: NodeColumns,
+        slots: PodSlots,
+        objects: Objects,
+        templates: Templates,
+        journal: Journal,
+        order: VisitOrder,
+        on_node: Mapping[str, Mapping[str, PodView]],
+        structure: int,
+    ) -> None:
         self.nodes = nodes
         self.slots = slots
         self.objects = objects
@@ -45,8 +54,20 @@ class Whole:
 class Snapshot:
     """The cluster as arrays; `n` rows of `total` nodes."""
 
-    __slots__ = ("_nodes", "_on_node", "journal", "n", "objects", "order", "rows", "slots", "structure", "templates",
-                 "total", "whole")
+    __slots__ = (
+        "_nodes",
+        "_on_node",
+        "journal",
+        "n",
+        "objects",
+        "order",
+        "rows",
+        "slots",
+        "structure",
+        "templates",
+        "total",
+        "whole",
+    )
 
     def __init__(self, whole: Whole, rows: Ints | None = None) -> None:
         self.whole = whole

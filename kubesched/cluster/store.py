@@ -192,8 +192,18 @@ class Store:
     def snapshot(self) -> Snapshot:
         """Lend the read-only view that a cycle works on; it is valid until the store changes again."""
         if self._snapshot is None:
-            self._snapshot = Snapshot(Whole(self.nodes, self.slots, self.objects, self.templates, self.journal,
-                                            self.order, self._on_node, self.structure))
+            self._snapshot = Snapshot(
+                Whole(
+                    self.nodes,
+                    self.slots,
+                    self.objects,
+                    self.templates,
+                    self.journal,
+                    self.order,
+                    self._on_node,
+                    self.structure,
+                )
+            )
         return self._snapshot
 
     def _add(self, pod: PodView) -> None:
@@ -227,6 +237,3 @@ class Store:
         self.structure += 1
         self.journal.restart()
         self._snapshot = None
-
-
-

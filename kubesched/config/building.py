@@ -30,9 +30,7 @@ _FIT = "NodeResourcesFit"
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 
-def build_extenders(
-    extenders: Sequence[Extender], prefix: str = "couldn't build extenders: "
-) -> tuple[Extender, ...]:
+def build_extenders(extenders: Sequence[Extender], prefix: str = "couldn't build extenders: ") -> tuple[Extender, ...]:
     """Return the extenders with their timeouts filled in; raise ConfigError for credentials that cannot be used."""
     built = []
     for extender in extenders:
@@ -45,9 +43,7 @@ def build_extenders(
     return tuple(built)
 
 
-def ignore_managed_resources(
-    extenders: Sequence[Extender], profiles: Sequence[MergedProfile]
-) -> tuple[MergedProfile, ...]:
+def ignore_managed_resources(extenders: Sequence[Extender], profiles: Sequence[MergedProfile]) -> tuple[MergedProfile, ...]:
     """Make NodeResourcesFit blind for what extenders account for: their list replaces the one in its arguments."""
     managed = (resource for extender in extenders for resource in extender.managed_resources)
     ignored = tuple(resource.name for resource in managed if resource.ignored_by_scheduler)
@@ -61,9 +57,7 @@ def _ignoring(profile: MergedProfile, ignored: tuple[str, ...]) -> MergedProfile
     for at, (name, args) in enumerate(config):
         if name == _FIT and isinstance(args, Args):
             config[at] = (name, msgspec.structs.replace(args, ignored_resources=ignored))
-            return MergedProfile(
-                profile.scheduler_name, profile.percentage_of_nodes_to_score, profile.plugins, tuple(config)
-            )
+            return MergedProfile(profile.scheduler_name, profile.percentage_of_nodes_to_score, profile.plugins, tuple(config))
     raise ConfigError("", "couldn't build extenders: can't find NodeResourcesFitArgs in plugin config")
 
 

@@ -112,7 +112,5 @@ def in_tree(args: ArgsRegistry) -> dict[str, Known]:
 
 def default_plugins(gates: Gates) -> Plugins:
     """Return what runs when a profile says nothing: everything through multiPoint, by gate."""
-    enabled = (
-        Plugin(name, weight) for name, weight in _DEFAULTS if name not in _GATED or gates.is_enabled(_GATED[name])
-    )
+    enabled = (Plugin(name, weight) for name, weight in _DEFAULTS if name not in _GATED or gates.is_enabled(_GATED[name]))
     return Plugins(multi_point=PluginSet(enabled=tuple(enabled)))

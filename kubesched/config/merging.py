@@ -24,8 +24,7 @@ def merge(defaults: Plugins, custom: Plugins | None) -> Plugins:
     if custom is None:
         return defaults
     merged = {
-        field.name: merge_set(defaults.at(field.name), custom.at(field.name))
-        for field in msgspec.structs.fields(Plugins)
+        field.name: merge_set(defaults.at(field.name), custom.at(field.name)) for field in msgspec.structs.fields(Plugins)
     }
     return Plugins(**merged)
 

@@ -43,8 +43,9 @@ def effective(configuration: Configuration) -> dict[str, Any]:
 
 def as_yaml(document: dict[str, Any]) -> str:
     """Return a document as YAML with sorted keys, the reference's way."""
-    text: str = yaml.dump(document, Dumper=_Dumper, default_flow_style=False, sort_keys=False, allow_unicode=True,
-                          width=_ENDLESS)
+    text: str = yaml.dump(
+        document, Dumper=_Dumper, default_flow_style=False, sort_keys=False, allow_unicode=True, width=_ENDLESS
+    )
     return text
 
 

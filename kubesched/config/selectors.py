@@ -100,9 +100,7 @@ def _validate_expression(expression: NodeSelectorRequirement, path: Path) -> lis
     match expression.operator:
         case "In" | "NotIn":
             if not values:
-                errors.append(
-                    invalid(where, expression.values, "for 'in', 'notin' operators, values set can't be empty")
-                )
+                errors.append(invalid(where, expression.values, "for 'in', 'notin' operators, values set can't be empty"))
         case "Exists" | "DoesNotExist":
             if values:
                 errors.append(invalid(where, values, "values set must be empty for exists and does not exist"))

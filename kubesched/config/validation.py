@@ -95,9 +95,7 @@ def _leader_election(election: LeaderElection, path: Path) -> list[FieldError]:
             errors.append(invalid(path.child(name), duration, "must be greater than zero"))
     if election.lease_duration <= election.renew_deadline:
         # The value shown is the deadline, not the lease: the reference says it so.
-        errors.append(
-            invalid(path.child("leaseDuration"), election.renew_deadline, "must be greater than `RenewDeadline`")
-        )
+        errors.append(invalid(path.child("leaseDuration"), election.renew_deadline, "must be greater than `RenewDeadline`"))
     for name, text in (
         ("resourceLock", election.resource_lock),
         ("resourceNamespace", election.resource_namespace),

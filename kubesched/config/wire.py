@@ -227,9 +227,7 @@ class _Walk:
     def _mismatch_text(self, found: str, go: str) -> str:
         if not self._fields:
             return f"json: cannot unmarshal {found} into Go value of type {go}"
-        return (
-            f"json: cannot unmarshal {found} into Go struct field {self._owner}.{'.'.join(self._fields)} of type {go}"
-        )
+        return f"json: cannot unmarshal {found} into Go struct field {self._owner}.{'.'.join(self._fields)} of type {go}"
 
     def _complain(self, what: str, path: str) -> None:
         text = f"{what} {go_quote(path)}"

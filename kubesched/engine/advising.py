@@ -52,7 +52,8 @@ def advise(made: Attempt, obstacles: Obstacles | None, again: Retrying | None = 
         if alone.any():
             advisor = _ADVISORS.get(plugin)
             found += (advisor(obstacles, alone, again) if advisor is not None else []) or _in_its_own_words(
-                obstacles, plugin, alone)
+                obstacles, plugin, alone
+            )
     found.sort(key=lambda each: (each.plugin == FIT, -each.n_nodes))
     if not found and obstacles.by_plugin:
         found += _nearest_to_one(obstacles)
@@ -72,8 +73,15 @@ def _refused_as_a_whole(pod: PodView, status: Status, again: Retrying | None) ->
     n = int(np.count_nonzero(fits))
     names, said = " and ".join(who), ", ".join(dict.fromkeys(who.values()))
     others = f"; otherwise {would_take_it(n, first_names(tried.nodes, fits))}" if n else ""
-    return [Advice("whole", f"{names} refuse{'s' if len(who) == 1 else ''} it wherever it would go: {said}{others}", names, n,
-                   change={"plugins": list(who)})]
+    return [
+        Advice(
+            "whole",
+            f"{names} refuse{'s' if len(who) == 1 else ''} it wherever it would go: {said}{others}",
+            names,
+            n,
+            change={"plugins": list(who)},
+        )
+    ]
 
 
 def _in_its_own_words(obstacles: Obstacles, plugin: str, alone: Bools) -> list[Advice]:
@@ -92,8 +100,10 @@ def _advise_uncordoning(obstacles: Obstacles, alone: Bools, again: Retrying | No
 def _advise_toleration(obstacles: Obstacles, alone: Bools, again: Retrying | None) -> list[Advice]:
     """Return which taints to tolerate; nodes that have fewer of them are opened by the same tolerations."""
     nodes = obstacles.nodes
-    lacking = {code: frozenset(map(_bare, untolerated(obstacles.pod, nodes.taint_sets[code])))
-               for code in np.unique(nodes.taint_set[alone]).tolist()}
+    lacking = {
+        code: frozenset(map(_bare, untolerated(obstacles.pod, nodes.taint_sets[code])))
+        for code in np.unique(nodes.taint_set[alone]).tolist()
+    }
     found = []
     for wanted in dict.fromkeys(lacking.values()):
         opened = alone & np.isin(nodes.taint_set, [code for code, taints in lacking.items() if taints <= wanted])
@@ -101,8 +111,11 @@ def _advise_toleration(obstacles: Obstacles, alone: Bools, again: Retrying | Non
             # A constraint may count over the tolerated nodes only, and then say otherwise about all of them.
             spec = obstacles.pod.pod.spec
             more = tuple(Toleration(key=t.key, operator="Equal", value=t.value, effect=t.effect) for t in wanted)
-            opened = again.changed(msgspec.structs.replace(obstacles.pod.pod, spec=msgspec.structs.replace(
-                spec, tolerations=(*spec.tolerations, *more))))
+            opened = again.changed(
+                msgspec.structs.replace(
+                    obstacles.pod.pod, spec=msgspec.structs.replace(spec, tolerations=(*spec.tolerations, *more))
+                )
+            )
         n, examples = int(np.count_nonzero(opened)), obstacles.examples(opened)
         if not n:
             continue
@@ -110,11 +123,27 @@ def _advise_toleration(obstacles: Obstacles, alone: Bools, again: Retrying | Non
         listed = " and ".join(map(taint_text, taints))
         if any(taint.key.startswith(_BY_NODE_LIFECYCLE) for taint in taints):
             # Put there because something is wrong with the node; to tolerate that is no advice.
-            found.append(Advice("taint", f"once the taint {listed} is gone, {would_take_it(n, examples)}", TAINTS, n, examples,
-                                {"taints": [taint_text(taint) for taint in taints]}))
+            found.append(
+                Advice(
+                    "taint",
+                    f"once the taint {listed} is gone, {would_take_it(n, examples)}",
+                    TAINTS,
+                    n,
+                    examples,
+                    {"taints": [taint_text(taint) for taint in taints]},
+                )
+            )
         else:
-            found.append(Advice("tolerate", f"tolerating {listed}, {would_take_it(n, examples)}", TAINTS, n, examples,
-                                {"tolerations": [_toleration(taint) for taint in taints]}))
+            found.append(
+                Advice(
+                    "tolerate",
+                    f"tolerating {listed}, {would_take_it(n, examples)}",
+                    TAINTS,
+                    n,
+                    examples,
+                    {"tolerations": [_toleration(taint) for taint in taints]},
+                )
+            )
     return found
 
 

@@ -65,15 +65,26 @@ def build_profiles(configuration: config.Configuration, registry: Registry, hand
 
 def new_handle(gates: config.Gates, outside: Outside) -> tuple[Store, EngineHandle]:
     """Return an empty store, and the handle that plugins reach it and the world through."""
-    store = Store(ClusterGates(
-        pod_level_resources=gates.is_enabled("PodLevelResources"),
-        in_place_pod_level_resize=gates.is_enabled("InPlacePodLevelResourcesVerticalScaling"),
-        node_allocatable_claims=gates.is_enabled("DRANodeAllocatableResources"),
-        toleration_comparison=gates.is_enabled("TaintTolerationComparisonOperators"),
-    ))
-    handle = EngineHandle(store.objects, gates, outside.clock, outside.writer, outside.recorder,
-                          chance.Random(outside.seed), meter=outside.meter, groups=store.groups, find_node=store.node,
-                          knows_pod=lambda uid: store.pod(uid) is not None)
+    store = Store(
+        ClusterGates(
+            pod_level_resources=gates.is_enabled("PodLevelResources"),
+            in_place_pod_level_resize=gates.is_enabled("InPlacePodLevelResourcesVerticalScaling"),
+            node_allocatable_claims=gates.is_enabled("DRANodeAllocatableResources"),
+            toleration_comparison=gates.is_enabled("TaintTolerationComparisonOperators"),
+        )
+    )
+    handle = EngineHandle(
+        store.objects,
+        gates,
+        outside.clock,
+        outside.writer,
+        outside.recorder,
+        chance.Random(outside.seed),
+        meter=outside.meter,
+        groups=store.groups,
+        find_node=store.node,
+        knows_pod=lambda uid: store.pod(uid) is not None,
+    )
     return store, handle
 
 
@@ -91,17 +102,26 @@ def engine_options(configuration: config.Configuration, gates: config.Gates) -> 
     )
 
 
-def assemble(configuration: config.Configuration, gates: config.Gates, outside: Outside | None = None, *,
-             registry: Registry | None = None, profiles: Mapping[str, Profile] | None = None,
-             prepared: tuple[Store, EngineHandle] | None = None, inbox: Inbox | None = None,
-             options: EngineOptions | None = None, max_waiting_seconds: float = 300.0) -> Engine:
+def assemble(
+    configuration: config.Configuration,
+    gates: config.Gates,
+    outside: Outside | None = None,
+    *,
+    registry: Registry | None = None,
+    profiles: Mapping[str, Profile] | None = None,
+    prepared: tuple[Store, EngineHandle] | None = None,
+    inbox: Inbox | None = None,
+    options: EngineOptions | None = None,
+    max_waiting_seconds: float = 300.0,
+) -> Engine:
     """Put an engine together. `profiles` (with the store and handle they were built for) replace the configured ones."""
     outside, options = outside or Outside(), options or engine_options(configuration, gates)
     store, handle = prepared or new_handle(gates, outside)
     if profiles is None:
         profiles = build_profiles(configuration, registry or registry_with(), handle)
     queue = Queue(
-        list(profiles.values()), handle.clock,
+        list(profiles.values()),
+        handle.clock,
         QueueOptions(
             initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
             max_backoff_seconds=configuration.pod_max_backoff_seconds,
@@ -122,5 +142,14 @@ def assemble(configuration: config.Configuration, gates: config.Gates, outside: 
             for plugin in profile.plugins:
                 if isinstance(plugin, DefaultPreemption):
                     plugin.narrow.append(extenders.narrow)
-    return Engine(store, profiles, queue, handle, inbox=inbox, ties=outside.ties or SeededTies(outside.seed),
-                  observer=outside.observer, options=options, extenders=extenders)
+    return Engine(
+        store,
+        profiles,
+        queue,
+        handle,
+        inbox=inbox,
+        ties=outside.ties or SeededTies(outside.seed),
+        observer=outside.observer,
+        options=options,
+        extenders=extenders,
+    )

@@ -23,13 +23,21 @@ from kubesched.framework.verdicts import SUCCESS, Code, Status, failed
 SIBLING_FAILED = "some other PreBind operation failed"
 
 
-
 class Binder:
     """Runs binding cycles."""
 
-    def __init__(self, inbox: Inbox, waiting: WaitingPods, writer: Writer, clock: Clock, observer: Observer,
-                 release: Callable[[Placement], None], *, writes_expectation: bool = True,
-                 extenders: Extenders | None = None) -> None:
+    def __init__(
+        self,
+        inbox: Inbox,
+        waiting: WaitingPods,
+        writer: Writer,
+        clock: Clock,
+        observer: Observer,
+        release: Callable[[Placement], None],
+        *,
+        writes_expectation: bool = True,
+        extenders: Extenders | None = None,
+    ) -> None:
         self._inbox = inbox
         self._waiting = waiting
         self._writer = writer
@@ -143,8 +151,9 @@ class Binder:
 
     async def _run_group(self, placement: Placement, group: Sequence[Plugin]) -> Status:
         profile = placement.profile
-        tasks = [asyncio.ensure_future(profile.pre_bind(p, placement.booked, placement.node_name, placement.state))
-                 for p in group]
+        tasks = [
+            asyncio.ensure_future(profile.pre_bind(p, placement.booked, placement.node_name, placement.state)) for p in group
+        ]
         try:
             for finished in asyncio.as_completed(tasks):
                 status = await finished
@@ -155,5 +164,3 @@ class Binder:
             for task in tasks:
                 task.cancel(SIBLING_FAILED)
             await asyncio.gather(*tasks, return_exceptions=True)
-
-

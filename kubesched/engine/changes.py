@@ -59,8 +59,10 @@ def node_changes(old: Node, new: Node, *, with_features: bool = True) -> list[Cl
 def _asks_for_less(old: PodView, new: PodView) -> bool:
     """Return whether some request went away or became smaller, compared by the thousandth."""
     after = _requests(new)
-    return any(name not in after or quantity.milli_value(amount) > quantity.milli_value(after[name])
-               for name, amount in _requests(old).items())
+    return any(
+        name not in after or quantity.milli_value(amount) > quantity.milli_value(after[name])
+        for name, amount in _requests(old).items()
+    )
 
 
 def _requests(pod: PodView) -> dict[str, int]:
@@ -70,8 +72,10 @@ def _requests(pod: PodView) -> dict[str, int]:
 
 def _claims_differ(before: Pod, after: Pod) -> bool:
     old, new = before.status, after.status
-    return (old.resource_claim_statuses != new.resource_claim_statuses
-            or old.extended_resource_claim_status != new.extended_resource_claim_status)
+    return (
+        old.resource_claim_statuses != new.resource_claim_statuses
+        or old.extended_resource_claim_status != new.extended_resource_claim_status
+    )
 
 
 def _are_equal(old: Mapping[str, Quantity], new: Mapping[str, Quantity]) -> bool:
@@ -79,7 +83,8 @@ def _are_equal(old: Mapping[str, Quantity], new: Mapping[str, Quantity]) -> bool
     if old == new:
         return True
     return old.keys() == new.keys() and all(
-        amount == new[name] or quantity.parse(amount) == quantity.parse(new[name]) for name, amount in old.items())
+        amount == new[name] or quantity.parse(amount) == quantity.parse(new[name]) for name, amount in old.items()
+    )
 
 
 def _condition_statuses(node: Node) -> dict[str, str]:

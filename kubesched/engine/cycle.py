@@ -28,6 +28,7 @@ from kubesched.framework.verdicts import CLEAR, Decision, Diagnosis, Failed, Pla
 
 NO_NODES = "no nodes available to schedule pods"
 
+
 class Ties(Protocol):
     """How one of several best nodes is chosen."""
 
@@ -99,7 +100,6 @@ class Rules:
     scores_single: bool = False
     """Score even when only one node is feasible; the reference does not, explanations and golden cases want it."""
 
-
     def percentage_for(self, profile: Profile) -> int:
         """Return how many percent of the nodes are looked at for a profile; 0 for all."""
         percentage = self.percentage_of_nodes if profile.percentage_of_nodes is None else profile.percentage_of_nodes
@@ -109,8 +109,9 @@ class Rules:
 _NOTHING_WRITTEN = State()
 
 
-def attempt(pod: PodView, nodes: Snapshot, profile: Profile, rules: Rules, memo: Memo | None = None,
-            within: Bools | None = None) -> Attempt:
+def attempt(
+    pod: PodView, nodes: Snapshot, profile: Profile, rules: Rules, memo: Memo | None = None, within: Bools | None = None
+) -> Attempt:
     """Decide where a pod goes; with a memo, from what is remembered of the pod's class where that is possible.
 
     `within` leaves only some of the nodes to Filter; PreFilter sees all of them.

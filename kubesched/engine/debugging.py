@@ -110,14 +110,19 @@ def dump_queue(engine: Engine) -> tuple[str, list[str]]:
 
 def _line(view: PodView) -> str:
     pod = view.pod
-    return (f"name: {view.name}, namespace: {view.namespace}, uid: {view.uid}, phase: {pod.status.phase}, "
-            f"nominated node: {pod.status.nominated_node_name}\n")
+    return (
+        f"name: {view.name}, namespace: {view.namespace}, uid: {view.uid}, phase: {pod.status.phase}, "
+        f"nominated node: {pod.status.nominated_node_name}\n"
+    )
 
 
 def _resources(amounts: dict[str, int], allowed_pods: int) -> str:
     """Return amounts in the words of the reference's dump: three resources by name, all others in a map."""
-    scalars = " ".join(f"{name}:{amount}" for name, amount in sorted(amounts.items())
-                       if amount and name not in NATIVE_RESOURCES)
+    scalars = " ".join(
+        f"{name}:{amount}" for name, amount in sorted(amounts.items()) if amount and name not in NATIVE_RESOURCES
+    )
     cpu, memory, storage = (amounts.get(name, 0) for name in NATIVE_RESOURCES)
-    return (f"&{{MilliCPU:{cpu} Memory:{memory} EphemeralStorage:{storage} AllowedPodNumber:{allowed_pods} "
-            f"ScalarResources:map[{scalars}]}}")
+    return (
+        f"&{{MilliCPU:{cpu} Memory:{memory} EphemeralStorage:{storage} AllowedPodNumber:{allowed_pods} "
+        f"ScalarResources:map[{scalars}]}}"
+    )

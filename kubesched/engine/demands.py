@@ -38,12 +38,23 @@ def advise_on_node_demands(obstacles: Obstacles, alone: Bools, again: Retrying |
         if advice is not None:
             there = _values_there(obstacles, alone, wanted)
             text = f"{advice.text}; {there}" if there else advice.text
-            found.append(replace(advice, kind="selector", text=text, change={
-                "key": wanted.key, "operator": wanted.operator, "values": list(wanted.values)}))
+            found.append(
+                replace(
+                    advice,
+                    kind="selector",
+                    text=text,
+                    change={"key": wanted.key, "operator": wanted.operator, "values": list(wanted.values)},
+                )
+            )
     if not found and again is not None:
         affinity = msgspec.structs.replace(pod.spec.affinity or Affinity(), node_affinity=None)
-        whole = _without(obstacles, NODE_AFFINITY, "its node selector and affinity",
-                         _with_spec(pod, node_selector=None, affinity=affinity), again)
+        whole = _without(
+            obstacles,
+            NODE_AFFINITY,
+            "its node selector and affinity",
+            _with_spec(pod, node_selector=None, affinity=affinity),
+            again,
+        )
         if whole is not None:
             found.append(replace(whole, kind="selector", text=f"{whole.text}; no single part of them is to blame"))
     return found
@@ -85,8 +96,11 @@ def _values_there(obstacles: Obstacles, rows: Bools, wanted: Requirement) -> str
         return f"no node has a label {wanted.key}"
     codes, counts = np.unique(obstacles.nodes.codes(wanted.key)[rows], return_counts=True)
     order = np.argsort(-counts, kind="stable")[:_MOST_VALUES].tolist()
-    shown = [f"{int(counts[i])} {'have' if counts[i] > 1 else 'has'} "
-             + ("none" if codes[i] == ABSENT else column.values.values[int(codes[i])]) for i in order]
+    shown = [
+        f"{int(counts[i])} {'have' if counts[i] > 1 else 'has'} "
+        + ("none" if codes[i] == ABSENT else column.values.values[int(codes[i])])
+        for i in order
+    ]
     return f"of {wanted.key}, {', '.join(shown)}"
 
 
@@ -95,10 +109,13 @@ def advise_on_spreading(obstacles: Obstacles, alone: Bools, again: Retrying | No
     pod = obstacles.pod.pod
     constraints = pod.spec.topology_spread_constraints
     variants = [
-        (f"the spread constraint over {each.topology_key} (maxSkew {each.max_skew})",
-         {"topologyKey": each.topology_key, "maxSkew": each.max_skew},
-         _with_spec(pod, topology_spread_constraints=_but(constraints, i)))
-        for i, each in enumerate(constraints) if each.when_unsatisfiable == "DoNotSchedule"
+        (
+            f"the spread constraint over {each.topology_key} (maxSkew {each.max_skew})",
+            {"topologyKey": each.topology_key, "maxSkew": each.max_skew},
+            _with_spec(pod, topology_spread_constraints=_but(constraints, i)),
+        )
+        for i, each in enumerate(constraints)
+        if each.when_unsatisfiable == "DoNotSchedule"
     ]
     return _tried(obstacles, SPREAD, variants, again)
 
@@ -112,13 +129,19 @@ def advise_on_neighbours(obstacles: Obstacles, alone: Bools, again: Retrying | N
         group = getattr(stated, field)
         for i, term in enumerate(group.required if group is not None else ()):
             left = msgspec.structs.replace(stated, **{field: msgspec.structs.replace(group, required=_but(group.required, i))})
-            variants.append((f"the required {word} pods with {_pods_of(term)} over {term.topology_key}",
-                             {"topologyKey": term.topology_key, "pods": _pods_of(term)}, _with_spec(pod, affinity=left)))
+            variants.append(
+                (
+                    f"the required {word} pods with {_pods_of(term)} over {term.topology_key}",
+                    {"topologyKey": term.topology_key, "pods": _pods_of(term)},
+                    _with_spec(pod, affinity=left),
+                )
+            )
     return _tried(obstacles, INTER_POD, variants, again)
 
 
-def _tried(obstacles: Obstacles, plugin: str, variants: Iterable[tuple[str, dict[str, object], Pod]],
-           again: Retrying | None) -> list[Advice]:
+def _tried(
+    obstacles: Obstacles, plugin: str, variants: Iterable[tuple[str, dict[str, object], Pod]], again: Retrying | None
+) -> list[Advice]:
     found = []
     for what, change, pod in variants if again is not None else ():
         assert again is not None

@@ -45,8 +45,19 @@ log = logging.getLogger(__name__)
 class Evictions:
     """Evicts victims beside the loop."""
 
-    def __init__(self, handle: EngineHandle, inbox: Inbox, queue: Queue, lookup: Lookup, waiting: WaitingPods,
-                 binder: Binder, spawn: Spawn, *, in_background: bool = True, observer: Observer | None = None) -> None:
+    def __init__(
+        self,
+        handle: EngineHandle,
+        inbox: Inbox,
+        queue: Queue,
+        lookup: Lookup,
+        waiting: WaitingPods,
+        binder: Binder,
+        spawn: Spawn,
+        *,
+        in_background: bool = True,
+        observer: Observer | None = None,
+    ) -> None:
         self._handle = handle
         self._inbox = inbox
         self._queue = queue
@@ -77,8 +88,9 @@ class Evictions:
         newest = [self._lookup(pod.key) or pod for pod in nominated]
         return [pod for pod in newest if pod.pod.status.nominated_node_name]
 
-    async def _evict_first(self, preemptor: PodView, preemption: Preemption, displaced: Sequence[PodView],
-                           then: Then | None) -> None:
+    async def _evict_first(
+        self, preemptor: PodView, preemption: Preemption, displaced: Sequence[PodView], then: Then | None
+    ) -> None:
         problem = "the evictions were broken off"
         try:
             await self._evict_all(preemptor, preemption, preemption.to_evict)
@@ -118,8 +130,9 @@ class Evictions:
 
     async def _evict_all(self, preemptor: PodView, preemption: Preemption, victims: Sequence[PodView]) -> None:
         """Evict victims side by side; raise what the first of them that failed raised, after all are through."""
-        results = await asyncio.gather(*(self._evict(preemptor, preemption, victim) for victim in victims),
-                                       return_exceptions=True)
+        results = await asyncio.gather(
+            *(self._evict(preemptor, preemption, victim) for victim in victims), return_exceptions=True
+        )
         for result in results:
             if isinstance(result, BaseException):
                 raise result
@@ -158,8 +171,12 @@ class Evictions:
                 return None
             kept = old.last_transition_time
         condition: dict[str, Any] = {
-            "type": DISRUPTION_TARGET, "status": "True", "reason": BY_SCHEDULER, "message": message,
-            "lastProbeTime": None, "lastTransitionTime": kept or format_time(self._handle.clock.now()),
+            "type": DISRUPTION_TARGET,
+            "status": "True",
+            "reason": BY_SCHEDULER,
+            "message": message,
+            "lastProbeTime": None,
+            "lastTransitionTime": kept or format_time(self._handle.clock.now()),
         }
         if victim.metadata.generation:
             condition["observedGeneration"] = victim.metadata.generation

@@ -77,8 +77,9 @@ class Explanation:
         return [each.text for each in self.counsel]
 
 
-def explain(made: Attempt, *, top: int = 5, profile: Profile | None = None, rules: Rules | None = None,
-            home: str = "") -> Explanation:
+def explain(
+    made: Attempt, *, top: int = 5, profile: Profile | None = None, rules: Rules | None = None, home: str = ""
+) -> Explanation:
     """Tell an attempt; `top` limits how many of the feasible nodes are ranked, to which `home` is added. Who hands in how the
     attempt was made is also told which single constraint stands in the way, and what would wake the pod."""
     told = Explanation(made.pod.key, n_nodes=made.nodes.n)
@@ -174,5 +175,11 @@ def _ranking(made: Attempt, top: int, home: int = -1) -> list[NodeScores]:
     rows = [row for row in np.argsort(-total, kind="stable")[:top].tolist() if made.feasible[row]]
     if home >= 0 and home not in rows and made.feasible[home]:
         rows.append(home)
-    return [NodeScores(made.nodes.name(row), int(total[row]),
-                       {plugin: int(column[row]) for plugin, column in made.scores.by_plugin.items()}) for row in rows]
+    return [
+        NodeScores(
+            made.nodes.name(row),
+            int(total[row]),
+            {plugin: int(column[row]) for plugin, column in made.scores.by_plugin.items()},
+        )
+        for row in rows
+    ]

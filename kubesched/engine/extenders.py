@@ -61,8 +61,11 @@ class Extender:
         """Return whether the extender wants to be asked about a pod: if it manages nothing, about every pod."""
         if not self._managed:
             return True
-        return any(name in self._managed for container in (*pod.spec.containers, *pod.spec.init_containers)
-                   for name in (*container.resources.requests, *container.resources.limits))
+        return any(
+            name in self._managed
+            for container in (*pod.spec.containers, *pod.spec.init_containers)
+            for name in (*container.resources.requests, *container.resources.limits)
+        )
 
     def filter(self, pod: PodView, names: Sequence[str], nodes: Snapshot) -> tuple[list[str], dict[str, Status]]:
         """Return the nodes that pass, and the statuses of those that do not."""
@@ -74,8 +77,9 @@ class Extender:
         allowed = set(names)
         for name in passed or ():
             if name not in allowed:
-                raise SchedulerError(f'extender "{self.name}" claims a filtered node "{name}" which is not found in the '
-                                     "input node list")
+                raise SchedulerError(
+                    f'extender "{self.name}" claims a filtered node "{name}" which is not found in the input node list'
+                )
         statuses = {name: Status(Code.UNSCHEDULABLE, (reason,)) for name, reason in answer.failed.items()}
         statuses |= {name: Status(Code.UNRESOLVABLE, (reason,)) for name, reason in answer.unresolvable.items()}
         return list(passed or ()), statuses
@@ -96,24 +100,25 @@ class Extender:
 
     def bind(self, pod: PodView, node_name: str) -> None:
         """Have the extender bind a pod; raise SchedulerError if it does not."""
-        answer = self._ask(self.given.bind_verb, {
-            "PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node_name})
+        answer = self._ask(
+            self.given.bind_verb, {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node_name}
+        )
         error = _field(answer, "Error")
         if error:
             raise SchedulerError(str(error))
 
     def preempt(self, pod: PodView, candidates: Sequence[Preemption], nodes: Snapshot) -> list[Preemption]:
         """Return the candidates that the extender leaves, with the victims that it names."""
-        arguments: dict[str, Any] = {"Pod": codec.to_dict(pod.pod), "NodeNameToVictims": None,
-                                     "NodeNameToMetaVictims": None}
+        arguments: dict[str, Any] = {"Pod": codec.to_dict(pod.pod), "NodeNameToVictims": None, "NodeNameToMetaVictims": None}
         if self.given.node_cache_capable:
             arguments["NodeNameToMetaVictims"] = {
-                c.node_name: {"Pods": [{"UID": v.uid} for v in c.victims], "NumPDBViolations": c.violations}
-                for c in candidates}
+                c.node_name: {"Pods": [{"UID": v.uid} for v in c.victims], "NumPDBViolations": c.violations} for c in candidates
+            }
         else:
             arguments["NodeNameToVictims"] = {
                 c.node_name: {"Pods": [codec.to_dict(v.pod) for v in c.victims], "NumPDBViolations": c.violations}
-                for c in candidates}
+                for c in candidates
+            }
         answer = _field(self._ask(self.given.preempt_verb, arguments), "NodeNameToMetaVictims") or {}
         if not isinstance(answer, dict):
             raise SchedulerError(f'extender "{self.name}": victims by node are wanted, found {_shown(answer)}')
@@ -129,8 +134,10 @@ class Extender:
         for victim in _field(victims, "Pods") or ():
             uid = _field(victim, "UID")
             if uid not in by_uid:
-                raise SchedulerError(f"extender: {self.name} claims to preempt pod (UID: {uid}) on node: {node_name}, but "
-                                     "the pod is not found on that node")
+                raise SchedulerError(
+                    f"extender: {self.name} claims to preempt pod (UID: {uid}) on node: {node_name}, but "
+                    "the pod is not found on that node"
+                )
             found.append(by_uid[uid])
         return Preemption(node_name, tuple(found), int(_field(victims, "NumPDBViolations") or 0), plugin)
 
@@ -294,8 +301,13 @@ def _filter_result(answer: Any, name: str) -> _FilterResult:
     failed, unresolvable = _field(answer, "FailedNodes") or {}, _field(answer, "FailedAndUnresolvableNodes") or {}
     if not (names is None or _are_texts(names)) or not isinstance(failed, dict) or not isinstance(unresolvable, dict):
         raise SchedulerError(f'extender "{name}": node names and reasons by node name are wanted, found {_shown(answer)}')
-    return _FilterResult(nodes, names, {k: str(v) for k, v in failed.items()},
-                         {k: str(v) for k, v in unresolvable.items()}, str(_field(answer, "Error") or ""))
+    return _FilterResult(
+        nodes,
+        names,
+        {k: str(v) for k, v in failed.items()},
+        {k: str(v) for k, v in unresolvable.items()},
+        str(_field(answer, "Error") or ""),
+    )
 
 
 def _are_texts(value: Any) -> bool:

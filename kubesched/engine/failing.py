@@ -67,8 +67,17 @@ def refused_on_node(node_name: str, status: Status) -> Failure:
 class Failures:
     """Takes failed attempts and does with them what must be done."""
 
-    def __init__(self, queue: Queue, lookup: Callable[[str], PodView | None], is_placed: Callable[[str], bool],
-                 writer: Writer, recorder: Recorder, clock: Clock, observer: Observer, spawn: Spawn) -> None:
+    def __init__(
+        self,
+        queue: Queue,
+        lookup: Callable[[str], PodView | None],
+        is_placed: Callable[[str], bool],
+        writer: Writer,
+        recorder: Recorder,
+        clock: Clock,
+        observer: Observer,
+        spawn: Spawn,
+    ) -> None:
         self._queue = queue
         self._lookup = lookup
         self._is_placed = is_placed
@@ -117,8 +126,12 @@ class Failures:
         if old is None or (old.status, old.reason, old.message) != ("False", failure.reason, failure.message):
             kept = old.last_transition_time if old is not None and old.status == "False" else None
             condition: dict[str, Any] = {
-                "type": "PodScheduled", "status": "False", "reason": failure.reason, "message": failure.message,
-                "lastProbeTime": None, "lastTransitionTime": kept or format_time(self._clock.now()),
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": failure.reason,
+                "message": failure.message,
+                "lastProbeTime": None,
+                "lastTransitionTime": kept or format_time(self._clock.now()),
             }
             if pod.metadata.generation:
                 condition["observedGeneration"] = pod.metadata.generation

@@ -65,8 +65,9 @@ class Gang:
 class Gangs:
     """Gathers groups, has them rehearsed, and acts on it."""
 
-    def __init__(self, groups: Groups, queue: Queue, handle: EngineHandle, inbox: Inbox, observer: Observer,
-                 stage: Stage, acts: Acts) -> None:
+    def __init__(
+        self, groups: Groups, queue: Queue, handle: EngineHandle, inbox: Inbox, observer: Observer, stage: Stage, acts: Acts
+    ) -> None:
         self._groups = groups
         self._queue = queue
         self._handle = handle
@@ -112,8 +113,10 @@ class Gangs:
         names = [member.view.pod.spec.scheduler_name for member in members]
         other = next((name for name in names if name != names[0]), None)
         if other is not None:
-            self._fail_all(members, "all pods in a single pod group should have the same .spec.schedulerName set, "
-                                    f'got: "{other}" and "{names[0]}"')
+            self._fail_all(
+                members,
+                f'all pods in a single pod group should have the same .spec.schedulerName set, got: "{other}" and "{names[0]}"',
+            )
             return gang
         for member in members:
             if member is queued or self._acts.is_worth_trying(member.view):
@@ -176,8 +179,9 @@ class Gangs:
                 self._acts.book(queued, gang.profile, member.made, member.node_name, since)
             else:
                 self._fail(gang, queued, member, rehearsal, since)
-        self._observer.group_ended(str(gang.key), rehearsal.verdict.value, gang.profile.name, len(members),
-                                   clock.monotonic() - started)
+        self._observer.group_ended(
+            str(gang.key), rehearsal.verdict.value, gang.profile.name, len(members), clock.monotonic() - started
+        )
         if gang.key.kind == WORKLOAD:
             self._tell(gang.key, rehearsal)
         if rehearsal.refusal is not None and rehearsal.refusal.retry_after_seconds is not None:
@@ -190,8 +194,12 @@ class Gangs:
             self._acts.fail(queued, gang.profile, given, since)
 
         # A group that a plugin gathered evicts nobody unless all of it fits then; the reference does so at once.
-        is_vain = (member is not None and member.fate is Fate.NEEDS_ROOM and gang.plugin is not None
-                   and rehearsal.verdict is not Verdict.WAITING)
+        is_vain = (
+            member is not None
+            and member.fate is Fate.NEEDS_ROOM
+            and gang.plugin is not None
+            and rehearsal.verdict is not Verdict.WAITING
+        )
         if member is None or member.made is None or is_vain:
             fail(failure)
         else:
@@ -199,8 +207,7 @@ class Gangs:
 
     def _try_again(self, gang: Gang, seconds: float) -> None:
         pods = [member.view for member in gang.members]
-        asyncio.get_running_loop().call_later(
-            seconds, lambda: self._inbox.post(Errand(lambda: self._queue.activate(pods))))
+        asyncio.get_running_loop().call_later(seconds, lambda: self._inbox.post(Errand(lambda: self._queue.activate(pods))))
 
     # The group's condition
 
@@ -226,7 +233,10 @@ class Gangs:
             kept = old.last_transition_time if old.status == says[0] else None
         status, reason, message = says
         condition: dict[str, Any] = {
-            "type": SCHEDULED_CONDITION, "status": status, "reason": reason, "message": message,
+            "type": SCHEDULED_CONDITION,
+            "status": status,
+            "reason": reason,
+            "message": message,
             "lastTransitionTime": kept or format_time(self._handle.clock.now()),
         }
         if generation:

@@ -95,8 +95,9 @@ Decide = Callable[[PodView, Profile, Bools | None], Attempt]
 class Stage:
     """Where groups are rehearsed."""
 
-    def __init__(self, store: Store, decide: Decide, drop_nomination: Callable[[str], None], clock: Clock,
-                 random: Random) -> None:
+    def __init__(
+        self, store: Store, decide: Decide, drop_nomination: Callable[[str], None], clock: Clock, random: Random
+    ) -> None:
         self._store = store
         self._decide = decide
         self._drop_nomination = drop_nomination
@@ -105,8 +106,9 @@ class Stage:
         self.trying: QueuedPod | None = None
         """The member that is being looked at: whose attempt it costs if a plugin breaks."""
 
-    def rehearse(self, key: GroupKey, members: Sequence[QueuedPod], profile: Profile,
-                 placement: Placement | None = None) -> Rehearsal:
+    def rehearse(
+        self, key: GroupKey, members: Sequence[QueuedPod], profile: Profile, placement: Placement | None = None
+    ) -> Rehearsal:
         """Try all members one after another, on all nodes or on those of a placement."""
         within = _mask(placement, self._store.snapshot())
         rehearsal = Rehearsal()
@@ -157,17 +159,20 @@ class Stage:
 
     def _best(self, key: GroupKey, kept: Sequence[tuple[Placement, Rehearsal]], profile: Profile) -> Rehearsal:
         self.trying = None
-        proposals = [Proposal(placement, tuple((member.queued.view, member.node_name)
-                                               for member in rehearsal.members.values() if member.node_name))
-                     for placement, rehearsal in kept]
+        proposals = [
+            Proposal(
+                placement,
+                tuple((member.queued.view, member.node_name) for member in rehearsal.members.values() if member.node_name),
+            )
+            for placement, rehearsal in kept
+        ]
         totals = profile.score_placements(key, proposals, self._store.snapshot())
         if isinstance(totals, Status):
             return _concluded(totals)
         best = [i for i, total in enumerate(totals) if total == max(totals)]
         return kept[best[self._random.randrange(len(best))]][1]
 
-    def _try(self, queued: QueuedPod, profile: Profile, within: Bools | None, turn: GroupTurn,
-             undoing: ExitStack) -> Member:
+    def _try(self, queued: QueuedPod, profile: Profile, within: Bools | None, turn: GroupTurn, undoing: ExitStack) -> Member:
         made = self._decide(queued.view, profile, within)
         decision = made.decision
         if isinstance(decision, Placed):

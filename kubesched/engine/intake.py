@@ -100,9 +100,17 @@ def nobody_waits(uid: str) -> bool:
 class Intake:
     """Takes in what the watches deliver."""
 
-    def __init__(self, store: Store, queue: Queue, profile_names: Collection[str], *, gates: FeatureGates | None = None,
-                 reject_waiting: RejectWaiting = nobody_waits, members: Members | None = None,
-                 handled: Handled | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        queue: Queue,
+        profile_names: Collection[str],
+        *,
+        gates: FeatureGates | None = None,
+        reject_waiting: RejectWaiting = nobody_waits,
+        members: Members | None = None,
+        handled: Handled | None = None,
+    ) -> None:
         self._store = store
         self._queue = queue
         self._profiles = frozenset(profile_names)

@@ -61,9 +61,19 @@ class EngineOptions:
 class Engine:
     """Makes it move."""
 
-    def __init__(self, store: Store, profiles: Mapping[str, Profile], queue: Queue, handle: EngineHandle, *,
-                 inbox: Inbox | None = None, ties: Ties | None = None, observer: Observer | None = None,
-                 options: EngineOptions | None = None, extenders: Extenders | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        profiles: Mapping[str, Profile],
+        queue: Queue,
+        handle: EngineHandle,
+        *,
+        inbox: Inbox | None = None,
+        ties: Ties | None = None,
+        observer: Observer | None = None,
+        options: EngineOptions | None = None,
+        extenders: Extenders | None = None,
+    ) -> None:
         self.store = store
         self.profiles = profiles
         self.queue = queue
@@ -72,23 +82,64 @@ class Engine:
         self.options = options or EngineOptions()
         self.observer: Observer = observer or Nobody()
         self.waiting = WaitingPods()
-        self.rules = Rules(ties or SeededTies(), queue.nominations, sampling=Sampling(), extenders=extenders,
-                           percentage_of_nodes=self.options.percentage_of_nodes)
+        self.rules = Rules(
+            ties or SeededTies(),
+            queue.nominations,
+            sampling=Sampling(),
+            extenders=extenders,
+            percentage_of_nodes=self.options.percentage_of_nodes,
+        )
         self.memos = {name: Memo(profile) for name, profile in profiles.items()} if self.options.remembers else {}
         self._read_groups()
-        self.intake = Intake(store, queue, tuple(profiles), gates=handle.gates, reject_waiting=self.waiting.reject,
-                             members=store.groups if store.groups.are_kept else None,
-                             handled=self.observer.event_handled if observer is not None else None)
-        self.binder = Binder(self.inbox, self.waiting, handle.writer, handle.clock, self.observer, self._release,
-                             writes_expectation=self.options.announces_expected_node, extenders=extenders)
-        self.failures = Failures(queue, self.intake.pod, lambda uid: store.pod(uid) is not None, handle.writer,
-                                 handle.recorder, handle.clock, self.observer, self._spawn)
-        self.evictions = Evictions(handle, self.inbox, queue, self.intake.pod, self.waiting, self.binder,
-                                   self._spawn, in_background=self.options.evicts_in_background,
-                                   observer=self.observer)
-        self.gangs = Gangs(store.groups, queue, handle, self.inbox, self.observer,
-                           Stage(store, self._try, queue.nominations.drop, handle.clock, handle.random),
-                           Acts(self._is_worth_trying, self._book_or_break, self._fail, self._follow_up, self._spawn))
+        self.intake = Intake(
+            store,
+            queue,
+            tuple(profiles),
+            gates=handle.gates,
+            reject_waiting=self.waiting.reject,
+            members=store.groups if store.groups.are_kept else None,
+            handled=self.observer.event_handled if observer is not None else None,
+        )
+        self.binder = Binder(
+            self.inbox,
+            self.waiting,
+            handle.writer,
+            handle.clock,
+            self.observer,
+            self._release,
+            writes_expectation=self.options.announces_expected_node,
+            extenders=extenders,
+        )
+        self.failures = Failures(
+            queue,
+            self.intake.pod,
+            lambda uid: store.pod(uid) is not None,
+            handle.writer,
+            handle.recorder,
+            handle.clock,
+            self.observer,
+            self._spawn,
+        )
+        self.evictions = Evictions(
+            handle,
+            self.inbox,
+            queue,
+            self.intake.pod,
+            self.waiting,
+            self.binder,
+            self._spawn,
+            in_background=self.options.evicts_in_background,
+            observer=self.observer,
+        )
+        self.gangs = Gangs(
+            store.groups,
+            queue,
+            handle,
+            self.inbox,
+            self.observer,
+            Stage(store, self._try, queue.nominations.drop, handle.clock, handle.random),
+            Acts(self._is_worth_trying, self._book_or_break, self._fail, self._follow_up, self._spawn),
+        )
         self.hand_over: Callable[[Placement], None] = lambda placement: self._spawn(self.binder.carry_out(placement))
         """What becomes of a booked pod; a benchmark of decisions puts something else here."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -319,7 +370,8 @@ class Engine:
             fail(failure)
         else:
             self.evictions.carry_out(
-                made.pod, preemption, lambda problem: fail(_not_evicted(failure, problem) if problem else failure))
+                made.pod, preemption, lambda problem: fail(_not_evicted(failure, problem) if problem else failure)
+            )
 
     def _stays_on(self, victim: PodView) -> bool:
         found = self.store.pod(victim.uid)
@@ -405,8 +457,7 @@ class Engine:
         self._placements.pop(placement.booked.uid, None)
         queued, pod, node_name = placement.queued, placement.booked, placement.node_name
         now = self.handle.clock.now()
-        self.observer.attempt_ended("scheduled", placement.profile.name,
-                                    self.handle.clock.monotonic() - placement.started)
+        self.observer.attempt_ended("scheduled", placement.profile.name, self.handle.clock.monotonic() - placement.started)
         first = queued.initial_attempt if queued.initial_attempt is not None else now
         self.observer.pod_bound(pod, node_name, queued.attempts, now - first, queued.was_flushed)
         note = f"Successfully assigned {pod.namespace}/{pod.name} to {node_name}"
@@ -415,7 +466,8 @@ class Engine:
         self._activate(placement.state)
         if self.options.assumed_ttl_seconds is not None:
             asyncio.get_running_loop().call_later(
-                self.options.assumed_ttl_seconds, lambda: self.inbox.post(Errand(lambda: self._expire(pod.uid))))
+                self.options.assumed_ttl_seconds, lambda: self.inbox.post(Errand(lambda: self._expire(pod.uid)))
+            )
 
     def _expire(self, uid: str) -> None:
         """Forget a booking that the API server never confirmed."""

@@ -18,8 +18,7 @@ class Observer(Protocol):
         """The algorithm of one attempt took so long."""
         ...
 
-    def pod_bound(self, pod: PodView, node_name: str, attempts: int, seconds_since_first: float,
-                  was_flushed: bool) -> None:
+    def pod_bound(self, pod: PodView, node_name: str, attempts: int, seconds_since_first: float, was_flushed: bool) -> None:
         """A pod is bound, after so many attempts and so long after it first could be tried."""
         ...
 
@@ -77,8 +76,7 @@ class Nobody:
     def decided(self, seconds: float) -> None:
         """Do nothing."""
 
-    def pod_bound(self, pod: PodView, node_name: str, attempts: int, seconds_since_first: float,
-                  was_flushed: bool) -> None:
+    def pod_bound(self, pod: PodView, node_name: str, attempts: int, seconds_since_first: float, was_flushed: bool) -> None:
         """Do nothing."""
 
     def pod_failed(self, pod: PodView, reason: str, message: str) -> None:

@@ -64,8 +64,10 @@ class Obstacles:
         self.by_plugin[plugin] = refused if known is None else known | refused
 
     def _has_cordon_only(self) -> Bools:
-        found = [all(taint.key == UNSCHEDULABLE_TAINT.key for taint in untolerated(self.pod, taints))
-                 for taints in self.nodes.taint_sets]
+        found = [
+            all(taint.key == UNSCHEDULABLE_TAINT.key for taint in untolerated(self.pod, taints))
+            for taints in self.nodes.taint_sets
+        ]
         columns: Bools = np.array(found, dtype=np.bool_)[self.nodes.taint_set]
         return columns
 
@@ -79,8 +81,10 @@ class Obstacles:
         found: list[tuple[Reason, Bools]] = []
         for name, rejections in self.verdicts.columns:
             if name == plugin and rejections.bits is not None:
-                found += [(reason, rejections.bits >> np.uint64(bit) & np.uint64(1) != 0)
-                          for bit, reason in enumerate(rejections.reasons)]
+                found += [
+                    (reason, rejections.bits >> np.uint64(bit) & np.uint64(1) != 0)
+                    for bit, reason in enumerate(rejections.reasons)
+                ]
         return found
 
     def says(self, plugin: str, rows: Bools) -> str:
@@ -114,8 +118,10 @@ class Retrying:
 
     def without(self, plugins: Collection[str], pod: PodView) -> Attempt:
         """Return an attempt of a profile that does without some plugins, as far as Filter."""
-        points = {point: tuple(entry for entry in entries if entry[0].name not in plugins)
-                  for point, entries in self._profile.points.items()}
+        points = {
+            point: tuple(entry for entry in entries if entry[0].name not in plugins)
+            for point, entries in self._profile.points.items()
+        }
         return self._tried(pod, Profile(self._profile.name, points, self._profile.percentage_of_nodes))
 
     def _tried(self, pod: PodView, profile: Profile) -> Attempt:

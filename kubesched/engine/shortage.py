@@ -69,8 +69,15 @@ def advise_less(obstacles: Obstacles, alone: Bools, again: Retrying | None) -> l
         crowded &= missing == 0
     if crowded.any():
         n, examples = int(np.count_nonzero(crowded)), obstacles.examples(crowded)
-        found.append(Advice("pods", f"{n} node{'s have' if n != 1 else ' has'} the resources but as many pods as allowed "
-                            f"({', '.join(examples)})", FIT, n, examples))
+        found.append(
+            Advice(
+                "pods",
+                f"{n} node{'s have' if n != 1 else ' has'} the resources but as many pods as allowed ({', '.join(examples)})",
+                FIT,
+                n,
+                examples,
+            )
+        )
     near = np.flatnonzero(alone & ~full & (lacking > 0))
     if not len(near):
         return found
@@ -89,8 +96,16 @@ def advise_less(obstacles: Obstacles, alone: Bools, again: Retrying | None) -> l
     n, examples = int(np.count_nonzero(fits)), obstacles.examples(fits)
     less = {names[r]: amount_text(names[r], free[r]) for r, amount in asked.items() if free[r] < amount}
     offer = " and ".join(f"{amount} {name}" for name, amount in less.items())
-    found.append(Advice("lower", f"{told}; asking for {offer}, {would_take_it(n, examples)}", FIT, n, examples,
-                        {"requests": less, "lacking": lack}))
+    found.append(
+        Advice(
+            "lower",
+            f"{told}; asking for {offer}, {would_take_it(n, examples)}",
+            FIT,
+            n,
+            examples,
+            {"requests": less, "lacking": lack},
+        )
+    )
     return found
 
 
@@ -105,16 +120,29 @@ def advise_on_size(obstacles: Obstacles) -> list[Advice]:
             never |= where
     n, n_empty = int(np.count_nonzero(short)), int(np.count_nonzero(short & ~never))
     if n_empty:
-        return [Advice("empty", f"{n_empty} of {n} node{'s' if n != 1 else ''} short of resources could hold it if they "
-                       "were empty", FIT, n_empty, obstacles.examples(short & ~never))]
+        return [
+            Advice(
+                "empty",
+                f"{n_empty} of {n} node{'s' if n != 1 else ''} short of resources could hold it if they were empty",
+                FIT,
+                n_empty,
+                obstacles.examples(short & ~never),
+            )
+        ]
     which = obstacles.examples(short)[0] if n == 1 else f"none of the {n} nodes short of resources"
     limits = _too_large(obstacles)
     names = nodes.templates.resources.values
     sizes = " and ".join(f"{amount_text(names[r], most)} {names[r]}" for r, most in limits.items())
     why = f" (the largest has {sizes})" if sizes and n > 1 else ""
     could = "could not hold it even empty" if n == 1 else "could hold it even empty"
-    return [Advice("never", f"{which} {could}{why}: ask for less, or add larger nodes", FIT,
-                   change={"largest": {names[r]: amount_text(names[r], most) for r, most in limits.items()}})]
+    return [
+        Advice(
+            "never",
+            f"{which} {could}{why}: ask for less, or add larger nodes",
+            FIT,
+            change={"largest": {names[r]: amount_text(names[r], most) for r, most in limits.items()}},
+        )
+    ]
 
 
 def _short(obstacles: Obstacles) -> dict[int, int]:

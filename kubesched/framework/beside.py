@@ -31,16 +31,18 @@ _FEW = 4
 """Rows up to which one after the other is cheaper than all at once: arrays have a price of their own."""
 
 
-def filter_with_nominated(profile: Profile, pod: PodView, nodes: Snapshot, state: State, considered: Bools | None,
-                          nominations: Nominations | None) -> Verdicts:
+def filter_with_nominated(
+    profile: Profile, pod: PodView, nodes: Snapshot, state: State, considered: Bools | None, nominations: Nominations | None
+) -> Verdicts:
     """Run the filters; where pods of equal or higher priority are nominated to a node, the pod must fit beside them."""
     verdicts = profile.filter(pod, nodes, state, considered)
     refuse_for_nominated(profile, pod, nodes, state, nominations, verdicts)
     return verdicts
 
 
-def refuse_for_nominated(profile: Profile, pod: PodView, nodes: Snapshot, state: State,
-                         nominations: Nominations | None, verdicts: Verdicts) -> None:
+def refuse_for_nominated(
+    profile: Profile, pod: PodView, nodes: Snapshot, state: State, nominations: Nominations | None, verdicts: Verdicts
+) -> None:
     """Refuse those nodes, of the considered ones, that would not do with the pods nominated to them."""
     coming = coming_to(nodes, nominations) if nominations is not None else None
     if not coming:
@@ -71,8 +73,9 @@ def refuse_for_nominated(profile: Profile, pod: PodView, nodes: Snapshot, state:
         verdicts.overrule(together, imagining.filter(imagined))
 
 
-def feasible_beside_nominated(profile: Profile, pod: PodView, nodes: Snapshot, state: State,
-                              nominations: Nominations | None, feasible: Bools) -> Bools:
+def feasible_beside_nominated(
+    profile: Profile, pod: PodView, nodes: Snapshot, state: State, nominations: Nominations | None, feasible: Bools
+) -> Bools:
     """Return which of the feasible nodes are so beside the pods nominated to them: the very same column if all are."""
     coming = coming_to(nodes, nominations) if nominations is not None else None
     if not coming:

@@ -22,8 +22,7 @@ def build_profile(configured: config.Profile, registry: Registry, handle: Handle
         if cls is None:
             raise ConfigError("", f"plugin {name!r} does not exist")
         built[name] = cls(configured.args.get(name), handle)
-    points = {point: [(built[entry.name], entry.weight) for entry in entries]
-              for point, entries in configured.points.items()}
+    points = {point: [(built[entry.name], entry.weight) for entry in entries] for point, entries in configured.points.items()}
     return Profile(configured.scheduler_name, points, configured.percentage_of_nodes_to_score)
 
 

@@ -28,9 +28,14 @@ def find_plugins(asked: str) -> tuple[type[Plugin], ...]:
             raise ConfigError("", f"plugin {asked}: {where} has no {class_name}")
         classes = [found]
     else:
-        classes = [value for value in vars(module).values()
-                   if isinstance(value, type) and issubclass(value, Plugin) and value.__module__ == module.__name__
-                   and not value.__name__.startswith("_")]
+        classes = [
+            value
+            for value in vars(module).values()
+            if isinstance(value, type)
+            and issubclass(value, Plugin)
+            and value.__module__ == module.__name__
+            and not value.__name__.startswith("_")
+        ]
         if not classes:
             raise ConfigError("", f"plugin {asked}: {where} defines no class derived from kubesched.Plugin")
     for cls in classes:

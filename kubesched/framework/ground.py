@@ -104,9 +104,32 @@ class Scaled:
 class Ground:
     """One way to ask of a node. `totals` is the sum of the plain scores, far below zero where a node is refused."""
 
-    __slots__ = ("__weakref__", "_by_key", "_following", "_glance", "_passing_cells", "_position", "_raters", "_totals_cells",
-                 "admitted", "columns", "fixed", "is_valid", "moved", "n_passing", "nodes", "passing", "plan", "pod",
-                 "pre_filtered", "profile", "scaled", "state", "totals", "turned")
+    __slots__ = (
+        "__weakref__",
+        "_by_key",
+        "_following",
+        "_glance",
+        "_passing_cells",
+        "_position",
+        "_raters",
+        "_totals_cells",
+        "admitted",
+        "columns",
+        "fixed",
+        "is_valid",
+        "moved",
+        "n_passing",
+        "nodes",
+        "passing",
+        "plan",
+        "pod",
+        "pre_filtered",
+        "profile",
+        "scaled",
+        "state",
+        "totals",
+        "turned",
+    )
 
     def __init__(self, profile: Profile, plan: Plan, pod: PodView, nodes: Snapshot, lap: Callable[[str], None]) -> None:
         """Ask the plugins about all nodes; `lap` is told when an extension point is done. Raise Unusual where the answer
@@ -139,8 +162,11 @@ class Ground:
         if before.status is not None:
             raise Unusual
         lap("PreFilter")
-        self.columns = [Column(plugin, _filter(profile, plugin, pod, nodes, state))
-                        for plugin in plan.kept_filters if plugin.name not in state.skip_filter]
+        self.columns = [
+            Column(plugin, _filter(profile, plugin, pod, nodes, state))
+            for plugin in plan.kept_filters
+            if plugin.name not in state.skip_filter
+        ]
         self._following = [column for column in self.columns if column.follows_pods]
         self._add_up()
         lap("Filter")
@@ -197,8 +223,14 @@ class Ground:
     def nbytes(self) -> int:
         """Return what the columns take."""
         columns = sum(c.bits.nbytes for c in self.columns if c.bits is not None)
-        return (columns + self.passing.nbytes + self.admitted.nbytes + self.totals.nbytes + self.fixed.nbytes
-                + sum(scaled.raw.nbytes for scaled in self.scaled))
+        return (
+            columns
+            + self.passing.nbytes
+            + self.admitted.nbytes
+            + self.totals.nbytes
+            + self.fixed.nbytes
+            + sum(scaled.raw.nbytes for scaled in self.scaled)
+        )
 
     def versions(self) -> tuple[int, ...]:
         """Return numbers that stay the same as long as the verdicts do."""
@@ -323,8 +355,9 @@ class Ground:
 
     def _total(self, row: int) -> int:
         if self._raters is None:
-            self._raters = [(self._score_of(plugin), weight, (plugin.name, "Score"))
-                            for plugin, weight in self._heard(self.plan.row_scores)]
+            self._raters = [
+                (self._score_of(plugin), weight, (plugin.name, "Score")) for plugin, weight in self._heard(self.plan.row_scores)
+            ]
         profile, total = self.profile, int(self.fixed.item(row))
         for rate, weight, running in self._raters:
             profile.running = running

@@ -57,8 +57,8 @@ def _plan(profile: Profile, skipped: frozenset[str]) -> _Plan:
             changing=tuple(p for p in active if p.filter_scope is Scope.ROW),
             counting=counting,
             choosy=tuple(p for p in active if p.implements("remembers")),
-            by_row=any(p.filter_scope not in _ALONE and p.name not in watched for p in active) or any(
-                p.name not in watched for p in counting),
+            by_row=any(p.filter_scope not in _ALONE and p.name not in watched for p in active)
+            or any(p.name not in watched for p in counting),
             is_rows_only=not counting and all(p.filter_scope < Scope.NODES for p in active),
         )
     return plan
@@ -99,7 +99,8 @@ class Imagining:
         moved = self._moved.get(other.template)
         if moved is None:
             moved = self._moved[other.template] = any(
-                plugin.is_moved_by(self.pod, other, nodes, self.state) for plugin in self.counting)
+                plugin.is_moved_by(self.pod, other, nodes, self.state) for plugin in self.counting
+            )
         return moved
 
     def filter(self, imagined: WhatIf, state: State | None = None) -> Verdicts:

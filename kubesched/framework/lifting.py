@@ -133,5 +133,4 @@ def reasons_of(plugin: Plugin, answer: Refusal) -> tuple[Reason, ...]:
     if not answer.is_rejected:
         raise PluginError(plugin.name, "Filter", f'running "{plugin.name}" filter plugin: {answer.message}')
     texts = answer.reasons or ("",)
-    return tuple(Reason(t, resolvable=answer.code is not Code.UNRESOLVABLE, pending=answer.code is Code.PENDING)
-                 for t in texts)
+    return tuple(Reason(t, resolvable=answer.code is not Code.UNRESOLVABLE, pending=answer.code is Code.PENDING) for t in texts)

@@ -59,8 +59,9 @@ class Recalled:
 
     __slots__ = ("entry", "live", "n_feasible", "pre_filtered", "reach", "state", "totals")
 
-    def __init__(self, state: State, pre_filtered: PreFiltered, reach: Reach, entry: Entry,
-                 live: dict[str, Rejections | DomainVerdicts]) -> None:
+    def __init__(
+        self, state: State, pre_filtered: PreFiltered, reach: Reach, entry: Entry, live: dict[str, Rejections | DomainVerdicts]
+    ) -> None:
         self.state = state
         self.pre_filtered = pre_filtered
         self.reach = reach
@@ -270,8 +271,9 @@ class Memo:
                 recalled.totals = recalled.totals + column * weight
         watch.lap("Score")
 
-    def _rate_domains(self, entry: Entry, pod: PodView, nodes: Snapshot, reach: Reach, state: State,
-                      scores: list[Weighted]) -> AbstractSet[Plugin]:
+    def _rate_domains(
+        self, entry: Entry, pod: PodView, nodes: Snapshot, reach: Reach, state: State, scores: list[Weighted]
+    ) -> AbstractSet[Plugin]:
         """Ask for the scores of domains; return who answered."""
         rated: set[Plugin] = set()
         for plugin, weight, knows_domains in entry.live.scores:

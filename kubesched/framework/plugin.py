@@ -220,8 +220,7 @@ class Plugin:
         """Drop the counters of scope DOMAINS from the state: nodes changed, they must be built again."""
         state.drop(self.name)
 
-    def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis,
-                    profile: Profile) -> PostFiltered:
+    def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis, profile: Profile) -> PostFiltered:
         """Find a way out when no node passed: propose an eviction, or nothing."""
         return PostFiltered(SUCCESS)
 

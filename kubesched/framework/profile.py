@@ -103,8 +103,9 @@ def _reported(
 class Profile:
     """One scheduler name's plugins."""
 
-    def __init__(self, name: str, points: Mapping[str, Sequence[tuple[Plugin, int]]],
-                 percentage_of_nodes: int | None = None) -> None:
+    def __init__(
+        self, name: str, points: Mapping[str, Sequence[tuple[Plugin, int]]], percentage_of_nodes: int | None = None
+    ) -> None:
         self.name = name
         self.points = {point: tuple(entries) for point, entries in points.items()}
         self.percentage_of_nodes = percentage_of_nodes
@@ -155,8 +156,11 @@ class Profile:
                 narrowed.add(plugin.name)
                 names = answer.names if names is None else names & answer.names
                 if not names:
-                    text = (f"node(s) didn't satisfy plugin {plugin.name}" if len(narrowed) == 1 else
-                            f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed))}] simultaneously")
+                    text = (
+                        f"node(s) didn't satisfy plugin {plugin.name}"
+                        if len(narrowed) == 1
+                        else f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed))}] simultaneously"
+                    )
                     return PreFiltered(unresolvable(text), narrowed_by=frozenset(narrowed))
             elif answer is None or answer.is_success:
                 continue
@@ -167,8 +171,9 @@ class Profile:
             elif answer.code is Code.UNSCHEDULABLE:
                 refused = answer.by(plugin.name)
             else:
-                raise PluginError(plugin.name, "PreFilter",
-                                  f'running PreFilter plugin "{plugin.name}": {answer.message}', pod.key)
+                raise PluginError(
+                    plugin.name, "PreFilter", f'running PreFilter plugin "{plugin.name}": {answer.message}', pod.key
+                )
         if refused is not None:
             return PreFiltered(refused, narrowed_by=frozenset(narrowed))
         if names is None:
@@ -200,8 +205,12 @@ class Profile:
         else:
             rejections = self.call("Filter", plugin, lifting.filter_rows, plugin, pod, nodes, state)
         if not isinstance(rejections, Rejections) or (rejections.bits is not None and len(rejections.bits) != nodes.n):
-            raise PluginError(plugin.name, "Filter", f'running "{plugin.name}" filter plugin: expected one verdict for '
-                              f"each of {nodes.n} nodes, got {rejections!r}", pod.key)
+            raise PluginError(
+                plugin.name,
+                "Filter",
+                f'running "{plugin.name}" filter plugin: expected one verdict for each of {nodes.n} nodes, got {rejections!r}',
+                pod.key,
+            )
         return rejections
 
     def adjust(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: State) -> None:
@@ -235,8 +244,7 @@ class Profile:
             rejector = rejector or plugin.name
             if answer.nomination is not None:
                 nomination = answer.nomination
-        return PostFiltered(unschedulable(*reasons).by(rejector), nomination, errand=_all_of(errands),
-                            is_settled=is_settled)
+        return PostFiltered(unschedulable(*reasons).by(rejector), nomination, errand=_all_of(errands), is_settled=is_settled)
 
     # Scoring
 
@@ -250,8 +258,9 @@ class Profile:
             elif answer.code is Code.SKIP:
                 state.skip_score.add(plugin.name)
             else:
-                raise PluginError(plugin.name, "PreScore",
-                                  f'running PreScore plugin "{plugin.name}": {answer.message}', pod.key)
+                raise PluginError(
+                    plugin.name, "PreScore", f'running PreScore plugin "{plugin.name}": {answer.message}', pod.key
+                )
 
     @_reported("Score")
     def score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Scores:
@@ -278,8 +287,7 @@ class Profile:
         self._check_shape(plugin, column, pod, nodes)
         return column
 
-    def normalized(self, plugin: Plugin, raw: Ints, pod: PodView, nodes: Snapshot, feasible: Bools,
-                   state: State) -> Ints:
+    def normalized(self, plugin: Plugin, raw: Ints, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:
         """Normalise one scorer's column and check its range on the feasible nodes."""
         column: Ints = raw
         if plugin.implements("normalize"):
@@ -289,8 +297,13 @@ class Profile:
 
     def _check_shape(self, plugin: Plugin, column: object, pod: PodView, nodes: Snapshot) -> None:
         if not isinstance(column, np.ndarray) or column.shape != (nodes.n,) or column.dtype != np.int64:
-            raise PluginError(plugin.name, "Score", f'running Score plugins: plugin "{plugin.name}" failed with: expected '
-                              f"one 64-bit integer for each of {nodes.n} nodes", pod.key)
+            raise PluginError(
+                plugin.name,
+                "Score",
+                f'running Score plugins: plugin "{plugin.name}" failed with: expected '
+                f"one 64-bit integer for each of {nodes.n} nodes",
+                pod.key,
+            )
 
     def _check_range(self, plugin: Plugin, column: Ints, pod: PodView, feasible: Bools) -> None:
         # Read without a sign, what is below zero is above everything: one look for both ends.
@@ -299,8 +312,13 @@ class Profile:
         outside = feasible & ((column < 0) | (column > MAX_SCORE))
         if outside.any():
             value = int(column[np.flatnonzero(outside)[0]])
-            raise PluginError(plugin.name, "Score", f'plugin "{plugin.name}" returns an invalid score {value}, it should '
-                              f"in the range of [0, {MAX_SCORE}] after normalizing", pod.key)
+            raise PluginError(
+                plugin.name,
+                "Score",
+                f'plugin "{plugin.name}" returns an invalid score {value}, it should '
+                f"in the range of [0, {MAX_SCORE}] after normalizing",
+                pod.key,
+            )
 
     # Booked
 
@@ -361,8 +379,10 @@ class Profile:
             elif answer.code is Code.ERROR:
                 return [], failed(f'running PreBindPreFlight "{plugin.name}": {answer.message}').by(plugin.name)
             elif answer.code is not Code.SKIP:
-                return [], failed(f'PreBindPreFlight {plugin.name} returned "{answer.code.text}", which is unsupported. '
-                                  "It is supposed to return Success, Skip, or Error status").by(plugin.name)
+                return [], failed(
+                    f'PreBindPreFlight {plugin.name} returned "{answer.code.text}", which is unsupported. '
+                    "It is supposed to return Success, Skip, or Error status"
+                ).by(plugin.name)
         return acting, SUCCESS if acting else SKIP
 
     async def pre_bind(self, plugin: Plugin, pod: PodView, node_name: str, state: State) -> Status:
@@ -431,8 +451,9 @@ class Profile:
     def generate_placements(self, group: GroupKey, nodes: Snapshot) -> Sequence[Placement] | Status:
         """Ask the first generator, as the reference does; without one there is one placement, the whole cluster."""
         for plugin in self.placement_generators[:1]:
-            answer: Sequence[Placement] | Status = self.call("PlacementGenerate", plugin, plugin.generate_placements,
-                                                              group, nodes)
+            answer: Sequence[Placement] | Status = self.call(
+                "PlacementGenerate", plugin, plugin.generate_placements, group, nodes
+            )
             if isinstance(answer, Status):
                 return _named(answer, plugin)
             return answer or unschedulable(NO_PLACEMENTS).by(plugin.name)
@@ -455,8 +476,10 @@ class Profile:
                 return failed(f'plugin "{plugin.name}" failed with: {scores.message}').by(plugin.name)
             for i, score in enumerate(scores):
                 if not 0 <= score <= MAX_SCORE:
-                    return failed(f'plugin "{plugin.name}" returns an invalid score {score}, it should in the range of '
-                                  f"[0, {MAX_SCORE}] after normalizing").by(plugin.name)
+                    return failed(
+                        f'plugin "{plugin.name}" returns an invalid score {score}, it should in the range of '
+                        f"[0, {MAX_SCORE}] after normalizing"
+                    ).by(plugin.name)
                 totals[i] += score * weight
         return totals
 

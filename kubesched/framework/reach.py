@@ -49,12 +49,31 @@ class Base(Protocol):
 class Reach:
     """The feasible nodes of an attempt: those that pass, are in no refused domain, and in the mask if there is one."""
 
-    __slots__ = ("_added", "_base", "_combined", "_count", "_domains", "_feasible", "_index", "_moved", "_moved_read",
-                 "_nodes", "_refused", "_scores", "_scores_read", "_turned", "_turned_read", "_turns", "_verdicts_read",
-                 "mask", "verdicts")
+    __slots__ = (
+        "_added",
+        "_base",
+        "_combined",
+        "_count",
+        "_domains",
+        "_feasible",
+        "_index",
+        "_moved",
+        "_moved_read",
+        "_nodes",
+        "_refused",
+        "_scores",
+        "_scores_read",
+        "_turned",
+        "_turned_read",
+        "_turns",
+        "_verdicts_read",
+        "mask",
+        "verdicts",
+    )
 
-    def __init__(self, base: Base, nodes: Snapshot, verdicts: tuple[DomainVerdicts, ...] = (),
-                 mask: Bools | None = None) -> None:
+    def __init__(
+        self, base: Base, nodes: Snapshot, verdicts: tuple[DomainVerdicts, ...] = (), mask: Bools | None = None
+    ) -> None:
         self._base = base
         self._nodes = nodes
         self.mask = mask
@@ -132,7 +151,7 @@ class Reach:
         if self._turns is not self._base.turned:
             return False
         if self._turned_read < len(self._turns):
-            for row, passes in self._turns[self._turned_read:]:
+            for row, passes in self._turns[self._turned_read :]:
                 self._turn_row(row, passes)
             self._turned_read = len(self._turns)
         for i, table in enumerate(self.verdicts):
@@ -218,14 +237,19 @@ class Reach:
     def _catch_up(self, scores: tuple[Weighted, ...]) -> bool:
         """Take in what changed since the totals were last added up; False if they must be added up again."""
         before = self._scores
-        if self.mask is not None or len(scores) != len(before) or any(
-                ours is not theirs or weight != other for (ours, weight), (theirs, other) in zip(scores, before, strict=True)):
+        if (
+            self.mask is not None
+            or len(scores) != len(before)
+            or any(
+                ours is not theirs or weight != other for (ours, weight), (theirs, other) in zip(scores, before, strict=True)
+            )
+        ):
             return False
         moved = set(self._turned)
         for i, (table, _) in enumerate(scores):
-            moved.update([(table.key, code) for code in table.moved[self._scores_read[i]:]])
+            moved.update([(table.key, code) for code in table.moved[self._scores_read[i] :]])
             self._scores_read[i] = len(table.moved)
-        rows = set(self._moved[self._moved_read:])
+        rows = set(self._moved[self._moved_read :])
         for key, code in moved:
             self._added[key][code] = self._worth(key, code, scores)
             if len(rows) <= _FEW:

@@ -62,8 +62,11 @@ def verify(cls: type[Plugin]) -> None:
             raise ConfigError("", f"plugin {cls.name}: {name} must be written with {wanted}")
         wanted_args, found_args = _positional(contract), _positional(own)
         if len(wanted_args) != len(found_args):
-            raise ConfigError("", f"plugin {cls.name}: {name}({', '.join(found_args)}) does not take the arguments "
-                                  f"of the contract, {name}({', '.join(wanted_args)})")
+            raise ConfigError(
+                "",
+                f"plugin {cls.name}: {name}({', '.join(found_args)}) does not take the arguments "
+                f"of the contract, {name}({', '.join(wanted_args)})",
+            )
     for wakeup in cls.wakes_on or ():
         if wakeup.hint is not None and not callable(getattr(cls, wakeup.hint, None)):
             raise ConfigError("", f"plugin {cls.name}: wakes_on names the hint {wakeup.hint}, which is not a method")

@@ -26,8 +26,19 @@ _MOST_TEMPLATES = 4096
 class Entry:
     """One class of pods."""
 
-    __slots__ = ("_feeling", "_glance", "_position", "ground", "hopeless", "live", "plan", "quiet_filters",
-                 "quiet_scores", "reach", "state")
+    __slots__ = (
+        "_feeling",
+        "_glance",
+        "_position",
+        "ground",
+        "hopeless",
+        "live",
+        "plan",
+        "quiet_filters",
+        "quiet_scores",
+        "reach",
+        "state",
+    )
 
     def __init__(self, plan: Plan, ground: Ground, nodes: Snapshot) -> None:
         self.plan = plan
@@ -55,8 +66,12 @@ class Entry:
     def reach_beside(self, verdicts: tuple[DomainVerdicts, ...]) -> Reach:
         """Return what a pod can reach where whole domains are refused: the same as the last one, if its verdicts are."""
         reach, ground = self.reach, self.ground
-        if reach is None or len(reach.verdicts) != len(verdicts) or any(
-                map(operator.is_not, reach.verdicts, verdicts)) or not reach.follow():
+        if (
+            reach is None
+            or len(reach.verdicts) != len(verdicts)
+            or any(map(operator.is_not, reach.verdicts, verdicts))
+            or not reach.follow()
+        ):
             reach = self.reach = Reach(ground, ground.nodes, verdicts)
         return reach
 
@@ -92,7 +107,8 @@ class Entry:
         if len(self._feeling) >= _MOST_TEMPLATES:
             self._feeling.clear()
         feeling = self._feeling[other.template] = [
-            plugin for plugin in self.plan.domain_plugins if plugin.feels(pod, other, nodes, self.state)]
+            plugin for plugin in self.plan.domain_plugins if plugin.feels(pod, other, nodes, self.state)
+        ]
         return feeling
 
     def quiet(self, plugin: Plugin, quiet: set[Plugin], skipped: set[str]) -> None:
@@ -120,5 +136,8 @@ class Live:
         self.pre_filters = [(p, counts) for p, counts in plan.live_pre_filters if p not in quiet_filters]
         self.filters = [p for p in plan.live_filters if p not in quiet_filters]
         self.pre_scores = [(p, counts) for p, counts in plan.live_pre_scores if p not in quiet_scores]
-        self.scores = [(p, weight, p in plan.domain_plugins and p.implements("rate_domains"))
-                       for p, weight in plan.live_scores if p not in quiet_scores]
+        self.scores = [
+            (p, weight, p in plan.domain_plugins and p.implements("rate_domains"))
+            for p, weight in plan.live_scores
+            if p not in quiet_scores
+        ]

@@ -54,13 +54,17 @@ def plan_for(profile: Profile, unremembered: frozenset[str]) -> Plan:
     def is_live(plugin: Plugin) -> bool:
         if plugin not in filters and plugin not in scorers:  # it only looks at the pod, at PreFilter or PreScore
             return filter_scope(plugin) >= Scope.DOMAINS
-        return ((plugin in filters and filter_scope(plugin) >= Scope.DOMAINS)
-                or (plugin in scorers and score_scope(plugin) >= Scope.DOMAINS))
+        return (plugin in filters and filter_scope(plugin) >= Scope.DOMAINS) or (
+            plugin in scorers and score_scope(plugin) >= Scope.DOMAINS
+        )
 
     kept_scores = [(p, w) for p, w in profile.scorers if score_scope(p) < Scope.DOMAINS]
     plain = [(p, w) for p, w in kept_scores if not p.implements("normalize")]
-    domains = tuple(p for p in profile.plugins if is_live(p) and p.name not in unremembered
-                    and Scope.DOMAINS in (p.filter_scope, p.score_scope))
+    domains = tuple(
+        p
+        for p in profile.plugins
+        if is_live(p) and p.name not in unremembered and Scope.DOMAINS in (p.filter_scope, p.score_scope)
+    )
     kept_filters = tuple(p for p in profile.filters if filter_scope(p) < Scope.DOMAINS)
     kept_pre_filters = tuple(p for p in profile.pre_filters if not is_live(p))
     kept_pre_scores = tuple(p for p in profile.pre_scores if not is_live(p))

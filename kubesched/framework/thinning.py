@@ -69,8 +69,9 @@ class Thinned(WhatIf):
 
     __slots__ = ("_book", "_numbers", "_slots_of", "gone")
 
-    def __init__(self, whole: Whole, rows: Ints, count: Ints, book: TemplateNumbers, numbers: Codes, slots_of: Codes,
-                 gone: Bools) -> None:
+    def __init__(
+        self, whole: Whole, rows: Ints, count: Ints, book: TemplateNumbers, numbers: Codes, slots_of: Codes, gone: Bools
+    ) -> None:
         super().__init__(whole, rows, count)
         self._book = book
         self._numbers = numbers
@@ -89,8 +90,15 @@ class Thinned(WhatIf):
     def take(self, rows: Ints | Sequence[int]) -> Thinned:
         """Return some rows of this view, imagined pods included."""
         kept = np.asarray(rows, dtype=np.int64)
-        view = Thinned(self.whole, self._rows_at(kept), self._count[kept], self._book, self._numbers[kept],
-                       self._slots_of[kept], self.gone[kept])
+        view = Thinned(
+            self.whole,
+            self._rows_at(kept),
+            self._count[kept],
+            self._book,
+            self._numbers[kept],
+            self._slots_of[kept],
+            self.gone[kept],
+        )
         self._imagine_on(view, kept)
         return view
 
@@ -142,6 +150,10 @@ class Thinned(WhatIf):
         wanted = tuple(ports)
         taken = Snapshot.port_conflicts(self, wanted)
         for position in self._changed_ports().union(np.flatnonzero(taken).tolist()):
-            taken[position] = any(ports_conflict(mine, theirs) for pod in self.pods_on(position)
-                                  for theirs in pod.template.ports for mine in wanted)
+            taken[position] = any(
+                ports_conflict(mine, theirs)
+                for pod in self.pods_on(position)
+                for theirs in pod.template.ports
+                for mine in wanted
+            )
         return taken

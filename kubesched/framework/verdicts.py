@@ -45,8 +45,13 @@ class Code(IntEnum):
 
 
 _CODE_TEXTS = {
-    Code.SUCCESS: "Success", Code.ERROR: "Error", Code.UNSCHEDULABLE: "Unschedulable",
-    Code.UNRESOLVABLE: "UnschedulableAndUnresolvable", Code.WAIT: "Wait", Code.SKIP: "Skip", Code.PENDING: "Pending",
+    Code.SUCCESS: "Success",
+    Code.ERROR: "Error",
+    Code.UNSCHEDULABLE: "Unschedulable",
+    Code.UNRESOLVABLE: "UnschedulableAndUnresolvable",
+    Code.WAIT: "Wait",
+    Code.SKIP: "Skip",
+    Code.PENDING: "Pending",
 }
 _REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING})
 
@@ -123,8 +128,7 @@ class Rejections:
 
     __slots__ = ("bits", "errors", "reasons")
 
-    def __init__(self, bits: Bits | None, reasons: tuple[Reason, ...],
-                 errors: Mapping[int, str] | None = None) -> None:
+    def __init__(self, bits: Bits | None, reasons: tuple[Reason, ...], errors: Mapping[int, str] | None = None) -> None:
         self.bits = bits
         self.reasons = reasons
         self.errors = errors
@@ -396,8 +400,7 @@ class Verdicts:
         for i, mine in self.owned():
             plugin, rejections = self.columns[i]
             refusing.add(plugin)
-            if any(reason.pending for reason in rejections.reasons) and (
-                    mine & code_column(rejections, Code.PENDING)).any():
+            if any(reason.pending for reason in rejections.reasons) and (mine & code_column(rejections, Code.PENDING)).any():
                 pending.add(plugin)
         return refusing, pending
 

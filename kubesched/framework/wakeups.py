@@ -38,13 +38,21 @@ class Action(IntFlag):
 ADD, DELETE, UPDATE, ALL = Action.ADD, Action.DELETE, Action.UPDATE, Action.ALL
 
 _ACTION_TEXTS: dict[int, str] = {
-    Action.ADD: "Add", Action.DELETE: "Delete", Action.NODE_ALLOCATABLE: "UpdateNodeAllocatable",
-    Action.NODE_LABELS: "UpdateNodeLabel", Action.NODE_TAINTS: "UpdateNodeTaint",
-    Action.NODE_CONDITIONS: "UpdateNodeCondition", Action.NODE_ANNOTATIONS: "UpdateNodeAnnotation",
-    Action.NODE_FEATURES: "UpdateNodeDeclaredFeature", Action.POD_LABELS: "UpdatePodLabel",
-    Action.POD_SCALE_DOWN: "UpdatePodScaleDown", Action.POD_TOLERATIONS: "UpdatePodToleration",
+    Action.ADD: "Add",
+    Action.DELETE: "Delete",
+    Action.NODE_ALLOCATABLE: "UpdateNodeAllocatable",
+    Action.NODE_LABELS: "UpdateNodeLabel",
+    Action.NODE_TAINTS: "UpdateNodeTaint",
+    Action.NODE_CONDITIONS: "UpdateNodeCondition",
+    Action.NODE_ANNOTATIONS: "UpdateNodeAnnotation",
+    Action.NODE_FEATURES: "UpdateNodeDeclaredFeature",
+    Action.POD_LABELS: "UpdatePodLabel",
+    Action.POD_SCALE_DOWN: "UpdatePodScaleDown",
+    Action.POD_TOLERATIONS: "UpdatePodToleration",
     Action.POD_GATES_GONE: "UpdatePodSchedulingGatesEliminated",
-    Action.POD_CLAIMS: "UpdatePodGeneratedResourceClaim", Action.UPDATE: "Update", Action.ALL: "All",
+    Action.POD_CLAIMS: "UpdatePodGeneratedResourceClaim",
+    Action.UPDATE: "Update",
+    Action.ALL: "All",
 }
 
 POD = "Pod"
@@ -95,8 +103,9 @@ def matches(registered: ClusterEvent, happened: ClusterEvent) -> bool:
     """
     if registered.is_wildcard:
         return True
-    same = (registered.resource in (ANY, happened.resource)
-            or (registered.resource == POD and happened.resource in (ASSIGNED_POD, UNSCHEDULABLE_POD)))
+    same = registered.resource in (ANY, happened.resource) or (
+        registered.resource == POD and happened.resource in (ASSIGNED_POD, UNSCHEDULABLE_POD)
+    )
     return same and registered.action & happened.action != 0 and happened.action <= registered.action
 
 
@@ -122,8 +131,10 @@ def on(resource: str, action: int, hint: str | None = None, *, by_template: bool
     return Wakeup(ClusterEvent(resource, int(action)), hint, by_template)
 
 
-INTERESTED_IN_ALL = tuple(on(resource, Action.ALL) for resource in (
-    POD, NODE, PV, PVC, CSI_NODE, CSI_DRIVER, CSI_CAPACITY, STORAGE_CLASS, RESOURCE_CLAIM, DEVICE_CLASS))
+INTERESTED_IN_ALL = tuple(
+    on(resource, Action.ALL)
+    for resource in (POD, NODE, PV, PVC, CSI_NODE, CSI_DRIVER, CSI_CAPACITY, STORAGE_CLASS, RESOURCE_CLAIM, DEVICE_CLASS)
+)
 """What a plugin that declares nothing is woken by: everything of these kinds, always."""
 
 NODE_ADDED = on(NODE, Action.ADD)

@@ -75,18 +75,42 @@ def _balanced(setting: Setting, handle: Handle) -> Plugin:
 PREDICATES: Mapping[str, PredicateFactory] = {
     "GeneralPredicates": _general,
     "PodFitsPorts": _one(PodFitsHostPorts),
-    **{cls.name: _one(cls) for cls in (
-        *GENERAL, CheckNodeUnschedulable, PodToleratesNodeTaints, CheckNodeCondition, CheckNodeMemoryPressure,
-        CheckNodeDiskPressure, CheckNodePIDPressure, MatchInterPodAffinity, EvenPodsSpread)},
+    **{
+        cls.name: _one(cls)
+        for cls in (
+            *GENERAL,
+            CheckNodeUnschedulable,
+            PodToleratesNodeTaints,
+            CheckNodeCondition,
+            CheckNodeMemoryPressure,
+            CheckNodeDiskPressure,
+            CheckNodePIDPressure,
+            MatchInterPodAffinity,
+            EvenPodsSpread,
+        )
+    },
     **{name: _volumes(name) for name in LEGACY_VOLUME_PREDICATES},
 }
 
 PRIORITIES: Mapping[str, PriorityFactory] = {
-    **{cls.name: cls for cls in (
-        LeastRequestedPriority, MostRequestedPriority, RequestedToCapacityRatioPriority,
-        SelectorSpreadPriority, ServiceSpreadingPriority, NodeAffinityPriority, TaintTolerationPriority,
-        InterPodAffinityPriority, NodePreferAvoidPodsPriority, ImageLocalityPriority, ResourceLimitsPriority,
-        EvenPodsSpreadPriority, EqualPriority)},
+    **{
+        cls.name: cls
+        for cls in (
+            LeastRequestedPriority,
+            MostRequestedPriority,
+            RequestedToCapacityRatioPriority,
+            SelectorSpreadPriority,
+            ServiceSpreadingPriority,
+            NodeAffinityPriority,
+            TaintTolerationPriority,
+            InterPodAffinityPriority,
+            NodePreferAvoidPodsPriority,
+            ImageLocalityPriority,
+            ResourceLimitsPriority,
+            EvenPodsSpreadPriority,
+            EqualPriority,
+        )
+    },
     "BalancedResourceAllocation": _balanced,
 }
 

@@ -46,10 +46,15 @@ def asked(pod: PodView, *, overhead: bool) -> Asked:
 
 def host_ports(pod: PodView) -> tuple[HostPort, ...]:
     """Return the ports of the node that a pod's containers want."""
-    ports: tuple[HostPort, ...] = pod.template.remember("legacy.ports", lambda: tuple(
-        HostPort(port.host_ip or WILDCARD_IP, port.protocol or "TCP", port.host_port)
-        for container in pod.pod.spec.containers for port in container.ports if port.host_port > 0
-    ))
+    ports: tuple[HostPort, ...] = pod.template.remember(
+        "legacy.ports",
+        lambda: tuple(
+            HostPort(port.host_ip or WILDCARD_IP, port.protocol or "TCP", port.host_port)
+            for container in pod.pod.spec.containers
+            for port in container.ports
+            if port.host_port > 0
+        ),
+    )
     return ports
 
 
@@ -70,14 +75,26 @@ def as_placed(pod: Pod, *, overhead: bool) -> Pod:
     """
     spec, status = pod.spec, pod.status
     containers = tuple(
-        replace(container, resources=ResourceRequirements(requests=_whole(container.resources.requests),
-                                                          limits=container.resources.limits))
-        for container in spec.containers)
+        replace(
+            container,
+            resources=ResourceRequirements(requests=_whole(container.resources.requests), limits=container.resources.limits),
+        )
+        for container in spec.containers
+    )
     return replace(
-        pod, spec=replace(spec, containers=containers, init_containers=(), resources=None,
-                          overhead=_whole(spec.overhead) if overhead else {}),
-        status=replace(status, container_statuses=(), init_container_statuses=(), resources=None,
-                       allocated_resources={}, node_allocatable_resource_claim_statuses=()))
+        pod,
+        spec=replace(
+            spec, containers=containers, init_containers=(), resources=None, overhead=_whole(spec.overhead) if overhead else {}
+        ),
+        status=replace(
+            status,
+            container_statuses=(),
+            init_container_statuses=(),
+            resources=None,
+            allocated_resources={},
+            node_allocatable_resource_claim_statuses=(),
+        ),
+    )
 
 
 def _whole(quantities: Mapping[str, Quantity]) -> dict[str, Quantity]:
@@ -88,10 +105,14 @@ def _read(pod: Pod, overhead: bool) -> Asked:
     spec = pod.spec
     try:
         extra = _counted(spec.overhead) if overhead and spec.overhead else {}
-        fitting = _largest([_counted(c.resources.requests) for c in spec.containers],
-                           [_counted(c.resources.requests) for c in spec.init_containers])
-        limits = _largest([_counted(c.resources.limits) for c in spec.containers],
-                          [_counted(c.resources.limits) for c in spec.init_containers])
+        fitting = _largest(
+            [_counted(c.resources.requests) for c in spec.containers],
+            [_counted(c.resources.requests) for c in spec.init_containers],
+        )
+        limits = _largest(
+            [_counted(c.resources.limits) for c in spec.containers],
+            [_counted(c.resources.limits) for c in spec.init_containers],
+        )
         scoring = _sum(_non_zero(c) for c in spec.containers)
     except QuantityError as error:
         raise MalformedObject(f"pod {pod.key}", "spec.containers.resources", error.text, "not a quantity") from error

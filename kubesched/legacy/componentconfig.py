@@ -31,8 +31,7 @@ DEFAULT_SCHEDULER_NAME = "default-scheduler"
 SYSTEM_NAMESPACE = "kube-system"
 LOCK_NAME = "kube-scheduler"
 INSECURE_ADDRESS = "0.0.0.0:10251"
-FAILURE_DOMAINS = ("kubernetes.io/hostname,failure-domain.beta.kubernetes.io/zone,"
-                   "failure-domain.beta.kubernetes.io/region")
+FAILURE_DOMAINS = "kubernetes.io/hostname,failure-domain.beta.kubernetes.io/zone,failure-domain.beta.kubernetes.io/region"
 _FILES_SINCE = 10
 _SINCE = {"plugins": 16, "pluginConfig": 16, "podInitialBackoffSeconds": 17, "podMaxBackoffSeconds": 17}
 _UNTIL = {"failureDomains": 14}
@@ -80,14 +79,28 @@ class OldLeaderElection(Wire, frozen=True, rename="camel"):
 
     def today(self) -> LeaderElection:
         """Return the same as today's configuration has it."""
-        return LeaderElection(self.leader_elect, self.lease_duration, self.renew_deadline, self.retry_period,
-                              self.resource_lock, self.lock_object_name, self.lock_object_namespace)
+        return LeaderElection(
+            self.leader_elect,
+            self.lease_duration,
+            self.renew_deadline,
+            self.retry_period,
+            self.resource_lock,
+            self.lock_object_name,
+            self.lock_object_namespace,
+        )
 
     @classmethod
     def of(cls, given: LeaderElection) -> OldLeaderElection:
         """Return today's settings under the old names."""
-        return cls(given.leader_elect, given.lease_duration, given.renew_deadline, given.retry_period,
-                   given.resource_lock, given.resource_namespace, given.resource_name)
+        return cls(
+            given.leader_elect,
+            given.lease_duration,
+            given.renew_deadline,
+            given.retry_period,
+            given.resource_lock,
+            given.resource_namespace,
+            given.resource_name,
+        )
 
 
 class ComponentConfig(Wire, frozen=True, rename="camel"):
@@ -118,11 +131,17 @@ class ComponentConfig(Wire, frozen=True, rename="camel"):
         source = self.algorithm_source
         if source.policy is None and source.provider is None:
             source = AlgorithmSource(provider=DEFAULT_PROVIDER)
-        election = OldLeaderElection.of(LeaderElection(
-            self.leader_election.leader_elect, self.leader_election.lease_duration, self.leader_election.renew_deadline,
-            self.leader_election.retry_period, self.leader_election.resource_lock or release.default_lock,
-            self.leader_election.lock_object_name or LOCK_NAME,
-            self.leader_election.lock_object_namespace or SYSTEM_NAMESPACE).defaulted())
+        election = OldLeaderElection.of(
+            LeaderElection(
+                self.leader_election.leader_elect,
+                self.leader_election.lease_duration,
+                self.leader_election.renew_deadline,
+                self.leader_election.retry_period,
+                self.leader_election.resource_lock or release.default_lock,
+                self.leader_election.lock_object_name or LOCK_NAME,
+                self.leader_election.lock_object_namespace or SYSTEM_NAMESPACE,
+            ).defaulted()
+        )
         healthz = self.healthz_bind_address or INSECURE_ADDRESS
         whole = msgspec.structs.replace(
             self,
@@ -179,16 +198,21 @@ class ComponentConfig(Wire, frozen=True, rename="camel"):
         host, _, port = self.healthz_bind_address.rpartition(":")
         election = encode(self.leader_election)
         return {
-            "port": int(port), "address": host.strip("[]"),
+            "port": int(port),
+            "address": host.strip("[]"),
             "algorithmProvider": source.name if isinstance(source, FromProvider) else DEFAULT_PROVIDER,
             "policyConfigFile": source.path if isinstance(source, FromFile) else "",
-            "enableProfiling": self.enable_profiling, "enableContentionProfiling": self.enable_contention_profiling,
-            "contentType": connection.content_type, "kubeAPIQPS": connection.qps, "kubeAPIBurst": connection.burst,
+            "enableProfiling": self.enable_profiling,
+            "enableContentionProfiling": self.enable_contention_profiling,
+            "contentType": connection.content_type,
+            "kubeAPIQPS": connection.qps,
+            "kubeAPIBurst": connection.burst,
             "schedulerName": self.scheduler_name,
             "hardPodAffinitySymmetricWeight": self.hard_pod_affinity_symmetric_weight,
             "failureDomains": self.failure_domains,
-            "leaderElection": {name: election[name]
-                               for name in ("leaderElect", "leaseDuration", "renewDeadline", "retryPeriod")},
+            "leaderElection": {
+                name: election[name] for name in ("leaderElect", "leaseDuration", "renewDeadline", "retryPeriod")
+            },
         }
 
 
@@ -204,8 +228,9 @@ def load_component_config(file: str, release: Release) -> ComponentConfig:
     tree, complaints = (read_json(text), []) if is_json(text) else read_yaml(text)
     api_version, kind = (tree.get_folded(name) if isinstance(tree, Object) else None for name in ("apiVersion", "kind"))
     if (api_version, kind) != (API_VERSION, CONFIGURATION):
-        raise ConfigError(file, f'{release} reads a {CONFIGURATION} of "{API_VERSION}", found {kind or "no kind"} of '
-                                f'"{api_version or ""}"')
+        raise ConfigError(
+            file, f'{release} reads a {CONFIGURATION} of "{API_VERSION}", found {kind or "no kind"} of "{api_version or ""}"'
+        )
     decoded, strict = decode(ComponentConfig, tree, with_type=True)
     assert isinstance(tree, Object)
     strict += [f'unknown field "{name}"' for name, _ in tree.pairs if not _knows(release, name)]
@@ -237,8 +262,7 @@ def _errors(given: ComponentConfig, release: Release) -> list[FieldError]:
     if initial <= 0:
         errors.append(invalid(Path("podInitialBackoffSeconds"), initial, "must be greater than 0"))
     if most < initial:
-        errors.append(invalid(Path("podMaxBackoffSeconds"), most,
-                              "must be greater than or equal to PodInitialBackoffSeconds"))
+        errors.append(invalid(Path("podMaxBackoffSeconds"), most, "must be greater than or equal to PodInitialBackoffSeconds"))
     timeout = given.bind_timeout_seconds
     assert timeout is not None
     if timeout < 0:
@@ -247,10 +271,20 @@ def _errors(given: ComponentConfig, release: Release) -> list[FieldError]:
     if policy is not None and policy.config_map is not None and not policy.config_map.name:
         errors.append(required(Path("algorithmSource.policy.configMap.name"), "no policy can be found without it"))
     if given.metrics_bind_address != given.healthz_bind_address:
-        errors.append(invalid(Path("metricsBindAddress"), given.metrics_bind_address,
-                              "must be the same as healthzBindAddress: both are served on one port"))
+        errors.append(
+            invalid(
+                Path("metricsBindAddress"),
+                given.metrics_bind_address,
+                "must be the same as healthzBindAddress: both are served on one port",
+            )
+        )
     if plain(given.plugins.value) or given.plugin_config:
-        errors.append(invalid(Path("plugins"), plain(given.plugins.value) or "pluginConfig",
-                              "beside predicates and priorities there are no plugins in an old scheduler; use today's "
-                              "configuration, or register predicates and priorities"))
+        errors.append(
+            invalid(
+                Path("plugins"),
+                plain(given.plugins.value) or "pluginConfig",
+                "beside predicates and priorities there are no plugins in an old scheduler; use today's "
+                "configuration, or register predicates and priorities",
+            )
+        )
     return errors

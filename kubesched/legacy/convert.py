@@ -67,8 +67,10 @@ _STRATEGIES = {"LeastRequestedPriority": "LeastAllocated", "MostRequestedPriorit
 _BY_DRIVERS = "volumes are counted by CSI driver, against the limits in CSINode objects"
 _BY_TAINTS = "conditions are read as the node.kubernetes.io taints that Kubernetes puts on such nodes"
 _BY_SPREAD = "PodTopologySpread with its system defaults takes its place and weighs zones and hosts otherwise"
-_BY_NEED = ("only what the pod asks for is compared, so an overbooked node takes a pod that asks for something else; "
-            "sidecars, overhead and pod-level resources count")
+_BY_NEED = (
+    "only what the pod asks for is compared, so an overbooked node takes a pod that asks for something else; "
+    "sidecars, overhead and pod-level resources count"
+)
 _BY_OFFER = "a resource that a node does not offer is left out, and an overfull node counts as full"
 _BY_USE = "the utilization is rounded down, not up, so a score may differ by a step"
 _DIFFERENCES: Mapping[str, str] = {
@@ -76,15 +78,24 @@ _DIFFERENCES: Mapping[str, str] = {
     **dict.fromkeys(("LeastRequestedPriority", "MostRequestedPriority"), _BY_OFFER),
     **dict.fromkeys(("RequestedToCapacityRatioPriority", "RequestedToCapacityRatio"), _BY_USE),
     "MatchInterPodAffinity": "the first pod of a group that wants to be near its own kind needs a node with the "
-                             "topology's label",
+    "topology's label",
     "InterPodAffinityPriority": "nodes are placed between the least and the largest sum, which zero need not lie between",
     "NodeAffinityPriority": "what preferred terms say of a node's fields counts",
     "NoVolumeZoneConflict": "the topology.kubernetes.io labels count as well",
     "CheckVolumeBinding": "storage capacity is looked at, and a broken claim refuses the pod instead of failing it",
-    **dict.fromkeys(("MaxEBSVolumeCount", "MaxGCEPDVolumeCount", "MaxAzureDiskVolumeCount", "MaxCinderVolumeCount",
-                     "MaxCSIVolumeCountPred"), _BY_DRIVERS),
-    **dict.fromkeys(("CheckNodeCondition", "CheckNodeMemoryPressure", "CheckNodeDiskPressure", "CheckNodePIDPressure"),
-                    _BY_TAINTS),
+    **dict.fromkeys(
+        (
+            "MaxEBSVolumeCount",
+            "MaxGCEPDVolumeCount",
+            "MaxAzureDiskVolumeCount",
+            "MaxCinderVolumeCount",
+            "MaxCSIVolumeCountPred",
+        ),
+        _BY_DRIVERS,
+    ),
+    **dict.fromkeys(
+        ("CheckNodeCondition", "CheckNodeMemoryPressure", "CheckNodeDiskPressure", "CheckNodePIDPressure"), _BY_TAINTS
+    ),
     **dict.fromkeys(("SelectorSpreadPriority", "ServiceSpreadingPriority"), _BY_SPREAD),
     "EvenPodsSpreadPriority": "constraints are weighed by the size of their topologies",
     "BalancedResourceAllocation": "the score compares the balance with and without the pod",
@@ -150,8 +161,10 @@ def convert_policy(policy: Policy, version: str | Release = LATEST, options: Opt
     _convert_predicates(policy, registry, draft)
     _convert_priorities(policy, registry, draft)
     if policy.always_check_all_predicates:
-        draft.differences.append("alwaysCheckAllPredicates: a node is always left alone after the first filter that "
-                                 "refuses it, so fewer reasons are shown")
+        draft.differences.append(
+            "alwaysCheckAllPredicates: a node is always left alone after the first filter that "
+            "refuses it, so fewer reasons are shown"
+        )
     if "PodTopologySpread" in (*draft.filters, *draft.scores) and not draft.spreads_siblings:
         draft.args["PodTopologySpread"] = {"defaultingType": "List"}
     if "InterPodAffinity" in (*draft.filters, *draft.scores):
@@ -181,7 +194,8 @@ def _convert_predicates(policy: Policy, registry: Registry, draft: _Draft) -> No
         expressions = [{"key": key, "operator": "Exists"} for key in dict.fromkeys(present)]
         expressions += [{"key": key, "operator": "DoesNotExist"} for key in dict.fromkeys(absent)]
         _added(draft)["requiredDuringSchedulingIgnoredDuringExecution"] = {
-            "nodeSelectorTerms": [{"matchExpressions": expressions}]}
+            "nodeSelectorTerms": [{"matchExpressions": expressions}]
+        }
         if not names & {"MatchNodeSelector", "GeneralPredicates"}:
             draft.differences.append("labelsPresence: NodeAffinity also heeds the node selectors of pods")
     for name in ordered(names, registry.release):
@@ -217,8 +231,9 @@ def _convert_known(name: str, weight: int, draft: _Draft) -> None:
         _score_resources(name, weight, {"type": _STRATEGIES[name]}, draft, name)
     elif name == "RequestedToCapacityRatioPriority":
         shape = [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
-        _score_resources(name, weight, {"type": "RequestedToCapacityRatio",
-                                        "requestedToCapacityRatio": {"shape": shape}}, draft, name)
+        _score_resources(
+            name, weight, {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {"shape": shape}}, draft, name
+        )
     elif name in _SCORES:
         draft.score_with(_SCORES[name], weight, said)
         draft.spreads_siblings |= name in ("SelectorSpreadPriority", "ServiceSpreadingPriority")
@@ -242,8 +257,12 @@ def _ratio(priority: PriorityPolicy) -> dict[str, Any]:
     assert priority.argument is not None
     given = priority.argument.requested_to_capacity_ratio_arguments
     assert given is not None
-    strategy: dict[str, Any] = {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {
-        "shape": [{"utilization": point.utilization, "score": point.score} for point in given.shape]}}
+    strategy: dict[str, Any] = {
+        "type": "RequestedToCapacityRatio",
+        "requestedToCapacityRatio": {
+            "shape": [{"utilization": point.utilization, "score": point.score} for point in given.shape]
+        },
+    }
     if given.resources:
         strategy["resources"] = [{"name": spec.name, "weight": spec.weight or 1} for spec in given.resources]
     return strategy
@@ -268,7 +287,8 @@ def _added(draft: _Draft) -> dict[str, Any]:
 def _document(draft: _Draft, policy: Policy, options: Options) -> dict[str, Any]:
     catalogue = config.in_tree(IN_TREE_ARGS)
     sets: dict[str, list[dict[str, Any]]] = {
-        "preEnqueue": [{"name": "SchedulingGates"}], "queueSort": [{"name": "PrioritySort"}],
+        "preEnqueue": [{"name": "SchedulingGates"}],
+        "queueSort": [{"name": "PrioritySort"}],
         "bind": [{"name": "DefaultBinder"}],
     }
     if not options.disable_preemption:

@@ -35,6 +35,6 @@ class NodeQuestion:
         answers = np.zeros(len(objects), dtype=np.bool_)
         known = len(self._asked)
         for row, node in enumerate(objects):
-            answers[row] = (self._answers[row] if row < known and self._asked[row] is node else self._question(node))
+            answers[row] = self._answers[row] if row < known and self._asked[row] is node else self._question(node)
         answers.flags.writeable = False
         self._asked, self._answers = objects, answers

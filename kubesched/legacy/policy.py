@@ -187,8 +187,11 @@ def _check_kind(tree: Value, text: str, release: Release) -> None:
         raise ConfigError("", f"Object 'apiVersion' is missing in '{text}'")
     accepted = ("v1", f"{API_GROUP}/v1") if release.minor >= 17 else ("v1",)
     if kind != KIND or api_version not in accepted:
-        raise ConfigError("", f'no kind "{kind}" is registered for version "{api_version}", expected "{KIND}" of '
-                              + " or ".join(f'"{version}"' for version in accepted))
+        raise ConfigError(
+            "",
+            f'no kind "{kind}" is registered for version "{api_version}", expected "{KIND}" of '
+            + " or ".join(f'"{version}"' for version in accepted),
+        )
 
 
 # What the release knew
@@ -196,8 +199,10 @@ def _check_kind(tree: Value, text: str, release: Release) -> None:
 
 def _at_release(tree: Object, release: Release) -> Object:
     """Return the document without the fields that came later, and with the keys of extenders in their usual case."""
-    changes: dict[str, Any] = {"extenders": lambda value: _each(value, lambda entry: _extender(entry, release)),
-                               "priorities": lambda value: _each(value, lambda entry: _priority(entry, release))}
+    changes: dict[str, Any] = {
+        "extenders": lambda value: _each(value, lambda entry: _extender(entry, release)),
+        "priorities": lambda value: _each(value, lambda entry: _priority(entry, release)),
+    }
     kept = _known(tree, "policy", release)
     return Object(tuple((key, changes[key](value) if key in changes else value) for key, value in kept.pairs))
 
@@ -219,8 +224,9 @@ def _priority(entry: Object, release: Release) -> Object:
         if not isinstance(value, Object):
             return value
         kept = _known(value, "priorityArgument", release)
-        return Object(tuple((key, ratio(item) if key == "requestedToCapacityRatioArguments" else item)
-                            for key, item in kept.pairs))
+        return Object(
+            tuple((key, ratio(item) if key == "requestedToCapacityRatioArguments" else item) for key, item in kept.pairs)
+        )
 
     return Object(tuple((key, argument(item) if key == "argument" else item) for key, item in entry.pairs))
 
@@ -229,8 +235,7 @@ def _extender(entry: Object, release: Release) -> Object:
     if release.folds_extender_keys:
         entry = _folded(entry, PolicyExtender)
     # The TLS settings had no names of their own on the wire: their keys are those of Go, `CAFile` and so on.
-    inner: dict[str, type[msgspec.Struct]] = {"tlsConfig": ExtenderTLSConfig,
-                                              "managedResources": ExtenderManagedResource}
+    inner: dict[str, type[msgspec.Struct]] = {"tlsConfig": ExtenderTLSConfig, "managedResources": ExtenderManagedResource}
     entry = Object(tuple((key, _fold_inside(item, inner[key]) if key in inner else item) for key, item in entry.pairs))
     return _known(entry, "extender", release)
 
@@ -250,7 +255,21 @@ def _folded(value: Object, cls: type[msgspec.Struct]) -> Object:
     return Object(tuple((names[key.casefold()], item) for key, item in value.pairs if key.casefold() in names))
 
 
-__all__ = ["CONFIG_MAP_KEY", "KIND", "LabelPreference", "LabelsPresence", "Policy", "PolicyExtender",
-           "PredicateArgument", "PredicatePolicy", "PriorityArgument", "PriorityPolicy",
-           "RequestedToCapacityRatioArguments", "ResourceSpec", "ServiceAffinity", "ServiceAntiAffinity",
-           "UtilizationShapePoint", "load_policy"]
+__all__ = [
+    "CONFIG_MAP_KEY",
+    "KIND",
+    "LabelPreference",
+    "LabelsPresence",
+    "Policy",
+    "PolicyExtender",
+    "PredicateArgument",
+    "PredicatePolicy",
+    "PriorityArgument",
+    "PriorityPolicy",
+    "RequestedToCapacityRatioArguments",
+    "ResourceSpec",
+    "ServiceAffinity",
+    "ServiceAntiAffinity",
+    "UtilizationShapePoint",
+    "load_policy",
+]

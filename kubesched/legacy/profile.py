@@ -77,8 +77,9 @@ class Algorithm:
     always_check_all_predicates: bool = False
 
 
-def profile_from_provider(name: str, handle: Handle, version: str | Release = LATEST,
-                          options: Options | None = None) -> Algorithm:
+def profile_from_provider(
+    name: str, handle: Handle, version: str | Release = LATEST, options: Options | None = None
+) -> Algorithm:
     """Build the scheduler of an algorithm provider; an empty name is the default provider. It has no extenders."""
     release, options = release_of(version), options or Options()
     setting = _setting(release, options, options.hard_pod_affinity_symmetric_weight, ())
@@ -91,8 +92,9 @@ def profile_from_provider(name: str, handle: Handle, version: str | Release = LA
     return _create(selected, registry, setting, handle, options)
 
 
-def profile_from_policy(policy: Policy, handle: Handle, version: str | Release = LATEST,
-                        options: Options | None = None) -> Algorithm:
+def profile_from_policy(
+    policy: Policy, handle: Handle, version: str | Release = LATEST, options: Options | None = None
+) -> Algorithm:
     """Build the scheduler that a policy describes."""
     release, options = release_of(version), options or Options()
     with _wrapped("couldn't create scheduler from policy", release):
@@ -125,8 +127,9 @@ def _setting(release: Release, options: Options, weight: int, extenders: Sequenc
         release=release,
         gates=LegacyGates.of(release, options.feature_gates),
         hard_pod_affinity_weight=weight,
-        ignored_resources=frozenset(resource.name for extender in extenders for resource in extender.managed_resources
-                                    if resource.ignored_by_scheduler),
+        ignored_resources=frozenset(
+            resource.name for extender in extenders for resource in extender.managed_resources if resource.ignored_by_scheduler
+        ),
         max_pd_volumes=max_volumes_from(os.environ),
         bind_timeout_seconds=options.bind_timeout_seconds,
         to_the_letter=options.to_the_letter,
@@ -147,8 +150,15 @@ def check_total(selected: Selected, release: Release) -> None:
         raise ConfigError("", f"{word} priority of priority functions has overflown")
 
 
-def _create(selected: Selected, registry: Registry, setting: Setting, handle: Handle, options: Options,
-            extenders: tuple[Extender, ...] = (), checks_all: bool = False) -> Algorithm:
+def _create(
+    selected: Selected,
+    registry: Registry,
+    setting: Setting,
+    handle: Handle,
+    options: Options,
+    extenders: tuple[Extender, ...] = (),
+    checks_all: bool = False,
+) -> Algorithm:
     release = setting.release
     names = names_to_run(selected, registry)
     if options.to_the_letter and release.has_order:
@@ -169,12 +179,10 @@ def _create(selected: Selected, registry: Registry, setting: Setting, handle: Ha
     profile = Profile(
         options.scheduler_name,
         _points(filters, _grouped(filters, release, checks_all, handle), scorers, setting, handle, options),
-        release.percentage_of_nodes if options.percentage_of_nodes_to_score is None
-        else options.percentage_of_nodes_to_score,
+        release.percentage_of_nodes if options.percentage_of_nodes_to_score is None else options.percentage_of_nodes_to_score,
     )
     profile.word = lambda pod, diagnosis: fit_error(pod, diagnosis, release)
-    return Algorithm(profile, release, setting, tuple(names), dict(sorted(selected.priorities.items())), extenders,
-                     checks_all)
+    return Algorithm(profile, release, setting, tuple(names), dict(sorted(selected.priorities.items())), extenders, checks_all)
 
 
 def _cut_off(weight: int) -> int:
@@ -218,8 +226,14 @@ def _grouped(filters: Sequence[Plugin], release: Release, checks_all: bool, hand
     return [AllOf.under("AllPredicates", filters, handle)]
 
 
-def _points(leaves: Sequence[Plugin], filters: Sequence[Plugin], scorers: Sequence[tuple[Plugin, int]],
-            setting: Setting, handle: Handle, options: Options) -> dict[str, list[tuple[Plugin, int]]]:
+def _points(
+    leaves: Sequence[Plugin],
+    filters: Sequence[Plugin],
+    scorers: Sequence[tuple[Plugin, int]],
+    setting: Setting,
+    handle: Handle,
+    options: Options,
+) -> dict[str, list[tuple[Plugin, int]]]:
     release = setting.release
     first: list[Plugin] = []
     if release.lists_ready_nodes:
@@ -229,8 +243,7 @@ def _points(leaves: Sequence[Plugin], filters: Sequence[Plugin], scorers: Sequen
     points: dict[str, list[tuple[Plugin, int]]] = {
         # Old releases knew no gates, so none of their decisions changes; the API refuses to bind a gated pod.
         "pre_enqueue": [(SchedulingGates(None, handle), 0)],
-        "queue_sort": [(PrioritySort(None, handle) if release.has_priorities_of_pods
-                        else FirstInFirstOut(setting, handle), 0)],
+        "queue_sort": [(PrioritySort(None, handle) if release.has_priorities_of_pods else FirstInFirstOut(setting, handle), 0)],
         "pre_filter": [(plugin, 0) for plugin in (*first, *filters) if plugin.implements("pre_filter")],
         "filter": [(plugin, 0) for plugin in filters],
         "pre_score": [(plugin, 0) for plugin, _ in scorers if plugin.implements("pre_score")],

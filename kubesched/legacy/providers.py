@@ -59,15 +59,34 @@ _COLUMNS = {3: 0, 4: 1, 6: 2, 13: 3, 17: 4}
 _WEIGHTS = {"NodePreferAvoidPodsPriority": 10000}
 
 _ORDER_1_17 = (
-    "CheckNodeUnschedulable", "GeneralPredicates", "HostName", "PodFitsHostPorts", "PodFitsPorts", "MatchNodeSelector",
-    "PodFitsResources", "NoDiskConflict", "PodToleratesNodeTaints", "CheckNodeLabelPresence", "CheckServiceAffinity",
-    "MaxEBSVolumeCount", "MaxGCEPDVolumeCount", "MaxCSIVolumeCountPred", "MaxAzureDiskVolumeCount",
-    "MaxCinderVolumeCount", "CheckVolumeBinding", "NoVolumeZoneConflict", "EvenPodsSpread", "MatchInterPodAffinity",
+    "CheckNodeUnschedulable",
+    "GeneralPredicates",
+    "HostName",
+    "PodFitsHostPorts",
+    "PodFitsPorts",
+    "MatchNodeSelector",
+    "PodFitsResources",
+    "NoDiskConflict",
+    "PodToleratesNodeTaints",
+    "CheckNodeLabelPresence",
+    "CheckServiceAffinity",
+    "MaxEBSVolumeCount",
+    "MaxGCEPDVolumeCount",
+    "MaxCSIVolumeCountPred",
+    "MaxAzureDiskVolumeCount",
+    "MaxCinderVolumeCount",
+    "CheckVolumeBinding",
+    "NoVolumeZoneConflict",
+    "EvenPodsSpread",
+    "MatchInterPodAffinity",
 )
 _ORDER_1_13 = (
-    "CheckNodeCondition", *(name for name in _ORDER_1_17 if name not in ("MatchInterPodAffinity", "EvenPodsSpread",
-                                                                         "MaxCinderVolumeCount")),
-    "CheckNodeMemoryPressure", "CheckNodePIDPressure", "CheckNodeDiskPressure", "MatchInterPodAffinity",
+    "CheckNodeCondition",
+    *(name for name in _ORDER_1_17 if name not in ("MatchInterPodAffinity", "EvenPodsSpread", "MaxCinderVolumeCount")),
+    "CheckNodeMemoryPressure",
+    "CheckNodePIDPressure",
+    "CheckNodeDiskPressure",
+    "MatchInterPodAffinity",
 )
 
 
@@ -102,8 +121,10 @@ def known_to(release: Release, gates: LegacyGates) -> Names:
             _insert(names, name, "m")
     if gates.even_pods_spread:
         _insert(names, "EvenPodsSpread", "d")
-    for name, is_on in (("EvenPodsSpreadPriority", gates.even_pods_spread),
-                        ("ResourceLimitsPriority", gates.resource_limits_priority_function)):
+    for name, is_on in (
+        ("EvenPodsSpreadPriority", gates.even_pods_spread),
+        ("ResourceLimitsPriority", gates.resource_limits_priority_function),
+    ):
         if is_on:
             names.priorities[name] = 1
             names.default_priorities.add(name)

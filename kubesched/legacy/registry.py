@@ -59,8 +59,7 @@ class Custom:
             self.mandatory.add(name)
         return name
 
-    def register_priority(self, name: str, function: MapFunction, weight: int = 1,
-                          reduce: ReduceFunction | None = None) -> str:
+    def register_priority(self, name: str, function: MapFunction, weight: int = 1, reduce: ReduceFunction | None = None) -> str:
         """Register `function(pod, node)`, which scores a node from 0 to the release's maximum; return the name."""
         cls = FunctionPriority.of(_checked(name), function, reduce)
         self.priorities[name] = PriorityEntry(lambda setting, handle: cls(setting, handle), weight)
@@ -145,15 +144,18 @@ class Registry:
     def provider(self, name: str) -> tuple[set[str], set[str]]:
         """Return the predicates and priorities of a provider."""
         if name not in self.providers:
-            raise ConfigError("", f'provider "{name}" is not registered' if self.release.minor >= 17 else
-                              f'plugin "{name}" has not been registered')
+            raise ConfigError(
+                "",
+                f'provider "{name}" is not registered'
+                if self.release.minor >= 17
+                else f'plugin "{name}" has not been registered',
+            )
         return self.providers[name]
 
     def build_predicate(self, name: str, setting: Setting, handle: Handle) -> list[Plugin]:
         """Return the plugins of a predicate."""
         if name not in self.predicates:
-            raise ConfigError(
-                "", f'{self._invalid} predicate name "{name}" specified - no corresponding function found')
+            raise ConfigError("", f'{self._invalid} predicate name "{name}" specified - no corresponding function found')
         return self.predicates[name](setting, handle)
 
     def priority(self, name: str) -> PriorityEntry:

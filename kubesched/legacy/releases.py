@@ -180,8 +180,13 @@ class LegacyGates:
         return LegacyGates(**values)
 
 
-_SINCE = {"TaintNodesByCondition": 8, "ResourceLimitsPriorityFunction": 9, "EvenPodsSpread": 16,
-          "BalanceAttachedNodeVolumes": 11, "PodOverhead": 16}
+_SINCE = {
+    "TaintNodesByCondition": 8,
+    "ResourceLimitsPriorityFunction": 9,
+    "EvenPodsSpread": 16,
+    "BalanceAttachedNodeVolumes": 11,
+    "PodOverhead": 16,
+}
 _FIELDS = {"".join(word.capitalize() for word in field.name.split("_")): field.name for field in fields(LegacyGates)}
 
 LEGACY_GATES = frozenset(_FIELDS)

@@ -146,16 +146,17 @@ class _Chooser:
         """Return the complaint about labels that are asked for both to be there and not to be there, if any."""
         if not self.release.forces_names:
             return ""
-        return (_conflict(self._present, self._absent)
-                or _conflict(self._preferred_present, self._preferred_absent))
+        return _conflict(self._present, self._absent) or _conflict(self._preferred_present, self._preferred_absent)
 
 
 def _conflict(present: Sequence[str], absent: Sequence[str]) -> str:
     for label in absent:
         if label in present:
-            return ('error initializing plugin "NodeLabel": detecting at least one label '
-                    f"(e.g., {go_quote(label)}) that exist in both the present([{' '.join(present)}]) and "
-                    f"absent([{' '.join(absent)}]) label list")
+            return (
+                'error initializing plugin "NodeLabel": detecting at least one label '
+                f"(e.g., {go_quote(label)}) that exist in both the present([{' '.join(present)}]) and "
+                f"absent([{' '.join(absent)}]) label list"
+            )
     return ""
 
 

@@ -18,8 +18,11 @@ from kubesched.cluster import Ints, Objects, PodView, Snapshot
 
 def services_of(pod: PodView, objects: Objects) -> list[Service]:
     """Return the services that select a pod; one without a selector selects nobody."""
-    return [service for service in objects.named(Service, pod.namespace).values()
-            if service.spec.selector is not None and selector_from_map(service.spec.selector).matches(pod.labels)]
+    return [
+        service
+        for service in objects.named(Service, pod.namespace).values()
+        if service.spec.selector is not None and selector_from_map(service.spec.selector).matches(pod.labels)
+    ]
 
 
 def service_selectors(pod: PodView, objects: Objects) -> list[Selector]:
@@ -31,17 +34,22 @@ def owner_selectors(pod: PodView, objects: Objects) -> list[Selector]:
     """Return the selectors of the services and controllers that select a pod."""
     if not pod.labels:
         return service_selectors(pod, objects)
-    controllers = [selector_from_map(controller.spec.selector or {})
-                   for controller in objects.named(ReplicationController, pod.namespace).values()]
-    owners: list[ReplicaSet | StatefulSet] = [*objects.named(ReplicaSet, pod.namespace).values(),
-                                              *objects.named(StatefulSet, pod.namespace).values()]
+    controllers = [
+        selector_from_map(controller.spec.selector or {})
+        for controller in objects.named(ReplicationController, pod.namespace).values()
+    ]
+    owners: list[ReplicaSet | StatefulSet] = [
+        *objects.named(ReplicaSet, pod.namespace).values(),
+        *objects.named(StatefulSet, pod.namespace).values(),
+    ]
     for owner in owners:
         try:
             controllers.append(compile_selector(owner.spec.selector))
         except SelectorError:
             continue
     return service_selectors(pod, objects) + [
-        selector for selector in controllers if not selector.is_everything and selector.matches(pod.labels)]
+        selector for selector in controllers if not selector.is_everything and selector.matches(pod.labels)
+    ]
 
 
 def all_of(selectors: Sequence[Selector]) -> list[Selector]:
@@ -57,8 +65,11 @@ def count_matching(selectors: Sequence[Selector], namespace: str, nodes: Snapsho
     counted = np.zeros(len(classes), dtype=np.bool_)
     for class_id in classes.by_namespace.get(namespace, ()):
         other = classes[class_id]
-        counted[class_id] = (class_id in nodes.slots.classes and not other.terminating
-                             and any(selector.matches(other.labels) for selector in selectors))
+        counted[class_id] = (
+            class_id in nodes.slots.classes
+            and not other.terminating
+            and any(selector.matches(other.labels) for selector in selectors)
+        )
     if counted.any():
         rows = nodes.pod_rows()[counted[nodes.pod_classes()]]
         counts += np.bincount(rows, minlength=nodes.total)

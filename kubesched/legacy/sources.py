@@ -30,8 +30,9 @@ class PolicyFlags:
     @property
     def are_given(self) -> bool:
         """Return whether any of them asks for a scheduler of then."""
-        return bool(self.algorithm_provider or self.policy_config_file or self.policy_configmap
-                    or self.use_legacy_policy_config)
+        return bool(
+            self.algorithm_provider or self.policy_config_file or self.policy_configmap or self.use_legacy_policy_config
+        )
 
 
 @dataclass(frozen=True, slots=True)

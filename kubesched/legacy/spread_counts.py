@@ -30,8 +30,11 @@ class Constraint:
 def constraints_of(pod: PodView, when_unsatisfiable: str) -> tuple[Constraint, ...]:
     """Return a pod's constraints of one kind; raise SelectorError for a selector that is none."""
     given: Iterable[TopologySpreadConstraint] = pod.pod.spec.topology_spread_constraints
-    return tuple(Constraint(c.topology_key, c.max_skew, matching.compile_selector(c.label_selector))
-                 for c in given if c.when_unsatisfiable == when_unsatisfiable)
+    return tuple(
+        Constraint(c.topology_key, c.max_skew, matching.compile_selector(c.label_selector))
+        for c in given
+        if c.when_unsatisfiable == when_unsatisfiable
+    )
 
 
 def with_all_keys(constraints: Iterable[Constraint], nodes: Snapshot) -> Bools:
@@ -47,8 +50,7 @@ class SpreadCounts:
 
     __slots__ = ("_counts", "_domains", "_eligible", "constraints", "namespace")
 
-    def __init__(self, constraints: tuple[Constraint, ...], pod: PodView, nodes: Snapshot,
-                 namespace: str | None) -> None:
+    def __init__(self, constraints: tuple[Constraint, ...], pod: PodView, nodes: Snapshot, namespace: str | None) -> None:
         whole = nodes.everything()
         self.constraints = constraints
         self.namespace = namespace
@@ -69,8 +71,9 @@ class SpreadCounts:
         classes = whole.templates.label_classes
         counted = np.zeros(len(classes), dtype=np.bool_)
         for class_id in whole.slots.classes:
-            counted[class_id] = (self.namespace in (None, classes[class_id].namespace)
-                                 and constraint.selector.matches(classes[class_id].labels))
+            counted[class_id] = self.namespace in (None, classes[class_id].namespace) and constraint.selector.matches(
+                classes[class_id].labels
+            )
         rows: Ints = whole.pod_rows()[counted[whole.pod_classes()]]
         return rows
 

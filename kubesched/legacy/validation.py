@@ -59,8 +59,7 @@ def _custom_errors(priority: PriorityPolicy, declared: dict[str, PriorityPolicy]
         return [f"No priority arguments set for priority {priority.name}"]
     before = declared.get(kind)
     if before is not None and kind == "RequestedToCapacityRatio":
-        return [f"Priority {go_quote(priority.name)} redeclares custom priority {go_quote(kind)}, "
-                f"from:{go_quote(before.name)}"]
+        return [f"Priority {go_quote(priority.name)} redeclares custom priority {go_quote(kind)}, from:{go_quote(before.name)}"]
     if before is not None and before.weight != priority.weight:
         # Two spaces after the kind: the text users of the old program know.
         return [f"{kind}  priority {go_quote(priority.name)} has a different weight with {go_quote(before.name)}"]
@@ -97,19 +96,20 @@ def check_predicate(predicate: PredicatePolicy) -> None:
         given = (predicate.argument.service_affinity, predicate.argument.labels_presence)
         n_args = sum(argument is not None for argument in given)
         if n_args != 1:
-            raise ConfigError("", f"Exactly 1 predicate argument is required, numArgs: {n_args}, "
-                                  f"Predicate: {predicate.name}")
+            raise ConfigError("", f"Exactly 1 predicate argument is required, numArgs: {n_args}, Predicate: {predicate.name}")
 
 
 def check_priority(priority: PriorityPolicy) -> None:
     """Raise ConfigError unless a priority's argument, if it has one, is of exactly one kind."""
     if priority.argument is not None:
-        given = (priority.argument.service_anti_affinity, priority.argument.label_preference,
-                 priority.argument.requested_to_capacity_ratio_arguments)
+        given = (
+            priority.argument.service_anti_affinity,
+            priority.argument.label_preference,
+            priority.argument.requested_to_capacity_ratio_arguments,
+        )
         n_args = sum(argument is not None for argument in given)
         if n_args != 1:
-            raise ConfigError("", f"Exactly 1 priority argument is required, numArgs: {n_args}, "
-                                  f"Priority: {priority.name}")
+            raise ConfigError("", f"Exactly 1 priority argument is required, numArgs: {n_args}, Priority: {priority.name}")
 
 
 def shape_of(arguments: RequestedToCapacityRatioArguments, release: Release) -> tuple[tuple[int, int], ...]:

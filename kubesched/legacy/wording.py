@@ -18,8 +18,7 @@ def fit_error(pod: PodView, diagnosis: Diagnosis, release: Release) -> str:
     if not diagnosis.n_nodes or (release.lists_ready_nodes and not statuses):
         return NO_NODES
     if release.minor < 5:
-        lines = [f"fit failure on node ({node}): {', '.join(status.reasons)}\n"
-                 for node, status in sorted(statuses.items())]
+        lines = [f"fit failure on node ({node}): {', '.join(status.reasons)}\n" for node, status in sorted(statuses.items())]
         return f"pod ({pod.name}) failed to fit in any node\n{''.join(lines)}"
     if release.minor < 10:
         counts: dict[str, int] = {}

@@ -148,5 +148,3 @@ class OldPoster:
 
 def _versioned(extender: Extender) -> Extender:
     return msgspec.structs.replace(extender, url_prefix=f"{extender.url_prefix.rstrip('/')}/{_EXTENDER_VERSION}")
-
-

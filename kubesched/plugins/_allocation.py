@@ -27,8 +27,7 @@ Asked = tuple[tuple[int, int, int], ...]
 class Strategy:
     """A configured way to score; the columns and the single row say the same."""
 
-    def __init__(self, weights: Sequence[tuple[str, int]], shape: Ints | None, spreads: bool,
-                 devices: ServedByDevices) -> None:
+    def __init__(self, weights: Sequence[tuple[str, int]], shape: Ints | None, spreads: bool, devices: ServedByDevices) -> None:
         self._devices = devices
         self._weights = tuple(weights)
         self._shape = shape
@@ -38,8 +37,11 @@ class Strategy:
     def read(self, pod: PodView) -> Asked:
         """Return what the pod asks for of each resource; a scalar resource that it does not ask for is left out."""
         asked, resources = pod.template.scored, pod.template.books.resources
-        return tuple((resources.id(name), asked.get(name, 0), weight) for name, weight in self._weights
-                     if asked.get(name, 0) or (not is_scalar_name(name) and resources.find(name) >= 0))
+        return tuple(
+            (resources.id(name), asked.get(name, 0), weight)
+            for name, weight in self._weights
+            if asked.get(name, 0) or (not is_scalar_name(name) and resources.find(name) >= 0)
+        )
 
     def columns(self, asked: Asked, nodes: Snapshot) -> Ints:
         """Return a score for every node of the view."""
@@ -76,7 +78,6 @@ class Strategy:
         if not weight_sum:
             return 0
         return int(total / weight_sum + 0.5) if self._shape is not None else total // weight_sum
-
 
     def by_row(self, asked: Asked, nodes: Snapshot) -> Callable[[int], int] | None:
         """Return `row` as a function of the row; None where devices may serve a resource, or there is a shape to follow."""

@@ -43,8 +43,7 @@ class ClaimMissing(VolumeError):
 
 def is_attachable(volume: Volume) -> bool:
     """Return whether a volume could count: a claim, an ephemeral volume, or a kind that CSI drivers took over."""
-    return (volume.persistent_volume_claim is not None or volume.ephemeral is not None
-            or bool(csi.in_tree_plugin(volume)))
+    return volume.persistent_volume_claim is not None or volume.ephemeral is not None or bool(csi.in_tree_plugin(volume))
 
 
 class Resolver:
@@ -96,8 +95,9 @@ def _attached(driver: str, handle: str, migrated: bool = False) -> Attached | No
     return Attached(f"{driver}/{handle}", driver, migrated) if driver and handle else None
 
 
-def volumes_of(pod: Pod, resolver: Resolver, *, is_new: bool,
-               on_inline_error: Callable[[str], None] | None = None) -> dict[str, Attached]:
+def volumes_of(
+    pod: Pod, resolver: Resolver, *, is_new: bool, on_inline_error: Callable[[str], None] | None = None
+) -> dict[str, Attached]:
     """Return the volumes that a pod attaches, by name.
 
     A claim that does not exist is an error for a pod that is to be placed, and nothing for one that is there already.
@@ -287,8 +287,10 @@ class Attachments(PlacedPods):
         """Write down which volume and class a claim's meaning depends on."""
         volume_name = stored.spec.volume_name if stored is not None else ""
         class_name = class_of_claim(stored) if stored is not None else ""
-        for index, old, new in ((self._claims_of_volume, claim.volume_name, volume_name),
-                                (self._claims_of_class, claim.class_name, class_name)):
+        for index, old, new in (
+            (self._claims_of_volume, claim.volume_name, volume_name),
+            (self._claims_of_class, claim.class_name, class_name),
+        ):
             if old != new:
                 _discard(index, old, key)
                 if new:
@@ -369,8 +371,9 @@ class Attachments(PlacedPods):
 
     # Counting
 
-    def _hold(self, mine: dict[str, dict[int, int]], theirs: dict[str, dict[int, int]], volume: Attached | None,
-              row: int, sign: int) -> None:
+    def _hold(
+        self, mine: dict[str, dict[int, int]], theirs: dict[str, dict[int, int]], volume: Attached | None, row: int, sign: int
+    ) -> None:
         """Count one more or one fewer holder of a volume on a row; the volume itself counts once, whoever holds it."""
         if volume is None:
             return

@@ -127,8 +127,9 @@ class Budgets:
             (violating if is_over else others).append(pod)
         return violating, others
 
-    def charge(self, class_ids: Ints, slots: Codes, views: Sequence[PodView | None],
-               classes: LabelClasses) -> tuple[Bools, Bools] | None:
+    def charge(
+        self, class_ids: Ints, slots: Codes, views: Sequence[PodView | None], classes: LabelClasses
+    ) -> tuple[Bools, Bools] | None:
         """Do the same for many nodes, one line a node: return which pods violate a budget and which nodes have pods
         that are selected by any; None if there are none. Class 0 fills short lines up."""
         if not any(self._budgets.values()):

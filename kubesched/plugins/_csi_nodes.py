@@ -27,8 +27,11 @@ def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
 
 def driver_limits(csi_node: CSINode) -> dict[str, int]:
     """Return how many volumes of each driver a node takes; drivers that set no limit are left out."""
-    return {driver.name: driver.allocatable.count for driver in csi_node.spec.drivers
-            if driver.allocatable is not None and driver.allocatable.count is not None}
+    return {
+        driver.name: driver.allocatable.count
+        for driver in csi_node.spec.drivers
+        if driver.allocatable is not None and driver.allocatable.count is not None
+    }
 
 
 class CsiNodes:

@@ -178,16 +178,26 @@ def _expressions_of(selector: NodeSelector | None) -> Iterator[NodeSelectorRequi
 def _renamed(selector: NodeSelector | None, old: str, new: str) -> NodeSelector | None:
     if selector is None:
         return None
-    return NodeSelector(node_selector_terms=tuple(
-        msgspec.structs.replace(term, match_expressions=tuple(
-            msgspec.structs.replace(wanted, key=new) if wanted.key == old else wanted
-            for wanted in term.match_expressions))
-        for term in selector.node_selector_terms))
+    return NodeSelector(
+        node_selector_terms=tuple(
+            msgspec.structs.replace(
+                term,
+                match_expressions=tuple(
+                    msgspec.structs.replace(wanted, key=new) if wanted.key == old else wanted
+                    for wanted in term.match_expressions
+                ),
+            )
+            for term in selector.node_selector_terms
+        )
+    )
 
 
 def _with_requirement(selector: NodeSelector | None, key: str, values: list[str]) -> NodeSelector:
     wanted = NodeSelectorRequirement(key=key, operator="In", values=tuple(values))
     terms = selector.node_selector_terms if selector is not None else ()
-    return NodeSelector(node_selector_terms=tuple(
-        msgspec.structs.replace(term, match_expressions=(*term.match_expressions, wanted))
-        for term in terms or (NodeSelectorTerm(),)))
+    return NodeSelector(
+        node_selector_terms=tuple(
+            msgspec.structs.replace(term, match_expressions=(*term.match_expressions, wanted))
+            for term in terms or (NodeSelectorTerm(),)
+        )
+    )

@@ -139,8 +139,14 @@ class DeviceCounts:
         claims.refresh()
         device_class = self._objects.companion(DeviceClassMap).find(resource)
         # A label may change which nodes a slice reaches, so the journal is part of what the answer was computed for.
-        valid_for = (id(device_class), self._objects.version(DeviceClass), self._objects.version(ResourceSlice),
-                     claims.position, nodes.structure, nodes.journal.end)
+        valid_for = (
+            id(device_class),
+            self._objects.version(DeviceClass),
+            self._objects.version(ResourceSlice),
+            claims.position,
+            nodes.structure,
+            nodes.journal.end,
+        )
         known = self._known.get(resource)
         if known is None or known[0] != valid_for:
             everything = nodes.everything()
@@ -163,8 +169,11 @@ class DeviceCounts:
                 if everyone is None:
                     continue
             for device in spec.devices:
-                reached = everyone if everyone is not None else _reached(
-                    device.node_name, device.all_nodes, device.node_selector, nodes)
+                reached = (
+                    everyone
+                    if everyone is not None
+                    else _reached(device.node_name, device.all_nodes, device.node_selector, nodes)
+                )
                 if reached is None:
                     continue
                 try:
@@ -181,8 +190,9 @@ class DeviceCounts:
         there[broken] = used[broken] = 0
 
 
-def _reached(node_name: str | None, all_nodes: bool | None, selector: NodeSelector | None,
-             nodes: Snapshot) -> Bools | slice | int | None:
+def _reached(
+    node_name: str | None, all_nodes: bool | None, selector: NodeSelector | None, nodes: Snapshot
+) -> Bools | slice | int | None:
     """Return an index of the rows that a slice or device is for; None if there are none."""
     if node_name:
         row = nodes.row(node_name)

@@ -37,8 +37,14 @@ class Findings:
     def take(self, kept: Bools) -> Findings:
         """Return what was found out about some of the rows."""
         selected = self.is_selected[kept] if self.is_selected is not None else None
-        return Findings(self.gone[kept], self.violations[kept], self.top_priority[kept], self.total_priority[kept],
-                        self.started[kept], selected)
+        return Findings(
+            self.gone[kept],
+            self.violations[kept],
+            self.top_priority[kept],
+            self.total_priority[kept],
+            self.started[kept],
+            selected,
+        )
 
 
 class Outlook:

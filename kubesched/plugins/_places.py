@@ -84,8 +84,7 @@ class Places:
             except SelectorError:
                 found = np.zeros(0, dtype=np.int64)
             else:
-                found = np.zeros(0, dtype=np.int64) if compiled.is_nothing else \
-                    self._of_requirements(compiled.requirements)
+                found = np.zeros(0, dtype=np.int64) if compiled.is_nothing else self._of_requirements(compiled.requirements)
             self._keep(key, found)
         return found
 
@@ -93,11 +92,15 @@ class Places:
         """Return the rows that any of a storage class's allowed topologies reaches, all of them if it has none."""
         found = self._rows.get(terms)
         if found is None:
-            usable = [term.match_label_expressions for term in terms if term.match_label_expressions
-                      and all(wanted.values for wanted in term.match_label_expressions)]
+            usable = [
+                term.match_label_expressions
+                for term in terms
+                if term.match_label_expressions and all(wanted.values for wanted in term.match_label_expressions)
+            ]
             if terms:
-                found = self._union([self._of_requirements([Requirement(w.key, IN, w.values) for w in expressions])
-                                     for expressions in usable])
+                found = self._union(
+                    [self._of_requirements([Requirement(w.key, IN, w.values) for w in expressions]) for expressions in usable]
+                )
             else:
                 found = np.arange(self.n, dtype=np.int64)
             self._keep(terms, found)

@@ -33,8 +33,23 @@ class Scale(Protocol):
 class RatedDomains:
     """The scores for as long as the same nodes are feasible."""
 
-    __slots__ = ("_counts", "_has_gaps", "_has_moved", "_high", "_low", "_n_high", "_n_low", "_raised", "_reach", "_reached",
-                 "_scale", "_scored", "_table", "_unheeded", "key")
+    __slots__ = (
+        "_counts",
+        "_has_gaps",
+        "_has_moved",
+        "_high",
+        "_low",
+        "_n_high",
+        "_n_low",
+        "_raised",
+        "_reach",
+        "_reached",
+        "_scale",
+        "_scored",
+        "_table",
+        "_unheeded",
+        "key",
+    )
 
     def __init__(self, key: str, counts: Ints, reach: Reach, scored: Bools, scale: Scale) -> None:
         """Begin with counts, which are borrowed; `scored` are the domains, at least one, that scores are relative to."""
@@ -61,8 +76,12 @@ class RatedDomains:
 
     def is_about(self, key: str, counts: Ints, reach: Reach) -> bool:
         """Return whether what is kept still holds for what a pod can reach."""
-        return (self._reach is reach and self.key == key and self._counts is counts
-                and (reach.domains(key) is self._reached or self._look_again(reach)))
+        return (
+            self._reach is reach
+            and self.key == key
+            and self._counts is counts
+            and (reach.domains(key) is self._reached or self._look_again(reach))
+        )
 
     def _look_again(self, reach: Reach) -> bool:
         """Take in that other domains can be reached; False if that changes the lowest or the highest count, and so the scores

@@ -45,10 +45,12 @@ def _included(constraint: Constraint, pod: PodView, nodes: Snapshot, compare: bo
     if constraint.honors_affinity and (pod.pod.spec.node_selector or pod.pod.spec.affinity is not None):
         included &= match_required(matching.compile_required_node_affinity(pod.pod), nodes)
     if constraint.honors_taints:
-        tolerated = np.array([
-            matching.find_untolerated(taints, pod.tolerations, comparison_operators=compare) is None
-            for taints in nodes.taint_sets
-        ])
+        tolerated = np.array(
+            [
+                matching.find_untolerated(taints, pod.tolerations, comparison_operators=compare) is None
+                for taints in nodes.taint_sets
+            ]
+        )
         included &= tolerated[nodes.taint_set]
     return included
 
@@ -79,7 +81,9 @@ class _Matching:
         if known is None:
             other = nodes.templates.label_classes[class_id]
             known = self._known[class_id] = (
-                other.namespace == self.namespace and not other.terminating and not self.selector.is_everything
+                other.namespace == self.namespace
+                and not other.terminating
+                and not self.selector.is_everything
                 and self.selector.matches(other.labels)
             )
         return known
@@ -203,11 +207,21 @@ class HardCounts:
 class SoftCounts:
     """Matching pods per domain for the constraints that are wishes. A host is its own domain and counted by row."""
 
-    __slots__ = ("_codes", "_counted", "_held", "_is_everywhere", "_matching", "constraints", "counts", "needs_all_keys",
-                 "rated")
+    __slots__ = (
+        "_codes",
+        "_counted",
+        "_held",
+        "_is_everywhere",
+        "_matching",
+        "constraints",
+        "counts",
+        "needs_all_keys",
+        "rated",
+    )
 
-    def __init__(self, constraints: tuple[Constraint, ...], needs_all_keys: bool, pod: PodView, nodes: Snapshot,
-                 compare: bool) -> None:
+    def __init__(
+        self, constraints: tuple[Constraint, ...], needs_all_keys: bool, pod: PodView, nodes: Snapshot, compare: bool
+    ) -> None:
         self.constraints = constraints
         self.needs_all_keys = needs_all_keys
         self.counts: list[Ints] = []

@@ -81,8 +81,10 @@ class DryRun:
             apart |= np.isin(rows, list(ahead.with_ports))
         if imagining.counting:
             apart |= self._moves_counters(rows, apart)
-            apart |= np.isin(rows, [row for row, pods in ahead.pods.items()
-                                    if any(imagining.is_moved_by(other, self.nodes) for other in pods)])
+            apart |= np.isin(
+                rows,
+                [row for row, pods in ahead.pods.items() if any(imagining.is_moved_by(other, self.nodes) for other in pods)],
+            )
         return apart
 
     def _moves_counters(self, rows: Ints, crowded: Bools) -> Bools:
@@ -115,8 +117,13 @@ class DryRun:
             return
         if not fitting.all():
             rows = rows[fitting]
-            lines = Lines(lines.slots[fitting], lines.numbers[fitting], lines.priority[fitting],
-                          lines.started[fitting], lines.count[fitting])
+            lines = Lines(
+                lines.slots[fitting],
+                lines.numbers[fitting],
+                lines.priority[fitting],
+                lines.started[fitting],
+                lines.count[fitting],
+            )
         self._reprieve_many(rows, lines, ahead)
 
     def _fits_when_empty(self, emptied: Thinned, rows: Ints, ahead: Ahead) -> Bools:
@@ -140,8 +147,9 @@ class DryRun:
     def _reprieve_many(self, rows: Ints, lines: Lines, ahead: Ahead) -> None:
         """Give pods back rank by rank as long as the pod fits; write down who could not be given back."""
         book = self.importance.book
-        charged = self.budgets.charge(book.class_id[lines.numbers], lines.slots, self.nodes.slots.views,
-                                      self.nodes.templates.label_classes)
+        charged = self.budgets.charge(
+            book.class_id[lines.numbers], lines.slots, self.nodes.slots.views, self.nodes.templates.label_classes
+        )
         slots, numbers, turn = lines.slots, lines.numbers, None
         if charged is not None:
             # Those that break a budget come first, then the others; both stay in order. Short lines end in nobody.
@@ -172,8 +180,7 @@ class DryRun:
         line = np.arange(len(rows))
         found = Findings(
             gone=gone,
-            violations=np.zeros(len(rows), dtype=np.int64) if charged is None else
-            np.count_nonzero(gone & charged[0], axis=1),
+            violations=np.zeros(len(rows), dtype=np.int64) if charged is None else np.count_nonzero(gone & charged[0], axis=1),
             top_priority=lines.priority[line, first],
             total_priority=np.where(gone, lines.priority + PRIORITY_OFFSET, 0).sum(axis=1),
             started=lines.started[line, first],
@@ -219,14 +226,17 @@ class DryRun:
             self.outlook.fail(row, no_victim(nodes.name(row)))
             return
         first = min((other for other in lower if other.uid in victims), key=by_importance)
-        self.outlook.accept(np.array([row]), Findings(
-            gone=gone,
-            violations=np.array([sum(other.uid in victims for other in violating)]),
-            top_priority=np.array([first.priority]),
-            total_priority=np.array([sum(o.priority + PRIORITY_OFFSET for o in lower if o.uid in victims)]),
-            started=np.array([started_at(first)]),
-            is_selected=np.array([True]),
-        ))
+        self.outlook.accept(
+            np.array([row]),
+            Findings(
+                gone=gone,
+                violations=np.array([sum(other.uid in victims for other in violating)]),
+                top_priority=np.array([first.priority]),
+                total_priority=np.array([sum(o.priority + PRIORITY_OFFSET for o in lower if o.uid in victims)]),
+                started=np.array([started_at(first)]),
+                is_selected=np.array([True]),
+            ),
+        )
 
     def _move(self, other: PodView, sign: int, node: ImaginedNode, state: State | None) -> None:
         node.move(other, sign)
@@ -235,8 +245,9 @@ class DryRun:
 
     def _refusal(self, node: ImaginedNode, state: State | None) -> Refused | None:
         """Return why the pod does not fit an imagined node, with the pods nominated to it or without."""
-        awaited = [other for other in self.coming.above(self.pod.priority).pods.get(node.base_row, ())
-                   if other.uid != self.pod.uid]
+        awaited = [
+            other for other in self.coming.above(self.pod.priority).pods.get(node.base_row, ()) if other.uid != self.pod.uid
+        ]
         if awaited:
             fuller, their_state = node.copy(), state.clone() if state is not None else None
             for other in awaited:

@@ -50,14 +50,17 @@ def claim_uses(pod: Pod) -> Iterator[ClaimUse]:
 
 def direct_claim_names(pod: Pod) -> list[str]:
     """Return the names of the claims that a pod's volumes name directly, in their order."""
-    return [volume.persistent_volume_claim.claim_name for volume in pod.spec.volumes
-            if volume.persistent_volume_claim is not None]
+    return [
+        volume.persistent_volume_claim.claim_name for volume in pod.spec.volumes if volume.persistent_volume_claim is not None
+    ]
 
 
 def has_claims(pod: Pod, ephemeral: bool = True) -> bool:
     """Return whether any of a pod's volumes is a claim, ephemeral ones included if asked for."""
-    return any(volume.persistent_volume_claim is not None or (ephemeral and volume.ephemeral is not None)
-               for volume in pod.spec.volumes)
+    return any(
+        volume.persistent_volume_claim is not None or (ephemeral and volume.ephemeral is not None)
+        for volume in pod.spec.volumes
+    )
 
 
 def ephemeral_claim_name(pod: Pod, volume: Volume) -> str:
@@ -68,7 +71,8 @@ def ephemeral_claim_name(pod: Pod, volume: Volume) -> str:
 def names_claim(pod: Pod, claim: PersistentVolumeClaim, ephemeral: bool = True) -> bool:
     """Return whether a claim is one that the pod's volumes name, ephemeral ones included if asked for."""
     return claim.metadata.namespace == pod.metadata.namespace and any(
-        use.claim_name == claim.metadata.name for use in claim_uses(pod) if ephemeral or not use.ephemeral)
+        use.claim_name == claim.metadata.name for use in claim_uses(pod) if ephemeral or not use.ephemeral
+    )
 
 
 def ownership_error(pod: Pod, claim: PersistentVolumeClaim) -> str:
@@ -76,8 +80,10 @@ def ownership_error(pod: Pod, claim: PersistentVolumeClaim) -> str:
     owner = claim.metadata.controller()
     if claim.metadata.namespace == pod.metadata.namespace and owner is not None and owner.uid == pod.metadata.uid:
         return ""
-    return (f"PVC {claim.metadata.namespace}/{claim.metadata.name} was not created for pod "
-            f"{pod.metadata.namespace}/{pod.metadata.name} (pod is not owner)")
+    return (
+        f"PVC {claim.metadata.namespace}/{claim.metadata.name} was not created for pod "
+        f"{pod.metadata.namespace}/{pod.metadata.name} (pod is not owner)"
+    )
 
 
 def find_claim(objects: Objects, namespace: str, name: str) -> PersistentVolumeClaim | None:
@@ -122,8 +128,7 @@ def parse_amount(amount: Quantity, what: str, field: str) -> int:
 
 def requested_nano(claim: PersistentVolumeClaim) -> int:
     """Return how much storage a claim wants, in nano bytes."""
-    return storage_nano(claim.spec.resources.requests, f"persistentvolumeclaim {claim.key}",
-                        "spec.resources.requests.storage")
+    return storage_nano(claim.spec.resources.requests, f"persistentvolumeclaim {claim.key}", "spec.resources.requests.storage")
 
 
 def rows_in_view(nodes: Snapshot, rows: set[int]) -> list[int]:

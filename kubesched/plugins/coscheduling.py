@@ -54,8 +54,10 @@ class CoschedulingArgs(Args, frozen=True, rename="camel"):
     pod_group_backoff_seconds: Int64 = 0
 
     def validate(self, path: Path, gates: Gates) -> list[FieldError]:
-        named = (("permitWaitingTimeSeconds", self.permit_waiting_time_seconds),
-                 ("podGroupBackoffSeconds", self.pod_group_backoff_seconds))
+        named = (
+            ("permitWaitingTimeSeconds", self.permit_waiting_time_seconds),
+            ("podGroupBackoffSeconds", self.pod_group_backoff_seconds),
+        )
         below = [(name, value) for name, value in named if value < 0]
         return [invalid(path.child(name), value, "must be greater than or equal to 0") for name, value in below]
 
@@ -64,8 +66,7 @@ class Coscheduling(Plugin):
     """The plugin. `_doomed` holds members that were refused at Permit and still have their booking for a moment."""
 
     Args = CoschedulingArgs
-    wakes_on = (on(POD, ADD, "sibling_came", by_template=True),
-                on(RESOURCE, ADD | UPDATE, "group_changed", by_template=True))
+    wakes_on = (on(POD, ADD, "sibling_came", by_template=True), on(RESOURCE, ADD | UPDATE, "group_changed", by_template=True))
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args if isinstance(args, CoschedulingArgs) else CoschedulingArgs(), handle)
@@ -96,8 +97,10 @@ class Coscheduling(Plugin):
             return unresolvable(f"podGroup {key} failed recently")
         members, wanted = self.handle.groups.get(key) or Group(), group.spec.min_member
         if members.n_all < wanted:
-            return unresolvable(f"pre-filter pod {pod.name} cannot find enough sibling pods, current pods number: "
-                                f"{members.n_all}, minMember of group: {wanted}")
+            return unresolvable(
+                f"pre-filter pod {pod.name} cannot find enough sibling pods, current pods number: "
+                f"{members.n_all}, minMember of group: {wanted}"
+            )
         if group.spec.min_resources and not members.n_scheduled:
             # Later members of the turn pass: the first one was judged before anything was booked for the group.
             return self._gap(key, group, nodes)

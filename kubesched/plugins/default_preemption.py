@@ -113,8 +113,7 @@ class DefaultPreemption(Plugin):
         """Return False: whether the pod fits now is for the plugins to say that refused it."""
         return False
 
-    def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis,
-                    profile: Profile) -> PostFiltered:
+    def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis, profile: Profile) -> PostFiltered:
         """Find the node whose pods of lower priority it costs least to evict."""
         self.attempts += 1
         why_not = self._why_not_in_group(pod) or _why_not_eligible(pod, nodes, diagnosis)
@@ -272,8 +271,7 @@ def _makes_way(other: PodView) -> bool:
 def _may_be_helped(diagnosis: Diagnosis, nodes: Snapshot) -> Bools:
     """Return which nodes were refused with a code that says that removing pods could help."""
     verdicts = diagnosis.verdicts
-    hopeful = (verdicts.has_code(Code.UNSCHEDULABLE) if verdicts is not None else
-               np.zeros(nodes.n, dtype=np.bool_))
+    hopeful = verdicts.has_code(Code.UNSCHEDULABLE) if verdicts is not None else np.zeros(nodes.n, dtype=np.bool_)
     if diagnosis.absent.code is Code.UNSCHEDULABLE:
         hopeful |= True if verdicts is None else verdicts.owner < 0
     for name, status in diagnosis.extra.items():

@@ -73,8 +73,12 @@ class GangScheduling(Plugin):
         """Return whether a pod of the same group came. The reference looks no further and has every pod of the gang knock
         at its gate in vain with each one that comes; here they wait until there are enough."""
         mine, theirs = pod.pod.spec.scheduling_group, new.spec.scheduling_group
-        if (mine is None or theirs is None or mine.pod_group_name != theirs.pod_group_name
-                or new.metadata.namespace != pod.namespace):
+        if (
+            mine is None
+            or theirs is None
+            or mine.pod_group_name != theirs.pod_group_name
+            or new.metadata.namespace != pod.namespace
+        ):
             return False
         key = GroupKey(WORKLOAD, pod.namespace, mine.pod_group_name)
         group = self._group(key)
@@ -83,5 +87,4 @@ class GangScheduling(Plugin):
     def group_came(self, pod: PodView, old: PodGroup | None, new: PodGroup) -> bool:
         """Return whether it is the pod's own group that came."""
         mine = pod.pod.spec.scheduling_group
-        return (mine is not None and new.metadata.name == mine.pod_group_name
-                and new.metadata.namespace == pod.namespace)
+        return mine is not None and new.metadata.name == mine.pod_group_name and new.metadata.namespace == pod.namespace

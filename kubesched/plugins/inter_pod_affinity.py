@@ -84,8 +84,18 @@ class _Wanted:
 class _Counters:
     """Pods per domain, as far as they matter to one class of incoming pods."""
 
-    __slots__ = ("_by_affinity", "_by_class", "affinity", "anti_affinity", "existing_anti", "hard_weight",
-                 "judged", "preferences", "rated", "wanted")
+    __slots__ = (
+        "_by_affinity",
+        "_by_class",
+        "affinity",
+        "anti_affinity",
+        "existing_anti",
+        "hard_weight",
+        "judged",
+        "preferences",
+        "rated",
+        "wanted",
+    )
 
     def __init__(self, wanted: _Wanted, hard_weight: int) -> None:
         self.wanted = wanted
@@ -165,8 +175,11 @@ class _Counters:
         return effects
 
     def _apply(self, effect: _Effect, row: int, sign: int, nodes: Snapshot) -> None:
-        for counts, changes in ((self.existing_anti, effect.existing_anti), (self.affinity, effect.affinity),
-                                (self.anti_affinity, effect.anti_affinity)):
+        for counts, changes in (
+            (self.existing_anti, effect.existing_anti),
+            (self.affinity, effect.affinity),
+            (self.anti_affinity, effect.anti_affinity),
+        ):
             for key, amount in changes:
                 was_empty = counts.is_empty
                 change = counts.add(key, nodes, row, sign * amount, sign)
@@ -194,15 +207,16 @@ class _Counters:
         effect = self._by_class.get(class_id)
         if effect is None:
             terms, other = self.wanted.terms, nodes.templates.label_classes[class_id]
-            wants_all = bool(terms.required) and all(
-                _is_about(term, other.namespace, other.labels) for term in terms.required)
+            wants_all = bool(terms.required) and all(_is_about(term, other.namespace, other.labels) for term in terms.required)
             effect = self._by_class[class_id] = _Effect(
                 affinity=tuple((term.topology_key, 1) for term in terms.required) if wants_all else (),
-                anti_affinity=tuple((term.topology_key, 1) for term in terms.required_anti
-                                    if _is_about(term, other.namespace, other.labels)),
+                anti_affinity=tuple(
+                    (term.topology_key, 1) for term in terms.required_anti if _is_about(term, other.namespace, other.labels)
+                ),
                 preferences=tuple(
                     (wish.term.topology_key, sign * wish.weight)
-                    for sign, wishes in ((1, terms.preferred), (-1, terms.preferred_anti)) for wish in wishes
+                    for sign, wishes in ((1, terms.preferred), (-1, terms.preferred_anti))
+                    for wish in wishes
                     if _is_about(wish.term, other.namespace, other.labels)
                 ),
             )
@@ -213,12 +227,14 @@ class _Counters:
         effect = self._by_affinity.get(affinity_id)
         if effect is None:
             wanted, terms = self.wanted, nodes.templates.affinity_groups[affinity_id]
-            preferences = [(wish.term.topology_key, sign * wish.weight)
-                           for sign, wishes in ((1, terms.preferred), (-1, terms.preferred_anti)) for wish in wishes
-                           if wanted.is_meant_by(wish.term)]
+            preferences = [
+                (wish.term.topology_key, sign * wish.weight)
+                for sign, wishes in ((1, terms.preferred), (-1, terms.preferred_anti))
+                for wish in wishes
+                if wanted.is_meant_by(wish.term)
+            ]
             if self.hard_weight > 0:
-                preferences += [(term.topology_key, self.hard_weight) for term in terms.required
-                                if wanted.is_meant_by(term)]
+                preferences += [(term.topology_key, self.hard_weight) for term in terms.required if wanted.is_meant_by(term)]
             effect = self._by_affinity[affinity_id] = _Effect(
                 existing_anti=tuple((term.topology_key, 1) for term in terms.required_anti if wanted.is_meant_by(term)),
                 preferences=tuple(preferences),
@@ -416,8 +432,9 @@ class InterPodAffinity(Plugin):
         if _has_unread(terms, pod.pod):
             return True
         if old is not None and new is not None:
-            return ((not _matches_all(terms.required, old) and _matches_all(terms.required, new))
-                    or (_matches_all(terms.required_anti, old) and not _matches_all(terms.required_anti, new)))
+            return (not _matches_all(terms.required, old) and _matches_all(terms.required, new)) or (
+                _matches_all(terms.required_anti, old) and not _matches_all(terms.required_anti, new)
+            )
         if new is not None:
             return _matches_all(terms.required, new)
         assert old is not None
@@ -479,7 +496,8 @@ def _has_unread(terms: PodAffinityTerms, pod: Pod, *, anti_only: bool = False) -
         return False
     near, away = pod.spec.affinity.pod_affinity, pod.spec.affinity.pod_anti_affinity
     return (away is not None and bool(away.required) and not terms.required_anti) or (
-        not anti_only and near is not None and bool(near.required) and not terms.required)
+        not anti_only and near is not None and bool(near.required) and not terms.required
+    )
 
 
 def _matches_all(terms: Iterable[AffinityTerm], pod: Pod) -> bool:
@@ -499,14 +517,22 @@ def _expanded(terms: PodAffinityTerms, namespaces: list[Namespace]) -> PodAffini
     def expand_wish(wish: matching.WeightedAffinityTerm) -> matching.WeightedAffinityTerm:
         return matching.WeightedAffinityTerm(wish.weight, expand(wish.term))
 
-    return PodAffinityTerms(tuple(map(expand, terms.required)), tuple(map(expand, terms.required_anti)),
-                            tuple(map(expand_wish, terms.preferred)), tuple(map(expand_wish, terms.preferred_anti)))
+    return PodAffinityTerms(
+        tuple(map(expand, terms.required)),
+        tuple(map(expand, terms.required_anti)),
+        tuple(map(expand_wish, terms.preferred)),
+        tuple(map(expand_wish, terms.preferred_anti)),
+    )
 
 
 def _candidates(terms: PodAffinityTerms, nodes: Snapshot) -> Iterable[int]:
     """Return the label classes of placed pods that some term could be about, by namespace."""
-    all_terms = [*terms.required, *terms.required_anti, *(w.term for w in terms.preferred),
-                 *(w.term for w in terms.preferred_anti)]
+    all_terms = [
+        *terms.required,
+        *terms.required_anti,
+        *(w.term for w in terms.preferred),
+        *(w.term for w in terms.preferred_anti),
+    ]
     if any(term.ns_selector.matches({}) for term in all_terms):
         return nodes.slots.classes
     names = set().union(*(term.namespaces for term in all_terms))

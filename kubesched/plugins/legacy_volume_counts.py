@@ -57,8 +57,9 @@ def max_volumes_from(environment: Mapping[str, str]) -> int | None:
 class InTreeResolver(Resolver):
     """Finds the volumes of one in-tree kind, under the kind's own name for them."""
 
-    def __init__(self, objects: Objects, stand_in: str, plugin: str,
-                 name_of: Callable[[Volume | PersistentVolumeSources], str]) -> None:
+    def __init__(
+        self, objects: Objects, stand_in: str, plugin: str, name_of: Callable[[Volume | PersistentVolumeSources], str]
+    ) -> None:
         super().__init__(objects, stand_in)
         self._plugin = plugin
         self._name_of = name_of
@@ -175,8 +176,10 @@ class VolumeCountPredicate(Plugin):
         too_many: Bools = np.zeros(nodes.n, dtype=np.bool_)
         for driver, volumes in attempt.wanted.items():
             too_many |= self._exceeded(driver, volumes, attempt.touched, nodes)
-        errors = {at: next(iter(self.attachments.errors[self._row(nodes, at)].values()))
-                  for at in rows_in_view(nodes, set(self.attachments.errors))}
+        errors = {
+            at: next(iter(self.attachments.errors[self._row(nodes, at)].values()))
+            for at in rows_in_view(nodes, set(self.attachments.errors))
+        }
         refused = Rejections.where(too_many, TOO_MANY)
         return Rejections(refused.bits, refused.reasons, errors or None)
 

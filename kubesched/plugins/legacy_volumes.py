@@ -149,7 +149,17 @@ class CheckVolumeBinding(VolumeBinding):
         return Rejections(refused.bits, refused.reasons, {**(refused.errors or {}), **dict.fromkeys(rows, GONE)})
 
 
-LEGACY_VOLUME_PREDICATES: dict[str, type[Plugin]] = {cls.name: cls for cls in (
-    NoDiskConflict, NoVolumeZoneConflict, MaxEBSVolumeCount, MaxGCEPDVolumeCount, MaxAzureDiskVolumeCount,
-    MaxCinderVolumeCount, MaxCSIVolumeCountPred, CheckVolumeBinding)}
+LEGACY_VOLUME_PREDICATES: dict[str, type[Plugin]] = {
+    cls.name: cls
+    for cls in (
+        NoDiskConflict,
+        NoVolumeZoneConflict,
+        MaxEBSVolumeCount,
+        MaxGCEPDVolumeCount,
+        MaxAzureDiskVolumeCount,
+        MaxCinderVolumeCount,
+        MaxCSIVolumeCountPred,
+        CheckVolumeBinding,
+    )
+}
 """The predicates by the names that Policy files use."""

@@ -37,8 +37,7 @@ class NodeDeclaredFeatures(Plugin):
 
     def needs_other_features(self, pod: PodView, old: Pod | None, new: Pod) -> bool:
         """Return whether the waiting pod itself now needs other features."""
-        return (new.metadata.uid == pod.uid
-                and (old is None or required_features(old) != required_features(new)))
+        return new.metadata.uid == pod.uid and (old is None or required_features(old) != required_features(new))
 
 
 def required_features(pod: Pod) -> frozenset[str]:

@@ -65,10 +65,14 @@ class NodeResourcesBalancedAllocation(Plugin):
 
     def _asked(self, pod: PodView) -> tuple[tuple[int, int], ...]:
         """Return (resource number, amount) of the resources that count; a scalar that is not asked for does not."""
-        asked: tuple[tuple[int, int], ...] = pod.template.remember(self, lambda: tuple(
-            (pod.template.books.resources.id(name), amount)
-            for name, amount in pod.template.balanced(self._names).items() if amount or not is_scalar_name(name)
-        ))
+        asked: tuple[tuple[int, int], ...] = pod.template.remember(
+            self,
+            lambda: tuple(
+                (pod.template.books.resources.id(name), amount)
+                for name, amount in pod.template.balanced(self._names).items()
+                if amount or not is_scalar_name(name)
+            ),
+        )
         return asked
 
     def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
@@ -144,13 +148,14 @@ def _balance(usages: list[tuple[Ints, Ints]], n: int) -> Ints:
         first *= 100
         return first.astype(np.int64)
     there = [offered != 0 for _, offered in usages]
-    degrees = [np.where(held, np.minimum(used / np.where(held, offered, 1), 1.0), 0.0)
-               for (used, offered), held in zip(usages, there, strict=True)]
+    degrees = [
+        np.where(held, np.minimum(used / np.where(held, offered, 1), 1.0), 0.0)
+        for (used, offered), held in zip(usages, there, strict=True)
+    ]
     count = np.zeros(n, dtype=np.int64)
     for held in there:
         count += held
-    return ((1 - np.where(count == 2, _of_two(degrees, there, n), _of_many(degrees, there, count, n))) * 100
-            ).astype(np.int64)
+    return ((1 - np.where(count == 2, _of_two(degrees, there, n), _of_many(degrees, there, count, n))) * 100).astype(np.int64)
 
 
 Floats = npt.NDArray[np.float64]

@@ -128,9 +128,11 @@ class NodeResourcesFit(Plugin):
         return not self._devices.serves_any(pod, pod.requests)
 
     def wakeups(self) -> tuple[Wakeup, ...]:
-        declared = [on(POD, DELETE, "pod_went", by_template=True),
-                    on(POD, Action.POD_SCALE_DOWN, "pod_shrank", by_template=True),
-                    on(NODE, ADD | Action.NODE_ALLOCATABLE, "node_grew", by_template=True)]
+        declared = [
+            on(POD, DELETE, "pod_went", by_template=True),
+            on(POD, Action.POD_SCALE_DOWN, "pod_shrank", by_template=True),
+            on(NODE, ADD | Action.NODE_ALLOCATABLE, "node_grew", by_template=True),
+        ]
         if self._delegates:
             declared.append(on(DEVICE_CLASS, ADD | UPDATE, "class_serves", by_template=True))
         return tuple(declared)
@@ -187,10 +189,16 @@ class NodeResourcesFit(Plugin):
 
     def _asked(self, pod: PodView) -> tuple[tuple[int, int], ...]:
         """Return the requests that count: native ones first, ignored and zero ones left out."""
-        asked: tuple[tuple[int, int], ...] = pod.template.remember((self, "asked"), lambda: tuple(sorted(
-            (resource, amount) for resource, amount in pod.requests
-            if amount and not self._is_ignored(pod.template.books.resources.values[resource])
-        )))
+        asked: tuple[tuple[int, int], ...] = pod.template.remember(
+            (self, "asked"),
+            lambda: tuple(
+                sorted(
+                    (resource, amount)
+                    for resource, amount in pod.requests
+                    if amount and not self._is_ignored(pod.template.books.resources.values[resource])
+                )
+            ),
+        )
         return asked
 
     def _is_ignored(self, name: str) -> bool:
@@ -245,6 +253,7 @@ class NodeResourcesFit(Plugin):
         offer = requests.node_allocatable(new)
         if offer.get("pods", 0) < 1:
             return False
+
         def is_served(name: str) -> bool:
             return self._delegates and not offer.get(name, 0) and delegated(name, self.handle.objects)
 
@@ -255,8 +264,7 @@ class NodeResourcesFit(Plugin):
         before = requests.node_allocatable(old)
         if offer.get("pods", 0) > before.get("pods", 0):
             return True
-        return any(offer.get(name, 0) > before.get(name, 0) or is_served(name)
-                   for name, amount in wanted.items() if amount > 0)
+        return any(offer.get(name, 0) > before.get(name, 0) or is_served(name) for name, amount in wanted.items() if amount > 0)
 
     def class_serves(self, pod: PodView, old: DeviceClass | None, new: DeviceClass) -> bool:
         """Return whether a device class newly serves a resource that the pod asks for."""

@@ -90,8 +90,13 @@ class NodeVolumeLimits(Plugin):
             if self.csi_nodes.n_limited:
                 cases.append((self._exceeded(attempt, nodes, rows, errors), TOO_MANY))
         cases = [case for case in cases if case[0].any()]
-        refused = (Rejections.none(nodes) if not cases else Rejections.where(*cases[0]) if len(cases) == 1 else
-                   Rejections.first(*cases))
+        refused = (
+            Rejections.none(nodes)
+            if not cases
+            else Rejections.where(*cases[0])
+            if len(cases) == 1
+            else Rejections.first(*cases)
+        )
         return Rejections(refused.bits, refused.reasons, errors) if errors else refused
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
@@ -115,8 +120,9 @@ class NodeVolumeLimits(Plugin):
         wanted: dict[str, list[Attached]] = {}
         for volume in found.values():
             wanted.setdefault(volume.driver, []).append(volume)
-        return _Attempt({driver: tuple(volumes) for driver, volumes in wanted.items()},
-                        inline_errors[0] if inline_errors else "")
+        return _Attempt(
+            {driver: tuple(volumes) for driver, volumes in wanted.items()}, inline_errors[0] if inline_errors else ""
+        )
 
     def _exceeded(self, attempt: _Attempt, nodes: Snapshot, rows: slice | Ints, errors: dict[int, str]) -> Bools:
         """Return which nodes of the view the pod's volumes would overload; write down where nobody can tell."""

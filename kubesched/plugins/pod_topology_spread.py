@@ -109,8 +109,7 @@ def _validate_constraint(constraint: TopologySpreadConstraint, path: Path) -> li
     return errors
 
 
-MISSING_LABEL = Reason("node(s) didn't match pod topology spread constraints (missing required label)",
-                       resolvable=False)
+MISSING_LABEL = Reason("node(s) didn't match pod topology spread constraints (missing required label)", resolvable=False)
 TOO_SKEWED = Reason("node(s) didn't match pod topology spread constraints")
 HARD, SOFT = ACTIONS
 
@@ -307,13 +306,15 @@ class PodTopologySpread(Plugin):
                 return False
         constraints = self._constraints(pod, HARD)
         if old is not None and new is not None:
-            if (new.metadata.uid == pod.uid and old.spec.tolerations != new.spec.tolerations
-                    and any(c.honors_taints for c in constraints)):
+            if (
+                new.metadata.uid == pod.uid
+                and old.spec.tolerations != new.spec.tolerations
+                and any(c.honors_taints for c in constraints)
+            ):
                 return True
             if old.metadata.labels == new.metadata.labels:
                 return False
-            return any(c.selector.matches(old.metadata.labels) != c.selector.matches(new.metadata.labels)
-                       for c in constraints)
+            return any(c.selector.matches(old.metadata.labels) != c.selector.matches(new.metadata.labels) for c in constraints)
         changed = new if new is not None else old
         assert changed is not None
         return any(c.selector.matches(changed.metadata.labels) for c in constraints)

@@ -34,8 +34,9 @@ class TaintToleration(Plugin):
         if len(nodes.taint_sets) == 1:
             return Rejections.none(nodes)
         compare = self._compares()
-        refused = np.array([find_untolerated(taints, pod.tolerations, comparison_operators=compare) is not None
-                            for taints in nodes.taint_sets])
+        refused = np.array(
+            [find_untolerated(taints, pod.tolerations, comparison_operators=compare) is not None for taints in nodes.taint_sets]
+        )
         if not refused.any():
             return Rejections.none(nodes)
         return Rejections.where(refused[nodes.taint_set], UNTOLERATED)
@@ -48,10 +49,13 @@ class TaintToleration(Plugin):
             return np.zeros(nodes.n, dtype=np.int64)
         compare = self._compares()
         soft = tuple(t for t in pod.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
-        disliked = np.array([
-            sum(1 for taint in taints if taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, soft, compare))
-            for taints in nodes.taint_sets
-        ], dtype=np.int64)
+        disliked = np.array(
+            [
+                sum(1 for taint in taints if taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, soft, compare))
+                for taints in nodes.taint_sets
+            ],
+            dtype=np.int64,
+        )
         counts: Ints = disliked[nodes.taint_set]
         return counts
 

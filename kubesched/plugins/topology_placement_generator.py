@@ -43,8 +43,7 @@ class TopologyPlacementGenerator(Plugin):
         for pod in members.scheduled() if members is not None else ():
             row = nodes.row(pod.node_name)
             if row < 0:
-                return failed(f"{NO_DOMAIN}getting node for pod {pod.key}: nodeinfo not found for node name "
-                              f'"{pod.node_name}"')
+                return failed(f'{NO_DOMAIN}getting node for pod {pod.key}: nodeinfo not found for node name "{pod.node_name}"')
             code = nodes.code_at(key, row)
             if code == ABSENT:
                 return failed(f"{NO_DOMAIN}no topology domain found for pod {pod.key}")

@@ -30,8 +30,9 @@ from kubesched.plugins._volumes import (
 )
 
 DISK_CONFLICT = Reason("node(s) had no available disk")
-CLAIM_IN_USE = Reason("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already "
-                      "in-use by another pod")
+CLAIM_IN_USE = Reason(
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
 
 STATE_KEY = "PreFilterVolumeRestrictions"
 
@@ -103,8 +104,7 @@ class VolumeRestrictions(Plugin):
         in_use = np.full(nodes.n, wanted.conflicts > 0, dtype=np.bool_)
         if not wanted.has_disks:
             return Rejections.where(in_use, CLAIM_IN_USE)
-        return Rejections.first((self.disks.conflicts(pod, nodes, wanted.touched), DISK_CONFLICT),
-                                (in_use, CLAIM_IN_USE))
+        return Rejections.first((self.disks.conflicts(pod, nodes, wanted.touched), DISK_CONFLICT), (in_use, CLAIM_IN_USE))
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
         """Count a pod that came."""

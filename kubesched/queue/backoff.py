@@ -107,8 +107,7 @@ class Backoff:
 
     def next_over(self) -> float | None:
         """Return the whole second at which the next pause is over, or None if nobody pauses."""
-        ends = [self.pauses.expiry(entry) for heap in (self._refused, self._after_error)
-                if (entry := heap.first()) is not None]
+        ends = [self.pauses.expiry(entry) for heap in (self._refused, self._after_error) if (entry := heap.first()) is not None]
         return math.floor(min(ends)) + 1.0 if ends else None
 
 

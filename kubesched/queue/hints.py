@@ -88,8 +88,7 @@ class Hints:
 
     __slots__ = ("_interests", "profiles")
 
-    def __init__(self, profiles: Iterable[Profile], *, has_extenders: bool = False,
-                 has_pod_groups: bool = False) -> None:
+    def __init__(self, profiles: Iterable[Profile], *, has_extenders: bool = False, has_pod_groups: bool = False) -> None:
         self.profiles = {
             profile.name: ProfileHints(profile, has_extenders=has_extenders, has_pod_groups=has_pod_groups)
             for profile in profiles
@@ -101,8 +100,7 @@ class Hints:
         kind = (event.resource, event.action)
         found = self._interests.get(kind)
         if found is None:
-            by_profile = {name: registered for name, hints in self.profiles.items()
-                          if (registered := hints.matching(event))}
+            by_profile = {name: registered for name, hints in self.profiles.items() if (registered := hints.matching(event))}
             pairs = [(name, r.plugin) for name, registered in by_profile.items() for r in registered]
             plugins = tuple(dict.fromkeys(plugin for _, plugin in pairs))
             found = self._interests[kind] = Interest(by_profile, plugins, frozenset(pairs))

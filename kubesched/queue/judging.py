@@ -57,8 +57,9 @@ class Judge:
                 best = AFTER_BACKOFF
         return best
 
-    def awakened(self, waiting: Waiting, event: ClusterEvent, old: Any, new: Any,
-                 itself: QueuedPod | None = None) -> dict[QueuedPod, Strategy]:
+    def awakened(
+        self, waiting: Waiting, event: ClusterEvent, old: Any, new: Any, itself: QueuedPod | None = None
+    ) -> dict[QueuedPod, Strategy]:
         """Return the waiting pods that an event concerns, with what it means for them; pods it is nothing to are left
         out. `itself` is the waiting pod that the event is about, if it is about one."""
         found: dict[QueuedPod, Strategy] = {}
@@ -74,8 +75,16 @@ class Judge:
                     found[entry] = strategy
         return found
 
-    def _ask_group(self, found: dict[QueuedPod, Strategy], registered: Registered, group: Group,
-                   event: ClusterEvent, old: Any, new: Any, itself: QueuedPod | None) -> None:
+    def _ask_group(
+        self,
+        found: dict[QueuedPod, Strategy],
+        registered: Registered,
+        group: Group,
+        event: ClusterEvent,
+        old: Any,
+        new: Any,
+        itself: QueuedPod | None,
+    ) -> None:
         answer: bool | None = None
         if registered.hint is None:
             answer = True

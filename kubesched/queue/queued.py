@@ -36,9 +36,25 @@ class Place(Protocol):
 class QueuedPod:
     """One pod, its times and its counters. Times are seconds since the epoch."""
 
-    __slots__ = ("attempts", "backoff_expiry", "consecutive_errors", "flushed_at", "gating_plugin", "initial_attempt",
-                 "pending_plugins", "place", "profile", "sits_out", "sort_key", "ticket", "timestamp", "unschedulable_count",
-                 "unschedulable_plugins", "view", "was_flushed")
+    __slots__ = (
+        "attempts",
+        "backoff_expiry",
+        "consecutive_errors",
+        "flushed_at",
+        "gating_plugin",
+        "initial_attempt",
+        "pending_plugins",
+        "place",
+        "profile",
+        "sits_out",
+        "sort_key",
+        "ticket",
+        "timestamp",
+        "unschedulable_count",
+        "unschedulable_plugins",
+        "view",
+        "was_flushed",
+    )
 
     def __init__(self, view: PodView, profile: ProfileHints, timestamp: float) -> None:
         self.view = view

@@ -69,8 +69,9 @@ class QueueOptions:
 class Queue:
     """Pods in the order in which they are to be tried, and pods that wait."""
 
-    def __init__(self, profiles: Sequence[Profile], clock: Now, options: QueueOptions | None = None,
-                 observer: Observer | None = None) -> None:
+    def __init__(
+        self, profiles: Sequence[Profile], clock: Now, options: QueueOptions | None = None, observer: Observer | None = None
+    ) -> None:
         self.options = given = options or QueueOptions()
         self._clock = clock
         self._observer = observer
@@ -249,8 +250,13 @@ class Queue:
         """End an attempt whose pod does not come back. Ending it twice does no harm."""
         self._in_flight.done(uid)
 
-    def park(self, entry: QueuedPod, unschedulable_plugins: Iterable[str] = (), pending_plugins: Iterable[str] = (),
-             pod: PodView | None = None) -> None:
+    def park(
+        self,
+        entry: QueuedPod,
+        unschedulable_plugins: Iterable[str] = (),
+        pending_plugins: Iterable[str] = (),
+        pod: PodView | None = None,
+    ) -> None:
         """Take back a pod whose attempt failed, and end the attempt.
 
         The plugins are those that refused it; none of them means that something broke. `pod` is the newest version
@@ -269,8 +275,9 @@ class Queue:
 
     # Waking
 
-    def wake(self, event: ClusterEvent, old: Any = None, new: Any = None,
-             concerns: Callable[[PodView], bool] | None = None) -> int:
+    def wake(
+        self, event: ClusterEvent, old: Any = None, new: Any = None, concerns: Callable[[PodView], bool] | None = None
+    ) -> int:
         """Let an event move the waiting pods that it may help; return how many left.
 
         `concerns` narrows down who may be moved. The event is also kept for the pods in flight, unless no plugin of any
@@ -343,14 +350,18 @@ class Queue:
         self._cycle += 1
         return True
 
-    def _take_back(self, entry: QueuedPod, unschedulable: frozenset[str], pending: frozenset[str],
-                   pod: PodView | None) -> None:
+    def _take_back(self, entry: QueuedPod, unschedulable: frozenset[str], pending: frozenset[str], pod: PodView | None) -> None:
         if pod is not None:
             entry.view = pod
         there = self._pods.get(entry.view.key)
         if there is not None:
-            where = ("in unschedulable queue" if there.place is self._waiting else
-                     "in the active queue" if there.place is self._active else "in the backoff queue")
+            where = (
+                "in unschedulable queue"
+                if there.place is self._waiting
+                else "in the active queue"
+                if there.place is self._active
+                else "in the backoff queue"
+            )
             raise QueueError(f"Pod {entry.view.key} is already present {where}")
         entry.unschedulable_plugins, entry.pending_plugins, entry.gating_plugin = unschedulable, pending, ""
         if unschedulable or pending:

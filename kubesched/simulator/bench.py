@@ -78,11 +78,17 @@ def run(bench: Bench, progress: Callable[[int], None] | None = None) -> dict[str
     elapsed = clock() - started
     micros = np.array(seconds or [0.0]) * 1e6
     return {
-        "kind": bench.kind, "nodes": bench.nodes, "init": bench.init, "pods": bench.pods, "scheduled": len(placed),
-        "pods_per_s": round(len(seconds) / elapsed, 1), "p50_us": round(float(np.percentile(micros, 50)), 1),
+        "kind": bench.kind,
+        "nodes": bench.nodes,
+        "init": bench.init,
+        "pods": bench.pods,
+        "scheduled": len(placed),
+        "pods_per_s": round(len(seconds) / elapsed, 1),
+        "p50_us": round(float(np.percentile(micros, 50)), 1),
         "p99_us": round(float(np.percentile(micros, 99)), 1),
         "rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        "nodes_evaluated_percent": 100, "seed": bench.seed,
+        "nodes_evaluated_percent": 100,
+        "seed": bench.seed,
     }
 
 

@@ -54,8 +54,14 @@ class Captured:
         for obj in self.objects:
             yield _encode({"at": self.at, "kind": INFO[type(obj)].kind, "object": codec.to_dict(obj)}) + b"\n"
 
-    def engine(self, configuration: config.Configuration, gates: config.Gates, *, registry: Registry | None = None,
-               outside: Outside | None = None) -> Engine:
+    def engine(
+        self,
+        configuration: config.Configuration,
+        gates: config.Gates,
+        *,
+        registry: Registry | None = None,
+        outside: Outside | None = None,
+    ) -> Engine:
         """Return an engine that believes in all of it, with pending pods in its queue; by default it writes to nobody, and
         its time stands still."""
         outside = outside or Outside(clock=StillClock(self.at), seed=self.seed)
@@ -99,8 +105,9 @@ def _on(pod: Pod, node_name: str) -> Pod:
     return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=pod.spec.node_name or node_name))
 
 
-async def capture(connection: Connection, gates: config.Gates, at: float,
-                  warn: Callable[[str], None] = lambda text: None) -> Captured:
+async def capture(
+    connection: Connection, gates: config.Gates, at: float, warn: Callable[[str], None] = lambda text: None
+) -> Captured:
     """Return everything that a scheduler reads of a cluster; what may not be listed is left out, and said, unless nothing
     can be decided without it."""
     enabled = [name for name, is_on in gates.states.items() if is_on]
@@ -114,8 +121,7 @@ def _versions(type_: type[TopLevel]) -> tuple[str, ...]:
     return (INFO[type_].api_version, *INFO[type_].also)
 
 
-async def _listed(connection: Connection, type_: type[TopLevel], served: Served,
-                  warn: Callable[[str], None]) -> list[Any]:
+async def _listed(connection: Connection, type_: type[TopLevel], served: Served, warn: Callable[[str], None]) -> list[Any]:
     info = INFO[type_]
     if not any(served.has(version, info.plural) for version in _versions(type_)):
         if type_ in _INDISPENSABLE:

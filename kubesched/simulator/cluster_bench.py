@@ -160,8 +160,9 @@ async def _post(connection: Connection, path: str, body: bytes) -> None:
         await connection.request("POST", path, body)
 
 
-async def _measure(connection: Connection, bench: ClusterBench, kubeconfig: str, scratch: Path,
-                   progress: Callable[[int], None] | None) -> dict[str, Any]:
+async def _measure(
+    connection: Connection, bench: ClusterBench, kubeconfig: str, scratch: Path, progress: Callable[[int], None] | None
+) -> dict[str, Any]:
     """Start the scheduler and watch what it binds."""
     version = json.loads(await connection.request("GET", f"{_PODS}?limit=1"))["metadata"]["resourceVersion"]
     bindings = Bindings()
@@ -196,8 +197,14 @@ def _start_scheduler(kubeconfig: str, scratch: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen((*_PROGRAM, "run", f"--config={file}", "--secure-port=0"), stdout=log, stderr=log)
 
 
-async def _watch(connection: Connection, version: str, bench: ClusterBench, bindings: Bindings,
-                 process: subprocess.Popen[bytes], progress: Callable[[int], None] | None) -> None:
+async def _watch(
+    connection: Connection,
+    version: str,
+    bench: ClusterBench,
+    bindings: Bindings,
+    process: subprocess.Popen[bytes],
+    progress: Callable[[int], None] | None,
+) -> None:
     """Take note of bindings until all pods are bound; raise if the scheduler ends before."""
     path = f"{_PODS}?watch=true&resourceVersion={version}&timeoutSeconds={int(bench.timeout_seconds) + 60}"
     rest = b""
@@ -248,13 +255,17 @@ def _figures(bench: ClusterBench, bindings: Bindings, started: float, usage: res
     begun = bindings.start_cpu_seconds
     memory = usage.ru_maxrss // (1024 if sys.platform.startswith("linux") else 1 << 20)
     return {
-        "kind": bench.kind, "nodes": bench.nodes, "pods": bench.pods, "bound": len(times),
+        "kind": bench.kind,
+        "nodes": bench.nodes,
+        "pods": bench.pods,
+        "bound": len(times),
         "pods_per_s": round(len(times) / (max(times) - started), 1),
         "steady_pods_per_s": round(bindings.steady_rate(), 1),
         "first_bind_s": round(min(times) - started, 2),
         "cpu_ms_per_pod": round(cpu * 1000 / len(times), 3),
         "steady_cpu_ms_per_pod": round((cpu - begun) * 1000 / len(times), 3) if begun is not None else None,
-        "rss_mib": memory, "nodes_used": len(set(bindings.nodes.values())),
+        "rss_mib": memory,
+        "nodes_used": len(set(bindings.nodes.values())),
     }
 
 

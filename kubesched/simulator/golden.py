@@ -147,8 +147,9 @@ def _check_shape(case: Case) -> None:
     if isinstance(case["expected"], dict) and "error" in case["expected"]:
         return
     if not isinstance(results, list) or len(results) != len(case["pods"]):
-        raise SchedulerError(f"golden case {case['name']}: field 'expected': one result is wanted for each of "
-                             f"{len(case['pods'])} pods")
+        raise SchedulerError(
+            f"golden case {case['name']}: field 'expected': one result is wanted for each of {len(case['pods'])} pods"
+        )
 
 
 def decide(cluster: Cluster, profile: Profile, pod: PodView, *, preempts: bool) -> tuple[dict[str, Any], Attempt | None]:
@@ -175,8 +176,10 @@ def decide(cluster: Cluster, profile: Profile, pod: PodView, *, preempts: bool) 
     if before is not None and before.status is None and before.considered is not None:
         found["otherNodes"] = _status(before.absent)
     if made.scores is not None:
-        found["scores"] = {node: {plugin: int(column[made.nodes.row(node)])
-                                  for plugin, column in made.scores.by_plugin.items()} for node in found["feasible"]}
+        found["scores"] = {
+            node: {plugin: int(column[made.nodes.row(node)]) for plugin, column in made.scores.by_plugin.items()}
+            for node in found["feasible"]
+        }
     if isinstance(decision, Placed):
         found["decision"] = decision.node_name
     elif isinstance(decision, Unschedulable):
@@ -203,8 +206,11 @@ def _status(status: Status) -> dict[str, Any]:
 def compare(name: str, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[Difference]:
     """Compare one pod's outcome with what was recorded."""
     if "error" in wanted or "error" in found:
-        return [] if ("error" in wanted) == ("error" in found) else [
-            Difference(name, "error", wanted.get("error"), found.get("error"))]
+        return (
+            []
+            if ("error" in wanted) == ("error" in found)
+            else [Difference(name, "error", wanted.get("error"), found.get("error"))]
+        )
     differences: list[Difference] = []
     for what in ("preEnqueue", "preFilter", "feasible", "otherNodes", "scores", "decision", "fitError", "postFilter"):
         expected, got = _comparable(wanted.get(what)), _comparable(found.get(what))

@@ -16,8 +16,11 @@ def run_config_case(case: Case) -> list[Difference]:
     """Load a configuration and compare what comes of it with what was recorded."""
     text = msgspec.json.encode(case["config"]).decode() if not isinstance(case["config"], str) else case["config"]
     found = answer(text)
-    return [Difference(case["name"], what, case.get(what), found.get(what))
-            for what in ("error", "effective") if case.get(what) != found.get(what)]
+    return [
+        Difference(case["name"], what, case.get(what), found.get(what))
+        for what in ("error", "effective")
+        if case.get(what) != found.get(what)
+    ]
 
 
 def answer(text: str) -> dict[str, Any]:

@@ -91,4 +91,3 @@ def store_of(case: Case) -> tuple[Store, EngineHandle]:
         else:
             store.objects.put(obj)
     return store, EngineHandle(store.objects, config.Gates.defaults())
-

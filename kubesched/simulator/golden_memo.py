@@ -29,8 +29,11 @@ def run_decision_case_from_memory(case: Case) -> list[Difference]:
     differences: list[Difference] = []
     for raw in case["pods"]:
         for repeat in range(_REPEATS):
-            meta = {**raw["metadata"], "name": f"{raw['metadata']['name']}-{repeat}",
-                    "uid": f"{raw['metadata'].get('uid', raw['metadata']['name'])}-{repeat}"}
+            meta = {
+                **raw["metadata"],
+                "name": f"{raw['metadata']['name']}-{repeat}",
+                "uid": f"{raw['metadata'].get('uid', raw['metadata']['name'])}-{repeat}",
+            }
             pod = cluster.store.view(codec.convert({**raw, "metadata": meta}, Pod))
             profile = cluster.profile(pod)
             if not profile.pre_enqueue(pod).is_success:

@@ -38,8 +38,11 @@ def run_wakeup_case(case: Case) -> list[Difference]:
         found = _play(case)
     except SchedulerError as error:
         return [Difference(name, "error", None, str(error))]
-    return [Difference(name, what, expected[what], found[what]) for what in ("unschedulablePlugins", "requeued")
-            if found[what] != expected[what]]
+    return [
+        Difference(name, what, expected[what], found[what])
+        for what in ("unschedulablePlugins", "requeued")
+        if found[what] != expected[what]
+    ]
 
 
 def _play(case: Case) -> dict[str, Any]:

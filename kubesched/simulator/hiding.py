@@ -28,52 +28,184 @@ from kubesched.api.workload import ControllerReference
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.pseudonyms import Pseudonyms
 
-_OBJECT_KINDS = {"Node": "node", "CSINode": "node", "Namespace": "ns", "PersistentVolume": "pv", "StorageClass": "class",
-                 "PersistentVolumeClaim": "claim", "ResourceClaim": "claim", "ResourceSlice": "slice", "PodGroup": "group",
-                 "PriorityClass": "priority", "PodDisruptionBudget": "budget"}
+_OBJECT_KINDS = {
+    "Node": "node",
+    "CSINode": "node",
+    "Namespace": "ns",
+    "PersistentVolume": "pv",
+    "StorageClass": "class",
+    "PersistentVolumeClaim": "claim",
+    "ResourceClaim": "claim",
+    "ResourceSlice": "slice",
+    "PodGroup": "group",
+    "PriorityClass": "priority",
+    "PodDisruptionBudget": "budget",
+}
 """What objects are called; others by their kind."""
 
 _FIELD_KINDS = {
-    "node_name": "node", "nominated_node_name": "node", "namespace": "ns", "namespaces": "ns", "secret_namespace": "ns",
-    "claim_name": "claim", "resource_claim_name": "claim", "volume_name": "pv", "persistent_volume_name": "pv",
-    "storage_class_name": "class", "device_class_name": "deviceclass", "pod_group_name": "group", "pool": "pool",
-    "device": "device", "counter_set": "counter", "container_name": "container", "containers": "container",
+    "node_name": "node",
+    "nominated_node_name": "node",
+    "namespace": "ns",
+    "namespaces": "ns",
+    "secret_namespace": "ns",
+    "claim_name": "claim",
+    "resource_claim_name": "claim",
+    "volume_name": "pv",
+    "persistent_volume_name": "pv",
+    "storage_class_name": "class",
+    "device_class_name": "deviceclass",
+    "pod_group_name": "group",
+    "pool": "pool",
+    "device": "device",
+    "counter_set": "counter",
+    "container_name": "container",
+    "containers": "container",
     "priority_class_name": "priority",
 }
-_NAME_KINDS = {"Container": "container", "ContainerStatus": "container", "Volume": "volume", "Device": "device",
-               "ResourcePool": "pool", "CounterSet": "counter", "PodSchedulingGate": "gate"}
+_NAME_KINDS = {
+    "Container": "container",
+    "ContainerStatus": "container",
+    "Volume": "volume",
+    "Device": "device",
+    "ResourcePool": "pool",
+    "CounterSet": "counter",
+    "PodSchedulingGate": "gate",
+}
 
-_KEPT = frozenset((
-    "access_modes", "action", "allocation_mode", "allocation_multiplier", "allocation_timestamp", "api_group",
-    "caching_mode", "capacity", "capacity_key", "completion_mode", "creation_timestamp", "declared_features", "default",
-    "deletion_timestamp", "disruption_mode", "distinct_attribute", "effect", "extended_resource_name",
-    "fs_type", "last_heartbeat_time", "last_probe_time", "last_transition_time", "match_attribute", "max",
-    "max_unavailable", "maximum_volume_size", "min", "min_available", "node_affinity_policy", "node_taints_policy",
-    "operator", "persistent_volume_reclaim_policy", "phase", "pod_management_policy", "preemption_policy", "protocol",
-    "pull_policy", "qos_class", "reclaim_policy", "resource", "resource_version", "restart_policy",
-    "schedule_start_time", "scheduler_name", "share_id", "source", "start_time", "status", "step", "time_added",
-    "unhealthy_pod_eviction_policy", "valid_values", "value", "volume_binding_mode", "volume_mode", "when_unsatisfiable",
-))
+_KEPT = frozenset(
+    (
+        "access_modes",
+        "action",
+        "allocation_mode",
+        "allocation_multiplier",
+        "allocation_timestamp",
+        "api_group",
+        "caching_mode",
+        "capacity",
+        "capacity_key",
+        "completion_mode",
+        "creation_timestamp",
+        "declared_features",
+        "default",
+        "deletion_timestamp",
+        "disruption_mode",
+        "distinct_attribute",
+        "effect",
+        "extended_resource_name",
+        "fs_type",
+        "last_heartbeat_time",
+        "last_probe_time",
+        "last_transition_time",
+        "match_attribute",
+        "max",
+        "max_unavailable",
+        "maximum_volume_size",
+        "min",
+        "min_available",
+        "node_affinity_policy",
+        "node_taints_policy",
+        "operator",
+        "persistent_volume_reclaim_policy",
+        "phase",
+        "pod_management_policy",
+        "preemption_policy",
+        "protocol",
+        "pull_policy",
+        "qos_class",
+        "reclaim_policy",
+        "resource",
+        "resource_version",
+        "restart_policy",
+        "schedule_start_time",
+        "scheduler_name",
+        "share_id",
+        "source",
+        "start_time",
+        "status",
+        "step",
+        "time_added",
+        "unhealthy_pod_eviction_policy",
+        "valid_values",
+        "value",
+        "volume_binding_mode",
+        "volume_mode",
+        "when_unsatisfiable",
+    )
+)
 """Texts that mean the same to everybody, or amounts and times written as text."""
 
-_DROPPED = frozenset((
-    "addresses", "cluster_ip", "controller_expand_secret_ref", "controller_publish_secret_ref", "data", "data_source",
-    "data_source_ref", "description", "field_path", "generate_name", "initiator_name", "iscsi_interface", "keyring",
-    "message", "mount_options", "network_data", "node_expand_secret_ref", "node_id", "node_info",
-    "node_publish_secret_ref", "node_stage_secret_ref", "occupied_by", "parameters", "pod_cidr", "pod_ip",
-    "provider_id", "runtime_class_name", "schedule", "secret_ref", "service_account_name", "service_name",
-    "storage_policy_id", "storage_policy_name", "volume_attributes",
-))
+_DROPPED = frozenset(
+    (
+        "addresses",
+        "cluster_ip",
+        "controller_expand_secret_ref",
+        "controller_publish_secret_ref",
+        "data",
+        "data_source",
+        "data_source_ref",
+        "description",
+        "field_path",
+        "generate_name",
+        "initiator_name",
+        "iscsi_interface",
+        "keyring",
+        "message",
+        "mount_options",
+        "network_data",
+        "node_expand_secret_ref",
+        "node_id",
+        "node_info",
+        "node_publish_secret_ref",
+        "node_stage_secret_ref",
+        "occupied_by",
+        "parameters",
+        "pod_cidr",
+        "pod_ip",
+        "provider_id",
+        "runtime_class_name",
+        "schedule",
+        "secret_ref",
+        "service_account_name",
+        "service_name",
+        "storage_policy_id",
+        "storage_policy_name",
+        "volume_attributes",
+    )
+)
 """What no decision reads."""
 
-_AMOUNTS = frozenset((
-    "allocatable", "allocated_resources", "capacity", "consumed_capacity", "limits", "min_resources",
-    "node_allocatable_resource_mappings", "overhead", "requests", "resources",
-))
+_AMOUNTS = frozenset(
+    (
+        "allocatable",
+        "allocated_resources",
+        "capacity",
+        "consumed_capacity",
+        "limits",
+        "min_resources",
+        "node_allocatable_resource_mappings",
+        "overhead",
+        "requests",
+        "resources",
+    )
+)
 _LABELS = frozenset(("labels", "match_labels", "node_selector", "selector"))
 _LABEL_KEYS = frozenset(("topology_key", "topology_keys", "match_label_keys", "mismatch_label_keys", "key"))
-_PATHS = frozenset(("volume_id", "volume_handle", "volume_path", "disk_uri", "disk_name", "pd_name", "iqn", "target_portal",
-                    "monitors", "portals", "share_name"))
+_PATHS = frozenset(
+    (
+        "volume_id",
+        "volume_handle",
+        "volume_path",
+        "disk_uri",
+        "disk_name",
+        "pd_name",
+        "iqn",
+        "target_portal",
+        "monitors",
+        "portals",
+        "share_name",
+    )
+)
 _REQUESTS = frozenset(("request", "request_name", "requests"))
 _WORDS = frozenset(("type", "reason", "binding_conditions", "binding_failure_conditions"))
 _IF_OBJECTS = frozenset(("string_value", "string_values", "version_value", "version_values"))
@@ -84,10 +216,14 @@ _REFERENCES = (OwnerReference, ObjectReference, ControllerReference)
 _KNOWN_KINDS = frozenset(row.kind for row in KIND_TABLE)
 _NO_ADDRESS = frozenset(("", "0.0.0.0", "::", "127.0.0.1", "::1"))
 
-_KEPT_ANNOTATIONS = frozenset((
-    "pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller", "storage.alpha.kubernetes.io/migrated-plugins",
-    EXTENDED_RESOURCE_CLAIM_ANNOTATION,
-))
+_KEPT_ANNOTATIONS = frozenset(
+    (
+        "pv.kubernetes.io/bind-completed",
+        "pv.kubernetes.io/bound-by-controller",
+        "storage.alpha.kubernetes.io/migrated-plugins",
+        EXTENDED_RESOURCE_CLAIM_ANNOTATION,
+    )
+)
 _NAMED_IN_ANNOTATIONS = {"volume.kubernetes.io/selected-node": "node", "volume.beta.kubernetes.io/storage-class": "class"}
 _AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 
@@ -131,14 +267,23 @@ class _Hiding:
 
     def object(self, obj: TopLevel) -> Any:
         hidden = self._fields(obj, leaving=("api_version", "kind", "metadata"))
-        return type(obj)(api_version=obj.api_version, kind=obj.kind, **hidden,
-                         metadata=self._metadata(obj.metadata, "" if isinstance(obj, CSIDriver) else _kind_of(obj)))
+        return type(obj)(
+            api_version=obj.api_version,
+            kind=obj.kind,
+            **hidden,
+            metadata=self._metadata(obj.metadata, "" if isinstance(obj, CSIDriver) else _kind_of(obj)),
+        )
 
     def _metadata(self, meta: ObjectMeta, kind: str) -> ObjectMeta:
         hidden = self._fields(meta, leaving=("name", "annotations", "finalizers", "labels"))
         kept = tuple(f for f in meta.finalizers if f == DELETE_PROTECTION_FINALIZER or "kubernetes.io/" in f)
-        return ObjectMeta(**hidden, name=self.names.name(kind, meta.name) if kind else meta.name, finalizers=kept,
-                          labels=self.names.labels(meta.labels), annotations=dict(self._annotations(meta.annotations)))
+        return ObjectMeta(
+            **hidden,
+            name=self.names.name(kind, meta.name) if kind else meta.name,
+            finalizers=kept,
+            labels=self.names.labels(meta.labels),
+            annotations=dict(self._annotations(meta.annotations)),
+        )
 
     def _annotations(self, annotations: dict[str, str]) -> Iterator[tuple[str, str]]:
         for key, text in annotations.items():
@@ -211,8 +356,10 @@ class _Hiding:
         if field in _LABELS:
             return self.names.labels(value)
         if field in _AMOUNTS or field == "attributes":
-            return {self.names.resource(key): each if isinstance(each, str) else self._value(each, field, owner)
-                    for key, each in value.items()}
+            return {
+                self.names.resource(key): each if isinstance(each, str) else self._value(each, field, owner)
+                for key, each in value.items()
+            }
         if field == "disrupted_pods":
             return {self.names.name("pod", key): each for key, each in value.items()}
         if field == "counters":
@@ -239,7 +386,9 @@ class _Hiding:
 
 
 _TREATMENTS: dict[str, Callable[[Pseudonyms, str], str]] = {
-    "uid": Pseudonyms.uid, "resource_name": Pseudonyms.resource, "reference": Pseudonyms.image,
+    "uid": Pseudonyms.uid,
+    "resource_name": Pseudonyms.resource,
+    "reference": Pseudonyms.image,
     "expression": Pseudonyms.expression,
     **dict.fromkeys(_LABEL_KEYS, Pseudonyms.key),
     **dict.fromkeys(_PATHS, Pseudonyms.path),

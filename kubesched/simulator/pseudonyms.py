@@ -24,8 +24,20 @@ _ROLE = "node-role.kubernetes.io/"
 _KNOWN_ROLES = ("control-plane", "master", "worker", "etcd")
 _UID = re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{32}")
 _PART_OF_PATH = re.compile(r"[^/:@?&=,\[\]\s]+")
-_KEPT_PARTS = frozenset(("aws", "projects", "zones", "regions", "disks", "UNSPECIFIED", "subscriptions", "resourceGroups",
-                         "providers", "Microsoft.Compute"))
+_KEPT_PARTS = frozenset(
+    (
+        "aws",
+        "projects",
+        "zones",
+        "regions",
+        "disks",
+        "UNSPECIFIED",
+        "subscriptions",
+        "resourceGroups",
+        "providers",
+        "Microsoft.Compute",
+    )
+)
 _LITERAL = re.compile(r"'([^'\\]*)'|\"([^\"\\]*)\"")
 _MADE_REQUEST = re.compile(r"container-\d+-request-\d+")
 _UNREADABLE = " ?"
@@ -106,8 +118,9 @@ class Pseudonyms:
         if _KEPT_VALUES.fullmatch(key):
             return value
         if key.endswith(("/zone", "/region")):  # of a volume, several in one value
-            return "__".join(self.zone(part) if key.endswith("/zone") else self.name("region", part)
-                             for part in value.split("__"))
+            return "__".join(
+                self.zone(part) if key.endswith("/zone") else self.name("region", part) for part in value.split("__")
+            )
         hidden = self.name("node" if key in (HOSTNAME, "metadata.name") else "value", value)
         return self._as_readable(value, hidden, bool(label_value_complaints(value)))
 
@@ -158,6 +171,7 @@ class Pseudonyms:
 
     def expression(self, expression: str) -> str:
         """Return a CEL expression with the names in its texts replaced; everything else in it stays."""
+
         def replaced(found: re.Match[str]) -> str:
             quote, text = found.group()[0], found.group()[1:-1]
             return f"{quote}{self.if_object(text)}{quote}"

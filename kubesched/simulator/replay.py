@@ -77,9 +77,13 @@ class RecordedOutcomes:
         """Do nothing."""
 
 
-def replay(lines: Iterable[bytes], configuration: config.Configuration | None = None,
-           gates: config.Gates | None = None, seed: int | None = None,
-           registry: Registry | None = None) -> list[dict[str, Any]]:
+def replay(
+    lines: Iterable[bytes],
+    configuration: config.Configuration | None = None,
+    gates: config.Gates | None = None,
+    seed: int | None = None,
+    registry: Registry | None = None,
+) -> list[dict[str, Any]]:
     """Play a log to a new engine and return its decisions; `registry` knows the plugins that a configuration names."""
     return run_virtually(_play(entries_of(lines), configuration, gates or config.Gates.defaults(), seed, registry))
 
@@ -101,8 +105,13 @@ def _read(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
                 raise SchedulerError(f"inbox log, line {number}: {error}") from error
 
 
-async def _play(entries: list[dict[str, Any]], configuration: config.Configuration | None, gates: config.Gates,
-                seed: int | None, registry: Registry | None) -> list[dict[str, Any]]:
+async def _play(
+    entries: list[dict[str, Any]],
+    configuration: config.Configuration | None,
+    gates: config.Gates,
+    seed: int | None,
+    registry: Registry | None,
+) -> list[dict[str, Any]]:
     loop = asyncio.get_running_loop()
     clock = VirtualClock(loop, epoch=entries[0]["at"] - loop.time())
     outcomes: dict[str, list[tuple[float, str]]] = {}
@@ -112,8 +121,12 @@ async def _play(entries: list[dict[str, Any]], configuration: config.Configurati
             outcomes.setdefault(uid, []).append((entry["at"], entry.get("why", "")))
     decisions = Decisions()
     decisions.clock = clock
-    outside = Outside(clock=clock, writer=RecordedOutcomes(outcomes, clock), recorder=decisions,
-                      seed=entries[0]["seed"] if seed is None else seed)
+    outside = Outside(
+        clock=clock,
+        writer=RecordedOutcomes(outcomes, clock),
+        recorder=decisions,
+        seed=entries[0]["seed"] if seed is None else seed,
+    )
     engine = assemble(configuration or default_configuration(gates), gates, outside, registry=registry)
     engine.is_leading = not any("leading" in entry for entry in entries)
     running = asyncio.create_task(engine.run())

@@ -94,8 +94,9 @@ def init_pod(i: int, n_nodes: int) -> Pod:
     """Return a plain pod that runs already, on node i mod n."""
     return Pod(
         metadata=ObjectMeta(name=f"init-{i}", namespace=NAMESPACE, uid=f"init-uid-{i}", labels={"color": "blue"}),
-        spec=PodSpec(containers=(Container(name="pause", image="registry.k8s.io/pause:3.10"),),
-                     node_name=f"node-{i % n_nodes:05d}"),
+        spec=PodSpec(
+            containers=(Container(name="pause", image="registry.k8s.io/pause:3.10"),), node_name=f"node-{i % n_nodes:05d}"
+        ),
     )
 
 
@@ -111,8 +112,9 @@ def pod(i: int, kind: str, *, extra_label: str = "") -> Pod:
         spec=PodSpec(
             containers=(Container(name="pause", image="registry.k8s.io/pause:3.10", resources=_ASKED),),
             affinity=_affinity(kind),
-            volumes=(Volume(name="v", persistent_volume_claim=PersistentVolumeClaimSource(
-                claim_name=f"claim-{i}")),) if kind == "csi" else (),
+            volumes=(Volume(name="v", persistent_volume_claim=PersistentVolumeClaimSource(claim_name=f"claim-{i}")),)
+            if kind == "csi"
+            else (),
             resource_claims=(PodResourceClaim(name="d", resource_claim_name=f"claim-{i}"),) if kind == "dra" else (),
             topology_spread_constraints=_spread(kind),
             scheduler_name="default-scheduler",
@@ -130,8 +132,9 @@ def cluster(kind: str, n_nodes: int, n_init: int, n_pods: int) -> Iterator[TopLe
         yield from devices(n_nodes)
         yield from (device_claim(i) for i in range(n_pods))
     if kind == "csi":
-        limit = CSINodeSpec(drivers=(CSINodeDriver(name=CSI_DRIVER, node_id="n",
-                                                   allocatable=VolumeNodeResources(count=VOLUMES_PER_NODE)),))
+        limit = CSINodeSpec(
+            drivers=(CSINodeDriver(name=CSI_DRIVER, node_id="n", allocatable=VolumeNodeResources(count=VOLUMES_PER_NODE)),)
+        )
         yield from (CSINode(metadata=ObjectMeta(name=f"node-{i:05d}"), spec=limit) for i in range(n_nodes))
         for i in range(n_pods):
             yield from volume(i)
@@ -139,20 +142,23 @@ def cluster(kind: str, n_nodes: int, n_init: int, n_pods: int) -> Iterator[TopLe
 
 def volume(i: int) -> tuple[PersistentVolume, PersistentVolumeClaim]:
     """Return the volume of pod number i, in one of the ten zones, and the claim that is bound to it."""
-    term = NodeSelectorTerm(match_expressions=(
-        NodeSelectorRequirement(key=ZONE, operator="In", values=(f"zone-{i % 10}",)),))
+    term = NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key=ZONE, operator="In", values=(f"zone-{i % 10}",)),))
     name = f"volume-{i}"
     size: dict[str, Quantity] = {"storage": "1Gi"}
     claim = PersistentVolumeClaim(
-        metadata=ObjectMeta(name=f"claim-{i}", namespace=NAMESPACE, uid=f"claim-uid-{i}",
-                            annotations={"pv.kubernetes.io/bind-completed": "yes"}),
-        spec=PersistentVolumeClaimSpec(volume_name=name, access_modes=("ReadWriteOnce",),
-                                       resources=VolumeResources(requests=dict(size))),
+        metadata=ObjectMeta(
+            name=f"claim-{i}", namespace=NAMESPACE, uid=f"claim-uid-{i}", annotations={"pv.kubernetes.io/bind-completed": "yes"}
+        ),
+        spec=PersistentVolumeClaimSpec(
+            volume_name=name, access_modes=("ReadWriteOnce",), resources=VolumeResources(requests=dict(size))
+        ),
         status=PersistentVolumeClaimStatus(phase="Bound"),
     )
     held = ObjectReference(kind="PersistentVolumeClaim", namespace=NAMESPACE, name=f"claim-{i}", uid=f"claim-uid-{i}")
     spec = PersistentVolumeSpec(
-        capacity=dict(size), access_modes=("ReadWriteOnce",), claim_ref=held,
+        capacity=dict(size),
+        access_modes=("ReadWriteOnce",),
+        claim_ref=held,
         csi=CsiPersistentVolume(driver=CSI_DRIVER, volume_handle=f"handle-{i}"),
         node_affinity=VolumeNodeAffinity(required=NodeSelector(node_selector_terms=(term,))),
     )
@@ -165,15 +171,20 @@ def devices(n_nodes: int) -> Iterator[TopLevel]:
     spec = DeviceClassSpec(selectors=(selector,))
     yield DeviceClass(metadata=ObjectMeta(name=DEVICE_CLASS, uid=DEVICE_CLASS), spec=spec)
     published = tuple(
-        Device(name=f"device-{k}", attributes={"preallocate": DeviceAttribute(bool_value=True)},
-               capacity={"counters": DeviceCapacity(value="2")})
+        Device(
+            name=f"device-{k}",
+            attributes={"preallocate": DeviceAttribute(bool_value=True)},
+            capacity={"counters": DeviceCapacity(value="2")},
+        )
         for k in range(DEVICES_PER_NODE)
     )
     for i in range(n_nodes):
         name = f"node-{i:05d}"
         pool = ResourcePool(name=name, generation=1, resource_slice_count=1)
-        yield ResourceSlice(metadata=ObjectMeta(name=f"slice-{i:05d}", uid=f"slice-uid-{i}"),
-                            spec=ResourceSliceSpec(driver=DRIVER, pool=pool, node_name=name, devices=published))
+        yield ResourceSlice(
+            metadata=ObjectMeta(name=f"slice-{i:05d}", uid=f"slice-uid-{i}"),
+            spec=ResourceSliceSpec(driver=DRIVER, pool=pool, node_name=name, devices=published),
+        )
 
 
 def device_claim(i: int) -> ResourceClaim:

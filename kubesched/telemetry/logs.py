@@ -116,9 +116,7 @@ class Logger:
         """Return a logger whose lines carry a name, such as `Filter.NodeName`."""
         return Logger(self._plain, self.level, f"{self._named}.{name}" if self._named else name)
 
-    def _emit(
-        self, level: int, message: str, values: Mapping[str, Any], verbosity: int, has_traceback: bool = False
-    ) -> None:
+    def _emit(self, level: int, message: str, values: Mapping[str, Any], verbosity: int, has_traceback: bool = False) -> None:
         event = Event(verbosity, values, self._named)
         self._plain.log(level, "%s", message, exc_info=has_traceback, extra={"event": event}, stacklevel=3)
 

@@ -209,8 +209,12 @@ class Metrics:
         now = time.monotonic()
         if now - self._slow_said.get((plugin, point), -SAID_EVERY_SECONDS) >= SAID_EVERY_SECONDS:
             self._slow_said[plugin, point] = now
-            log.warning("Plugin takes too long; no other pod is tried meanwhile", plugin=plugin, extensionPoint=point,
-                        seconds=round(seconds, 3))
+            log.warning(
+                "Plugin takes too long; no other pod is tried meanwhile",
+                plugin=plugin,
+                extensionPoint=point,
+                seconds=round(seconds, 3),
+            )
 
     def plugin_failed(self, plugin: str, point: str) -> None:
         """Count that a plugin raised, answered nonsense or took too long."""

@@ -50,9 +50,7 @@ class Reporter:
         self.metrics.algorithm(seconds)
         self.metrics.begin_attempt()
 
-    def pod_bound(
-        self, pod: Keyed, node_name: str, attempts: int, seconds_since_first: float, was_flushed: bool
-    ) -> None:
+    def pod_bound(self, pod: Keyed, node_name: str, attempts: int, seconds_since_first: float, was_flushed: bool) -> None:
         """Count a pod that was placed."""
         self.metrics.pod_scheduled(attempts, seconds_since_first, was_flushed)
         if log.level >= 2:

@@ -1,6 +1,6 @@
 """Short words for API objects, so that a test says what matters and nothing else.
 
-    node("a", cpu="2", taints=[taint("gpu")])        pod("web", requests={"cpu": "500m"}, tolerates=[taint("gpu")])
+node("a", cpu="2", taints=[taint("gpu")])        pod("web", requests={"cpu": "500m"}, tolerates=[taint("gpu")])
 """
 
 from __future__ import annotations
@@ -40,10 +40,20 @@ def tolerating(what: Taint) -> Toleration:
     return Toleration(key=what.key, operator="Equal", value=what.value, effect=what.effect)
 
 
-def node(name: str = "node-1", *, cpu: str = "4", memory: str = "32Gi", pods: int = 110,
-         offers: Mapping[str, str] | None = None, labels: Mapping[str, str] | None = None, zone: str = "",
-         taints: Sequence[Taint] = (), cordoned: bool = False, images: Mapping[str, int] | None = None,
-         features: Sequence[str] = ()) -> Node:
+def node(
+    name: str = "node-1",
+    *,
+    cpu: str = "4",
+    memory: str = "32Gi",
+    pods: int = 110,
+    offers: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    zone: str = "",
+    taints: Sequence[Taint] = (),
+    cordoned: bool = False,
+    images: Mapping[str, int] | None = None,
+    features: Sequence[str] = (),
+) -> Node:
     """Return a ready node; its hostname label is set, its zone where one is given."""
     all_labels = {HOSTNAME: name, **({ZONE: zone} if zone else {}), **(labels or {})}
     offer: dict[str, Any] = {"cpu": cpu, "memory": memory, "pods": str(pods), **(offers or {})}
@@ -51,30 +61,58 @@ def node(name: str = "node-1", *, cpu: str = "4", memory: str = "32Gi", pods: in
         metadata=ObjectMeta(name=name, uid=f"uid-{name}", labels=all_labels),
         spec=NodeSpec(unschedulable=cordoned, taints=tuple(taints)),
         status=NodeStatus(
-            capacity=offer, allocatable=offer, conditions=(NodeCondition(type="Ready", status="True"),),
+            capacity=offer,
+            allocatable=offer,
+            conditions=(NodeCondition(type="Ready", status="True"),),
             images=tuple(ContainerImage(names=(image,), size_bytes=size) for image, size in (images or {}).items()),
             declared_features=tuple(features),
         ),
     )
 
 
-def pod(name: str = "pod-1", *, namespace: str = "default", labels: Mapping[str, str] | None = None,
-        requests: Mapping[str, str] | None = None, image: str = "app", on: str = "", priority: int | None = None,
-        tolerates: Iterable[Taint | Toleration] = (), node_selector: Mapping[str, str] | None = None,
-        affinity: Mapping[str, Any] | None = None, spread: Sequence[Mapping[str, Any]] = (),
-        host_ports: Iterable[int] = (), gates: Sequence[str] = (), nominated: str = "", scheduler: str = "default-scheduler",
-        preemption_policy: str = "", deleted_at: str | None = None, conditions: Sequence[PodCondition] = (),
-        start_time: str | None = None, uid: str = "", volumes: Sequence[Mapping[str, Any]] = ()) -> Pod:
+def pod(
+    name: str = "pod-1",
+    *,
+    namespace: str = "default",
+    labels: Mapping[str, str] | None = None,
+    requests: Mapping[str, str] | None = None,
+    image: str = "app",
+    on: str = "",
+    priority: int | None = None,
+    tolerates: Iterable[Taint | Toleration] = (),
+    node_selector: Mapping[str, str] | None = None,
+    affinity: Mapping[str, Any] | None = None,
+    spread: Sequence[Mapping[str, Any]] = (),
+    host_ports: Iterable[int] = (),
+    gates: Sequence[str] = (),
+    nominated: str = "",
+    scheduler: str = "default-scheduler",
+    preemption_policy: str = "",
+    deleted_at: str | None = None,
+    conditions: Sequence[PodCondition] = (),
+    start_time: str | None = None,
+    uid: str = "",
+    volumes: Sequence[Mapping[str, Any]] = (),
+) -> Pod:
     """Return a pod with one container. `affinity`, `spread` and `volumes` are written as on the wire."""
     raw = codec.convert({"spec": {"volumes": list(volumes)}}, Pod) if volumes else None
     return Pod(
-        metadata=ObjectMeta(name=name, namespace=namespace, uid=uid or f"uid-{namespace}-{name}",
-                            labels=dict(labels or {}), deletion_timestamp=deleted_at),
+        metadata=ObjectMeta(
+            name=name,
+            namespace=namespace,
+            uid=uid or f"uid-{namespace}-{name}",
+            labels=dict(labels or {}),
+            deletion_timestamp=deleted_at,
+        ),
         spec=PodSpec(
-            containers=(Container(
-                name="main", image=image, resources=ResourceRequirements(requests=dict(requests or {})),
-                ports=tuple(ContainerPort(container_port=p, host_port=p) for p in host_ports),
-            ),),
+            containers=(
+                Container(
+                    name="main",
+                    image=image,
+                    resources=ResourceRequirements(requests=dict(requests or {})),
+                    ports=tuple(ContainerPort(container_port=p, host_port=p) for p in host_ports),
+                ),
+            ),
             node_name=on,
             priority=priority,
             tolerations=tuple(t if isinstance(t, Toleration) else tolerating(t) for t in tolerates),
@@ -100,7 +138,8 @@ def near(labels: Mapping[str, str], key: str = ZONE, *, weight: int = 0, away: b
     term = {"labelSelector": {"matchLabels": dict(labels)}, "topologyKey": key}
     if weight:
         inner: dict[str, Any] = {
-            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": weight, "podAffinityTerm": term}]}
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": weight, "podAffinityTerm": term}]
+        }
     else:
         inner = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
     return {"podAntiAffinity" if away else "podAffinity": inner}
@@ -108,5 +147,9 @@ def near(labels: Mapping[str, str], key: str = ZONE, *, weight: int = 0, away: b
 
 def even(labels: Mapping[str, str], key: str = ZONE, *, skew: int = 1, hard: bool = True) -> dict[str, Any]:
     """Return a topology spread constraint over pods with these labels."""
-    return {"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule" if hard else "ScheduleAnyway",
-            "labelSelector": {"matchLabels": dict(labels)}}
+    return {
+        "maxSkew": skew,
+        "topologyKey": key,
+        "whenUnsatisfiable": "DoNotSchedule" if hard else "ScheduleAnyway",
+        "labelSelector": {"matchLabels": dict(labels)},
+    }

@@ -99,16 +99,24 @@ def _random_affinity(random: Random, app: str) -> dict[str, Any] | None:
         return near(other, key, weight=random.randrange(1, 100), away=random.random() < 0.5)
     if roll < 0.4:
         term = {"matchExpressions": [{"key": "disk", "operator": random.choice(("In", "NotIn")), "values": ["ssd"]}]}
-        wish = {"weight": random.randrange(1, 100), "preference": {"matchExpressions": [
-            {"key": "rank", "operator": "Gt", "values": ["1"]}]}}
+        wish = {
+            "weight": random.randrange(1, 100),
+            "preference": {"matchExpressions": [{"key": "rank", "operator": "Gt", "values": ["1"]}]},
+        }
         required = {"nodeSelectorTerms": [term]}
-        return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish], **(
-            {"requiredDuringSchedulingIgnoredDuringExecution": required} if random.random() < 0.5 else {})}}
+        return {
+            "nodeAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [wish],
+                **({"requiredDuringSchedulingIgnoredDuringExecution": required} if random.random() < 0.5 else {}),
+            }
+        }
     return None
 
 
 def _random_spread(random: Random, app: str) -> list[dict[str, Any]]:
     if random.random() > 0.25:
         return []
-    return [even({"app": app}, random.choice((ZONE, HOSTNAME)), skew=random.randrange(1, 4),
-                 hard=random.random() < 0.5) for _ in range(random.randrange(1, 3))]
+    return [
+        even({"app": app}, random.choice((ZONE, HOSTNAME)), skew=random.randrange(1, 4), hard=random.random() < 0.5)
+        for _ in range(random.randrange(1, 3))
+    ]

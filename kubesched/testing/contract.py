@@ -203,8 +203,9 @@ def _check_feeling(bench: _Bench, pod: Pod, random: Random, where: str) -> None:
             continue
         moved = state.clone()
         plugin.repair(view, other, random.randrange(nodes.n), 1, nodes, moved)
-        assert said == (plugin.pre_filter(view, nodes, moved), plugin.pre_score(view, nodes, feasible, moved)), \
+        assert said == (plugin.pre_filter(view, nodes, moved), plugin.pre_score(view, nodes, feasible, moved)), (
             f"{where}: does not feel {other.key}, but has other things to say when it comes"
+        )
         if said[0] is None:
             before, after = plugin.filter(view, nodes, state), plugin.filter(view, nodes, moved)
             assert _by_name(nodes, before) == _by_name(nodes, after), f"{where}: does not feel {other.key}, but filters by it"

@@ -49,11 +49,26 @@ class Placements:
         """Return where the manifests in files, folders or patterns (`deploy/*.yaml`) would go."""
         return make_plan(self.cluster, self._read(files), self.policy.engine, namespace=namespace, only=only)
 
-    def capacity(self, *files: str | Path, workload: str = "", namespace: str = "default", limit: int = 100_000,
-                 without: Iterable[str] = (), drain: Iterable[str] = ()) -> Capacity:
+    def capacity(
+        self,
+        *files: str | Path,
+        workload: str = "",
+        namespace: str = "default",
+        limit: int = 100_000,
+        without: Iterable[str] = (),
+        drain: Iterable[str] = (),
+    ) -> Capacity:
         """Return how many more of a workload in files fit."""
-        return measure(self.cluster, self._read(files), self.policy.engine, workload=workload, namespace=namespace, limit=limit,
-                       without=without, drain=drain)
+        return measure(
+            self.cluster,
+            self._read(files),
+            self.policy.engine,
+            workload=workload,
+            namespace=namespace,
+            limit=limit,
+            without=without,
+            drain=drain,
+        )
 
     def _read(self, files: Sequence[str | Path]) -> list[Manifest]:
         found: list[Path] = []
@@ -71,8 +86,15 @@ def placements(request: pytest.FixtureRequest) -> Callable[..., Placements]:
     """Return a function that describes a cluster; what it returns makes plans."""
     folder = request.config.rootpath
 
-    def describe(*, nodes: Iterable[Any] = (), objects: Iterable[Any] = (), snapshot: str | Path = "", config: str | Path = "",
-                 feature_gates: Sequence[str] = (), plugins: Sequence[type[Plugin]] = ()) -> Placements:
+    def describe(
+        *,
+        nodes: Iterable[Any] = (),
+        objects: Iterable[Any] = (),
+        snapshot: str | Path = "",
+        config: str | Path = "",
+        feature_gates: Sequence[str] = (),
+        plugins: Sequence[type[Plugin]] = (),
+    ) -> Placements:
         """Describe a cluster by its nodes and other objects, by a snapshot, or by both: what is given is added to it.
 
         `nodes` and `objects` are structs, as `kubesched.testing.node` and `pod` make them; `config` is a
@@ -81,8 +103,11 @@ def placements(request: pytest.FixtureRequest) -> Callable[..., Placements]:
         cluster = read_captured(read_lines(folder / snapshot)) if snapshot else Captured(EPOCH)
         cluster.objects += [*nodes, *objects]
         gates, registry = configuration.Gates.parse(feature_gates), registry_with(plugins)
-        found = (configuration.load(folder / config, gates=gates, registry=catalogue(registry)) if config
-                 else default_configuration(gates, registry))
+        found = (
+            configuration.load(folder / config, gates=gates, registry=catalogue(registry))
+            if config
+            else default_configuration(gates, registry)
+        )
         return Placements(cluster, Policy(found, gates, registry), folder)
 
     return describe

@@ -22,8 +22,12 @@ SCALARS = ("example.com/gpu", "hugepages-2Mi", "attachable-volumes-x", "foo.kube
 FEATURES = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport", "SomethingOfTomorrow")
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-UNREADABLE = ({"key": "app", "operator": "In", "values": []}, {"key": "app", "operator": "Like", "values": ["web"]},
-              {"key": "app", "operator": "NotIn", "values": ["not a value"]}, {"key": "a b", "operator": "Exists"})
+UNREADABLE = (
+    {"key": "app", "operator": "In", "values": []},
+    {"key": "app", "operator": "Like", "values": ["web"]},
+    {"key": "app", "operator": "NotIn", "values": ["not a value"]},
+    {"key": "a b", "operator": "Exists"},
+)
 
 
 THEMES: dict[str, dict[str, float]] = {
@@ -32,13 +36,23 @@ THEMES: dict[str, dict[str, float]] = {
     "nodes": {"affinity": 0.6, "pod affinity": 0.0, "spread": 0.0, "taints": 1.5, "ports": 0.4, "node affinity": 0.9},
     "pods": {"affinity": 0.9, "pod affinity": 0.7, "node affinity": 0.1, "spread": 0.0, "taints": 0.1, "crowd": 0.6},
     "spread": {"affinity": 0.15, "pod affinity": 0.0, "spread": 0.9, "taints": 0.4, "ports": 0.0, "crowd": 0.8},
-    "siblings": {"affinity": 0.1, "spread": 0.0, "taints": 0.2, "ports": 0.0, "crowd": 0.9, "owners": 0.6,
-                 "defaults": 0.8},
+    "siblings": {"affinity": 0.1, "spread": 0.0, "taints": 0.2, "ports": 0.0, "crowd": 0.9, "owners": 0.6, "defaults": 0.8},
 }
 """What a cluster is about, as probabilities that differ from the usual ones: one that is about everything at once hides
 most of it behind whatever refuses first."""
-_USUAL = {"taints": 0.7, "affinity": 0.45, "node affinity": 0.35, "pod affinity": 0.45, "spread": 0.35,
-          "node selector": 0.15, "ports": 0.12, "crowd": 0.0, "owners": 0.2, "defaults": 0.4, "sizes": 0.0}
+_USUAL = {
+    "taints": 0.7,
+    "affinity": 0.45,
+    "node affinity": 0.35,
+    "pod affinity": 0.45,
+    "spread": 0.35,
+    "node selector": 0.15,
+    "ports": 0.12,
+    "crowd": 0.0,
+    "owners": 0.2,
+    "defaults": 0.4,
+    "sizes": 0.0,
+}
 
 
 class Wild:
@@ -94,12 +108,20 @@ class Wild:
         spec: Raw = {"taints": [self.taint() for _ in range(self.one(0, 0, 1, 1, 2, 3)) if self.often("taints")]}
         if self.chance(0.07):
             spec["unschedulable"] = True
-        status: Raw = {"allocatable": self.offer(), "capacity": {"cpu": "1000", "memory": "1000Gi", "pods": "1000"},
-                       "images": [self.image() for _ in range(self.one(0, 0, 1, 2, 4))]}
+        status: Raw = {
+            "allocatable": self.offer(),
+            "capacity": {"cpu": "1000", "memory": "1000Gi", "pods": "1000"},
+            "images": [self.image() for _ in range(self.one(0, 0, 1, 2, 4))],
+        }
         if self.chance(0.4):
             status["declaredFeatures"] = self.random.sample(FEATURES, self.random.randrange(1, 4))
-        return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels},
-                "spec": spec, "status": status}
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels},
+            "spec": spec,
+            "status": status,
+        }
 
     def node_labels(self, name: str) -> dict[str, str]:
         """Return a node's labels."""
@@ -118,9 +140,11 @@ class Wild:
 
     def offer(self) -> Raw:
         """Return what a node has to give."""
-        offer: Raw = {"cpu": self.one("4", "20", "8", "12500m", "16", "0.5", "1e1", "9999999u"),
-                      "memory": self.one("8Gi", "16Gi", "11.5Gi", "4e9", "20000M", "12345678901", "0.1Ti"),
-                      "pods": self.one("110", "110", "110", "110", "6", "3", 20)}
+        offer: Raw = {
+            "cpu": self.one("4", "20", "8", "12500m", "16", "0.5", "1e1", "9999999u"),
+            "memory": self.one("8Gi", "16Gi", "11.5Gi", "4e9", "20000M", "12345678901", "0.1Ti"),
+            "pods": self.one("110", "110", "110", "110", "6", "3", 20),
+        }
         if self.chance(0.05):
             offer[self.one("cpu", "memory", "pods")] = "0"
         if self.chance(0.8):
@@ -136,13 +160,18 @@ class Wild:
 
     def taint(self) -> Raw:
         """Return a taint."""
-        return {"key": self.one("gpu", "soft", "down", "level"), "value": self.one("", "x", "3", "007"),
-                "effect": self.one("NoSchedule", "PreferNoSchedule", "PreferNoSchedule", "NoExecute")}
+        return {
+            "key": self.one("gpu", "soft", "down", "level"),
+            "value": self.one("", "x", "3", "007"),
+            "effect": self.one("NoSchedule", "PreferNoSchedule", "PreferNoSchedule", "NoExecute"),
+        }
 
     def image(self) -> Raw:
         """Return an image that a node holds, under one or more names."""
-        names = self.random.sample(("app:latest", "db:1", "reg.example/db:1", "reg.example:5000/app:latest", "small:2",
-                                    "app@sha256:0123"), self.one(1, 1, 2, 3))
+        names = self.random.sample(
+            ("app:latest", "db:1", "reg.example/db:1", "reg.example:5000/app:latest", "small:2", "app@sha256:0123"),
+            self.one(1, 1, 2, 3),
+        )
         return {"names": names, "sizeBytes": self.one(5 << 20, 40 << 20, 250 << 20, 900 << 20, 3 << 30)}
 
     # Pods
@@ -150,9 +179,11 @@ class Wild:
     def pod(self, name: str, on: str = "") -> Raw:
         """Return a pod; with `on` one that runs there."""
         metadata: Raw = {"name": name, "namespace": self.namespace(), "uid": f"uid-{name}", "labels": self.pod_labels()}
-        spec: Raw = {"containers": [self.container(f"c{i}") for i in range(self.one(1, 1, 1, 2, 3))],
-                     "tolerations": [self.toleration() for _ in range(self.one(0, 0, 1, 1, 2))],
-                     "priority": self.one(None, 0, 5, 10, -1)}
+        spec: Raw = {
+            "containers": [self.container(f"c{i}") for i in range(self.one(1, 1, 1, 2, 3))],
+            "tolerations": [self.toleration() for _ in range(self.one(0, 0, 1, 1, 2))],
+            "priority": self.one(None, 0, 5, 10, -1),
+        }
         pod: Raw = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {}}
         if self.chance(0.01):
             spec["containers"] = []
@@ -166,11 +197,18 @@ class Wild:
         if self.chance(0.1):
             spec["overhead"] = self.requests(0.5)
         if self.chance(0.08):
-            spec["resources"] = {"requests": self.one({"cpu": "1"}, {"memory": "1Gi"}, {"cpu": "300m", "memory": "2Gi"},
-                                                      {"hugepages-2Mi": "2"}, {"example.com/gpu": "1"}, {})}
+            spec["resources"] = {
+                "requests": self.one(
+                    {"cpu": "1"},
+                    {"memory": "1Gi"},
+                    {"cpu": "300m", "memory": "2Gi"},
+                    {"hugepages-2Mi": "2"},
+                    {"example.com/gpu": "1"},
+                    {},
+                )
+            }
         if self.often("node selector"):
-            spec["nodeSelector"] = self.one({}, {"disk": "ssd"}, {"disk": ""}, {ZONE: "a"}, {"nowhere": ""},
-                                            {"disk": "x y"})
+            spec["nodeSelector"] = self.one({}, {"disk": "ssd"}, {"disk": ""}, {ZONE: "a"}, {"nowhere": ""}, {"disk": "x y"})
         if self.often("affinity"):
             spec["affinity"] = self.affinity(is_placed=bool(on))
         if not on and self.often("spread"):
@@ -190,8 +228,14 @@ class Wild:
             pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         if self.chance(0.1):
             named = [c["name"] for c in (*pod["spec"]["containers"], *pod["spec"].get("initContainers", ()))]
-            reports = [{"name": one, "resources": self.one(None, {"requests": self.requests(0.7)}),
-                        "allocatedResources": self.requests(0.7)} for one in named]
+            reports = [
+                {
+                    "name": one,
+                    "resources": self.one(None, {"requests": self.requests(0.7)}),
+                    "allocatedResources": self.requests(0.7),
+                }
+                for one in named
+            ]
             status["containerStatuses"] = [r for r in reports if r["name"].startswith("c")]
             status["initContainerStatuses"] = [r for r in reports if r["name"].startswith("i")]
             pending = self.one((), ("Infeasible",), ("Deferred",), ("Deferred", "Infeasible"))
@@ -236,19 +280,31 @@ class Wild:
 
     def image_name(self) -> str:
         """Return an image as a pod names it."""
-        return str(self.one("app", "app:latest", "db:1", "reg.example/db:1", "reg.example:5000/app", "small:2",
-                            "app@sha256:0123", "app:latest@sha256:0123", "nobody/has:it", ""))
+        return str(
+            self.one(
+                "app",
+                "app:latest",
+                "db:1",
+                "reg.example/db:1",
+                "reg.example:5000/app",
+                "small:2",
+                "app@sha256:0123",
+                "app:latest@sha256:0123",
+                "nobody/has:it",
+                "",
+            )
+        )
 
     def requests(self, probability: float) -> Raw:
         """Return requests in strange spellings."""
         asked: Raw = {}
         large = self.often("sizes")
         if self.chance(probability):
-            asked["cpu"] = self.one("100m", "250m", "0.5", "0.5m", "0", "1e-1", "1001u",
-                                    *(("1", "2", "5") if large else ()))
+            asked["cpu"] = self.one("100m", "250m", "0.5", "0.5m", "0", "1e-1", "1001u", *(("1", "2", "5") if large else ()))
         if self.chance(probability):
-            asked["memory"] = self.one("64Mi", "512Mi", "100m", "0.1Ki", "1e8", "0", "128974848",
-                                       *(("1Gi", "2.5Gi", "6e9") if large else ()))
+            asked["memory"] = self.one(
+                "64Mi", "512Mi", "100m", "0.1Ki", "1e8", "0", "128974848", *(("1Gi", "2.5Gi", "6e9") if large else ())
+            )
         if self.chance(0.04):
             asked["ephemeral-storage"] = self.one("1Gi", "500M", "0")
         if self.chance(0.3 if large else 0.05):
@@ -276,10 +332,16 @@ class Wild:
 
     def owner(self) -> Raw:
         """Return a reference to an owner."""
-        version, kind = self.one(("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"),
-                                 ("v1", "ReplicationController"), ("batch/v1", "Job"))
-        return {"apiVersion": version, "kind": kind, "name": self.one("owner", "owner", "gone"), "uid": "u",
-                "controller": self.chance(0.8)}
+        version, kind = self.one(
+            ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"), ("v1", "ReplicationController"), ("batch/v1", "Job")
+        )
+        return {
+            "apiVersion": version,
+            "kind": kind,
+            "name": self.one("owner", "owner", "gone"),
+            "uid": "u",
+            "controller": self.chance(0.8),
+        }
 
     # Selectors
 
@@ -327,9 +389,11 @@ class Wild:
 
     def node_field(self) -> Raw:
         """Return an expression about a node's own name."""
-        return {"key": self.one("metadata.name", "metadata.name", "metadata.name", "spec.odd"),
-                "operator": self.one("In", "In", "In", "NotIn"),
-                "values": self.random.sample(("n0", "n1", "n2", ""), self.one(1, 1, 1, 2))}
+        return {
+            "key": self.one("metadata.name", "metadata.name", "metadata.name", "spec.odd"),
+            "operator": self.one("In", "In", "In", "NotIn"),
+            "values": self.random.sample(("n0", "n1", "n2", ""), self.one(1, 1, 1, 2)),
+        }
 
     def node_affinity(self) -> Raw:
         """Return an affinity to nodes."""
@@ -337,8 +401,9 @@ class Wild:
         if self.chance(0.5):
             affinity[REQUIRED] = {"nodeSelectorTerms": [self.node_term() for _ in range(self.one(0, 1, 1, 1, 2))]}
         if self.chance(0.6):
-            affinity[PREFERRED] = [{"weight": self.one(0, 1, 7, 50, 100), "preference": self.node_term()}
-                                   for _ in range(self.one(0, 1, 2, 3))]
+            affinity[PREFERRED] = [
+                {"weight": self.one(0, 1, 7, 50, 100), "preference": self.node_term()} for _ in range(self.one(0, 1, 2, 3))
+            ]
         return affinity
 
     def affinity(self, *, is_placed: bool) -> Raw:
@@ -352,8 +417,9 @@ class Wild:
                 if self.chance(0.4):
                     stated[REQUIRED] = [self.pod_term() for _ in range(self.one(1, 1, 2))]
                 if self.chance(0.6):
-                    stated[PREFERRED] = [{"weight": self.one(1, 10, 100), "podAffinityTerm": self.pod_term()}
-                                         for _ in range(self.one(1, 2))]
+                    stated[PREFERRED] = [
+                        {"weight": self.one(1, 10, 100), "podAffinityTerm": self.pod_term()} for _ in range(self.one(1, 2))
+                    ]
                 affinity[kind] = stated
         return affinity
 
@@ -369,8 +435,12 @@ class Wild:
     def spread(self) -> Raw:
         """Return a topology spread constraint."""
         action = self.one("DoNotSchedule", "ScheduleAnyway")
-        constraint: Raw = {"maxSkew": self.one(1, 1, 1, 2, 3), "topologyKey": self.random.choice(KEYS),
-                           "whenUnsatisfiable": action, "labelSelector": self.selector()}
+        constraint: Raw = {
+            "maxSkew": self.one(1, 1, 1, 2, 3),
+            "topologyKey": self.random.choice(KEYS),
+            "whenUnsatisfiable": action,
+            "labelSelector": self.selector(),
+        }
         if self.chance(0.2):
             constraint["minDomains"] = self.one(1, 2, 3, 5)
         if self.chance(0.3):
@@ -394,8 +464,10 @@ class Wild:
         if self.chance(0.2):
             args["NodeAffinity"] = {"addedAffinity": self.added_affinity()}
         if self.chance(0.4):
-            args["InterPodAffinity"] = {"hardPodAffinityWeight": self.one(0, 1, 50),
-                                        "ignorePreferredTermsOfExistingPods": self.chance(0.5)}
+            args["InterPodAffinity"] = {
+                "hardPodAffinityWeight": self.one(0, 1, 50),
+                "ignorePreferredTermsOfExistingPods": self.chance(0.5),
+            }
         if self.often("defaults"):
             args["PodTopologySpread"] = {"defaultingType": "List", "defaultConstraints": self.default_constraints()}
         return args
@@ -447,13 +519,21 @@ class Wild:
 
 def document(args: dict[str, Raw]) -> Raw:
     """Return a configuration file's content that gives plugins these arguments."""
-    return {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
-            "profiles": [{"schedulerName": "default-scheduler",
-                          "pluginConfig": [{"name": name, "args": given} for name, given in sorted(args.items())]}]}
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [
+            {
+                "schedulerName": "default-scheduler",
+                "pluginConfig": [{"name": name, "args": given} for name, given in sorted(args.items())],
+            }
+        ],
+    }
 
 
-def _object(version: str, kind: str, name: str, namespace: str = "", labels: dict[str, str] | None = None,
-            selector: Raw | None = None) -> Raw:
+def _object(
+    version: str, kind: str, name: str, namespace: str = "", labels: dict[str, str] | None = None, selector: Raw | None = None
+) -> Raw:
     metadata: Raw = {"name": name, "uid": f"uid-{kind}-{namespace}-{name}"}
     if namespace:
         metadata["namespace"] = namespace

@@ -1,8 +1,8 @@
 """Our HTTP face: health, metrics, configuration, flags, profiles; over TLS, to whom the cluster lets.
 
-    guard = await new_guard(authentication_flags, authorization_flags, token_reviewer=..., access_reviewer=...)
-    parts = WebParts(registry, gates, about, ..., authenticator=guard.authenticator, authorizer=guard.authorizer)
-    server = await serve(build_app(parts), serving_flags, guard)          await server.stop()
+guard = await new_guard(authentication_flags, authorization_flags, token_reviewer=..., access_reviewer=...)
+parts = WebParts(registry, gates, about, ..., authenticator=guard.authenticator, authorizer=guard.authorizer)
+server = await serve(build_app(parts), serving_flags, guard)          await server.stop()
 """
 
 from kubesched.web.application import build_app, build_insecure_app

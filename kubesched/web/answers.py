@@ -15,7 +15,10 @@ NO_SNIFF = {"X-Content-Type-Options": "nosniff"}
 def plain(text: str, status: int = 200) -> web.Response:
     """Return a text; one that says no ends its line and may not be guessed to be anything else."""
     return web.Response(
-        text=text if status < 400 else f"{text}\n", status=status, content_type="text/plain", charset="utf-8",
+        text=text if status < 400 else f"{text}\n",
+        status=status,
+        content_type="text/plain",
+        charset="utf-8",
         headers=NO_SNIFF,
     )
 

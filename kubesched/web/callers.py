@@ -131,9 +131,7 @@ class Trust:
         known = self._roles.get(leaf)
         if known is None:
             roots = chain()[-1:]
-            known = any(root in self._roots["client"] for root in roots), any(
-                root in self._roots["proxy"] for root in roots
-            )
+            known = any(root in self._roots["client"] for root in roots), any(root in self._roots["proxy"] for root in roots)
             if roots:
                 self._roles[leaf] = known
                 if len(self._roles) > _MOST_CALLERS:

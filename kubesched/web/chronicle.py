@@ -43,9 +43,7 @@ class Chronicle(Reporter):
         self._bound_in = [0] * SECONDS
         self._second = int(now())
 
-    def pod_bound(
-        self, pod: Keyed, node_name: str, attempts: int, seconds_since_first: float, was_flushed: bool
-    ) -> None:
+    def pod_bound(self, pod: Keyed, node_name: str, attempts: int, seconds_since_first: float, was_flushed: bool) -> None:
         """Count and remember a pod that was placed."""
         super().pod_bound(pod, node_name, attempts, seconds_since_first, was_flushed)
         now = self._now()

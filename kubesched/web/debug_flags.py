@@ -1,6 +1,6 @@
 """/debug/flags: the log's verbosity, changed while the process runs.
 
-    curl -X PUT --data 4 https://.../debug/flags/v
+curl -X PUT --data 4 https://.../debug/flags/v
 """
 
 from __future__ import annotations

@@ -34,8 +34,16 @@ def check_supported(settings: ServingSettings) -> None:
 class Server:
     """One listener."""
 
-    def __init__(self, app: web.Application, host: str, port: int, tls: ServingTls | None = None, *,
-                 shares_port: bool = False, shares_address: bool = False) -> None:
+    def __init__(
+        self,
+        app: web.Application,
+        host: str,
+        port: int,
+        tls: ServingTls | None = None,
+        *,
+        shares_port: bool = False,
+        shares_address: bool = False,
+    ) -> None:
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=GRACE_SECONDS)
         self._host, self._wanted_port = host, port
         self._tls = tls

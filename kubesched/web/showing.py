@@ -62,8 +62,13 @@ class EngineShowing:
             "boundCount": chronicle.n_bound,
             "podsPerSecond": chronicle.pods_per_second(),
             "boundPerSecond": chronicle.per_second(),
-            "queue": {"active": queue.n_active, "backoff": queue.n_backoff, "unschedulable": queue.n_unschedulable,
-                      "gated": queue.n_gated, "inFlight": queue.n_in_flight},
+            "queue": {
+                "active": queue.n_active,
+                "backoff": queue.n_backoff,
+                "unschedulable": queue.n_unschedulable,
+                "gated": queue.n_gated,
+                "inFlight": queue.n_in_flight,
+            },
             "pending": _pending(queue.held_back(), queue.n_unschedulable + queue.n_gated + queue.n_backoff),
             "decisions": [each._asdict() for each in islice(reversed(chronicle.decisions), MOST_DECISIONS)],
         }
@@ -142,8 +147,14 @@ def _fingerprint(nodes: Snapshot) -> str:
 def _facts(nodes: Snapshot) -> dict[str, Any]:
     label = nodes.label(ZONE)
     taints, taint_code = np.unique(nodes.taint_set, return_inverse=True)
-    resources = [{"name": name, "unit": "MiB" if unit == _MEBI else "m" if i == CPU else "",
-                  "allocatable": _shown(nodes.allocatable(i), unit)} for name, i, unit in _resources(nodes)]
+    resources = [
+        {
+            "name": name,
+            "unit": "MiB" if unit == _MEBI else "m" if i == CPU else "",
+            "allocatable": _shown(nodes.allocatable(i), unit),
+        }
+        for name, i, unit in _resources(nodes)
+    ]
     resources.append({"name": "pods", "unit": "", "allocatable": nodes.allowed_pods.tolist()})
     return {
         "names": list(nodes.names),
@@ -171,8 +182,14 @@ def _node(nodes: Snapshot, name: str) -> dict[str, Any] | None:
         return None
     node = nodes.node(row)
     names = nodes.templates.resources.values
-    amounts = [{"name": names[i], "requested": amount_text(names[i], nodes.requested_at(i, row)),
-                "allocatable": amount_text(names[i], nodes.allocatable_at(i, row))} for _, i, _ in _resources(nodes)]
+    amounts = [
+        {
+            "name": names[i],
+            "requested": amount_text(names[i], nodes.requested_at(i, row)),
+            "allocatable": amount_text(names[i], nodes.allocatable_at(i, row)),
+        }
+        for _, i, _ in _resources(nodes)
+    ]
     pods = sorted(nodes.pods_on(row), key=lambda pod: pod.key)
     return {
         "node": name,
@@ -203,8 +220,14 @@ def _pending(held_back: Iterable[QueuedPod], total: int) -> dict[str, Any]:
             group = groups[message] = {"message": message, "count": 0, "pods": [], "plugins": sorted(entry.rejectors)}
         group["count"] += 1
         if len(group["pods"]) < MOST_NAMES:
-            group["pods"].append({"pod": entry.key, "place": _place(entry), "attempts": entry.attempts,
-                                  "since": entry.initial_attempt or entry.timestamp})
+            group["pods"].append(
+                {
+                    "pod": entry.key,
+                    "place": _place(entry),
+                    "attempts": entry.attempts,
+                    "since": entry.initial_attempt or entry.timestamp,
+                }
+            )
     return {"groups": sorted(groups.values(), key=lambda group: -group["count"]), "notLookedAt": total - looked_at}
 
 

@@ -26,9 +26,16 @@ def told(engine: Engine, pod: PodView, *, top: int = 5, preempts: bool = False) 
     spec, status = pod.pod.spec, pod.pod.status
     state = state_of(engine, pod)
     document: dict[str, Any] = {
-        "pod": pod.key, "state": state, "phase": status.phase, "node": pod.node_name, "scheduler": spec.scheduler_name,
-        "requests": requests_of(pod), "priority": pod.priority, "priorityClass": spec.priority_class_name,
-        "nominatedNode": status.nominated_node_name, "message": condition_of(pod),
+        "pod": pod.key,
+        "state": state,
+        "phase": status.phase,
+        "node": pod.node_name,
+        "scheduler": spec.scheduler_name,
+        "requests": requests_of(pod),
+        "priority": pod.priority,
+        "priorityClass": spec.priority_class_name,
+        "nominatedNode": status.nominated_node_name,
+        "message": condition_of(pod),
     }
     profile = engine.profiles.get(spec.scheduler_name)
     if profile is None or state in (FINISHED, LEAVING):
@@ -45,8 +52,10 @@ def told(engine: Engine, pod: PodView, *, top: int = 5, preempts: bool = False) 
         return document | {"failure": str(error)}
     document |= _now(now)
     if state == GATED:
-        document["wakesOn"] = [{"plugin": each.plugin, "events": each.events, "text": each.text}
-                               for each in wakes_on(profile, [document["gate"]["plugin"]])]
+        document["wakesOn"] = [
+            {"plugin": each.plugin, "events": each.events, "text": each.text}
+            for each in wakes_on(profile, [document["gate"]["plugin"]])
+        ]
     if state == PLACED:
         document["nodeNow"] = {"takesOneMore": not now.against_home and bool(now.n_feasible), "reasons": now.against_home}
     return document
@@ -58,18 +67,33 @@ def _now(now: Explanation) -> dict[str, Any]:
         "feasibleCount": now.n_feasible,
         "wouldSay": now.message,
         "wouldGoTo": now.node,
-        "refusals": [{"plugin": r.plugin, "reason": r.reason, "count": r.count, "helpsToEvict": r.helps_to_evict,
-                      "examples": r.examples} for r in now.refusals],
+        "refusals": [
+            {"plugin": r.plugin, "reason": r.reason, "count": r.count, "helpsToEvict": r.helps_to_evict, "examples": r.examples}
+            for r in now.refusals
+        ],
         "ranking": [{"node": n.node, "total": n.total, "byPlugin": n.by_plugin} for n in now.ranking],
-        "advice": [{"kind": a.kind, "text": a.text, "plugin": a.plugin, "nodeCount": a.n_nodes, "examples": a.examples,
-                    **({"change": a.change} if a.change else {})} for a in now.counsel],
+        "advice": [
+            {
+                "kind": a.kind,
+                "text": a.text,
+                "plugin": a.plugin,
+                "nodeCount": a.n_nodes,
+                "examples": a.examples,
+                **({"change": a.change} if a.change else {}),
+            }
+            for a in now.counsel
+        ],
         "wakesOn": [{"plugin": each.plugin, "events": each.events, "text": each.text} for each in now.wakes],
     }
     if now.has_failed:
         document["failure"] = now.message
     if now.ever is not None:
-        document["ever"] = {"fits": now.ever.n_open > 0, "largeEnoughCount": now.ever.n_large, "openCount": now.ever.n_open,
-                            "text": now.ever.text}
+        document["ever"] = {
+            "fits": now.ever.n_open > 0,
+            "largeEnoughCount": now.ever.n_large,
+            "openCount": now.ever.n_open,
+            "text": now.ever.text,
+        }
     if now.preemption_said is not None:
         document["preemption"] = _preemption(now.preemption, now.preemption_said)
     return document
@@ -79,8 +103,13 @@ def _preemption(found: Preemption | None, said: str) -> dict[str, Any]:
     if found is None:
         return {"helps": False, "text": said}
     victims = [{"pod": victim.key, "priority": victim.priority} for victim in found.victims[:_MOST_VICTIMS]]
-    return {"helps": True, "node": found.node_name, "victimCount": len(found.victims), "victims": victims,
-            "budgetsBroken": found.violations}
+    return {
+        "helps": True,
+        "node": found.node_name,
+        "victimCount": len(found.victims),
+        "victims": victims,
+        "budgetsBroken": found.violations,
+    }
 
 
 def state_of(engine: Engine, pod: PodView) -> str:

@@ -105,9 +105,7 @@ class _Source:
 class ServingTls:
     """The certificates we serve, and the context to serve them with."""
 
-    def __init__(
-        self, settings: ServingSettings, trust: Trust | None = None, now: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, settings: ServingSettings, trust: Trust | None = None, now: Callable[[], float] = time.time) -> None:
         self._settings = settings
         self._trust = trust or Trust()
         self._trusted = self._trust.version

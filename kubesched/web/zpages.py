@@ -66,11 +66,7 @@ class Zpage:
         return refusal(request, 406, "NotAcceptable", f"only the following media types are accepted: {forms}")
 
     def _is_asked_for(self, parameters: Mapping[str, str]) -> bool:
-        return (
-            parameters.get("as") == self._kind
-            and parameters.get("g") == GROUP
-            and parameters.get("v") in (CURRENT, OLD)
-        )
+        return parameters.get("as") == self._kind and parameters.get("g") == GROUP and parameters.get("v") in (CURRENT, OLD)
 
     def _text(self) -> str:
         lines = "".join(f"{key}{self._separator}{value}\n" for key, value in self._lines())

@@ -15,8 +15,12 @@ from kubesched.simulator.golden import Cluster, decide, read_cases
 from kubesched.simulator.hiding import hide_names
 
 FAMILIES = ("volumes", "dra", "preemption", "nodeaffinity")
-CASES = [case for family in FAMILIES for _, case in read_cases([Path(__file__).with_name(f"{family}.jsonl.gz")])
-         if not case.get("config") and "error" not in case["expected"]]
+CASES = [
+    case
+    for family in FAMILIES
+    for _, case in read_cases([Path(__file__).with_name(f"{family}.jsonl.gz")])
+    if not case.get("config") and "error" not in case["expected"]
+]
 
 
 def decided(cluster: Captured, pods: list[Pod], preempts: bool) -> list[dict[str, Any]]:
@@ -37,12 +41,15 @@ def decided(cluster: Captured, pods: list[Pod], preempts: bool) -> list[dict[str
 
 def under(names: dict[str, str], said: dict[str, Any]) -> dict[str, Any]:
     """Return a decision under pseudonyms, without the texts in which names may stand."""
+
     def name(word: str) -> str:
         return "/".join(names.get(part, part) for part in word.split("/"))
 
     preemption = said.get("preemption") or {"node": "", "victims": []}
     return {
-        "pod": name(said["pod"]), "decision": name(said.get("decision", "")), "failed": "error" in said,
+        "pod": name(said["pod"]),
+        "decision": name(said.get("decision", "")),
+        "failed": "error" in said,
         "feasible": sorted(map(name, said.get("feasible", ()))),
         "scores": {name(node): scores for node, scores in said.get("scores", {}).items()},
         "rejected": {name(node): (status["code"], status["plugin"]) for node, status in said.get("rejected", {}).items()},

@@ -35,8 +35,9 @@ def left_waiting(case: Case, names: list[str]) -> list[bool]:
     queue = Queue(tuple(cluster.profiles.values()), SystemClock())
     intake = Intake(cluster.store, queue, cluster.profiles.keys(), gates=cluster.gates)
     raw = case["pods"][0]
-    copies = [codec.convert({**raw, "metadata": {**raw["metadata"], "name": name, "uid": f"uid-{name}"}}, Pod)
-              for name in names]
+    copies = [
+        codec.convert({**raw, "metadata": {**raw["metadata"], "name": name, "uid": f"uid-{name}"}}, Pod) for name in names
+    ]
     for copy in copies:
         intake.apply("Pod", None, copy)
         entry = queue.pop()

@@ -163,9 +163,19 @@ class EmbeddedPlane(ControlPlane):
         self.authority = data / "pki" / "ca.crt"
         if not self.processes:
             self._run(
-                "apiserver", *PROGRAM, "apiserver", "--no-world", "--https", "--secure-port", str(self.port),
-                "--data-dir", str(data), "--token-file", str(self.folder / "tokens.csv"),
-                "--kubeconfig-out", str(self.folder / "unused.kubeconfig"),
+                "apiserver",
+                *PROGRAM,
+                "apiserver",
+                "--no-world",
+                "--https",
+                "--secure-port",
+                str(self.port),
+                "--data-dir",
+                str(data),
+                "--token-file",
+                str(self.folder / "tokens.csv"),
+                "--kubeconfig-out",
+                str(self.folder / "unused.kubeconfig"),
             )
 
 
@@ -184,9 +194,7 @@ class RealPlane(ControlPlane):
         self.authority = folder / "certs" / "apiserver.crt"
         self.etcd = f"http://127.0.0.1:{free_port()}"
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-        public = key.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
+        public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
         private = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
         )
@@ -196,23 +204,50 @@ class RealPlane(ControlPlane):
     def _launch(self) -> None:
         if not self.processes:
             self._run(
-                "etcd", str(self.assets / "etcd"), "--data-dir", str(self.folder / "etcd"),
-                "--listen-client-urls", self.etcd, "--advertise-client-urls", self.etcd,
-                "--listen-peer-urls", "http://127.0.0.1:0", "--unsafe-no-fsync",
+                "etcd",
+                str(self.assets / "etcd"),
+                "--data-dir",
+                str(self.folder / "etcd"),
+                "--listen-client-urls",
+                self.etcd,
+                "--advertise-client-urls",
+                self.etcd,
+                "--listen-peer-urls",
+                "http://127.0.0.1:0",
+                "--unsafe-no-fsync",
             )
         if len(self.processes) < 2:
             self._run(
-                "apiserver", str(self.assets / "kube-apiserver"), "--etcd-servers", self.etcd,
-                "--secure-port", str(self.port), "--bind-address", "127.0.0.1",
-                "--cert-dir", str(self.folder / "certs"),
-                "--service-account-issuer", "https://kubernetes.default.svc",
-                "--service-account-key-file", str(self.folder / "sa.pub"),
-                "--service-account-signing-key-file", str(self.folder / "sa.key"),
-                "--token-auth-file", str(self.folder / "tokens.csv"), "--authorization-mode", "RBAC",
-                "--service-cluster-ip-range", "10.0.0.0/24",
-                "--disable-admission-plugins", ",".join(self.without),
-                "--max-requests-inflight", "5000", "--max-mutating-requests-inflight", "5000",
-                "--shutdown-delay-duration", "0s",
+                "apiserver",
+                str(self.assets / "kube-apiserver"),
+                "--etcd-servers",
+                self.etcd,
+                "--secure-port",
+                str(self.port),
+                "--bind-address",
+                "127.0.0.1",
+                "--cert-dir",
+                str(self.folder / "certs"),
+                "--service-account-issuer",
+                "https://kubernetes.default.svc",
+                "--service-account-key-file",
+                str(self.folder / "sa.pub"),
+                "--service-account-signing-key-file",
+                str(self.folder / "sa.key"),
+                "--token-auth-file",
+                str(self.folder / "tokens.csv"),
+                "--authorization-mode",
+                "RBAC",
+                "--service-cluster-ip-range",
+                "10.0.0.0/24",
+                "--disable-admission-plugins",
+                ",".join(self.without),
+                "--max-requests-inflight",
+                "5000",
+                "--max-mutating-requests-inflight",
+                "5000",
+                "--shutdown-delay-duration",
+                "0s",
             )
 
     async def forget_history(self) -> None:

@@ -22,8 +22,13 @@ class Running:
 
     def __init__(self, *words: str) -> None:
         self.output = ""
-        self.process = subprocess.Popen([*DEMO, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                        env={**os.environ, "PYTHONUNBUFFERED": "1", "TERM": "dumb"})
+        self.process = subprocess.Popen(
+            [*DEMO, *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "TERM": "dumb"},
+        )
 
     def until(self, text: str) -> str:
         """Read until a line holds the text, and return that line."""
@@ -62,5 +67,6 @@ def running(*words: str) -> Iterator[Running]:
 
 
 def run_once(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*DEMO, "--once", *words], capture_output=True, text=True, timeout=ENOUGH_SECONDS,
-                          env={**os.environ, "TERM": "dumb"})
+    return subprocess.run(
+        [*DEMO, "--once", *words], capture_output=True, text=True, timeout=ENOUGH_SECONDS, env={**os.environ, "TERM": "dumb"}
+    )

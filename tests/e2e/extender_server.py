@@ -45,7 +45,8 @@ class Extender(BaseHTTPRequestHandler):
         elif verb == "preempt":
             victims = given.get("NodeNameToMetaVictims") or {
                 node: {"Pods": [{"UID": p["metadata"]["uid"]} for p in v["Pods"]], "NumPDBViolations": 0}
-                for node, v in given["NodeNameToVictims"].items()}
+                for node, v in given["NodeNameToVictims"].items()
+            }
             self._answer(json.dumps({"NodeNameToMetaVictims": {n: v for n, v in victims.items() if n == "n2"}}).encode())
 
     def _answer(self, body: bytes, status: int = 200) -> None:

@@ -51,9 +51,7 @@ class Faults:
 class FaultyProxy:
     """Listens on a port of its own and forwards to `upstream`, which may be changed while it runs."""
 
-    def __init__(
-        self, upstream: str, faults: Faults | None = None, seed: int = 0, tls: ssl.SSLContext | None = None
-    ) -> None:
+    def __init__(self, upstream: str, faults: Faults | None = None, seed: int = 0, tls: ssl.SSLContext | None = None) -> None:
         self.upstream = upstream
         self._tls = tls or True
         self.faults = faults or Faults()

@@ -23,15 +23,18 @@ from control_planes import PATIENCE_SECONDS, PROGRAM, Api, ControlPlane, Object
 from faulty_proxy import Faults, FaultyProxy
 
 LEASE_SECONDS = 3.0
-ELECTION = ("--leader-elect-resource-name=kubesched", "--leader-elect-lease-duration=3s",
-            "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=400ms")
+ELECTION = (
+    "--leader-elect-resource-name=kubesched",
+    "--leader-elect-lease-duration=3s",
+    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-retry-period=400ms",
+)
 
 
 class Witness(FaultyProxy):
     """A proxy that remembers which bindings passed, when, and what the server said. It may hide parts of the API."""
 
-    def __init__(self, plane: ControlPlane, faults: Faults | None = None, seed: int = 0,
-                 hidden: tuple[str, ...] = ()) -> None:
+    def __init__(self, plane: ControlPlane, faults: Faults | None = None, seed: int = 0, hidden: tuple[str, ...] = ()) -> None:
         super().__init__(plane.url, faults, seed, plane.tls)
         self.queries: list[tuple[str, Mapping[str, str]]] = []
         """Every GET that had a query: its path and that."""
@@ -53,8 +56,11 @@ class Witness(FaultyProxy):
 
     def lists_of(self, path: str) -> list[Mapping[str, str]]:
         """Return how a collection was listed: the queries that were no plain watches, and no looks at its version."""
-        return [query for where, query in self.queries if where == path
-                and ("watch" not in query or "sendInitialEvents" in query) and query.get("limit") != "1"]
+        return [
+            query
+            for where, query in self.queries
+            if where == path and ("watch" not in query or "sendInitialEvents" in query) and query.get("limit") != "1"
+        ]
 
     def since(self, moment: float) -> list[str]:
         """Return the pods that somebody tried to bind since a moment."""
@@ -202,15 +208,32 @@ class Replicas:
         self.folder = folder
         self.all: list[Replica] = []
 
-    async def start(self, *flags: str, faults: Faults | None = None, seed: int = 0, token_file: Path | None = None,
-                    hidden: tuple[str, ...] = (), program: Sequence[str] = PROGRAM) -> Replica:
+    async def start(
+        self,
+        *flags: str,
+        faults: Faults | None = None,
+        seed: int = 0,
+        token_file: Path | None = None,
+        hidden: tuple[str, ...] = (),
+        program: Sequence[str] = PROGRAM,
+    ) -> Replica:
         """Start one more."""
         name = f"replica-{len(self.all)}"
         witness = Witness(self.plane, faults, seed, hidden)
         await witness.start()
         kubeconfig = self.plane.kubeconfig("scheduler", witness.url, token_file)
-        command = [*program, "run", *ELECTION, "--secure-port=0", "--logging-format=json", "-v=3",
-                   f"--kubeconfig={kubeconfig}", "--kube-api-qps=1000", "--kube-api-burst=1000", *flags]
+        command = [
+            *program,
+            "run",
+            *ELECTION,
+            "--secure-port=0",
+            "--logging-format=json",
+            "-v=3",
+            f"--kubeconfig={kubeconfig}",
+            "--kube-api-qps=1000",
+            "--kube-api-burst=1000",
+            *flags,
+        ]
         replica = Replica(name, witness, command, self.folder / f"{name}.log")
         self.all.append(replica)
         return replica

@@ -298,9 +298,7 @@ def test_namespaces_quotas_of_kinds_and_help(cluster: Cluster) -> None:
     cluster.kubectl("-n", "team-a", "create", "secret", "generic", "s", "--from-literal=k=v")
     assert cluster.read("-n", "team-a", "secret", "s")["data"] == {"k": "dg=="}
     kinds = cluster.kubectl("api-resources", "-o", "name").split()
-    assert {"pods", "nodes", "deployments.apps", "leases.coordination.k8s.io", "resourceclaims.resource.k8s.io"} <= set(
-        kinds
-    )
+    assert {"pods", "nodes", "deployments.apps", "leases.coordination.k8s.io", "resourceclaims.resource.k8s.io"} <= set(kinds)
     assert "PodSpec" in cluster.kubectl("explain", "pod.spec")
     assert "yes" in cluster.kubectl("auth", "can-i", "create", "pods")
     assert "[*]" in cluster.kubectl("auth", "can-i", "--list")

@@ -56,9 +56,7 @@ def _use_blocking(kubeconfig: str) -> None:
         core.create_namespaced_pod_binding("p", "default", binding, _preload_content=False)
         found = core.list_namespaced_pod("default", label_selector="a=b", field_selector="spec.nodeName=n")
         assert [pod.metadata.name for pod in found.items] == ["p"]
-        stream = kubernetes.watch.Watch().stream(
-            core.list_namespaced_pod, "default", resource_version=first, timeout_seconds=1
-        )
+        stream = kubernetes.watch.Watch().stream(core.list_namespaced_pod, "default", resource_version=first, timeout_seconds=1)
         seen = [(event["type"], event["object"].spec.node_name) for event in stream]
         assert seen == [("ADDED", None), ("MODIFIED", None), ("MODIFIED", "n")]
         apps.create_namespaced_deployment("default", a_deployment(library))

@@ -49,9 +49,7 @@ class Api:
 
     async def pod(self, name: str, **spec: Any) -> dict:
         labels = {"app": name, "rev": "7"}
-        return await self.create(
-            f"{self.core}/pods", {"metadata": {"name": name, "labels": labels}, "spec": {**SPEC, **spec}}
-        )
+        return await self.create(f"{self.core}/pods", {"metadata": {"name": name, "labels": labels}, "spec": {**SPEC, **spec}})
 
     async def bind(self, name: str, node: str, **metadata: str) -> tuple[int, dict]:
         body = {"metadata": {"name": name, **metadata}, "target": {"kind": "Node", "name": node}}
@@ -113,9 +111,7 @@ def _until_ready(url: str) -> None:
     request = urllib.request.Request(f"{url}/readyz", headers={"Authorization": f"Bearer {TOKEN}"})
     end = time.monotonic() + 120
     while time.monotonic() < end:
-        with contextlib.suppress(OSError), urllib.request.urlopen(
-            request, context=ssl._create_unverified_context(), timeout=5
-        ):
+        with contextlib.suppress(OSError), urllib.request.urlopen(request, context=ssl._create_unverified_context(), timeout=5):
             return
         time.sleep(0.5)
     pytest.fail("kube-apiserver did not become ready")

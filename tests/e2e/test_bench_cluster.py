@@ -10,7 +10,8 @@ from control_planes import PROGRAM, Api, ControlPlane, Refused, a_node
 
 async def bench(*words: str) -> tuple[int | None, str, str]:
     process = await asyncio.create_subprocess_exec(
-        *PROGRAM, "bench", "cluster", *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
+        *PROGRAM, "bench", "cluster", *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
     out, err = await process.communicate()
     return process.returncode, out.decode(), err.decode()
 

@@ -528,9 +528,7 @@ def a_grown_pod() -> dict[str, Any]:
         },
         "status": {
             "phase": "Running",
-            "conditions": [
-                {"type": kind, **times} for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
-            ],
+            "conditions": [{"type": kind, **times} for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")],
             "containerStatuses": [{"name": "web", "ready": True, "containerID": "containerd://" + "a" * 64}],
             "hostIP": "10.0.0.1",
             "podIP": "10.1.0.1",

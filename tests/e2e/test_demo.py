@@ -80,11 +80,19 @@ def test_the_page_and_the_api_are_served_until_interrupted(tmp_path: Path) -> No
         assert state["pending"]["groups"][0]["pods"][0]["pod"] == "demo/whale"
         assert fetch(f"{demo.page}api/pods/demo/whale")["refusals"]
         if KUBECTL is not None:
-            asked = subprocess.run([KUBECTL, "--kubeconfig", demo.kubeconfig, "get", "pods", "-n", "demo", "-o", "name"],
-                                   capture_output=True, text=True, timeout=60)
+            asked = subprocess.run(
+                [KUBECTL, "--kubeconfig", demo.kubeconfig, "get", "pods", "-n", "demo", "-o", "name"],
+                capture_output=True,
+                text=True,
+                timeout=60,
+            )
             assert len(asked.stdout.splitlines()) == 30, asked.stderr
-            told = subprocess.run([KUBECTL, "--kubeconfig", demo.kubeconfig, "describe", "pod", "whale", "-n", "demo"],
-                                  capture_output=True, text=True, timeout=60)
+            told = subprocess.run(
+                [KUBECTL, "--kubeconfig", demo.kubeconfig, "describe", "pod", "whale", "-n", "demo"],
+                capture_output=True,
+                text=True,
+                timeout=60,
+            )
             assert "FailedScheduling" in told.stdout and "Insufficient cpu" in told.stdout
         assert demo.stop() == 0
         assert "Stopped; the objects are kept in" in demo.output

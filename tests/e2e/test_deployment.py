@@ -45,8 +45,7 @@ async def test_the_second_scheduler_as_deployed(control_plane: ControlPlane, api
     changed = {"--config": str(file), "--secure-port": str(port)}
     flags = [f"{name}={changed.get(name, value)}" for name, _, value in (arg.partition("=") for arg in container["args"][1:])]
     # In a pod, callers are reviewed by the cluster around it.
-    flags += [f"--{task}-kubeconfig={control_plane.kubeconfig('scheduler')}"
-              for task in ("authentication", "authorization")]
+    flags += [f"--{task}-kubeconfig={control_plane.kubeconfig('scheduler')}" for task in ("authentication", "authorization")]
     await api.add_nodes(2)
     await api.create(a_pod("default-pod"))
     mine = a_pod("my-pod")

@@ -24,29 +24,56 @@ def prepared() -> Store:
     """A store with two nodes, two devices on each, and a class that also serves an extended resource."""
     store = Store()
     for name in ("n1", "n2"):
-        store.create("nodes", {"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-                               "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110"}}})
-        store.create("resourceslices", {"metadata": {"name": f"s-{name}"}, "spec": {
-            "driver": DRIVER, "nodeName": name, "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
-            "devices": [{"name": f"d{i}", "attributes": {"model": {"string": "a100"}}} for i in range(2)]}})
-    store.create("deviceclasses", {"metadata": {"name": "gpu"}, "spec": {
-        "extendedResourceName": GPU,
-        "selectors": [{"cel": {"expression": f'device.attributes["{DRIVER}"].model == "a100"'}}]}})
+        store.create(
+            "nodes",
+            {
+                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+                "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110"}},
+            },
+        )
+        store.create(
+            "resourceslices",
+            {
+                "metadata": {"name": f"s-{name}"},
+                "spec": {
+                    "driver": DRIVER,
+                    "nodeName": name,
+                    "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+                    "devices": [{"name": f"d{i}", "attributes": {"model": {"string": "a100"}}} for i in range(2)],
+                },
+            },
+        )
+    store.create(
+        "deviceclasses",
+        {
+            "metadata": {"name": "gpu"},
+            "spec": {
+                "extendedResourceName": GPU,
+                "selectors": [{"cel": {"expression": f'device.attributes["{DRIVER}"].model == "a100"'}}],
+            },
+        },
+    )
     return store
 
 
 def a_claim(name: str, count: int) -> dict[str, Any]:
     exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": count}
-    return {"metadata": {"name": name, "namespace": "default"},
-            "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}}
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}},
+    }
 
 
 def a_pod(name: str, claim: str | None = None, **requests: str) -> dict[str, Any]:
     claims = [{"name": "c", "resourceClaimName": claim}] if claim else []
     amounts = {key.replace("_", "/"): value for key, value in requests.items()}
-    return {"metadata": {"name": name, "namespace": "default"}, "spec": {
-        "resourceClaims": claims,
-        "containers": [{"name": "c", "image": "i", "resources": {"requests": amounts, "limits": amounts}}]}}
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "resourceClaims": claims,
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": amounts, "limits": amounts}}],
+        },
+    }
 
 
 @contextlib.asynccontextmanager
@@ -88,7 +115,8 @@ async def test_a_claim_is_allocated_and_reserved_before_its_pod_is_bound() -> No
     assert [result["device"] for result in status["allocation"]["devices"]["results"]] == ["d0", "d1"]
     assert {result["pool"] for result in status["allocation"]["devices"]["results"]} == {pod["spec"]["nodeName"]}
     assert [(consumer["resource"], consumer["name"], consumer["uid"]) for consumer in status["reservedFor"]] == [
-        ("pods", "user", pod["metadata"]["uid"])]
+        ("pods", "user", pod["metadata"]["uid"])
+    ]
     assert claim["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
     assert status["allocation"]["allocationTimestamp"]
 
@@ -120,5 +148,4 @@ async def test_an_extended_resource_becomes_a_claim() -> None:
     claim = store.get("resourceclaims", told["resourceClaimName"], "default")
     assert claim["metadata"]["name"].startswith("user-extended-resources-")
     assert len(claim["status"]["allocation"]["devices"]["results"]) == 2
-    assert told["requestMappings"] == [
-        {"containerName": "c", "resourceName": GPU, "requestName": "container-0-request-0"}]
+    assert told["requestMappings"] == [{"containerName": "c", "resourceName": GPU, "requestName": "container-0-request-0"}]

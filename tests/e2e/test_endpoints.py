@@ -91,9 +91,7 @@ class Face:
         shown = {**(headers or {}), **({"Authorization": f"Bearer {token}"} if token else {})}
         async with (
             aiohttp.ClientSession() as session,
-            session.request(
-                method, f"https://127.0.0.1:{self.port}{path}", ssl=context, headers=shown, **more
-            ) as answer,
+            session.request(method, f"https://127.0.0.1:{self.port}{path}", ssl=context, headers=shown, **more) as answer,
         ):
             return answer.status, await answer.text()
 
@@ -345,8 +343,7 @@ async def test_a_shared_port_can_be_had_twice(tmp_path: Path) -> None:
 
 async def test_serving_can_be_off_and_http2_cannot_be_limited(tmp_path: Path) -> None:
     off, streams, without = (
-        read_options([word])
-        for word in ("--secure-port=0", "--http2-max-streams-per-connection=9", "--disable-http2-serving")
+        read_options([word]) for word in ("--secure-port=0", "--http2-max-streams-per-connection=9", "--disable-http2-serving")
     )
     assert isinstance(off, Options)
     assert isinstance(streams, Options)

@@ -22,8 +22,9 @@ from kubesched.testing import node, pod
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    process = subprocess.Popen([sys.executable, str(Path(__file__).with_name("extender_server.py"))],
-                               stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("extender_server.py"))], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     port = process.stdout.readline().strip()
     yield f"http://127.0.0.1:{port}", process
@@ -54,8 +55,11 @@ class Notes(NoWriter):
 def build(*extenders: dict[str, Any]) -> tuple[Engine, Notes]:
     gates = config.Gates.defaults()
     registry = registry_with()
-    document = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
-                "extenders": list(extenders)}
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "extenders": list(extenders),
+    }
     configured = config.load(msgspec.json.encode(document).decode(), gates=gates, registry=catalogue(registry))
     notes = Notes()
     engine = assemble(configured, gates, Outside(writer=notes, recorder=notes, poster=HttpPoster()), registry=registry)
@@ -73,8 +77,15 @@ async def run_for(engine: Engine, seconds: float) -> None:
 
 @pytest.mark.parametrize("knows_nodes", [True, False], ids=["by name", "by whole node"])
 async def test_a_good_extender_filters_and_scores(server: Any, knows_nodes: bool) -> None:
-    engine, notes = build({"urlPrefix": f"{server[0]}/good/", "filterVerb": "filter", "prioritizeVerb": "prioritize",
-                           "weight": 5, "nodeCacheCapable": knows_nodes})
+    engine, notes = build(
+        {
+            "urlPrefix": f"{server[0]}/good/",
+            "filterVerb": "filter",
+            "prioritizeVerb": "prioritize",
+            "weight": 5,
+            "nodeCacheCapable": knows_nodes,
+        }
+    )
     for i in range(4):
         engine.inbox.post(Changed("Pod", None, pod(f"p{i}")))
     await run_for(engine, 1.5)
@@ -130,16 +141,29 @@ async def test_a_bad_extender_costs_the_attempt_and_says_so(server: Any, mood: s
 
 @pytest.mark.parametrize("mood", [*BAD, "slow"])
 async def test_a_bad_extender_that_may_be_ignored_is_passed_over(server: Any, mood: str) -> None:
-    engine, notes = build({"urlPrefix": f"{server[0]}/{mood}", "filterVerb": "filter", "nodeCacheCapable": True,
-                           "ignorable": True, "httpTimeout": "300ms"})
+    engine, notes = build(
+        {
+            "urlPrefix": f"{server[0]}/{mood}",
+            "filterVerb": "filter",
+            "nodeCacheCapable": True,
+            "ignorable": True,
+            "httpTimeout": "300ms",
+        }
+    )
     engine.inbox.post(Changed("Pod", None, pod("p")))
     await run_for(engine, 2.5)
     assert "default/p" in notes.bound
 
 
 async def test_nobody_waits_for_a_slow_extender_but_its_pod(server: Any) -> None:
-    engine, notes = build({"urlPrefix": f"{server[0]}/slow", "filterVerb": "filter", "httpTimeout": "1s",
-                           "managedResources": [{"name": "example.com/slow"}]})
+    engine, notes = build(
+        {
+            "urlPrefix": f"{server[0]}/slow",
+            "filterVerb": "filter",
+            "httpTimeout": "1s",
+            "managedResources": [{"name": "example.com/slow"}],
+        }
+    )
     engine.inbox.post(Changed("Pod", None, pod("slow", requests={"example.com/slow": "0"}, priority=10)))
     engine.inbox.post(Changed("Pod", None, pod("quick")))
     ticks = 0

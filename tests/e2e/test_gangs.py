@@ -26,11 +26,24 @@ profiles:
 CRD = {
     "metadata": {"name": "podgroups.scheduling.x-k8s.io"},
     "spec": {
-        "group": "scheduling.x-k8s.io", "scope": "Namespaced",
-        "names": {"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup", "listKind": "PodGroupList",
-                  "shortNames": ["pg", "pgs"]},
-        "versions": [{"name": "v1alpha1", "served": True, "storage": True, "subresources": {"status": {}}, "schema": {
-            "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}],
+        "group": "scheduling.x-k8s.io",
+        "scope": "Namespaced",
+        "names": {
+            "plural": "podgroups",
+            "singular": "podgroup",
+            "kind": "PodGroup",
+            "listKind": "PodGroupList",
+            "shortNames": ["pg", "pgs"],
+        },
+        "versions": [
+            {
+                "name": "v1alpha1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
     },
 }
 
@@ -43,8 +56,13 @@ def a_pod(name: str, group: str = "", label: str = "", cpu: str = "1") -> dict[s
 
 
 def add_node(store: Store, name: str, cpu: str) -> None:
-    store.create("nodes", {"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-                           "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}}})
+    store.create(
+        "nodes",
+        {
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+            "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}},
+        },
+    )
 
 
 @contextlib.asynccontextmanager
@@ -89,12 +107,19 @@ async def test_pod_groups_and_coscheduling_side_by_side() -> None:
     store.create("customresourcedefinitions", CRD)
     add_node(store, "n1", "2")
     async with running(store):
-        store.create("podgroups.scheduling.k8s.io", {
-            "metadata": {"name": "inside", "namespace": "default"},
-            "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}})
-        store.create("podgroups.scheduling.x-k8s.io", {
-            "apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
-            "metadata": {"name": "outside", "namespace": "default"}, "spec": {"minMember": 3}})
+        store.create(
+            "podgroups.scheduling.k8s.io",
+            {"metadata": {"name": "inside", "namespace": "default"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}},
+        )
+        store.create(
+            "podgroups.scheduling.x-k8s.io",
+            {
+                "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+                "kind": "PodGroup",
+                "metadata": {"name": "outside", "namespace": "default"},
+                "spec": {"minMember": 3},
+            },
+        )
         for i in range(3):
             store.create("pods", a_pod(f"in-{i}", group="inside"))
             store.create("pods", a_pod(f"out-{i}", label="outside"))
@@ -102,7 +127,8 @@ async def test_pod_groups_and_coscheduling_side_by_side() -> None:
         assert (told["reason"], told["message"]) == ("Unschedulable", "pod group is unschedulable")
         said = await condition(store, "pods", "out-0", "PodScheduled", "False")
         assert said["message"] == (
-            "podGroup default/outside needs 3 members and 2 fit; out-2: 0/1 nodes are available: 1 Insufficient cpu")
+            "podGroup default/outside needs 3 members and 2 fit; out-2: 0/1 nodes are available: 1 Insufficient cpu"
+        )
         add_node(store, "n2", "1")
         add_node(store, "n3", "3")
         await bound(store, *(f"in-{i}" for i in range(3)), *(f"out-{i}" for i in range(3)))
@@ -111,9 +137,18 @@ async def test_pod_groups_and_coscheduling_side_by_side() -> None:
 
 
 def add_device(store: Store, node: str) -> None:
-    store.create("resourceslices", {"metadata": {"name": f"s-{node}"}, "spec": {
-        "driver": "gpu.example.com", "nodeName": node,
-        "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}, "devices": [{"name": "d0"}]}})
+    store.create(
+        "resourceslices",
+        {
+            "metadata": {"name": f"s-{node}"},
+            "spec": {
+                "driver": "gpu.example.com",
+                "nodeName": node,
+                "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+                "devices": [{"name": "d0"}],
+            },
+        },
+    )
 
 
 async def test_a_gang_gets_devices_for_all_its_members_or_for_none() -> None:
@@ -123,12 +158,19 @@ async def test_a_gang_gets_devices_for_all_its_members_or_for_none() -> None:
         add_node(store, name, "4")
         add_device(store, name)
     async with running(store):
-        store.create("podgroups.scheduling.k8s.io", {
-            "metadata": {"name": "g", "namespace": "default"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}})
+        store.create(
+            "podgroups.scheduling.k8s.io",
+            {"metadata": {"name": "g", "namespace": "default"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}},
+        )
         for i in range(3):
             exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
-            store.create("resourceclaims", {"metadata": {"name": f"c{i}", "namespace": "default"},
-                                            "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}})
+            store.create(
+                "resourceclaims",
+                {
+                    "metadata": {"name": f"c{i}", "namespace": "default"},
+                    "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}},
+                },
+            )
             member = a_pod(f"p{i}", group="g")
             member["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimName": f"c{i}"}]
             store.create("pods", member)
@@ -138,6 +180,8 @@ async def test_a_gang_gets_devices_for_all_its_members_or_for_none() -> None:
         add_device(store, "n3")
         nodes = await bound(store, "p0", "p1", "p2", seconds=40)
         assert sorted(nodes) == ["n1", "n2", "n3"]
-        pools = [store.get("resourceclaims", f"c{i}", "default")["status"]["allocation"]["devices"]["results"][0]["pool"]
-                 for i in range(3)]
+        pools = [
+            store.get("resourceclaims", f"c{i}", "default")["status"]["allocation"]["devices"]["results"][0]["pool"]
+            for i in range(3)
+        ]
         assert pools == nodes

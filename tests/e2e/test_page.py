@@ -38,9 +38,22 @@ from kubesched.web import Chronicle, EngineShowing, page_app, serve_insecurely
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path (Debian: chromium)")
 
-QUIETLY = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-           "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage", "--lang=en",
-           "--hide-scrollbars", "--window-size=1400,1000", "--virtual-time-budget=4000", "--enable-logging=stderr"]
+QUIETLY = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-dev-shm-usage",
+    "--lang=en",
+    "--hide-scrollbars",
+    "--window-size=1400,1000",
+    "--virtual-time-budget=4000",
+    "--enable-logging=stderr",
+]
 NOBODY_ELSE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"  # the page must do without any other host
 DARK = "--blink-settings=preferredColorScheme=0"
 SMALL = "--window-size=640,800"
@@ -68,8 +81,9 @@ class Browser:
     def _run(self, *words: str) -> str:
         assert CHROMIUM is not None
         profile = f"--user-data-dir={self.folder / 'profile'}"
-        done = subprocess.run([CHROMIUM, *QUIETLY, NOBODY_ELSE, profile, *words], capture_output=True, text=True,
-                              timeout=ENOUGH_SECONDS)
+        done = subprocess.run(
+            [CHROMIUM, *QUIETLY, NOBODY_ELSE, profile, *words], capture_output=True, text=True, timeout=ENOUGH_SECONDS
+        )
         assert done.returncode == 0, done.stderr
         complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
         assert all(self.tolerates and self.tolerates in line for line in complaints), complaints
@@ -233,8 +247,14 @@ async def test_the_program_serves_it_behind_its_doors(tmp_path: Path) -> None:
 
     async with ApiServer() as server:
         kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
-        flags = ["--kubeconfig", str(kubeconfig), "--leader-elect=false", "--bind-address=127.0.0.1",
-                 f"--secure-port={port}", "--authorization-always-allow-paths=/readyz,/ui/page.css,/ui/api/*"]
+        flags = [
+            "--kubeconfig",
+            str(kubeconfig),
+            "--leader-elect=false",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+            "--authorization-always-allow-paths=/readyz,/ui/page.css,/ui/api/*",
+        ]
         words = [sys.executable, "-c", "from kubesched.cli import main; main()", "run", *flags]
         process = start(words, tmp_path / "log")
         try:

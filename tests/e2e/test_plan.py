@@ -23,8 +23,15 @@ from kubesched.simulator.dryrun.manifests import read_manifests
 
 PROGRAM = [sys.executable, "-c", "from kubesched.cli import main; main()"]
 ZONE = "topology.kubernetes.io/zone"
-RESOURCES = {"PriorityClass": "priorityclasses", "StorageClass": "storageclasses", "Deployment": "deployments",
-             "StatefulSet": "statefulsets", "DaemonSet": "daemonsets", "Job": "jobs", "Pod": "pods"}
+RESOURCES = {
+    "PriorityClass": "priorityclasses",
+    "StorageClass": "storageclasses",
+    "Deployment": "deployments",
+    "StatefulSet": "statefulsets",
+    "DaemonSet": "daemonsets",
+    "Job": "jobs",
+    "Pod": "pods",
+}
 MANIFESTS = """
 apiVersion: scheduling.k8s.io/v1
 kind: PriorityClass
@@ -104,8 +111,11 @@ def a_node(number: int) -> dict[str, Any]:
     offer = {"cpu": "4", "memory": "8Gi", "pods": "110"}
     labels = {"kubernetes.io/hostname": f"n{number}", ZONE: f"z{number % 3}"}
     taints = [{"key": "gpu", "effect": "NoSchedule"}] if number == 4 else []
-    return {"metadata": {"name": f"n{number}", "labels": labels}, "spec": {"taints": taints},
-            "status": {"allocatable": offer, "capacity": offer}}
+    return {
+        "metadata": {"name": f"n{number}", "labels": labels},
+        "spec": {"taints": taints},
+        "status": {"allocatable": offer, "capacity": offer},
+    }
 
 
 async def until(condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
@@ -149,8 +159,13 @@ async def test_what_is_planned_is_what_happens(files: Path) -> None:
     async with ApiServer(store) as server:
         for number in range(6):
             store.create("nodes", a_node(number))
-        old = {"metadata": {"name": "old"}, "spec": {"nodeName": "n5", "containers": [
-            {"name": "c", "image": "x", "resources": {"requests": {"cpu": "2500m"}}}]}}
+        old = {
+            "metadata": {"name": "old"},
+            "spec": {
+                "nodeName": "n5",
+                "containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "2500m"}}}],
+            },
+        }
         store.create("pods", old, "default")
         version = store.resource_version
         kubeconfig = str(server.write_kubeconfig(files / "kubeconfig"))
@@ -178,13 +193,16 @@ async def test_what_is_planned_is_what_happens(files: Path) -> None:
             world.stop()
     assert placed == wanted, "and it stays so"
     assert {name: zones[name] for name in ("web", "db", "logs", "urgent")} == {
-        name: planned[name]["zones"] for name in ("web", "db", "logs", "urgent")}
+        name: planned[name]["zones"] for name in ("web", "db", "logs", "urgent")
+    }
     assert planned["logs"]["nodes"] == dict.fromkeys(["n0", "n1", "n2", "n3", "n5"], 1)
 
 
 async def test_a_capacity_is_what_then_fits(files: Path) -> None:
-    (files / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n"
-                                    "  - {name: c, image: x, resources: {requests: {cpu: 1500m}}}\n")
+    (files / "pod.yaml").write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n"
+        "  - {name: c, image: x, resources: {requests: {cpu: 1500m}}}\n"
+    )
     store = Store()
     async with ApiServer(store) as server:
         for number in range(4):

@@ -54,9 +54,14 @@ async def settle(api: Api, replicas: Replicas, replica: Replica) -> None:
 
 async def add_too_large(api: Api) -> None:
     """Add a pod that fits nowhere: it must be known as pending in the end, and be told so."""
-    await api.create({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": TOO_LARGE, "namespace": "default"},
-        "spec": {"containers": [{"name": "main", "image": "app", "resources": {"requests": {"cpu": "100"}}}]}})
+    await api.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": TOO_LARGE, "namespace": "default"},
+            "spec": {"containers": [{"name": "main", "image": "app", "resources": {"requests": {"cpu": "100"}}}]},
+        }
+    )
 
 
 WEATHER = {
@@ -127,9 +132,7 @@ async def test_an_api_server_that_hangs_is_killed_and_restarted(
     await settle(api, replicas, replica)
 
 
-async def test_an_api_server_that_comes_later_is_waited_for(
-    control_plane: ControlPlane, api: Api, replicas: Replicas
-) -> None:
+async def test_an_api_server_that_comes_later_is_waited_for(control_plane: ControlPlane, api: Api, replicas: Replicas) -> None:
     await api.add_nodes(2)
     await api.add_pods(0, 4)
     control_plane.kill()
@@ -178,8 +181,11 @@ BAD_KUBECONFIGS = {
     "not YAML": ("{", "kubeconfig"),
     "empty": ("", "kubeconfig"),
     "another kind of file": ("[1, 2]", "not a kubeconfig"),
-    "no server": ('{"current-context": "a", "clusters": [{"name": "a", "cluster": {}}], "users": [],'
-                  ' "contexts": [{"name": "a", "context": {"cluster": "a"}}]}', "server"),
+    "no server": (
+        '{"current-context": "a", "clusters": [{"name": "a", "cluster": {}}], "users": [],'
+        ' "contexts": [{"name": "a", "context": {"cluster": "a"}}]}',
+        "server",
+    ),
     "no such context": ('{"current-context": "b", "clusters": [], "users": [], "contexts": []}', "b"),
 }
 

@@ -29,8 +29,11 @@ pytestmark = pytest.mark.skipif(not KUBE_SCHEDULER, reason="no kube-scheduler in
 
 def a_pod(name: str, cpu: str = "100m", **spec: Any) -> Object:
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-    return {"kind": "Pod", "metadata": {"name": name, "labels": {"app": name}},
-            "spec": {"terminationGracePeriodSeconds": 0, "containers": [container], **spec}}
+    return {
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": name}},
+        "spec": {"terminationGracePeriodSeconds": 0, "containers": [container], **spec},
+    }
 
 
 def with_volume(name: str, claim: str) -> Object:
@@ -47,49 +50,92 @@ def near(label: str) -> Object:
 
 
 def a_volume_claim(name: str, storage: str, size: str = "1Gi") -> Object:
-    return {"kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": {
-        "accessModes": ["ReadWriteOnce"], "storageClassName": storage, "resources": {"requests": {"storage": size}}}}
+    return {
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name},
+        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": storage, "resources": {"requests": {"storage": size}}},
+    }
 
 
 def a_device_claim(name: str, count: int) -> Object:
     exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": count}
-    return {"kind": "ResourceClaim", "metadata": {"name": name},
-            "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}}
+    return {
+        "kind": "ResourceClaim",
+        "metadata": {"name": name},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}},
+    }
 
 
 def a_local_volume(name: str) -> Object:
     at = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n2"]}]}
-    return {"kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
-        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "local",
-        "local": {"path": "/x"}, "nodeAffinity": {"required": {"nodeSelectorTerms": [at]}}}}
+    return {
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "local",
+            "local": {"path": "/x"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [at]}},
+        },
+    }
 
 
 TAINT = {"key": "gpu", "value": "y", "effect": "NoSchedule"}
 GROUND: list[Object] = [
-    a_node("n1"), a_node("n2"), {**a_node("n3"), "spec": {"taints": [TAINT]}},
-    *({"kind": "StorageClass", "metadata": {"name": name}, "provisioner": maker,
-       "volumeBindingMode": "WaitForFirstConsumer"}
-      for name, maker in (("made", "example.com/p"), ("local", "kubernetes.io/no-provisioner"))),
+    a_node("n1"),
+    a_node("n2"),
+    {**a_node("n3"), "spec": {"taints": [TAINT]}},
+    *(
+        {"kind": "StorageClass", "metadata": {"name": name}, "provisioner": maker, "volumeBindingMode": "WaitForFirstConsumer"}
+        for name, maker in (("made", "example.com/p"), ("local", "kubernetes.io/no-provisioner"))
+    ),
     {"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000},
     {"kind": "PriorityClass", "metadata": {"name": "middle"}, "value": 500},
-    {"kind": "DeviceClass", "metadata": {"name": "gpu"},
-     "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]}},
-    {"kind": "ResourceSlice", "metadata": {"name": "s1"}, "spec": {
-        "driver": DRIVER, "nodeName": "n1", "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1},
-        "devices": [{"name": "d0"}, {"name": "d1"}]}},
+    {
+        "kind": "DeviceClass",
+        "metadata": {"name": "gpu"},
+        "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]},
+    },
+    {
+        "kind": "ResourceSlice",
+        "metadata": {"name": "s1"},
+        "spec": {
+            "driver": DRIVER,
+            "nodeName": "n1",
+            "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "d0"}, {"name": "d1"}],
+        },
+    },
 ]
-SPREAD = {"maxSkew": 1, "topologyKey": "nowhere", "whenUnsatisfiable": "DoNotSchedule",
-          "labelSelector": {"matchLabels": {"app": "spread"}}}
-CLAIMS = [a_volume_claim("local", "local"), a_volume_claim("made", "made"), a_volume_claim("large", "local", "9Gi"),
-          a_device_claim("one", 1), a_device_claim("three", 3)]
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "nowhere",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "spread"}},
+}
+CLAIMS = [
+    a_volume_claim("local", "local"),
+    a_volume_claim("made", "made"),
+    a_volume_claim("large", "local", "9Gi"),
+    a_device_claim("one", 1),
+    a_device_claim("three", 3),
+]
 PODS = [
-    a_pod("plain"), a_pod("whale", cpu="100"), a_pod("selector", nodeSelector={"disk": "ssd"}),
-    a_pod("lonely", affinity=near("nobody")), a_pod("gated", schedulingGates=[{"name": "example.com/wait"}]),
+    a_pod("plain"),
+    a_pod("whale", cpu="100"),
+    a_pod("selector", nodeSelector={"disk": "ssd"}),
+    a_pod("lonely", affinity=near("nobody")),
+    a_pod("gated", schedulingGates=[{"name": "example.com/wait"}]),
     a_pod("spread", topologySpreadConstraints=[SPREAD]),
     a_pod("fill-1", cpu="3", nodeSelector={"kubernetes.io/hostname": "n1"}),
     a_pod("fill-2", cpu="3", nodeSelector={"kubernetes.io/hostname": "n2"}, priorityClassName="middle"),
-    with_volume("no-claim", "absent"), with_volume("local", "local"), with_volume("made", "made"),
-    with_volume("large", "large"), with_devices("one", "one"), with_devices("three", "three"),
+    with_volume("no-claim", "absent"),
+    with_volume("local", "local"),
+    with_volume("made", "made"),
+    with_volume("large", "large"),
+    with_devices("one", "one"),
+    with_devices("three", "three"),
     with_devices("no-devices", "absent"),
 ]
 VIP = a_pod("vip", cpu="3500m", priorityClassName="high")  # fill-1 has to go
@@ -99,8 +145,13 @@ QUIET = ("Pod made", "Pod no-devices")  # wait for a volume to be made and for a
 async def test_what_people_read_is_the_same(control_plane: ControlPlane, api: Api, tmp_path: Path) -> None:
     for obj in GROUND:
         await api.create(obj)
-    options = ("--secure-port=0", "--leader-elect=false", f"--kubeconfig={control_plane.kubeconfig('scheduler')}",
-               "--kube-api-qps=1000", "--kube-api-burst=1000")
+    options = (
+        "--secure-port=0",
+        "--leader-elect=false",
+        f"--kubeconfig={control_plane.kubeconfig('scheduler')}",
+        "--kube-api-qps=1000",
+        "--kube-api-burst=1000",
+    )
     theirs = await told_by(api, "theirs", (KUBE_SCHEDULER, *options), tmp_path)
     ours = await told_by(api, "ours", (*PROGRAM, "run", *options), tmp_path)
     assert ours == theirs
@@ -138,8 +189,11 @@ async def settle(api: Api, namespace: str) -> None:
     deadline, last = time.monotonic() + PATIENCE_SECONDS, None
     while True:
         found = await read(api, namespace)
-        is_told = all(seen["placed"] or seen["conditions"] for name, seen in found.items()
-                      if name.startswith("Pod ") and name not in QUIET)
+        is_told = all(
+            seen["placed"] or seen["conditions"]
+            for name, seen in found.items()
+            if name.startswith("Pod ") and name not in QUIET
+        )
         vip = found.get("Pod vip")
         if is_told and found == last and (vip is None or vip["placed"]):
             return
@@ -155,9 +209,12 @@ async def read(api: Api, namespace: str) -> dict[str, Any]:
     for pod in (await api.get(f"{core}/pods"))["items"]:
         status = pod["status"]
         found[f"Pod {pod['metadata']['name']}"] = {
-            "placed": bool(pod["spec"].get("nodeName")), "nominated": bool(status.get("nominatedNodeName")),
-            "conditions": [{key: said for key, said in each.items() if not key.endswith("Time")}
-                           for each in status.get("conditions", [])]}
+            "placed": bool(pod["spec"].get("nodeName")),
+            "nominated": bool(status.get("nominatedNodeName")),
+            "conditions": [
+                {key: said for key, said in each.items() if not key.endswith("Time")} for each in status.get("conditions", [])
+            ],
+        }
     for claim in (await api.get(f"{core}/persistentvolumeclaims"))["items"]:
         notes = sorted(claim["metadata"].get("annotations", {}))
         found[f"PersistentVolumeClaim {claim['metadata']['name']}"] = notes, bool(claim["spec"].get("volumeName"))

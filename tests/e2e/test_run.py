@@ -31,14 +31,22 @@ def free_port() -> int:
 
 
 def node(name: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-            "status": {"allocatable": OFFER, "capacity": OFFER}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "status": {"allocatable": OFFER, "capacity": OFFER},
+    }
 
 
 def pod(name: str, cpu: str = "1", scheduler: str = "default-scheduler") -> dict[str, Any]:
     container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
-            "spec": {"schedulerName": scheduler, "containers": [container]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulerName": scheduler, "containers": [container]},
+    }
 
 
 @pytest.fixture
@@ -61,15 +69,24 @@ def node_of(api: ApiServer, name: str) -> str:
     return found
 
 
-def start(api: ApiServer, folder: Path, *words: str, config: dict[str, Any] | None = None,
-          token: str = "") -> subprocess.Popen[str]:
+def start(
+    api: ApiServer, folder: Path, *words: str, config: dict[str, Any] | None = None, token: str = ""
+) -> subprocess.Popen[str]:
     kubeconfig = api.write_kubeconfig(folder / "kubeconfig", token)
-    document = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
-                "clientConnection": {"kubeconfig": str(kubeconfig)}, "leaderElection": {"leaderElect": False},
-                **(config or {})}
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(kubeconfig)},
+        "leaderElection": {"leaderElect": False},
+        **(config or {}),
+    }
     (folder / "config.yaml").write_text(json.dumps(document))
-    return subprocess.Popen([*PROGRAM, "--config", str(folder / "config.yaml"), "--bind-address", "127.0.0.1", *words],
-                            stderr=(folder / "log").open("w"), text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    return subprocess.Popen(
+        [*PROGRAM, "--config", str(folder / "config.yaml"), "--bind-address", "127.0.0.1", *words],
+        stderr=(folder / "log").open("w"),
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
 
 
 async def test_it_binds_reports_and_stops(api: ApiServer, tmp_path: Path) -> None:
@@ -90,7 +107,8 @@ async def test_it_binds_reports_and_stops(api: ApiServer, tmp_path: Path) -> Non
         await until(lambda: 'pod="stranger"' in asked(port, "/metrics/resources"), "the pod of another scheduler")
         assert json.loads(asked(port, "/configz"))["componentconfig"]["parallelism"] == 16
         ready = await asyncio.to_thread(
-            lambda: urllib.request.urlopen(f"https://127.0.0.1:{port}/readyz", context=context).read())
+            lambda: urllib.request.urlopen(f"https://127.0.0.1:{port}/readyz", context=context).read()
+        )
         assert ready == b"ok"
     finally:
         process.send_signal(signal.SIGTERM)
@@ -124,13 +142,16 @@ async def test_a_changed_configuration_is_taken_over_and_a_broken_one_refused(ap
         await asyncio.to_thread(process.wait)
 
 
-@pytest.mark.parametrize(("words", "code", "complaint"), [
-    (["--no-such-flag"], 1, "unknown flag: --no-such-flag"),
-    (["--config", "/does/not/exist"], 1, "no such file or directory"),
-    (["--kubeconfig", "/does/not/exist", "--leader-elect=false"], 1, "/does/not/exist"),
-    (["--feature-gates=NoSuchGate=true"], 1, "NoSuchGate"),
-    (["surplus"], 1, "does not take any arguments"),
-])
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        (["--no-such-flag"], 1, "unknown flag: --no-such-flag"),
+        (["--config", "/does/not/exist"], 1, "no such file or directory"),
+        (["--kubeconfig", "/does/not/exist", "--leader-elect=false"], 1, "/does/not/exist"),
+        (["--feature-gates=NoSuchGate=true"], 1, "NoSuchGate"),
+        (["surplus"], 1, "does not take any arguments"),
+    ],
+)
 def test_bad_input_ends_in_one_line(words: list[str], code: int, complaint: str) -> None:
     done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, timeout=60)
     last = done.stderr.strip().splitlines()[-1]
@@ -149,27 +170,37 @@ def test_what_is_wrong_once_there_is_a_log_is_said_in_the_log(tmp_path: Path) ->
     assert json.loads(line)["err"] == "Object 'apiVersion' is missing in 'kind: X\n'"
 
 
-USERS = {"root": User("root", ("system:masters", "system:authenticated")),
-         "guest": User("guest", ("system:authenticated",))}
+USERS = {"root": User("root", ("system:masters", "system:authenticated")), "guest": User("guest", ("system:authenticated",))}
 
 
-@pytest.mark.parametrize(("words", "answers"), [
-    ([], {"": 401, "root": 401, "nonsense": 401, "guest": 401}),
-    (["--authentication-kubeconfig"], {"": 401, "root": 200, "nonsense": 401, "guest": 403}),
-    (["--authentication-kubeconfig", "--authorization-kubeconfig"], {"root": 200, "guest": 403, "metrics": 200}),
-], ids=["nobody is asked", "who asks", "who asks and may"])
+@pytest.mark.parametrize(
+    ("words", "answers"),
+    [
+        ([], {"": 401, "root": 401, "nonsense": 401, "guest": 401}),
+        (["--authentication-kubeconfig"], {"": 401, "root": 200, "nonsense": 401, "guest": 403}),
+        (["--authentication-kubeconfig", "--authorization-kubeconfig"], {"root": 200, "guest": 403, "metrics": 200}),
+    ],
+    ids=["nobody is asked", "who asks", "who asks and may"],
+)
 async def test_callers_are_known_by_the_kubeconfigs_that_are_given_for_them(
-        words: list[str], answers: dict[str, int], tmp_path: Path) -> None:
+    words: list[str], answers: dict[str, int], tmp_path: Path
+) -> None:
     async with ApiServer(tokens={**USERS, "metrics": User("scraper", ("system:authenticated",))}) as api:
         rbac = "rbac.authorization.k8s.io"
         rules = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
         api.store.create(f"clusterroles.{rbac}", {"metadata": {"name": "scraping"}, "rules": rules})
-        api.store.create(f"clusterrolebindings.{rbac}", {
-            "metadata": {"name": "scraping"}, "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "scraping"},
-            "subjects": [{"apiGroup": rbac, "kind": "User", "name": "scraper"}]})
+        api.store.create(
+            f"clusterrolebindings.{rbac}",
+            {
+                "metadata": {"name": "scraping"},
+                "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "scraping"},
+                "subjects": [{"apiGroup": rbac, "kind": "User", "name": "scraper"}],
+            },
+        )
         port = free_port()
-        process = start(api, tmp_path, f"--secure-port={port}", *(f"{word}={tmp_path}/kubeconfig" for word in words),
-                        token="root")
+        process = start(
+            api, tmp_path, f"--secure-port={port}", *(f"{word}={tmp_path}/kubeconfig" for word in words), token="root"
+        )
         try:
             await until(lambda: "Serving securely" in (tmp_path / "log").read_text(), "the port")
             for token, status in answers.items():

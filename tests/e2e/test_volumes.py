@@ -25,31 +25,55 @@ def prepared() -> Store:
     """A store with two nodes, a class of local volumes and a class with a provisioner."""
     store = Store()
     for name in ("n1", "n2"):
-        store.create("nodes", {"metadata": {"name": name, "labels": {HOSTNAME: name}},
-                               "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110"}}})
+        store.create(
+            "nodes",
+            {
+                "metadata": {"name": name, "labels": {HOSTNAME: name}},
+                "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110"}},
+            },
+        )
     for name, provisioner in (("local", "kubernetes.io/no-provisioner"), ("made", "csi.example.com")):
-        store.create("storageclasses", {"metadata": {"name": name}, "provisioner": provisioner,
-                                        "volumeBindingMode": "WaitForFirstConsumer"})
+        store.create(
+            "storageclasses",
+            {"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"},
+        )
     return store
 
 
 def a_volume(name: str, size: str, node: str) -> dict[str, Any]:
     terms = [{"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [node]}]}]
-    return {"metadata": {"name": name}, "spec": {
-        "capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "storageClassName": "local",
-        "persistentVolumeReclaimPolicy": "Retain", "local": {"path": "/disk"},
-        "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}}
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": size},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "local",
+            "persistentVolumeReclaimPolicy": "Retain",
+            "local": {"path": "/disk"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+        },
+    }
 
 
 def a_claim(name: str, size: str, class_name: str = "local") -> dict[str, Any]:
-    return {"metadata": {"name": name, "namespace": "default"}, "spec": {
-        "accessModes": ["ReadWriteOnce"], "storageClassName": class_name, "resources": {"requests": {"storage": size}}}}
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": class_name,
+            "resources": {"requests": {"storage": size}},
+        },
+    }
 
 
 def a_pod(name: str, *claims: str) -> dict[str, Any]:
-    return {"metadata": {"name": name, "namespace": "default"}, "spec": {
-        "volumes": [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims],
-        "containers": [{"name": "c", "image": "i"}]}}
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "volumes": [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims],
+            "containers": [{"name": "c", "image": "i"}],
+        },
+    }
 
 
 @contextlib.asynccontextmanager
@@ -120,7 +144,8 @@ async def test_a_pod_waits_for_a_volume_and_goes_on_when_one_appears() -> None:
         waiting = await until(store, "status.conditions", "pods", "user")
         (condition,) = [each for each in waiting["status"]["conditions"] if each["type"] == "PodScheduled"]
         assert condition["message"].startswith(
-            "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind.")
+            "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."
+        )
         store.create("persistentvolumes", a_volume("late", "3Gi", "n1"))
         pod = await until(store, "spec.nodeName", "pods", "user")
     assert pod["spec"]["nodeName"] == "n1"

@@ -33,18 +33,28 @@ def free_port() -> int:
 
 def pod(name: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:
     container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
-            "spec": {"containers": [container], **spec}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [container], **spec},
+    }
 
 
 @pytest.fixture
 async def api() -> AsyncIterator[ApiServer]:
     async with ApiServer(tokens=TOKENS) as server:
         for name in ("n0", "n1"):
-            server.store.create("nodes", {
-                "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-                "spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]} if name == "n1" else {},
-                "status": {"allocatable": OFFER, "capacity": OFFER}})
+            server.store.create(
+                "nodes",
+                {
+                    "apiVersion": "v1",
+                    "kind": "Node",
+                    "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+                    "spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]} if name == "n1" else {},
+                    "status": {"allocatable": OFFER, "capacity": OFFER},
+                },
+            )
         yield server
 
 
@@ -53,8 +63,14 @@ def start(log: Path, *words: str) -> subprocess.Popen[bytes]:
 
 
 async def why(*words: str) -> subprocess.CompletedProcess[str]:
-    return await asyncio.to_thread(subprocess.run, [*PROGRAM, "why", *words], capture_output=True, text=True, timeout=60,
-                                   env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1"})
+    return await asyncio.to_thread(
+        subprocess.run,
+        [*PROGRAM, "why", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1"},
+    )
 
 
 async def story(*words: str) -> dict[str, Any]:
@@ -98,8 +114,14 @@ async def test_a_finished_pod_is_found_although_schedulers_do_not_list_it(api: A
 
 async def test_a_running_scheduler_is_asked_for_its_own_record(api: ApiServer, tmp_path: Path) -> None:
     kubeconfig, port = api.write_kubeconfig(tmp_path / "kubeconfig", "root"), free_port()
-    words = [f"--kubeconfig={kubeconfig}", f"--authentication-kubeconfig={kubeconfig}", "--leader-elect=false",
-             f"--authorization-kubeconfig={kubeconfig}", "--bind-address=127.0.0.1", f"--secure-port={port}"]
+    words = [
+        f"--kubeconfig={kubeconfig}",
+        f"--authentication-kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+        f"--authorization-kubeconfig={kubeconfig}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+    ]
     process = start(tmp_path / "log", *words)
     server = [f"--server=https://127.0.0.1:{port}", "--insecure-skip-tls-verify"]
     try:
@@ -115,8 +137,10 @@ async def test_a_running_scheduler_is_asked_for_its_own_record(api: ApiServer, t
         assert text.startswith("default/whale is pending: none of 2 nodes takes it, and none ever could\n")
         placed = await story("small", *server, "--token=root")
         assert (placed["state"], placed["node"], placed["ranking"][0]["node"]) == ("placed", "n0", "n0")
-        for more, complaint in (([], "asks who we are: give --token"),
-                                (["--token=root", "-n", "team"], "pod team/whale is neither queued nor placed here")):
+        for more, complaint in (
+            ([], "asks who we are: give --token"),
+            (["--token=root", "-n", "team"], "pod team/whale is neither queued nor placed here"),
+        ):
             refused = await why("whale", *server, *more)
             assert (refused.returncode, refused.stdout) == (1, "")
             assert complaint in refused.stderr and refused.stderr.count("\n") == 1

@@ -42,9 +42,11 @@ class ExamplePlugin(Plugin):
         return None
 '''
 CONFIG_MAP = {
-    "apiVersion": "v1", "kind": "ConfigMap",
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
     "metadata": {"name": "example-scheduler-config", "namespace": "kube-system"},
-    "data": {"scheduler-config.yaml": """\
+    "data": {
+        "scheduler-config.yaml": """\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection:
@@ -60,7 +62,8 @@ profiles:
     filter:
       enabled:
       - name: "example"
-"""},
+"""
+    },
 }
 
 
@@ -82,8 +85,12 @@ class Program:
 
     def start(self, *words: str, needs_kubeconfig: bool = True) -> subprocess.Popen[str]:
         given = ["--kubeconfig", self.kubeconfig] if needs_kubeconfig else []
-        process = subprocess.Popen([*PROGRAM, *given, "--secure-port=0", *words], text=True,
-                                   stderr=(self.folder / "log").open("a"), env={**os.environ, "PYTHONUNBUFFERED": "1"})
+        process = subprocess.Popen(
+            [*PROGRAM, *given, "--secure-port=0", *words],
+            text=True,
+            stderr=(self.folder / "log").open("a"),
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
         self.processes.append(process)
         return process
 
@@ -196,8 +203,10 @@ class _ExtenderHandler(BaseHTTPRequestHandler):
         items = (given.get("nodes") or given.get("Nodes"))["items"]
         answer: Any
         if self.path.endswith("/filter"):
-            answer = {"nodes": {"items": [n for n in items if n["metadata"]["name"] != "n0"]},
-                      "failedNodes": {"n0": "not that one"}}
+            answer = {
+                "nodes": {"items": [n for n in items if n["metadata"]["name"] != "n0"]},
+                "failedNodes": {"n0": "not that one"},
+            }
         else:
             answer = [{"host": n["metadata"]["name"], "score": 10 if n["metadata"]["name"] == "n2" else 0} for n in items]
         body = json.dumps(answer).encode()
@@ -219,19 +228,37 @@ def extender() -> Iterator[Extender]:
 
 
 def policy_with(extender: Extender, **fields: Any) -> dict[str, Any]:
-    return {"kind": "Policy", "apiVersion": "v1",
-            "predicates": [{"name": "PodFitsPorts"}, {"name": "PodFitsResources"}, {"name": "NoDiskConflict"},
-                           {"name": "MatchNodeSelector"}, {"name": "HostName"}],
-            "priorities": [{"name": "LeastRequestedPriority", "weight": 1},
-                           {"name": "BalancedResourceAllocation", "weight": 1}],
-            "extenders": [{"urlPrefix": f"http://127.0.0.1:{extender.server_port}/sched", "filterVerb": "filter",
-                           "prioritizeVerb": "prioritize", "weight": 5, "enableHttps": False}], **fields}
+    return {
+        "kind": "Policy",
+        "apiVersion": "v1",
+        "predicates": [
+            {"name": "PodFitsPorts"},
+            {"name": "PodFitsResources"},
+            {"name": "NoDiskConflict"},
+            {"name": "MatchNodeSelector"},
+            {"name": "HostName"},
+        ],
+        "priorities": [{"name": "LeastRequestedPriority", "weight": 1}, {"name": "BalancedResourceAllocation", "weight": 1}],
+        "extenders": [
+            {
+                "urlPrefix": f"http://127.0.0.1:{extender.server_port}/sched",
+                "filterVerb": "filter",
+                "prioritizeVerb": "prioritize",
+                "weight": 5,
+                "enableHttps": False,
+            }
+        ],
+        **fields,
+    }
 
 
-@pytest.mark.parametrize(("release", "path", "key"), [("1.4", "/sched/v1/filter", "nodes"), ("1.6", "/sched/filter", "Nodes"),
-                                                      ("1.17", "/sched/filter", "Nodes")])
-async def test_a_policy_with_extenders(api: ApiServer, program: Program, tmp_path: Path, extender: Extender, release: str,
-                                       path: str, key: str) -> None:
+@pytest.mark.parametrize(
+    ("release", "path", "key"),
+    [("1.4", "/sched/v1/filter", "nodes"), ("1.6", "/sched/filter", "Nodes"), ("1.17", "/sched/filter", "Nodes")],
+)
+async def test_a_policy_with_extenders(
+    api: ApiServer, program: Program, tmp_path: Path, extender: Extender, release: str, path: str, key: str
+) -> None:
     file = tmp_path / "policy.json"
     predicates = [{"name": "PodFitsResources"}, {"name": "MatchNodeSelector"}]
     policy = policy_with(extender, **({"predicates": predicates} if release == "1.17" else {}))
@@ -254,8 +281,7 @@ async def test_a_policy_with_extenders(api: ApiServer, program: Program, tmp_pat
 
 @pytest.mark.parametrize("release", ["1.4", "1.6", "1.13", "1.17"])
 @pytest.mark.parametrize(("provider", "nodes"), [("", 2), ("DefaultProvider", 2), ("ClusterAutoscalerProvider", 1)])
-async def test_the_choice_of_a_provider(api: ApiServer, program: Program, release: str, provider: str,
-                                        nodes: int) -> None:
+async def test_the_choice_of_a_provider(api: ApiServer, program: Program, release: str, provider: str, nodes: int) -> None:
     """The default spreads pods over the nodes, the other one packs them."""
     api.store.delete("nodes", "n2", "")
     words = [f"--algorithm-provider={provider}"] if provider else []
@@ -268,36 +294,47 @@ async def test_the_choice_of_a_provider(api: ApiServer, program: Program, releas
     assert len({node_of(api, "p0"), node_of(api, "p1")}) == nodes
 
 
-@pytest.mark.parametrize(("release", "text"), [
-    ("1.4", 'plugin "TalkintDataProvider" has not been registered'),
-    ("1.17", 'couldn\'t create scheduler using provider "TalkintDataProvider": provider "TalkintDataProvider" is not '
-             "registered"),
-])
+@pytest.mark.parametrize(
+    ("release", "text"),
+    [
+        ("1.4", 'plugin "TalkintDataProvider" has not been registered'),
+        (
+            "1.17",
+            'couldn\'t create scheduler using provider "TalkintDataProvider": provider "TalkintDataProvider" is not registered',
+        ),
+    ],
+)
 async def test_a_provider_that_nobody_registered(program: Program, release: str, text: str) -> None:
-    refused = await program.refusal(f"--legacy-version={release}", "--algorithm-provider=TalkintDataProvider",
-                                    "--leader-elect=false", "--port=0")
+    refused = await program.refusal(
+        f"--legacy-version={release}", "--algorithm-provider=TalkintDataProvider", "--leader-elect=false", "--port=0"
+    )
     assert text in refused
 
 
 async def test_a_predicate_and_a_provider_of_ones_own(api: ApiServer, program: Program, tmp_path: Path) -> None:
     """What the write-up does with RegisterFitPredicate and RegisterAlgorithmProvider in Go."""
-    (tmp_path / "mine.py").write_text('''
+    (tmp_path / "mine.py").write_text("""
 from kubesched.legacy import register_algorithm_provider, register_fit_predicate, register_priority
 
 register_fit_predicate("NotTheFirst", lambda pod, node: node.name != "n0" or "the first is for others")
 register_priority("TheLast", lambda pod, node: 10 if node.name == "n2" else 0)
 register_algorithm_provider("TalkintDataProvider", {"GeneralPredicates", "NotTheFirst"}, {"TheLast"})
-''')
-    program.start("--legacy-version=1.4", "--algorithm-provider=TalkintDataProvider", f"--plugin={tmp_path / 'mine.py'}",
-                  "--leader-elect=false", "--port=0")
+""")
+    program.start(
+        "--legacy-version=1.4",
+        "--algorithm-provider=TalkintDataProvider",
+        f"--plugin={tmp_path / 'mine.py'}",
+        "--leader-elect=false",
+        "--port=0",
+    )
     api.store.create("pods", pod("p"), "default")
-    api.store.create("pods", {**pod("picky"), "spec": {**pod("picky")["spec"], "nodeSelector": {
-        "kubernetes.io/hostname": "n0"}}}, "default")
+    api.store.create(
+        "pods", {**pod("picky"), "spec": {**pod("picky")["spec"], "nodeSelector": {"kubernetes.io/hostname": "n0"}}}, "default"
+    )
     await until(lambda: node_of(api, "p") == "n2", "the last node")
     await until(lambda: bool(api.store.get("pods", "picky", "default")["status"].get("conditions")), "a condition")
     (condition,) = api.store.get("pods", "picky", "default")["status"]["conditions"]
-    assert "fit failure on node (n0): NotTheFirst" in condition["message"] or "the first is for others" in condition[
-        "message"]
+    assert "fit failure on node (n0): NotTheFirst" in condition["message"] or "the first is for others" in condition["message"]
 
 
 # 1.6: the lock in an Endpoints object, one plain port, a FIFO
@@ -305,8 +342,14 @@ register_algorithm_provider("TalkintDataProvider", {"GeneralPredicates", "NotThe
 
 async def test_leader_election_by_endpoints_and_the_plain_port(api: ApiServer, program: Program) -> None:
     port = free_port()
-    first = program.start("--legacy-version=1.6", f"--port={port}", "--address=127.0.0.1", "--leader-elect-lease-duration=3s",
-                          "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=500ms")
+    first = program.start(
+        "--legacy-version=1.6",
+        f"--port={port}",
+        "--address=127.0.0.1",
+        "--leader-elect-lease-duration=3s",
+        "--leader-elect-renew-deadline=2s",
+        "--leader-elect-retry-period=500ms",
+    )
     api.store.create("pods", pod("p"), "default")
     await until(lambda: bool(node_of(api, "p")), "a pod")
     lock = api.store.get("endpoints", "kube-scheduler", "kube-system")
@@ -314,8 +357,13 @@ async def test_leader_election_by_endpoints_and_the_plain_port(api: ApiServer, p
     assert (record["leaseDurationSeconds"], record["leaderTransitions"]) == (3, 0)
     assert not api.store.list("leases", "kube-system").items
     events = [e for e in api.store.list("events", "kube-system").items if e["reason"] == "LeaderElection"]
-    await until(lambda: any(e["reason"] == "LeaderElection" and e["message"].endswith(" became leader")
-                            for e in api.store.list("events", "kube-system").items), "an event about the leader")
+    await until(
+        lambda: any(
+            e["reason"] == "LeaderElection" and e["message"].endswith(" became leader")
+            for e in api.store.list("events", "kube-system").items
+        ),
+        "an event about the leader",
+    )
     assert all(e["involvedObject"]["kind"] == "Endpoints" for e in events)
 
     url = f"http://127.0.0.1:{port}"
@@ -328,8 +376,13 @@ async def test_leader_election_by_endpoints_and_the_plain_port(api: ApiServer, p
         assert f"scheduler_{name}_latency_microseconds_count 1\n" in metrics
     assert "flat" in await fetch(f"{url}/debug/pprof/") or "profile" in await fetch(f"{url}/debug/pprof/")
 
-    second = program.start("--legacy-version=1.6", "--port=0", "--leader-elect-lease-duration=3s",
-                           "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=500ms")
+    second = program.start(
+        "--legacy-version=1.6",
+        "--port=0",
+        "--leader-elect-lease-duration=3s",
+        "--leader-elect-renew-deadline=2s",
+        "--leader-elect-retry-period=500ms",
+    )
     await until(lambda: program.log.count("attempting to acquire leader lease") == 2, "the second to wait")
     first.kill()
     api.store.create("pods", pod("q"), "default")
@@ -342,8 +395,13 @@ async def test_leader_election_by_endpoints_and_the_plain_port(api: ApiServer, p
 
 
 async def test_a_leader_that_is_none_any_more_says_so_in_the_words_of_then(api: ApiServer, program: Program) -> None:
-    process = program.start("--legacy-version=1.6", "--port=0", "--leader-elect-lease-duration=3s",
-                            "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=500ms")
+    process = program.start(
+        "--legacy-version=1.6",
+        "--port=0",
+        "--leader-elect-lease-duration=3s",
+        "--leader-elect-renew-deadline=2s",
+        "--leader-elect-retry-period=500ms",
+    )
     await until(lambda: "successfully acquired lease" in program.log, "the lead")
     lock = api.store.get("endpoints", "kube-scheduler", "kube-system")
     record = json.loads(lock["metadata"]["annotations"][LEADER])
@@ -377,16 +435,27 @@ async def test_gates_of_then_make_predicates_mandatory(api: ApiServer, program: 
 
 
 async def test_a_policy_in_a_config_map(api: ApiServer, program: Program) -> None:
-    text = json.dumps({"kind": "Policy", "apiVersion": "v1", "priorities": [
-        {"name": "MostRequestedPriority", "weight": 1}], "predicates": [
-        {"name": "PodFitsResources"}, {"name": "Disk", "argument": {"labelsPresence": {"labels": ["disk"],
-                                                                                      "presence": True}}}]})
+    text = json.dumps(
+        {
+            "kind": "Policy",
+            "apiVersion": "v1",
+            "priorities": [{"name": "MostRequestedPriority", "weight": 1}],
+            "predicates": [
+                {"name": "PodFitsResources"},
+                {"name": "Disk", "argument": {"labelsPresence": {"labels": ["disk"], "presence": True}}},
+            ],
+        }
+    )
     words = ("--legacy-version=1.17", "--policy-configmap=scheduler-policy", "--port=0")
     refused = await program.refusal(*words, "--leader-elect=false")
     assert "couldn't get policy config map kube-system/scheduler-policy: configmaps" in refused
     assert "not found" in refused
-    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "data": {},
-                  "metadata": {"name": "scheduler-policy", "namespace": "kube-system"}}
+    config_map = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "data": {},
+        "metadata": {"name": "scheduler-policy", "namespace": "kube-system"},
+    }
     api.store.create("configmaps", config_map)
     refused = await program.refusal(*words, "--leader-elect=false")
     assert 'missing policy config map value at key "policy.cfg"' in refused
@@ -409,8 +478,7 @@ async def test_a_policy_in_a_config_map(api: ApiServer, program: Program) -> Non
 # What every replay needs: the inbox on file
 
 
-async def test_what_the_engine_heard_is_written_down_and_played_again(api: ApiServer, program: Program,
-                                                                      tmp_path: Path) -> None:
+async def test_what_the_engine_heard_is_written_down_and_played_again(api: ApiServer, program: Program, tmp_path: Path) -> None:
     log = tmp_path / "inbox.jsonl.gz"
     process = program.start(f"--inbox-log={log}", "--leader-elect=false")
     for i in range(4):
@@ -418,17 +486,18 @@ async def test_what_the_engine_heard_is_written_down_and_played_again(api: ApiSe
     await until(lambda: all(node_of(api, f"p{i}") for i in range(4)), "four pods")
     process.send_signal(signal.SIGTERM)
     await asyncio.to_thread(process.wait, 20)
-    played = [await asyncio.to_thread(subprocess.run, [*PROGRAM[:-1], "replay", str(log)], capture_output=True, text=True)
-              for _ in range(2)]
+    played = [
+        await asyncio.to_thread(subprocess.run, [*PROGRAM[:-1], "replay", str(log)], capture_output=True, text=True)
+        for _ in range(2)
+    ]
     assert played[0].returncode == 0, played[0].stderr
     assert played[0].stdout == played[1].stdout
-    decided = {line["pod"]: line["note"] for line in map(json.loads, played[0].stdout.splitlines())
-               if line["event"] == "Scheduled"}
+    decided = {
+        line["pod"]: line["note"] for line in map(json.loads, played[0].stdout.splitlines()) if line["event"] == "Scheduled"
+    }
     assert decided == {f"default/p{i}": f"Successfully assigned default/p{i} to {node_of(api, f'p{i}')}" for i in range(4)}
 
 
 async def test_an_inbox_log_that_cannot_be_written(program: Program) -> None:
     refused = await program.refusal("--inbox-log=/no/such/folder/log", "--leader-elect=false")
     assert "open /no/such/folder/log: no such file or directory" in refused
-
-

@@ -22,7 +22,7 @@ def is_extended(name: str) -> bool:
 
 
 def is_scalar(name: str) -> bool:
-    return (is_extended(name) or name.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in name)
+    return is_extended(name) or name.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in name
 
 
 def counted(amounts: Amounts) -> dict[str, int]:
@@ -36,8 +36,7 @@ def counted(amounts: Amounts) -> dict[str, int]:
     return result
 
 
-def requests(pod: dict[str, Any], *, use_status: bool, pod_level: bool = True,
-             defaults: Amounts | None = None) -> Amounts:
+def requests(pod: dict[str, Any], *, use_status: bool, pod_level: bool = True, defaults: Amounts | None = None) -> Amounts:
     spec = pod["spec"]
     total: Amounts = {}
     for container in spec.get("containers") or []:
@@ -60,8 +59,9 @@ def requests(pod: dict[str, Any], *, use_status: bool, pod_level: bool = True,
         status = pod.get("status") or {}
         in_force = asked
         if use_status and status.get("resources") is not None:
-            in_force = resized(pod, asked, parsed(status["resources"].get("requests")),
-                               parsed(status.get("allocatedResources")))
+            in_force = resized(
+                pod, asked, parsed(status["resources"].get("requests")), parsed(status.get("allocatedResources"))
+            )
         for name in asked:
             if is_pod_level(name):
                 total[name] = in_force.get(name, Fraction(0))
@@ -77,8 +77,7 @@ def effective(pod: dict[str, Any], container: dict[str, Any], use_status: bool, 
         reported = [*(status.get("containerStatuses") or []), *(status.get("initContainerStatuses") or [])]
         for one in reported:
             if one["name"] == container["name"] and one.get("resources") is not None:
-                amounts = resized(pod, amounts, parsed(one["resources"].get("requests")),
-                                  parsed(one.get("allocatedResources")))
+                amounts = resized(pod, amounts, parsed(one["resources"].get("requests")), parsed(one.get("allocatedResources")))
                 break
     for name, amount in (defaults or {}).items():
         amounts.setdefault(name, amount)

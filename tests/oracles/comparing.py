@@ -140,8 +140,9 @@ def _compare_filter(ours: Ours, plugin: Plugin, oracle: Oracle, pod: Raw, view: 
                 yield f"{plugin.name} {how} {name}: expected {expected}, found {found}"
 
 
-def _compare_score(ours: Ours, plugin: Plugin, oracle: Oracle, pod: Raw, view: PodView, state: State,
-                   random: Random) -> Iterator[str]:
+def _compare_score(
+    ours: Ours, plugin: Plugin, oracle: Oracle, pod: Raw, view: PodView, state: State, random: Random
+) -> Iterator[str]:
     nodes, profile = ours.store.snapshot(), ours.profile
     names = sorted(random.sample(sorted(oracle.cluster.nodes), random.randrange(1, nodes.n + 1)))
     feasible = np.zeros(nodes.n, dtype=np.bool_)
@@ -156,8 +157,11 @@ def _compare_score(ours: Ours, plugin: Plugin, oracle: Oracle, pod: Raw, view: P
     normal = oracle.normalize(pod, raw)
     column = profile.raw_score(plugin, view, nodes, feasible, state)
     scaled = profile.normalized(plugin, column, view, nodes, feasible, state)
-    answers = {"Score": (raw, column), "NormalizeScore": (normal, scaled),
-               "rate": (normal, profile.rate(plugin, view, nodes, feasible, state))}
+    answers = {
+        "Score": (raw, column),
+        "NormalizeScore": (normal, scaled),
+        "rate": (normal, profile.rate(plugin, view, nodes, feasible, state)),
+    }
     if plugin.implements("score_node"):
         answers["score_node"] = raw, lifting.score_rows(plugin, view, nodes, feasible, state)
     for how, (wanted, got) in answers.items():
@@ -204,8 +208,7 @@ def compare_adjusting(scene: Scene, pod: Raw, random: Random) -> Iterator[str]:
     oracles = {cls.name: cls(cluster, scene.args.get(cls.name, {}), scene.gates) for cls in deciding.ORDER}
     if not nodes.n or not _gets_past_pre_filter(ours, view, state):
         return
-    active = [plugin for plugin in ours.profile.adjusting
-              if plugin.name in oracles and plugin.name not in state.skip_filter]
+    active = [plugin for plugin in ours.profile.adjusting if plugin.name in oracles and plugin.name not in state.skip_filter]
     for plugin in active:
         oracles[plugin.name].pre_filter(pod)
     before, imagined = state.clone(), state.clone()
@@ -271,8 +274,11 @@ def _is_imagined_otherwise(pod: Raw, moved: list[Raw], others: list[Raw]) -> boo
     pods counts it, one on its way out is counted, and of two holders of a host port either frees it."""
     own = pod["spec"].get("topologySpreadConstraints") or []
     ports = [port for other in [*moved, *others] for port in host_ports(other)]
-    return (any(is_everything(c.get("labelSelector")) for c in own) or len(ports) != len(set(ports))
-            or any(other["metadata"].get("deletionTimestamp") for other in moved))
+    return (
+        any(is_everything(c.get("labelSelector")) for c in own)
+        or len(ports) != len(set(ports))
+        or any(other["metadata"].get("deletionTimestamp") for other in moved)
+    )
 
 
 def nominate(scene: Scene, pod: Raw, random: Random) -> tuple[Raw, dict[str, list[Raw]]]:
@@ -292,8 +298,9 @@ def nominate(scene: Scene, pod: Raw, random: Random) -> tuple[Raw, dict[str, lis
 # All of them together
 
 
-def compare_attempt(scene: Scene, pod: Raw, nominated: dict[str, list[Raw]] | None = None,
-                    ours: Ours | None = None) -> Iterator[str]:
+def compare_attempt(
+    scene: Scene, pod: Raw, nominated: dict[str, list[Raw]] | None = None, ours: Ours | None = None
+) -> Iterator[str]:
     """Yield where an attempt and its oracle differ; with pods nominated to nodes if there are any."""
     ours = ours or Ours(scene)
     for name, others in (nominated or {}).items():
@@ -323,18 +330,25 @@ def _told_attempt(made: Attempt, pod: Raw) -> Raw:
         return {**told, "error": decision.message}
     assert before is not None
     if before.status is not None:
-        told["preFilter"] = {"code": before.status.code.text, "plugin": before.status.plugin,
-                             "reasons": [_told(reason) for reason in before.status.reasons]}
+        told["preFilter"] = {
+            "code": before.status.code.text,
+            "plugin": before.status.plugin,
+            "reasons": [_told(reason) for reason in before.status.reasons],
+        }
     rows = np.flatnonzero(made.feasible).tolist() if made.feasible is not None else []
     told["feasible"] = sorted(made.nodes.name(row) for row in rows)
     if made.verdicts is not None and made.diagnosis is not None:
-        told["rejected"] = {name: {"code": status.code.text, "plugin": status.plugin, "reasons": list(status.reasons)}
-                            for name, status in made.diagnosis.statuses().items()}
+        told["rejected"] = {
+            name: {"code": status.code.text, "plugin": status.plugin, "reasons": list(status.reasons)}
+            for name, status in made.diagnosis.statuses().items()
+        }
     if before.status is None and before.considered is not None:
         told["otherNodes"] = {"code": before.absent.code.text, "reasons": list(before.absent.reasons)}
     if made.scores is not None:
-        told["scores"] = {name: {plugin: int(column[made.nodes.row(name)])
-                                 for plugin, column in made.scores.by_plugin.items()} for name in told["feasible"]}
+        told["scores"] = {
+            name: {plugin: int(column[made.nodes.row(name)]) for plugin, column in made.scores.by_plugin.items()}
+            for name in told["feasible"]
+        }
     if isinstance(decision, Placed):
         told["decision"] = decision.node_name
     elif isinstance(decision, Unschedulable):

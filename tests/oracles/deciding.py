@@ -22,11 +22,20 @@ class DynamicResources(Oracle):
 
 
 ORDER: tuple[type[Oracle], ...] = (
-    NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts, NodeResourcesFit, PodTopologySpread,
-    InterPodAffinity, DynamicResources, NodeResourcesBalancedAllocation, ImageLocality, NodeDeclaredFeatures,
+    NodeUnschedulable,
+    NodeName,
+    TaintToleration,
+    NodeAffinity,
+    NodePorts,
+    NodeResourcesFit,
+    PodTopologySpread,
+    InterPodAffinity,
+    DynamicResources,
+    NodeResourcesBalancedAllocation,
+    ImageLocality,
+    NodeDeclaredFeatures,
 )
-WEIGHTS = {"TaintToleration": 3, "NodeAffinity": 2, "PodTopologySpread": 2, "InterPodAffinity": 2,
-           "DynamicResources": 2}
+WEIGHTS = {"TaintToleration": 3, "NodeAffinity": 2, "PodTopologySpread": 2, "InterPodAffinity": 2, "DynamicResources": 2}
 
 
 class Broken(Exception):
@@ -36,8 +45,14 @@ class Broken(Exception):
 class Attempt:
     """One pod, all plugins, one node after the other."""
 
-    def __init__(self, cluster: Cluster, args: dict[str, Raw], pod: Raw, gates: frozenset[str] = frozenset(),
-                 nominated: dict[str, list[Raw]] | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        args: dict[str, Raw],
+        pod: Raw,
+        gates: frozenset[str] = frozenset(),
+        nominated: dict[str, list[Raw]] | None = None,
+    ) -> None:
         self.cluster = cluster
         self.pod = pod
         self.args = args
@@ -131,8 +146,11 @@ class Attempt:
     def refusal_beside_nominated(self, node: Raw) -> tuple[str, Status] | None:
         """Ask the filters about a node to which the pods nominated to it, of no lower priority, have come."""
         name = node["metadata"]["name"]
-        ahead = [other for other in self.nominated.get(name, []) if priority(other) >= priority(self.pod)
-                 and other["metadata"]["uid"] != self.pod["metadata"]["uid"]]
+        ahead = [
+            other
+            for other in self.nominated.get(name, [])
+            if priority(other) >= priority(self.pod) and other["metadata"]["uid"] != self.pod["metadata"]["uid"]
+        ]
         if not ahead:
             return None
         arrived = [{**other, "spec": {**other["spec"], "nodeName": name}} for other in ahead]

@@ -12,8 +12,10 @@ Raw = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 GROUPS = {
-    "requiredAffinityTerms": ("podAffinity", REQUIRED), "requiredAntiAffinityTerms": ("podAntiAffinity", REQUIRED),
-    "preferredAffinityTerms": ("podAffinity", PREFERRED), "preferredAntiAffinityTerms": ("podAntiAffinity", PREFERRED),
+    "requiredAffinityTerms": ("podAffinity", REQUIRED),
+    "requiredAntiAffinityTerms": ("podAntiAffinity", REQUIRED),
+    "preferredAffinityTerms": ("podAffinity", PREFERRED),
+    "preferredAntiAffinityTerms": ("podAntiAffinity", PREFERRED),
 }
 
 

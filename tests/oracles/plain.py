@@ -85,8 +85,12 @@ class TaintToleration(Oracle):
 
     def score(self, pod: Raw, node: Raw) -> int:
         kept = [t for t in tolerations_of(pod) if t.get("effect", "") in ("", "PreferNoSchedule")]
-        return sum(1 for taint in node["spec"].get("taints") or [] if taint["effect"] == "PreferNoSchedule"
-                   and not any(tolerates(toleration, taint, COMPARES in self.gates) for toleration in kept))
+        return sum(
+            1
+            for taint in node["spec"].get("taints") or []
+            if taint["effect"] == "PreferNoSchedule"
+            and not any(tolerates(toleration, taint, COMPARES in self.gates) for toleration in kept)
+        )
 
     def normalize(self, pod: Raw, scores: dict[str, int]) -> dict[str, int]:
         return scaled_to_best(scores, reverse=True)
@@ -105,8 +109,11 @@ class NodeAffinity(Oracle):
             return SKIP if pod["spec"].get("nodeSelector") is None and self.added("required") is None else None
         union: set[str] = set()
         for term in required.get("nodeSelectorTerms") or []:
-            named = [set(f.get("values") or []) for f in term.get("matchFields") or []
-                     if f["key"] == "metadata.name" and f["operator"] == "In"]
+            named = [
+                set(f.get("values") or [])
+                for f in term.get("matchFields") or []
+                if f["key"] == "metadata.name" and f["operator"] == "In"
+            ]
             if not named:
                 return None
             union |= set.intersection(*named)
@@ -124,8 +131,11 @@ class NodeAffinity(Oracle):
 
     def wishes(self, pod: Raw) -> list[Raw]:
         own = node_affinity(pod).get("preferredDuringSchedulingIgnoredDuringExecution") or []
-        return [wish for wish in [*(self.added("preferred") or []), *own]
-                if wish["weight"] and not is_empty_term(wish["preference"])]
+        return [
+            wish
+            for wish in [*(self.added("preferred") or []), *own]
+            if wish["weight"] and not is_empty_term(wish["preference"])
+        ]
 
     def pre_score(self, pod: Raw, feasible: list[Raw]) -> Status | None:
         own = node_affinity(pod).get("preferredDuringSchedulingIgnoredDuringExecution")

@@ -39,15 +39,18 @@ class NodeResourcesFit(Oracle):
     def is_ignored(self, name: str) -> bool:
         if not asking.is_extended(name):
             return False
-        return (name in (self.args.get("ignoredResources") or [])
-                or name.split("/")[0] in (self.args.get("ignoredResourceGroups") or []))
+        return name in (self.args.get("ignoredResources") or []) or name.split("/")[0] in (
+            self.args.get("ignoredResourceGroups") or []
+        )
 
     def is_left_to_devices(self, name: str, node: Raw) -> bool:
         if not asking.is_scalar(name) or self.cluster.offers(node, name):
             return False
-        return any(c["spec"].get("extendedResourceName") == name
-                   or f"deviceclass.resource.kubernetes.io/{c['metadata']['name']}" == name
-                   for c in self.cluster.others.get("DeviceClass", []))
+        return any(
+            c["spec"].get("extendedResourceName") == name
+            or f"deviceclass.resource.kubernetes.io/{c['metadata']['name']}" == name
+            for c in self.cluster.others.get("DeviceClass", [])
+        )
 
     def score(self, pod: Raw, node: Raw) -> int:
         strategy = self.args.get("scoringStrategy") or {"type": "LeastAllocated"}

@@ -79,10 +79,13 @@ class PodTopologySpread(Oracle):
     def count(self, node: Raw, constraint: Raw, pod: Raw) -> int:
         if is_everything(constraint["labelSelector"]):
             return 0
-        return sum(1 for other in self.cluster.pods_on(node)
-                   if other["metadata"]["namespace"] == pod["metadata"]["namespace"]
-                   and not other["metadata"].get("deletionTimestamp")
-                   and selects(constraint["labelSelector"], labels_of(other)))
+        return sum(
+            1
+            for other in self.cluster.pods_on(node)
+            if other["metadata"]["namespace"] == pod["metadata"]["namespace"]
+            and not other["metadata"].get("deletionTimestamp")
+            and selects(constraint["labelSelector"], labels_of(other))
+        )
 
     # Must
 
@@ -134,8 +137,7 @@ class PodTopologySpread(Oracle):
         if not self.soft:
             return SKIP
         needs_all = bool(pod["spec"].get("topologySpreadConstraints")) or self.is_list()
-        self.ignored = {node["metadata"]["name"] for node in feasible
-                        if needs_all and not self.has_all_keys(self.soft, node)}
+        self.ignored = {node["metadata"]["name"] for node in feasible if needs_all and not self.has_all_keys(self.soft, node)}
         scored = [node for node in feasible if node["metadata"]["name"] not in self.ignored]
         self.domains: list[dict[str, int]] = []
         self.weights: list[float] = []
@@ -166,16 +168,21 @@ class PodTopologySpread(Oracle):
     def normalize(self, pod: Raw, scores: dict[str, int]) -> dict[str, int]:
         counted = [score for name, score in scores.items() if name not in self.ignored]
         low, high = min(counted, default=0), max(0, *counted, 0)
-        return {name: 0 if name in self.ignored else 100 if high == 0 else divided(100 * (high + low - score), high)
-                for name, score in scores.items()}
+        return {
+            name: 0 if name in self.ignored else 100 if high == 0 else divided(100 * (high + low - score), high)
+            for name, score in scores.items()
+        }
 
 
 def with_label_keys(constraint: Raw, pod: Raw) -> Raw | None:
     """Return a constraint's selector, narrowed to the pod's own values of the labels it names."""
     selector = constraint.get("labelSelector")
     check_selector(selector)
-    own = [{"key": key, "operator": "In", "values": [labels_of(pod)[key]]}
-           for key in constraint.get("matchLabelKeys") or [] if key in labels_of(pod)]
+    own = [
+        {"key": key, "operator": "In", "values": [labels_of(pod)[key]]}
+        for key in constraint.get("matchLabelKeys") or []
+        if key in labels_of(pod)
+    ]
     if selector is None or not own:
         return selector
     return {**selector, "matchExpressions": [*(selector.get("matchExpressions") or []), *own]}

@@ -57,10 +57,13 @@ def fail(compare: Compare, scene: Scene, pod: Raw) -> None:
         return list(compare(scene, one))
 
     first = next(compare(scene, pod)).split(":")[0]
-    small = shrink([*scene.objects, scene.args, [pod]],
-                   lambda things: any(d.split(":")[0] == first for d in differences(things)))
-    pytest.fail(f"seed {scene.seed}, pod {pod['metadata']['name']}:\n" + "\n".join(differences(small))
-                + "\n\nin\n" + shown(small), pytrace=False)
+    small = shrink(
+        [*scene.objects, scene.args, [pod]], lambda things: any(d.split(":")[0] == first for d in differences(things))
+    )
+    pytest.fail(
+        f"seed {scene.seed}, pod {pod['metadata']['name']}:\n" + "\n".join(differences(small)) + "\n\nin\n" + shown(small),
+        pytrace=False,
+    )
 
 
 WAYS = {
@@ -78,8 +81,10 @@ def blocks(times: int, first: int) -> list[Any]:
     found = []
     for nth, (sentence, (compare, n)) in enumerate(WAYS.items()):
         start = first + nth * 1_000_000
-        found += [pytest.param(compare, range(at, at + BLOCK), id=f"{sentence}, {at}..")
-                  for at in range(start, start + n * times, BLOCK)]
+        found += [
+            pytest.param(compare, range(at, at + BLOCK), id=f"{sentence}, {at}..")
+            for at in range(start, start + n * times, BLOCK)
+        ]
     return found
 
 

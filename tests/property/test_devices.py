@@ -30,28 +30,34 @@ CORES = {"cores": {"value": "4", "requestPolicy": {"default": "1", "validRange":
 
 def slices():
     """Devices of every kind: plain ones, halves of a whole, shareable ones, and a pool that two nodes reach."""
-    reach = {"nodeSelectorTerms": [{"matchExpressions": [
-        {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1", "n2"]}]}]}
+    reach = {
+        "nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1", "n2"]}]}
+        ]
+    }
     for name in NODES:
         yield resource_slice(f"{name}-plain", [device(f"p{i}", {"kind": "plain"}) for i in range(2)], name, pool=name)
         parts = [device("whole", {"kind": "part"}, consumes={"set": {"mem": "8"}})]
         parts += [device(f"half{i}", {"kind": "part"}, consumes={"set": {"mem": "4"}}) for i in range(3)]
         yield resource_slice(f"{name}-parts", parts, name, pool=f"{name}-parts", count=2)
-        yield resource_slice(f"{name}-counters", node_name=name, pool=f"{name}-parts", count=2,
-                             counters={"set": {"mem": "8"}})
-        yield resource_slice(f"{name}-shared", [device("share", {"kind": "shared"}, CORES, **SHARED)], name,
-                             pool=f"{name}-shared")
+        yield resource_slice(f"{name}-counters", node_name=name, pool=f"{name}-parts", count=2, counters={"set": {"mem": "8"}})
+        yield resource_slice(
+            f"{name}-shared", [device("share", {"kind": "shared"}, CORES, **SHARED)], name, pool=f"{name}-shared"
+        )
     yield resource_slice("wide", [device("w1", {"kind": "plain"})], pool="wide", nodeSelector=reach)
 
 
 KINDS = st.sampled_from(["plain", "part", "shared"])
 WANTED = st.tuples(KINDS, st.integers(1, 2), st.integers(1, 3))
-STEPS = st.lists(st.one_of(
-    st.tuples(st.just("place"), st.lists(WANTED, min_size=1, max_size=2), st.integers(0, 2)),
-    st.tuples(st.sampled_from(["undo", "write", "deallocate", "delete"]), st.integers(0, 30), st.none()),
-    st.tuples(st.just("publish"), st.integers(0, 2), st.integers(0, 3)),
-    st.tuples(st.just("relabel"), st.integers(0, 2), st.booleans()),
-), max_size=25)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("place"), st.lists(WANTED, min_size=1, max_size=2), st.integers(0, 2)),
+        st.tuples(st.sampled_from(["undo", "write", "deallocate", "delete"]), st.integers(0, 30), st.none()),
+        st.tuples(st.just("publish"), st.integers(0, 2), st.integers(0, 3)),
+        st.tuples(st.just("relabel"), st.integers(0, 2), st.booleans()),
+    ),
+    max_size=25,
+)
 
 
 def wants(number, wanted):
@@ -85,8 +91,16 @@ class History:
     def publish(self, which, n_devices):
         """A driver publishes other plain devices for a node; with none, the pool lacks a slice."""
         name = NODES[which]
-        self.world.put(resource_slice(f"{name}-plain", [device(f"p{i}", {"kind": "plain"}) for i in range(n_devices)],
-                                      name, pool=name, count=1 if n_devices else 2, generation=self.made + 1))
+        self.world.put(
+            resource_slice(
+                f"{name}-plain",
+                [device(f"p{i}", {"kind": "plain"}) for i in range(n_devices)],
+                name,
+                pool=name,
+                count=1 if n_devices else 2,
+                generation=self.made + 1,
+            )
+        )
 
     def relabel(self, which, comes):
         """A node gains or loses the label by which it reaches the wide pool."""
@@ -124,8 +138,12 @@ class History:
         book.refresh()
         claims = {each.uid: each for each in self.world.store.objects.all(ResourceClaim)}
         claims.update((each.uid, each) for each in book.in_flight())
-        return [result for each in claims.values() if each.status.allocation is not None
-                for result in each.status.allocation.devices.results]
+        return [
+            result
+            for each in claims.values()
+            if each.status.allocation is not None
+            for result in each.status.allocation.devices.results
+        ]
 
 
 def _labelled(name):
@@ -191,9 +209,11 @@ def test_everything_is_given_back_after_unreserve(pods):
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 2)), min_size=1, max_size=5),
-       st.lists(st.tuples(st.sampled_from(["a", "b", "any"]), st.integers(1, 2)), min_size=1, max_size=3),
-       st.booleans())
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 2)), min_size=1, max_size=5),
+    st.lists(st.tuples(st.sampled_from(["a", "b", "any"]), st.integers(1, 2)), min_size=1, max_size=3),
+    st.booleans(),
+)
 def test_the_search_finds_a_solution_exactly_when_there_is_one(devices, wanted, same):
     """The search against trying every way to hand out the devices."""
     published = [device(f"d{i}", {"kind": kind, "numa": numa}) for i, (kind, numa) in enumerate(devices)]

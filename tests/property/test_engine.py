@@ -65,7 +65,7 @@ class World:
         if known is None or known.metadata.uid != view.uid:
             raise NotFound(404, "NotFound", f'pods "{view.name}" not found')
         if known.spec.node_name:
-            raise Conflict(409, "Conflict", f"pod {view.name} is already assigned to node \"{known.spec.node_name}\"")
+            raise Conflict(409, "Conflict", f'pod {view.name} is already assigned to node "{known.spec.node_name}"')
         assert view.uid not in self.bound, "bound twice"
         self.bound[view.uid] = node_name
         self.put_pod(msgspec.structs.replace(known, spec=msgspec.structs.replace(known.spec, node_name=node_name)))
@@ -156,8 +156,9 @@ def _happen(random: Random, world: World, turn: int) -> None:
     roll = random.random()
     waiting = [key for key, known in world.pods.items() if not known.spec.node_name]
     if roll < 0.55:
-        world.put_pod(pod(f"p{turn}", requests={"cpu": random.choice(("100m", "500m", "1"))},
-                          priority=random.choice((0, 0, 10))))
+        world.put_pod(
+            pod(f"p{turn}", requests={"cpu": random.choice(("100m", "500m", "1"))}, priority=random.choice((0, 0, 10)))
+        )
     elif roll < 0.65 and world.pods:
         world.drop_pod(random.choice(list(world.pods)))
     elif roll < 0.75 and waiting:

@@ -55,8 +55,11 @@ class World:
         self.random = random
         self.by_label = by_label
         gates = config.Gates.parse("" if by_label else "GenericWorkload=true,GangScheduling=true")
-        loaded = (config.load(COSCHEDULING, gates=gates, registry=catalogue(registry_with())) if by_label
-                  else default_configuration(gates))
+        loaded = (
+            config.load(COSCHEDULING, gates=gates, registry=catalogue(registry_with()))
+            if by_label
+            else default_configuration(gates)
+        )
         clock = VirtualClock(asyncio.get_running_loop())
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, Any] = {}
@@ -142,7 +145,7 @@ class World:
         if known is None or known.metadata.uid != view.uid:
             raise NotFound(404, "NotFound", f'pods "{view.name}" not found')
         if known.spec.node_name:
-            raise Conflict(409, "Conflict", f"pod {view.name} is already assigned to node \"{known.spec.node_name}\"")
+            raise Conflict(409, "Conflict", f'pod {view.name} is already assigned to node "{known.spec.node_name}"')
         self.put_pod(msgspec.structs.replace(known, spec=msgspec.structs.replace(known.spec, node_name=node_name)))
         if roll < 0.15:
             raise Unreachable("the answer was lost")
@@ -238,8 +241,9 @@ def happen(world: World, turn: int) -> None:
         if gang not in world.wanted:
             world.put_gang(gang, wanted)
     elif roll < 0.5:
-        world.put_pod(pod(f"loner{turn}", requests={"cpu": random.choice(("500m", "1", "2"))},
-                          priority=random.choice((0, 0, 5))))
+        world.put_pod(
+            pod(f"loner{turn}", requests={"cpu": random.choice(("500m", "1", "2"))}, priority=random.choice((0, 0, 5)))
+        )
     elif roll < 0.6 and world.pods:
         world.drop_pod(random.choice(list(world.pods)))
     elif roll < 0.7 and world.wanted:

@@ -41,6 +41,7 @@ def random_cluster(seed: int) -> Captured:
 
 def renamed(line: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     """Return a decision as it would read under the pseudonyms."""
+
     def name(word: str) -> str:
         return names.get(word, word)
 

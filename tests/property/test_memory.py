@@ -32,8 +32,9 @@ def change_something(random: Random, store: Store, turn: int) -> None:
     elif roll < 0.8:
         labels = {"team": random.choice("ab")} if random.random() < 0.5 else {}
         for namespace in clusters.namespaces():
-            store.objects.put(msgspec.structs.replace(
-                namespace, metadata=msgspec.structs.replace(namespace.metadata, labels=labels)))
+            store.objects.put(
+                msgspec.structs.replace(namespace, metadata=msgspec.structs.replace(namespace.metadata, labels=labels))
+            )
     else:
         store.put_pod(clusters.random_pod(random, f"other-{turn}", on=random.choice(names)))
 

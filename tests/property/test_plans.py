@@ -40,8 +40,14 @@ def clusters(draw: st.DrawFn) -> Captured:
         for at in range(draw(st.integers(0, room))):
             asked = draw(st.integers(0, left))
             left -= asked
-            objects.append(pod(f"old-{number}-{at}", on=f"n{number}", requests={"cpu": str(asked)},
-                               priority=draw(st.sampled_from([0, 1, 50]))))
+            objects.append(
+                pod(
+                    f"old-{number}-{at}",
+                    on=f"n{number}",
+                    requests={"cpu": str(asked)},
+                    priority=draw(st.sampled_from([0, 1, 50])),
+                )
+            )
     for number in range(draw(st.integers(0, 2))):
         objects.append(pod(f"waits-{number}", requests={"cpu": str(draw(st.integers(1, 8)))}, priority=50))
     return Captured(5.0, objects)
@@ -50,12 +56,18 @@ def clusters(draw: st.DrawFn) -> Captured:
 @st.composite
 def workloads(draw: st.DrawFn) -> list[Manifest]:
     """Deployments, Jobs and DaemonSets of several sizes and priorities."""
-    found = [Manifest("classes", {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
-                                  "value": value}) for name, value in _CLASSES.items()]
+    found = [
+        Manifest(
+            "classes",
+            {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value},
+        )
+        for name, value in _CLASSES.items()
+    ]
     for number in range(draw(st.integers(1, 3))):
         kind, labels = draw(st.sampled_from(["Deployment", "Job", "DaemonSet"])), {"app": f"w{number}"}
-        spec: dict[str, Any] = {"containers": [{"name": "c", "image": "x", "resources": {
-            "requests": {"cpu": str(draw(st.integers(0, 4)))}}}]}
+        spec: dict[str, Any] = {
+            "containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": str(draw(st.integers(0, 4)))}}}]
+        }
         if draw(st.booleans()):
             spec["priorityClassName"] = draw(st.sampled_from(sorted(_CLASSES)))
         template = {"metadata": {"labels": labels}, "spec": spec}
@@ -94,8 +106,9 @@ def test_a_plan_overbooks_no_node_and_loses_no_pod(cluster: Captured, manifests:
     for manifest in manifests:
         spec, name = manifest.content.get("spec", {}), manifest.content["metadata"]["name"]
         if manifest.kind != "PriorityClass":
-            wanted[name] = {"Deployment": spec.get("replicas"), "Job": spec.get("parallelism"),
-                            "DaemonSet": len(nodes)}[manifest.kind]
+            wanted[name] = {"Deployment": spec.get("replicas"), "Job": spec.get("parallelism"), "DaemonSet": len(nodes)}[
+                manifest.kind
+            ]
     assert {each.name: len(each.placed) + len(each.pending) for each in plan.workloads} == dict(wanted)
     assert all(each.why for each in plan.pending)
     assert {each.key for each in plan.others} == {each.key for each in cluster.of(Pod) if not each.spec.node_name}

@@ -116,8 +116,11 @@ class World:
 def said(made: Attempt) -> tuple[object, ...]:
     """Return everything that a decision tells the world."""
     decision, result = made.decision, made.post_filtered
-    proposed = None if result is None or result.preemption is None else (
-        result.preemption.node_name, [victim.key for victim in result.preemption.victims])
+    proposed = (
+        None
+        if result is None or result.preemption is None
+        else (result.preemption.node_name, [victim.key for victim in result.preemption.victims])
+    )
     if isinstance(decision, Placed):
         return decision.node_name, decision.feasible
     assert made.diagnosis is not None
@@ -135,8 +138,13 @@ class Candidate:
 
     def cost(self) -> tuple[float, ...]:
         top = max(v.priority for v in self.victims)
-        return (self.violations, top, sum(v.priority + 2**31 for v in self.victims), len(self.victims),
-                -min(started(v) for v in self.victims if v.priority == top))
+        return (
+            self.violations,
+            top,
+            sum(v.priority + 2**31 for v in self.victims),
+            len(self.victims),
+            -min(started(v) for v in self.victims if v.priority == top),
+        )
 
 
 @dataclass
@@ -162,8 +170,7 @@ def split(pods: list[PodView], budgets: list[PodDisruptionBudget]) -> tuple[list
                 selector = matching.compile_selector(budget.spec.selector)
             except matching.SelectorError:
                 continue
-            if (selector.is_everything or not selector.matches(view.labels)
-                    or view.name in budget.status.disrupted_pods):
+            if selector.is_everything or not selector.matches(view.labels) or view.name in budget.status.disrupted_pods:
                 continue
             allowed[i] -= 1
             is_over = is_over or allowed[i] < 0
@@ -173,8 +180,7 @@ def split(pods: list[PodView], budgets: list[PodDisruptionBudget]) -> tuple[list
 
 def fits(world: World, wanted: PodView, imagined: WhatIf, row: int, state: State) -> Status:
     profile, nodes = world.profile, world.store.snapshot()
-    ahead = [o for o in world.nominations.on_node(nodes.name(row))
-             if o.priority >= wanted.priority and o.uid != wanted.uid]
+    ahead = [o for o in world.nominations.on_node(nodes.name(row)) if o.priority >= wanted.priority and o.uid != wanted.uid]
     if ahead:
         fuller, their_state = imagined.take([0]), state.clone()
         for other in ahead:
@@ -287,8 +293,9 @@ def check(world: World, wanted: Pod, few: int = 4) -> None:
 priorities = st.sampled_from((-10, 0, 0, 10, 10, 100, None))
 times = st.sampled_from((None, "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z"))
 cpus = st.sampled_from(("", "500m", "1", "1500m", "2"))
-affinities = st.sampled_from((None, None, None, near({"app": "a"}, HOST, away=True), near({"app": "b"}, away=True),
-                              near({"app": "a"})))
+affinities = st.sampled_from(
+    (None, None, None, near({"app": "a"}, HOST, away=True), near({"app": "b"}, away=True), near({"app": "a"}))
+)
 spreads = st.sampled_from(((), (), (even({"app": "a"}),), (even({"app": "a"}, HOST, skew=2),)))
 names = st.sampled_from(NODES)
 fews = st.sampled_from((0, 0, 4))
@@ -296,41 +303,67 @@ fews = st.sampled_from((0, 0, 4))
 
 @st.composite
 def nodes(draw: st.DrawFn, name: str) -> Node:
-    return node(name, cpu=draw(st.sampled_from(("2", "3", "4"))), pods=draw(st.sampled_from((2, 4, 110))),
-                zone=draw(st.sampled_from(("", "z1", "z2"))), cordoned=draw(st.sampled_from((False,) * 7 + (True,))),
-                taints=draw(st.sampled_from(((),) * 5 + ((taint("gpu"),),))))
+    return node(
+        name,
+        cpu=draw(st.sampled_from(("2", "3", "4"))),
+        pods=draw(st.sampled_from((2, 4, 110))),
+        zone=draw(st.sampled_from(("", "z1", "z2"))),
+        cordoned=draw(st.sampled_from((False,) * 7 + (True,))),
+        taints=draw(st.sampled_from(((),) * 5 + ((taint("gpu"),),))),
+    )
 
 
 @st.composite
 def pods(draw: st.DrawFn, name: str, on: str = "", plain: bool = False) -> Pod:
     cpu = draw(cpus)
-    return pod(name, namespace=draw(st.sampled_from(("default", "default", "other"))),
-               labels=draw(st.sampled_from(LABELS)), requests={"cpu": cpu} if cpu else {}, on=on,
-               priority=draw(priorities), start_time=draw(times),
-               affinity=None if plain else draw(affinities),
-               host_ports=draw(st.sampled_from(((),) * 6 + ((80,), (81,), (80, 81)))),
-               deleted_at=draw(st.sampled_from((None,) * 7 + ("2026-01-03T00:00:00Z",))))
+    return pod(
+        name,
+        namespace=draw(st.sampled_from(("default", "default", "other"))),
+        labels=draw(st.sampled_from(LABELS)),
+        requests={"cpu": cpu} if cpu else {},
+        on=on,
+        priority=draw(priorities),
+        start_time=draw(times),
+        affinity=None if plain else draw(affinities),
+        host_ports=draw(st.sampled_from(((),) * 6 + ((80,), (81,), (80, 81)))),
+        deleted_at=draw(st.sampled_from((None,) * 7 + ("2026-01-03T00:00:00Z",))),
+    )
 
 
 @st.composite
 def preemptors(draw: st.DrawFn, plain: bool = False) -> Pod:
-    return pod("new", labels=draw(st.sampled_from(LABELS)), requests={"cpu": draw(st.sampled_from(("1", "2", "3")))},
-               priority=draw(st.sampled_from((0, 10, 100, 1000))), affinity=None if plain else draw(affinities),
-               spread=() if plain else draw(spreads),
-               host_ports=draw(st.sampled_from(((),) * 4 + ((80,),))))
+    return pod(
+        "new",
+        labels=draw(st.sampled_from(LABELS)),
+        requests={"cpu": draw(st.sampled_from(("1", "2", "3")))},
+        priority=draw(st.sampled_from((0, 10, 100, 1000))),
+        affinity=None if plain else draw(affinities),
+        spread=() if plain else draw(spreads),
+        host_ports=draw(st.sampled_from(((),) * 4 + ((80,),))),
+    )
 
 
 @st.composite
 def budgets(draw: st.DrawFn, name: str) -> PodDisruptionBudget:
-    selector = draw(st.sampled_from((None, LabelSelector(), LabelSelector(match_labels={"app": "a"}),
-                                     LabelSelector(match_labels={"tier": "x"}),
-                                     LabelSelector(match_labels={"app": "not a value!"}))))
+    selector = draw(
+        st.sampled_from(
+            (
+                None,
+                LabelSelector(),
+                LabelSelector(match_labels={"app": "a"}),
+                LabelSelector(match_labels={"tier": "x"}),
+                LabelSelector(match_labels={"app": "not a value!"}),
+            )
+        )
+    )
     return PodDisruptionBudget(
         metadata=ObjectMeta(name=name, namespace=draw(st.sampled_from(("default", "default", "other")))),
         spec=PodDisruptionBudgetSpec(selector=selector),
         status=PodDisruptionBudgetStatus(
             disruptions_allowed=draw(st.integers(0, 2)),
-            disrupted_pods=draw(st.sampled_from(({}, {}, {}, {"p0": "2026-01-01T00:00:00Z"})))))
+            disrupted_pods=draw(st.sampled_from(({}, {}, {}, {"p0": "2026-01-01T00:00:00Z"}))),
+        ),
+    )
 
 
 @st.composite
@@ -340,8 +373,7 @@ def worlds(draw: st.DrawFn, plain: bool = False) -> World:
     objects += [draw(nodes(name)) for name in present]
     objects += [draw(pods(f"p{i}", draw(st.sampled_from(present)), plain)) for i in range(draw(st.integers(0, 14)))]
     objects += [draw(budgets(f"budget-{i}")) for i in range(draw(st.integers(0, 3)))]
-    world = World(objects, draw(st.sampled_from((0, 10, 50))), draw(st.sampled_from((1, 2, 3, 100))),
-                  draw(st.integers(0, 20)))
+    world = World(objects, draw(st.sampled_from((0, 10, 50))), draw(st.sampled_from((1, 2, 3, 100))), draw(st.integers(0, 20)))
     for i in range(draw(st.integers(0, 3))):
         view = world.store.view(draw(pods(f"nominated-{i}", plain=plain)))
         world.nominations.put(view, draw(st.sampled_from(present)))
@@ -349,8 +381,7 @@ def worlds(draw: st.DrawFn, plain: bool = False) -> World:
 
 
 def examples(n: int) -> settings:
-    return settings(max_examples=n, deadline=None,
-                    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+    return settings(max_examples=n, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @examples(200)
@@ -372,8 +403,7 @@ def test_it_stays_so_while_the_cluster_changes(data: st.DataObject, world: World
 
 @examples(150)
 @given(st.data(), worlds(plain=True), preemptors(plain=True), st.booleans())
-def test_what_is_remembered_of_a_class_stays_true(data: st.DataObject, world: World, wanted: Pod,
-                                                  is_nominated: bool) -> None:
+def test_what_is_remembered_of_a_class_stays_true(data: st.DataObject, world: World, wanted: Pod, is_nominated: bool) -> None:
     """Pods without affinity are answered from memory: several of one class ask while the cluster changes."""
     if is_nominated:
         world.nominations.put(world.store.view(wanted), NODES[0])

@@ -26,8 +26,11 @@ from kubesched.queue import Queue, QueuedPod, QueueOptions
 NAMES = [f"p{i}" for i in range(6)]
 PLUGINS = ["Even", "ByTemplate", "Unheard", "Breaks"]
 EVENTS = [
-    ClusterEvent(NODE, int(ADD)), ClusterEvent(NODE, int(DELETE)), ClusterEvent(NODE, int(Action.NODE_TAINTS)),
-    ClusterEvent("AssignedPod", int(DELETE)), UNSCHEDULABLE_TIMEOUT,
+    ClusterEvent(NODE, int(ADD)),
+    ClusterEvent(NODE, int(DELETE)),
+    ClusterEvent(NODE, int(Action.NODE_TAINTS)),
+    ClusterEvent("AssignedPod", int(DELETE)),
+    UNSCHEDULABLE_TIMEOUT,
 ]
 UPDATED = ClusterEvent("UnschedulablePod", int(Action.UPDATE))
 RELABELLED = ClusterEvent("UnschedulablePod", int(Action.POD_LABELS))
@@ -98,10 +101,14 @@ class World:
         handle = EngineHandle(self.store.objects)
         self.gate = Gate(None, handle)
         filters = [plugin(None, handle) for plugin in (Even, ByTemplate, Breaks)]
-        profile = Profile("default-scheduler", {
-            "queue_sort": [(PrioritySort(None, handle), 0)], "pre_enqueue": [(self.gate, 0)],
-            "filter": [(plugin, 0) for plugin in filters],
-        })
+        profile = Profile(
+            "default-scheduler",
+            {
+                "queue_sort": [(PrioritySort(None, handle), 0)],
+                "pre_enqueue": [(self.gate, 0)],
+                "filter": [(plugin, 0) for plugin in filters],
+            },
+        )
         self.gauge = Gauge()
         self.queue = Queue([profile], self, QueueOptions(pops_from_backoff=pops_from_backoff), self.gauge)
         self.pods: dict[str, PodView] = {}
@@ -191,29 +198,42 @@ class World:
         assert deadline is None or deadline > self.time
 
     def view(self, name: str, uid: str, priority: int, label: str, nominated: bool) -> PodView:
-        return self.store.view(Pod(
-            metadata=ObjectMeta(name=name, namespace="ns", uid=uid, labels={"gate": label} if label else {}),
-            spec=PodSpec(priority=priority), status=PodStatus(nominated_node_name="n2" if nominated else "")))
+        return self.store.view(
+            Pod(
+                metadata=ObjectMeta(name=name, namespace="ns", uid=uid, labels={"gate": label} if label else {}),
+                spec=PodSpec(priority=priority),
+                status=PodStatus(nominated_node_name="n2" if nominated else ""),
+            )
+        )
 
     # What must hold
 
     def check(self) -> None:
         queued = {entry.view.name: entry for entry in self.queue}
-        flying = {entry.view.name for uid, entry in self.flying.items()
-                  if entry.view.name in self.pods and self.pods[entry.view.name].uid == uid}
+        flying = {
+            entry.view.name
+            for uid, entry in self.flying.items()
+            if entry.view.name in self.pods and self.pods[entry.view.name].uid == uid
+        }
         assert queued.keys() | flying == self.pods.keys(), "a pod was lost, or one stayed that is gone"
         assert not queued.keys() & flying, "a pod is queued while it is in flight"
         assert {uid for uid in self.flying if self.queue.is_in_flight(uid)} == self.flying.keys()
         assert self.queue.n_in_flight == len(self.flying)
         places = Counter(self.queue.place_of(entry.key) for entry in queued.values())
-        assert places == +Counter({
-            "active": self.queue.n_active, "backoff": self.queue.n_backoff,
-            "unschedulable": self.queue.n_unschedulable, "gated": self.queue.n_gated})
+        assert places == +Counter(
+            {
+                "active": self.queue.n_active,
+                "backoff": self.queue.n_backoff,
+                "unschedulable": self.queue.n_unschedulable,
+                "gated": self.queue.n_gated,
+            }
+        )
         assert all(self.pods[name] is entry.view for name, entry in queued.items()), "an old version is queued"
         refused = Counter(plugin for entry in queued.values() for plugin in entry.rejectors)
         assert +self.gauge.refused == refused, "the gauge of refusals drifted"
-        nominated = Counter(view.uid for node in self.queue.nominations.nodes()
-                            for view in self.queue.nominations.on_node(node))
+        nominated = Counter(
+            view.uid for node in self.queue.nominations.nodes() for view in self.queue.nominations.on_node(node)
+        )
         assert set(nominated.values()) <= {1}, "a pod is nominated twice"
 
     def drain(self) -> None:
@@ -239,22 +259,25 @@ class World:
 names = st.sampled_from(NAMES)
 about = st.tuples(names, st.integers(0, 3), st.sampled_from(["", "", "gate", "breaks"]), st.booleans())
 rejectors = st.lists(st.sampled_from(PLUGINS), max_size=2)
-steps = st.lists(st.one_of(
-    st.tuples(st.just("add"), about),
-    st.tuples(st.just("add"), about),
-    st.tuples(st.just("update"), about),
-    st.tuples(st.just("delete"), st.tuples(names)),
-    st.tuples(st.just("pop"), st.just(())),
-    st.tuples(st.just("pop"), st.just(())),
-    st.tuples(st.just("take"), st.tuples(names)),
-    st.tuples(st.just("finish"), st.tuples(st.integers(0, 5), rejectors, rejectors, st.booleans())),
-    st.tuples(st.just("finish"), st.tuples(st.integers(0, 5), rejectors, st.just([]), st.booleans())),
-    st.tuples(st.just("place"), st.tuples(st.integers(0, 5))),
-    st.tuples(st.just("wake"), st.tuples(st.integers(0, len(EVENTS) - 1), names)),
-    st.tuples(st.just("activate"), st.tuples(names)),
-    st.tuples(st.just("swing"), st.just(())),
-    st.tuples(st.just("pass_time"), st.tuples(st.sampled_from([0.3, 1.0, 2.5, 11.0, 290.0]))),
-), max_size=50)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), about),
+        st.tuples(st.just("add"), about),
+        st.tuples(st.just("update"), about),
+        st.tuples(st.just("delete"), st.tuples(names)),
+        st.tuples(st.just("pop"), st.just(())),
+        st.tuples(st.just("pop"), st.just(())),
+        st.tuples(st.just("take"), st.tuples(names)),
+        st.tuples(st.just("finish"), st.tuples(st.integers(0, 5), rejectors, rejectors, st.booleans())),
+        st.tuples(st.just("finish"), st.tuples(st.integers(0, 5), rejectors, st.just([]), st.booleans())),
+        st.tuples(st.just("place"), st.tuples(st.integers(0, 5))),
+        st.tuples(st.just("wake"), st.tuples(st.integers(0, len(EVENTS) - 1), names)),
+        st.tuples(st.just("activate"), st.tuples(names)),
+        st.tuples(st.just("swing"), st.just(())),
+        st.tuples(st.just("pass_time"), st.tuples(st.sampled_from([0.3, 1.0, 2.5, 11.0, 290.0]))),
+    ),
+    max_size=50,
+)
 
 
 def play(history: list[tuple[str, tuple[Any, ...]]], pops_from_backoff: bool) -> None:
@@ -274,6 +297,7 @@ def test_no_pod_is_lost_or_queued_twice(history: list[tuple[str, tuple[Any, ...]
 @pytest.mark.nightly
 @settings(max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps, st.booleans())
-def test_no_pod_is_lost_or_queued_twice_in_many_histories(history: list[tuple[str, tuple[Any, ...]]],
-                                                          pops_from_backoff: bool) -> None:
+def test_no_pod_is_lost_or_queued_twice_in_many_histories(
+    history: list[tuple[str, tuple[Any, ...]]], pops_from_backoff: bool
+) -> None:
     play(history, pops_from_backoff)

@@ -32,8 +32,11 @@ def drawn(seed: int) -> Scenario:
     """Return a scenario that follows from a seed."""
     random = Random(seed)
     raw = {
-        "seed": random.randrange(1 << 30), "duration": random.choice((120, 600)),
-        "bindingLatency": random.choice((0, 0, 0.05, 2)), "decisionTime": random.choice((0, 0.001, 0.1)), "sampleEvery": 7,
+        "seed": random.randrange(1 << 30),
+        "duration": random.choice((120, 600)),
+        "bindingLatency": random.choice((0, 0, 0.05, 2)),
+        "decisionTime": random.choice((0, 0.001, 0.1)),
+        "sampleEvery": 7,
         "cluster": {"nodes": [group(random, name) for name in ("small", "large")]},
         "workloads": [workload(random, f"w{i}") for i in range(random.randrange(1, 5))],
     }
@@ -44,35 +47,63 @@ def drawn(seed: int) -> Scenario:
 
 
 def group(random: Random, name: str) -> dict[str, Any]:
-    return {"name": name, "count": random.randrange(1, 4), "labels": {ZONE: "z{i%2}"}, "startup": random.choice((0, 0, 20)),
-            "capacity": {"cpu": random.choice((1, 2, 4)), "memory": "8Gi", "pods": random.choice((3, 110))}}
+    return {
+        "name": name,
+        "count": random.randrange(1, 4),
+        "labels": {ZONE: "z{i%2}"},
+        "startup": random.choice((0, 0, 20)),
+        "capacity": {"cpu": random.choice((1, 2, 4)), "memory": "8Gi", "pods": random.choice((3, 110))},
+    }
 
 
 def workload(random: Random, name: str) -> dict[str, Any]:
-    arrivals = random.choice((
-        {"at": [0, random.randrange(60)]}, {"every": 10, "count": 5}, {"rate": 0.3, "end": 60},
-        {"every": 30, "size": 4, "within": 5, "end": 100},
-    ))
+    arrivals = random.choice(
+        (
+            {"at": [0, random.randrange(60)]},
+            {"every": 10, "count": 5},
+            {"rate": 0.3, "end": 60},
+            {"every": 30, "size": 4, "within": 5, "end": 100},
+        )
+    )
     runs = random.choice(("forever", 20, {"exponential": 30}, {"uniform": [5, 50]}))
-    made: dict[str, Any] = {"name": name, "arrivals": arrivals, "runs": runs, "priority": random.choice((0, 0, 10, 100)),
-                            "replicas": random.choice((1, 1, 3)), "restarts": random.random() < 0.8}
-    spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule",
-              "labelSelector": {"matchLabels": {"app": name}}}
-    made["pod"] = {"spec": {
-        "containers": [{"resources": {"requests": {"cpu": random.choice(("100m", "500m", "1", "3"))}}}],
-        "terminationGracePeriodSeconds": random.choice((0, 5, 30)),
-        **({"topologySpreadConstraints": [spread]} if random.random() < 0.3 else {}),
-    }}
+    made: dict[str, Any] = {
+        "name": name,
+        "arrivals": arrivals,
+        "runs": runs,
+        "priority": random.choice((0, 0, 10, 100)),
+        "replicas": random.choice((1, 1, 3)),
+        "restarts": random.random() < 0.8,
+    }
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": name}},
+    }
+    made["pod"] = {
+        "spec": {
+            "containers": [{"resources": {"requests": {"cpu": random.choice(("100m", "500m", "1", "3"))}}}],
+            "terminationGracePeriodSeconds": random.choice((0, 5, 30)),
+            **({"topologySpreadConstraints": [spread]} if random.random() < 0.3 else {}),
+        }
+    }
     return made
 
 
 def event(random: Random, workloads: list[dict[str, Any]]) -> dict[str, Any]:
     choice = {"nodes": random.choice(("*", "small-*", "large-0")), "count": 1}
-    happens = random.choice((
-        {"fail": {**choice, "lostAfter": random.choice((0, 30))}}, {"recover": {}}, {"remove": choice}, {"drain": choice},
-        {"cordon": choice}, {"uncordon": {}}, {"add": group(random, "late")},
-        {"scale": {"workload": random.choice(workloads)["name"], "replicas": random.randrange(6)}},
-    ))
+    happens = random.choice(
+        (
+            {"fail": {**choice, "lostAfter": random.choice((0, 30))}},
+            {"recover": {}},
+            {"remove": choice},
+            {"drain": choice},
+            {"cordon": choice},
+            {"uncordon": {}},
+            {"add": group(random, "late")},
+            {"scale": {"workload": random.choice(workloads)["name"], "replicas": random.randrange(6)}},
+        )
+    )
     return {"at": random.randrange(100), **happens}
 
 
@@ -167,9 +198,21 @@ def test_the_same_seed_gives_the_same_bytes_in_other_processes(tmp_path: Path) -
     file.write_bytes(msgspec.json.encode({key: value for key, value in raw.items() if value is not None}))
     said = set()
     for seed in ("0", "1", "random"):
-        command = [sys.executable, "-c", "from kubesched.cli import main; main()", "simulate", str(file), "-o", "json",
-                   "--events", "events", "--series", "series"]
-        done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True,
-                              check=True)
+        command = [
+            sys.executable,
+            "-c",
+            "from kubesched.cli import main; main()",
+            "simulate",
+            str(file),
+            "-o",
+            "json",
+            "--events",
+            "events",
+            "--series",
+            "series",
+        ]
+        done = subprocess.run(
+            command, cwd=tmp_path, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        )
         said.add((done.stdout, (tmp_path / "events").read_bytes(), (tmp_path / "series").read_bytes()))
     assert len(said) == 1

@@ -22,34 +22,57 @@ def described(store: Store) -> dict[str, Any]:
     rows = {}
     for row, name in enumerate(nodes.names):
         rows[name] = {
-            "offers": {r: nodes.allocatable_at(nodes.resource(r), row) for r in resources
-                       if nodes.allocatable_at(nodes.resource(r), row)},
-            "asked": {r: nodes.requested_at(nodes.resource(r), row) for r in resources
-                      if nodes.requested_at(nodes.resource(r), row)},
+            "offers": {
+                r: nodes.allocatable_at(nodes.resource(r), row)
+                for r in resources
+                if nodes.allocatable_at(nodes.resource(r), row)
+            },
+            "asked": {
+                r: nodes.requested_at(nodes.resource(r), row) for r in resources if nodes.requested_at(nodes.resource(r), row)
+            },
             "counted": [nodes.non_zero_requested_at(r, row) for r in (0, 1)],
             "pods": (int(nodes.pod_count[row]), int(nodes.allowed_pods[row])),
             "taints": nodes.taint_sets[nodes.taint_set[row]],
             "cordoned": bool(nodes.is_unschedulable[row]),
             "features": nodes.feature_sets[nodes.feature_set[row]],
-            "labels": {key: column.values.values[code] for key, column in store.nodes.labels.items()
-                       if (code := int(nodes.codes(key)[row])) >= 0},
+            "labels": {
+                key: column.values.values[code]
+                for key, column in store.nodes.labels.items()
+                if (code := int(nodes.codes(key)[row])) >= 0
+            },
             "images": {image: state.size for image, state in store.nodes.images.items() if row in state.rows},
             "uids": sorted(pod.uid for pod in nodes.pods_on(row)),
         }
-    table = sorted(
-        (view.uid, nodes.names[row], nodes.templates.label_classes[class_id], affinity)
-        for view, row, class_id, affinity in zip(
-            store.slots.views, nodes.pod_rows().tolist(), nodes.pod_classes().tolist(), nodes.pod_affinities().tolist(),
-            strict=True) if view is not None
-    ) if nodes.n else []
+    table = (
+        sorted(
+            (view.uid, nodes.names[row], nodes.templates.label_classes[class_id], affinity)
+            for view, row, class_id, affinity in zip(
+                store.slots.views,
+                nodes.pod_rows().tolist(),
+                nodes.pod_classes().tolist(),
+                nodes.pod_affinities().tolist(),
+                strict=True,
+            )
+            if view is not None
+        )
+        if nodes.n
+        else []
+    )
     return {
         "rows": rows,
-        "table": [(uid, node, cls.namespace, sorted(cls.labels.items()), cls.terminating, affinity > 0)
-                  for uid, node, cls, affinity in table],
-        "classes": {name: sorted(sorted(nodes.templates.label_classes[c].labels.items()) for c in alive)
-                    for name, alive in store.slots.by_namespace.items()},
-        "ports": {(key, ip): sorted(store.slots.views[s].uid for s in slots)  # type: ignore[union-attr]
-                  for key, by_ip in store.slots.ports.items() for ip, slots in by_ip.items()},
+        "table": [
+            (uid, node, cls.namespace, sorted(cls.labels.items()), cls.terminating, affinity > 0)
+            for uid, node, cls, affinity in table
+        ],
+        "classes": {
+            name: sorted(sorted(nodes.templates.label_classes[c].labels.items()) for c in alive)
+            for name, alive in store.slots.by_namespace.items()
+        },
+        "ports": {
+            (key, ip): sorted(store.slots.views[s].uid for s in slots)  # type: ignore[union-attr]
+            for key, by_ip in store.slots.ports.items()
+            for ip, slots in by_ip.items()
+        },
     }
 
 

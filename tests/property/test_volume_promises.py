@@ -57,11 +57,7 @@ def volume(
         {
             "required": {
                 "nodeSelectorTerms": [
-                    {
-                        "matchExpressions": [
-                            {"key": key, "operator": "In", "values": values} for key, values in place.items()
-                        ]
-                    }
+                    {"matchExpressions": [{"key": key, "operator": "In", "values": values} for key, values in place.items()]}
                 ]
             }
         }
@@ -131,9 +127,7 @@ def pod(name: str, claims: list[int], on: str = "", disk: str = "") -> Pod:
 
 
 def local_class(provisioner: str = "kubernetes.io/no-provisioner") -> StorageClass:
-    return StorageClass(
-        metadata=ObjectMeta(name="local"), provisioner=provisioner, volume_binding_mode="WaitForFirstConsumer"
-    )
+    return StorageClass(metadata=ObjectMeta(name="local"), provisioner=provisioner, volume_binding_mode="WaitForFirstConsumer")
 
 
 def ask(plugin: Plugin, store: Store, wanted: Pod) -> tuple[Any, State]:
@@ -183,10 +177,7 @@ def smallest_fitting(
     named = [
         v
         for v in volumes
-        if v.spec.claim_ref is not None
-        and v.spec.claim_ref.name == wanted.name
-        and v.name not in taken
-        and size(v) >= asked
+        if v.spec.claim_ref is not None and v.spec.claim_ref.name == wanted.name and v.name not in taken and size(v) >= asked
     ]
     if named:
         return size(named[0]) if reached(named[0]) else None
@@ -199,9 +190,7 @@ def smallest_fitting(
         and v.status.phase == "Available"
         and size(v) >= asked
         and reached(v)
-        and (
-            selector is None or all(v.metadata.labels.get(key) == value for key, value in selector.match_labels.items())
-        )
+        and (selector is None or all(v.metadata.labels.get(key) == value for key, value in selector.match_labels.items()))
     ]
     return min(fitting, default=None)
 
@@ -212,9 +201,7 @@ def smallest_fitting(
     offers=st.lists(st.tuples(sizes, places, st.sampled_from(["", "", "", "c0", "x"]), labels), max_size=N_VOLUMES),
     wishes=st.lists(st.tuples(sizes, selectors), min_size=1, max_size=3),
 )
-def test_every_claim_is_given_the_smallest_volume_that_suits(
-    zones: list[int], offers: list[Any], wishes: list[Any]
-) -> None:
+def test_every_claim_is_given_the_smallest_volume_that_suits(zones: list[int], offers: list[Any], wishes: list[Any]) -> None:
     store = Store()
     for i, zone in enumerate(zones):
         store.put_node(node(i, zone))

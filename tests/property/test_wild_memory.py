@@ -47,8 +47,9 @@ def change(ours: Ours, wild: Wild, turn: int) -> None:
     """Let one thing happen to the cluster."""
     random, store = wild.random, ours.store
     names, placed = list(store.nodes.rows), [pod.uid for pod in store.pods()]
-    what = random.choice(("node", "node", "new node", "no node", "pod", "pod", "no pod", "around", "nominate", "nominate",
-                          "denominate"))
+    what = random.choice(
+        ("node", "node", "new node", "no node", "pod", "pod", "no pod", "around", "nominate", "nominate", "denominate")
+    )
     if what == "node" and names:
         ours.put(wild.node(random.choice(names)))
     elif what == "new node":

@@ -157,8 +157,9 @@ def test_an_api_server_takes_every_object_and_knows_every_field(build: str) -> N
         if obj["kind"] == "ServiceMonitor":
             continue  # a custom resource; looked at below
         group, _, version = obj["apiVersion"].rpartition("/")
-        (resource,) = [one for one in store.context.catalogue if (one.group, one.version, one.kind) ==
-                       (group, version, obj["kind"])]
+        (resource,) = [
+            one for one in store.context.catalogue if (one.group, one.version, one.kind) == (group, version, obj["kind"])
+        ]
         unknown = settle(copy.deepcopy(obj), custom.shape_of(resource))
         assert not unknown, f"{obj['kind']} {obj['metadata']['name']}: unknown fields {unknown}"
         namespace = obj["metadata"].get("namespace", "kube-system") if resource.namespaced else ""
@@ -297,7 +298,8 @@ def test_the_roles_are_the_same_everywhere_and_bound_to_who_runs(build: str) -> 
     bindings = [one for one in objects if one["kind"] in ("ClusterRoleBinding", "RoleBinding")]
     assert len(bindings) == 3
     roles = {(one["kind"], one["metadata"]["name"]) for one in objects} | {
-        ("Role", "extension-apiserver-authentication-reader")}
+        ("Role", "extension-apiserver-authentication-reader")
+    }
     for binding in bindings:
         (subject,) = binding["subjects"]
         assert (subject["kind"], subject["name"]) == ("ServiceAccount", account["name"])
@@ -309,8 +311,11 @@ def test_the_roles_are_the_same_everywhere_and_bound_to_who_runs(build: str) -> 
 
 
 def pod_specs() -> dict[str, Object]:
-    found = {build: only(objects, "Deployment")["spec"]["template"]["spec"] for build, objects in BUILDS.items()
-             if build != "static pod"}
+    found = {
+        build: only(objects, "Deployment")["spec"]["template"]["spec"]
+        for build, objects in BUILDS.items()
+        if build != "static pod"
+    }
     return found | {"static pod": only(BUILDS["static pod"], "Pod")["spec"]}
 
 
@@ -392,7 +397,8 @@ def test_selectors_find_the_pods(build: str) -> None:
     selectors += [one["spec"]["selector"]["matchLabels"] for one in objects if one["kind"] == "PodDisruptionBudget"]
     assert all(selector.items() <= labels for selector in selectors)
     assert service["spec"]["ports"][0]["targetPort"] in {
-        port["name"] for port in deployment["spec"]["template"]["spec"]["containers"][0]["ports"]}
+        port["name"] for port in deployment["spec"]["template"]["spec"]["containers"][0]["ports"]
+    }
     for monitor in [one for one in objects if one["kind"] == "ServiceMonitor"]:
         assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
         for endpoint in monitor["spec"]["endpoints"]:
@@ -452,8 +458,12 @@ def test_monitoring_can_be_added_to_a_variant(tmp_path: Path) -> None:
 def test_helm_renders_what_our_renderer_renders(name: str, tmp_path: Path) -> None:
     values = tmp_path / "values.yaml"
     values.write_text(yaml.safe_dump(CHARTS[name]))
-    made = subprocess.run(["helm", "template", "kubesched", str(CHART), "-n", "kube-system", "-f", str(values)],
-                          capture_output=True, text=True, check=False)
+    made = subprocess.run(
+        ["helm", "template", "kubesched", str(CHART), "-n", "kube-system", "-f", str(values)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert made.returncode == 0, made.stderr
     theirs = {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(made.stdout) if one}
     ours = {(one["kind"], one["metadata"]["name"]): one for one in chart(**CHARTS[name])}

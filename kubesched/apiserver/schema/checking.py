@@ -138,9 +138,7 @@ def _quantity(value: Any, path: str) -> Any:
     try:
         return _canonical(value)
     except QuantityError:
-        raise Undecodable(
-            path, value, "quantity (expected a number with an optional suffix such as m, k, Ki, Mi)"
-        ) from None
+        raise Undecodable(path, value, "quantity (expected a number with an optional suffix such as m, k, Ki, Mi)") from None
 
 
 # The same few amounts come in every object, and the same text is kept once for all of them.

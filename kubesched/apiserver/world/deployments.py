@@ -153,9 +153,7 @@ class Deployments:
             return
         _, _, smallest = self._bounds(deployment)
         total = sum(int(one["spec"]["replicas"]) for one in [*old, new])
-        available = {
-            one["metadata"]["uid"]: (one.get("status") or {}).get("availableReplicas", 0) for one in [*old, new]
-        }
+        available = {one["metadata"]["uid"]: (one.get("status") or {}).get("availableReplicas", 0) for one in [*old, new]}
         lagging = int(new["spec"]["replicas"]) - available[new["metadata"]["uid"]]
         room = total - smallest - lagging
         for one in active:  # first those that are of no use anyway

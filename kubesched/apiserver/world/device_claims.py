@@ -146,8 +146,6 @@ def _origin(claim: Object) -> tuple[str, str]:
 
 
 def _claims_of(pod: Object) -> list[str]:
-    named = [
-        one["resourceClaimName"] for one in pod["spec"].get("resourceClaims") or () if one.get("resourceClaimName")
-    ]
+    named = [one["resourceClaimName"] for one in pod["spec"].get("resourceClaims") or () if one.get("resourceClaimName")]
     statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
     return named + [one["resourceClaimName"] for one in statuses if one.get("resourceClaimName")]

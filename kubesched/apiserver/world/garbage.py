@@ -128,9 +128,7 @@ class Garbage:
             references = dependent.obj["metadata"].get("ownerReferences") or ()
             if any(one["uid"] in self._living and one["uid"] != metadata["uid"] for one in references):
                 continue
-            blocking = blocking or any(
-                one["uid"] == metadata["uid"] and one.get("blockOwnerDeletion") for one in references
-            )
+            blocking = blocking or any(one["uid"] == metadata["uid"] and one.get("blockOwnerDeletion") for one in references)
             if "deletionTimestamp" not in dependent.obj["metadata"]:
                 self._delete(kind, dependent, "Foreground")
         if not blocking or not self._dependents.get(metadata["uid"]):
@@ -157,9 +155,7 @@ class Garbage:
     def _delete(self, resource: Resource, entry: Entry, propagation: str) -> None:
         metadata = entry.obj["metadata"]
         try:
-            self._store.delete(
-                resource, metadata["name"], entry.namespace, uid=metadata["uid"], propagation=propagation
-            )
+            self._store.delete(resource, metadata["name"], entry.namespace, uid=metadata["uid"], propagation=propagation)
         except NotFound:
             return
 

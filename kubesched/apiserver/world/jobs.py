@@ -161,9 +161,7 @@ class Jobs:
             metadata = pod["metadata"]
             self._store.delete("pods", metadata["name"], metadata["namespace"], uid=metadata["uid"])
 
-    def _end(
-        self, job: Object, status: Object, active: list[Object], kind: str, reason: str, message: str, now: float
-    ) -> None:
+    def _end(self, job: Object, status: Object, active: list[Object], kind: str, reason: str, message: str, now: float) -> None:
         self._delete(active)
         first = "SuccessCriteriaMet" if kind == "Complete" else "FailureTarget"
         self._set_condition(status, first, "True", reason, message, now)

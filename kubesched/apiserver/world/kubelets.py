@@ -299,9 +299,7 @@ class Kubelets:
         self._recorder.tell(pod, "kubelet", reason, message, kind, pod["spec"].get("nodeName", ""))
 
 
-def with_node_condition(
-    conditions: list[Object], kind: str, status: str, now: str, reason: str, message: str
-) -> list[Object]:
+def with_node_condition(conditions: list[Object], kind: str, status: str, now: str, reason: str, message: str) -> list[Object]:
     """Return a node's conditions with one of them set; nodes have heartbeats where pods have probes."""
     fresh = with_condition(conditions, kind, status, now, reason, message)
     fresh = [{key: value for key, value in one.items() if key != "lastProbeTime"} for one in fresh]
@@ -343,9 +341,7 @@ def _container_status(container: Object, old: Object, state: Object, ready: bool
 def _statuses(pod: Object, state: Object, ready: bool) -> list[Object]:
     held = {one.get("name"): one for one in (pod.get("status") or {}).get("containerStatuses") or ()}
     return [
-        _container_status(
-            one, held.get(one["name"], {}), state, ready, held.get(one["name"], {}).get("restartCount", 0)
-        )
+        _container_status(one, held.get(one["name"], {}), state, ready, held.get(one["name"], {}).get("restartCount", 0))
         for one in pod["spec"]["containers"]
     ]
 

@@ -16,9 +16,7 @@ class Recorder:
         self._store = store
         self._enabled = enabled
 
-    def tell(
-        self, about: Object, component: str, reason: str, message: str, kind: str = "Normal", host: str = ""
-    ) -> None:
+    def tell(self, about: Object, component: str, reason: str, message: str, kind: str = "Normal", host: str = "") -> None:
         """Record one event about an object."""
         if not self._enabled:
             return

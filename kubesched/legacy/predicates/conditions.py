@@ -49,11 +49,14 @@ class CheckNodeCondition(Predicate):
 
     def __init__(self, setting: Setting, handle: Handle) -> None:
         super().__init__(setting, handle)
-        self._questions = [(NodeQuestion(question), self.reason(text, resolvable=False)) for question, text in (
-            (is_not_ready, "node(s) were not ready"),
-            (is_out_of_disk, "node(s) were out of disk space"),
-            (has_no_network, "node(s) had unavailable network"),
-        )]
+        self._questions = [
+            (NodeQuestion(question), self.reason(text, resolvable=False))
+            for question, text in (
+                (is_not_ready, "node(s) were not ready"),
+                (is_out_of_disk, "node(s) were out of disk space"),
+                (has_no_network, "node(s) had unavailable network"),
+            )
+        ]
         self._cordoned = self.reason("node(s) were unschedulable", resolvable=False)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
@@ -110,8 +113,9 @@ class ListedNodes(Plugin):
 
     def __init__(self, setting: Setting, handle: Handle) -> None:
         super().__init__(setting, handle)
-        self._unlisted = NodeQuestion(lambda node: node.spec.unschedulable or is_not_ready(node)
-                                      or is_out_of_disk(node) or has_no_network(node))
+        self._unlisted = NodeQuestion(
+            lambda node: node.spec.unschedulable or is_not_ready(node) or is_out_of_disk(node) or has_no_network(node)
+        )
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
         unlisted = self._unlisted.column(nodes)

@@ -22,8 +22,9 @@ class FunctionPredicate(Predicate):
     @classmethod
     def of(cls, name: str, function: FitFunction) -> type[FunctionPredicate]:
         """Return the plugin class of a function."""
-        return type("FunctionPredicate", (cls,), {"name": name, "function": staticmethod(function),
-                                                  "__doc__": function.__doc__})
+        return type(
+            "FunctionPredicate", (cls,), {"name": name, "function": staticmethod(function), "__doc__": function.__doc__}
+        )
 
     def filter_node(self, pod: PodView, node: NodeView, state: State) -> Status | None:
         answer = type(self).function(pod, node)
@@ -33,6 +34,10 @@ class FunctionPredicate(Predicate):
             return unschedulable(self.name)
         reasons = [answer] if isinstance(answer, str) else answer
         if not isinstance(reasons, Sequence) or not all(isinstance(reason, str) for reason in reasons):
-            raise PluginError(self.name, "Filter", f'running "{self.name}" filter plugin: expected True, False or '
-                              f"reasons for node {node.name}, got {answer!r}", pod.key)
+            raise PluginError(
+                self.name,
+                "Filter",
+                f'running "{self.name}" filter plugin: expected True, False or reasons for node {node.name}, got {answer!r}',
+                pod.key,
+            )
         return unschedulable(*reasons) if reasons else None

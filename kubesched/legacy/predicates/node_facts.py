@@ -58,8 +58,9 @@ class PodFitsHostPorts(Predicate):
             return Rejections.none(nodes)
         if self.release.minor < 7:
             numbers = {port.port for port in wanted}
-            wanted = tuple(HostPort("0.0.0.0", protocol, number) for number in sorted(numbers)
-                           for protocol in ("TCP", "UDP", "SCTP"))
+            wanted = tuple(
+                HostPort("0.0.0.0", protocol, number) for number in sorted(numbers) for protocol in ("TCP", "UDP", "SCTP")
+            )
         reason = self.reason("node(s) didn't have free ports for the requested pod ports", failure="PodFitsHostPorts")
         return Rejections.where(nodes.port_conflicts(wanted), reason)
 
@@ -104,6 +105,5 @@ class CheckNodeLabelPresence(Predicate):
             refused |= nodes.codes(key) == ABSENT
         for key in self.absent:
             refused |= nodes.codes(key) != ABSENT
-        reason = self.reason("node(s) didn't have the requested labels", resolvable=False,
-                             failure="CheckNodeLabelPresence")
+        reason = self.reason("node(s) didn't have the requested labels", resolvable=False, failure="CheckNodeLabelPresence")
         return Rejections.where(refused, reason)

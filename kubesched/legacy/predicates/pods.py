@@ -153,8 +153,9 @@ class CheckServiceAffinity(Predicate):
             for key in self.labels:
                 if key not in wanted and key in there:
                     wanted[key] = there[key]
-        return Rejections.where(~_have(wanted, nodes), self.reason("node(s) didn't match service affinity",
-                                                                   failure="CheckServiceAffinity"))
+        return Rejections.where(
+            ~_have(wanted, nodes), self.reason("node(s) didn't match service affinity", failure="CheckServiceAffinity")
+        )
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
         if services_of(pod, self.handle.objects) and _joins(pod, other.namespace, other.labels):
@@ -173,14 +174,22 @@ def _joins(pod: PodView, namespace: str, labels: Mapping[str, str]) -> bool:
 def _company(pod: PodView, whole: Snapshot) -> Iterable[PodView]:
     """Return the placed pods that carry all of a pod's labels, node by node in visiting order."""
     classes = whole.templates.label_classes
-    alike = [c for c in classes.by_namespace.get(pod.namespace, ())
-             if c in whole.slots.classes and _joins(pod, pod.namespace, classes[c].labels)]
+    alike = [
+        c
+        for c in classes.by_namespace.get(pod.namespace, ())
+        if c in whole.slots.classes and _joins(pod, pod.namespace, classes[c].labels)
+    ]
     if not alike:
         return []
     rows = set(whole.pod_rows()[np.isin(whole.pod_classes(), alike)].tolist())
     names = {whole.name(row): row for row in rows}
-    return [other for name in whole.order.names if name in names for other in whole.pods_on(names[name])
-            if other.template.class_id in alike]
+    return [
+        other
+        for name in whole.order.names
+        if name in names
+        for other in whole.pods_on(names[name])
+        if other.template.class_id in alike
+    ]
 
 
 def _have(wanted: Mapping[str, str], nodes: Snapshot) -> Bools:

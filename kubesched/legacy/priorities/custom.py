@@ -26,10 +26,16 @@ class FunctionPriority(Priority):
     @classmethod
     def of(cls, name: str, mapping: MapFunction, reducing: ReduceFunction | None = None) -> type[FunctionPriority]:
         """Return the plugin class of a map function and perhaps a reduce function."""
-        return type("FunctionPriority", (cls,), {
-            "name": name, "map_function": staticmethod(mapping), "__doc__": mapping.__doc__,
-            "reduce_function": staticmethod(reducing) if reducing is not None else None,
-        })
+        return type(
+            "FunctionPriority",
+            (cls,),
+            {
+                "name": name,
+                "map_function": staticmethod(mapping),
+                "__doc__": mapping.__doc__,
+                "reduce_function": staticmethod(reducing) if reducing is not None else None,
+            },
+        )
 
     def score_node(self, pod: PodView, node: NodeView, state: State) -> int:
         answer = type(self).map_function(pod, node)

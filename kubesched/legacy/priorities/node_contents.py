@@ -44,8 +44,7 @@ class ImageHolders:
 
     def _follow(self, whole: Snapshot) -> None:
         names = whole.names
-        changed = [(name, whole.node(row)) for row, name in enumerate(names)
-                   if self._seen.get(name) is not whole.node(row)]
+        changed = [(name, whole.node(row)) for row, name in enumerate(names) if self._seen.get(name) is not whole.node(row)]
         gone = self._seen.keys() - set(names) if len(self._seen) + len(changed) > len(names) else set()
         if not changed and not gone and len(self._seen) == len(names):
             return

@@ -45,8 +45,7 @@ def _wishes(pod: PodView) -> tuple[matching.PreferredNodeTerm, ...]:
     wanted = affinity.node_affinity if affinity is not None else None
     terms = wanted.preferred or () if wanted is not None else ()
     without_fields = [
-        msgspec.structs.replace(term, preference=msgspec.structs.replace(term.preference, match_fields=()))
-        for term in terms
+        msgspec.structs.replace(term, preference=msgspec.structs.replace(term.preference, match_fields=())) for term in terms
     ]
     return matching.compile_preferred_terms(without_fields)
 
@@ -58,10 +57,13 @@ class TaintTolerationPriority(Priority):
 
     def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
         soft = tuple(t for t in pod.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
-        disliked = np.array([
-            sum(1 for taint in taints if taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, soft))
-            for taints in nodes.taint_sets
-        ], dtype=np.int64)
+        disliked = np.array(
+            [
+                sum(1 for taint in taints if taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, soft))
+                for taints in nodes.taint_sets
+            ],
+            dtype=np.int64,
+        )
         counts: Ints = disliked[nodes.taint_set]
         return counts
 

@@ -121,8 +121,9 @@ class RequestedToCapacityRatioPriority(_Requested):
     A resource that scores nothing does not enter the average. Without arguments, the emptier the better.
     """
 
-    def __init__(self, setting: Setting, handle: Handle, shape: Sequence[tuple[int, int]] = (),
-                 weights: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, setting: Setting, handle: Handle, shape: Sequence[tuple[int, int]] = (), weights: Mapping[str, int] | None = None
+    ) -> None:
         super().__init__(setting, handle)
         self.shape = shape_table(shape or ((0, self.most), (100, 0)))
         self.weights = weights or {CPU: 1, MEMORY: 1}

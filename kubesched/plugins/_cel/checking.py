@@ -35,8 +35,7 @@ def check(expression: str) -> Node:
     try:
         parsed = decode(_environment(False).compile(expression, disable_check=True).serialize())
         _check_fields(parsed)
-        loose = any(isinstance(node, Select) and node.test_only and node.operand == Ident("device")
-                    for node in walk(parsed))
+        loose = any(isinstance(node, Select) and node.test_only and node.operand == Ident("device") for node in walk(parsed))
         compiled = _environment(not loose).compile(expression)
     except RuntimeError as error:
         complaints = [line for line in str(error).splitlines() if "ERROR:" in line]
@@ -60,8 +59,7 @@ def _plain(text: str) -> str:
 def _check_fields(tree: Node) -> None:
     bound = {name for node in walk(tree) for name in (getattr(node, "variable", ""), getattr(node, "accumulator", ""))}
     for node in walk(tree):
-        if (isinstance(node, Select) and node.operand == Ident("device") and node.field not in FIELDS
-                and "device" not in bound):
+        if isinstance(node, Select) and node.operand == Ident("device") and node.field not in FIELDS and "device" not in bound:
             raise CompileError(f"compilation failed: undefined field '{node.field}'")
 
 
@@ -152,9 +150,12 @@ def _declarations(cel: Any) -> list[Any]:
     for name in formats.NAMES:
         globals_[f"format.{name}"] = [(named, (), False)]
     return [
-        cel.FunctionDecl(name, [
-            cel.Overload(f"{name}_{i}", return_type=returned, parameters=list(taken), is_member=is_member)
-            for i, (returned, taken, is_member) in enumerate(overloads)
-        ])
+        cel.FunctionDecl(
+            name,
+            [
+                cel.Overload(f"{name}_{i}", return_type=returned, parameters=list(taken), is_member=is_member)
+                for i, (returned, taken, is_member) in enumerate(overloads)
+            ],
+        )
         for name, overloads in globals_.items()
     ]

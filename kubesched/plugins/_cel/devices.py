@@ -27,8 +27,14 @@ class DeviceFacts:
 
     __slots__ = ("_record", "allow_multiple", "answers", "attributes", "capacity", "driver", "lists")
 
-    def __init__(self, driver: str, attributes: Mapping[str, DeviceAttribute], capacity: Mapping[str, DeviceCapacity],
-                 allow_multiple: bool = False, lists: bool = False) -> None:
+    def __init__(
+        self,
+        driver: str,
+        attributes: Mapping[str, DeviceAttribute],
+        capacity: Mapping[str, DeviceCapacity],
+        allow_multiple: bool = False,
+        lists: bool = False,
+    ) -> None:
         self.driver = driver
         self.attributes = attributes
         self.capacity = capacity
@@ -47,8 +53,12 @@ class DeviceFacts:
             for name, amount in self.capacity.items():
                 domain, identifier = _qualified(name, self.driver)
                 capacity.setdefault(domain, {})[identifier] = Quantity.parse(amount.value)
-            self._record = {"driver": self.driver, "attributes": attributes, "capacity": capacity,
-                            "allowMultipleAllocations": self.allow_multiple}
+            self._record = {
+                "driver": self.driver,
+                "attributes": attributes,
+                "capacity": capacity,
+                "allowMultipleAllocations": self.allow_multiple,
+            }
         return self._record
 
     def _value(self, name: str, attribute: DeviceAttribute) -> Any:

@@ -17,8 +17,13 @@ from kubesched.plugins._cel.values import EvaluationError, Optional, no_overload
 COST_LIMIT = 1_000_000
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    **standard.GLOBALS, **collections.GLOBALS, **texts.GLOBALS, **quantities.GLOBALS, **versions.GLOBALS,
-    **networks.GLOBALS, **formats.GLOBALS,
+    **standard.GLOBALS,
+    **collections.GLOBALS,
+    **texts.GLOBALS,
+    **quantities.GLOBALS,
+    **versions.GLOBALS,
+    **networks.GLOBALS,
+    **formats.GLOBALS,
 }
 """Functions that stand alone, by name; namespaced ones with their namespace."""
 

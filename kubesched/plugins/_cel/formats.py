@@ -83,7 +83,8 @@ def _validate(wanted: Format, text: Any) -> Optional:
 NAMES = tuple(_CHECKS)
 
 GLOBALS: dict[str, Callable[..., Any]] = {
-    "format.named": _named, **{f"format.{name}": (lambda wanted: lambda: wanted)(Format(name)) for name in _CHECKS}
+    "format.named": _named,
+    **{f"format.{name}": (lambda wanted: lambda: wanted)(Format(name)) for name in _CHECKS},
 }
 
 MEMBERS: dict[str, Callable[..., Any]] = {"validate": _validate}

@@ -133,15 +133,13 @@ def _contains_cidr(cidr: CIDR, value: Any) -> bool:
     if not isinstance(inner, CIDR):
         raise no_overload("containsCIDR", cidr, value)
     ours, theirs = cidr.network.network, inner.network.network
-    return (ours.version == theirs.version and ours.prefixlen <= theirs.prefixlen
-            and theirs.network_address in ours)
+    return ours.version == theirs.version and ours.prefixlen <= theirs.prefixlen and theirs.network_address in ours
 
 
 def _is_global_unicast(ip: IP) -> bool:
     address = ip.address
     broadcast = isinstance(address, ipaddress.IPv4Address) and int(address) == 0xFFFFFFFF
-    return not (broadcast or address.is_unspecified or address.is_loopback or address.is_multicast
-                or address.is_link_local)
+    return not (broadcast or address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local)
 
 
 def _is_link_local_multicast(ip: IP) -> bool:

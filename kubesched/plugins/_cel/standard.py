@@ -31,8 +31,9 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0
 _TRUE, _FALSE = ("1", "t", "T", "true", "TRUE", "True"), ("0", "f", "F", "false", "FALSE", "False")
 
 
-def _arithmetic(name: str, integers: Callable[[int, int], int],
-                floats: Callable[[float, float], float] | None) -> Callable[[Any, Any], Any]:
+def _arithmetic(
+    name: str, integers: Callable[[int, int], int], floats: Callable[[float, float], float] | None
+) -> Callable[[Any, Any], Any]:
     def answer(left: Any, right: Any) -> Any:
         if isinstance(left, UInt) and isinstance(right, UInt):
             return unsigned(integers(int(left), int(right)))
@@ -109,9 +110,7 @@ def _ordered(name: str, accept: Callable[[int], bool]) -> Callable[[Any, Any], b
     def answer(left: Any, right: Any) -> bool:
         if left != left or right != right:  # only NaN is unlike itself
             return False
-        if not (is_number(left) and is_number(right)) and not isinstance(
-            left, (bool, str, bytes, datetime, timedelta)
-        ):
+        if not (is_number(left) and is_number(right)) and not isinstance(left, (bool, str, bytes, datetime, timedelta)):
             raise no_overload(name, left, right)
         try:
             return accept(compare(left, right))
@@ -290,8 +289,9 @@ def _local(moment: datetime, zone: Any) -> datetime:
         raise EvaluationError(f"unknown time zone {zone}") from None
 
 
-def _part(name: str, of_moment: Callable[[datetime], int],
-          of_span: Callable[[timedelta], int] | None = None) -> Callable[..., int]:
+def _part(
+    name: str, of_moment: Callable[[datetime], int], of_span: Callable[[timedelta], int] | None = None
+) -> Callable[..., int]:
     def answer(value: Any, zone: Any = "UTC") -> int:
         if isinstance(value, datetime) and isinstance(zone, str):
             return of_moment(_local(value, zone))
@@ -303,7 +303,8 @@ def _part(name: str, of_moment: Callable[[datetime], int],
 
 
 TIME_MEMBERS: dict[str, Callable[..., Any]] = {
-    name: _part(name, *readers) for name, readers in {
+    name: _part(name, *readers)
+    for name, readers in {
         "getFullYear": (lambda m: m.year,),
         "getMonth": (lambda m: m.month - 1,),
         "getDate": (lambda m: m.day,),
@@ -349,8 +350,22 @@ GLOBALS: dict[str, Callable[..., Any]] = {
     "duration": _to_duration,
 }
 
-TYPES = {name: CelType(name) for name in (
-    "bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type",
-    "google.protobuf.Timestamp", "google.protobuf.Duration", "optional_type",
-)}
+TYPES = {
+    name: CelType(name)
+    for name in (
+        "bool",
+        "int",
+        "uint",
+        "double",
+        "string",
+        "bytes",
+        "list",
+        "map",
+        "null_type",
+        "type",
+        "google.protobuf.Timestamp",
+        "google.protobuf.Duration",
+        "optional_type",
+    )
+}
 """Names that stand for types."""

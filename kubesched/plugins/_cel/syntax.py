@@ -165,8 +165,14 @@ def _map(fields: dict[int, list[Any]]) -> Node:
 
 def _comprehension(fields: dict[int, list[Any]]) -> Node:
     return Comprehension(
-        _text(fields, 1), _text(fields, 8), _child(fields, 2), _text(fields, 3), _child(fields, 4), _child(fields, 5),
-        _child(fields, 6), _child(fields, 7),
+        _text(fields, 1),
+        _text(fields, 8),
+        _child(fields, 2),
+        _text(fields, 3),
+        _child(fields, 4),
+        _child(fields, 5),
+        _child(fields, 6),
+        _child(fields, 7),
     )
 
 

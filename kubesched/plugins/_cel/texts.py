@@ -114,8 +114,17 @@ def join(parts: list[Any], separator: Any = "") -> str:
 
 def _quote(text: Any) -> str:
     _texts("strings.quote", text)
-    escapes = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
-               "\\": "\\\\", '"': '\\"'}
+    escapes = {
+        "\a": "\\a",
+        "\b": "\\b",
+        "\f": "\\f",
+        "\n": "\\n",
+        "\r": "\\r",
+        "\t": "\\t",
+        "\v": "\\v",
+        "\\": "\\\\",
+        '"': '\\"',
+    }
     return '"' + "".join(escapes.get(letter, letter) for letter in text) + '"'
 
 

@@ -67,9 +67,19 @@ def type_name(value: Any) -> str:
 
 
 _NAMES: tuple[tuple[type, str], ...] = (
-    (bool, "bool"), (UInt, "uint"), (int, "int"), (float, "double"), (str, "string"), (bytes, "bytes"),
-    (type(None), "null_type"), (list, "list"), (dict, "map"), (datetime, "google.protobuf.Timestamp"),
-    (timedelta, "google.protobuf.Duration"), (CelType, "type"), (Optional, "optional_type"),
+    (bool, "bool"),
+    (UInt, "uint"),
+    (int, "int"),
+    (float, "double"),
+    (str, "string"),
+    (bytes, "bytes"),
+    (type(None), "null_type"),
+    (list, "list"),
+    (dict, "map"),
+    (datetime, "google.protobuf.Timestamp"),
+    (timedelta, "google.protobuf.Duration"),
+    (CelType, "type"),
+    (Optional, "optional_type"),
 )
 
 
@@ -91,11 +101,17 @@ def equality(left: Any, right: Any) -> bool | None:
     if isinstance(left, bool) or isinstance(right, bool):
         return isinstance(left, bool) and isinstance(right, bool) and left == right
     if isinstance(left, list):
-        return (isinstance(right, list) and len(left) == len(right)
-                and all(equality(*pair) is not False for pair in zip(left, right, strict=True)))
+        return (
+            isinstance(right, list)
+            and len(left) == len(right)
+            and all(equality(*pair) is not False for pair in zip(left, right, strict=True))
+        )
     if isinstance(left, dict):
-        return (isinstance(right, dict) and len(left) == len(right)
-                and all(key in right and equality(value, right[key]) is not False for key, value in left.items()))
+        return (
+            isinstance(right, dict)
+            and len(left) == len(right)
+            and all(key in right and equality(value, right[key]) is not False for key, value in left.items())
+        )
     if isinstance(left, Optional):
         if not isinstance(right, Optional) or left.is_there != right.is_there:
             return False

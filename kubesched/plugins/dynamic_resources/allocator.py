@@ -60,8 +60,14 @@ class _Found(Enum):
 class Search:
     """One search on one group of nodes."""
 
-    def __init__(self, claims: Sequence[ClaimShape], group: Group, book: DeviceClaims, features: Features,
-                 is_late: Callable[[], bool] | None = None) -> None:
+    def __init__(
+        self,
+        claims: Sequence[ClaimShape],
+        group: Group,
+        book: DeviceClaims,
+        features: Features,
+        is_late: Callable[[], bool] | None = None,
+    ) -> None:
         self._claims = claims
         self._group = group
         self._book = book
@@ -100,14 +106,16 @@ class Search:
             sizes = [self._size(request) for request in ways]
             least += min(sizes, default=0)
         if least > MAX_RESULTS:
-            raise AllocationError(f"claim {{claim}}: number of requested devices {least} exceeds the claim limit of "
-                                  f"{MAX_RESULTS}", claim.index)
+            raise AllocationError(
+                f"claim {{claim}}: number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}", claim.index
+            )
         constraints = []
         for i, wanted in enumerate(claim.spec.devices.constraints):
             constraint = constraint_for(wanted, self._features.consumable_capacity)
             if constraint is None:
-                raise AllocationError(f"claim {{claim}}, constraint #{i}: empty constraint (unsupported constraint "
-                                      "type?)", claim.index)
+                raise AllocationError(
+                    f"claim {{claim}}, constraint #{i}: empty constraint (unsupported constraint type?)", claim.index
+                )
             constraints.append(constraint)
         self._constraints.append(constraints)
         return MAX_RESULTS + 3 * len(claim.requests) + 1
@@ -116,8 +124,7 @@ class Search:
         """Return how many devices a request needs; for one that wants all devices, find out which these are."""
         request.validate()
         if request.admin and not self._features.admin_access:
-            raise AllocationError(f"{request.where}: admin access is requested, but the feature is disabled",
-                                  request.claim)
+            raise AllocationError(f"{request.where}: admin access is requested, but the feature is disabled", request.claim)
         if request.mode == EXACT_COUNT:
             return request.count
         if request.mode != ALL:
@@ -128,7 +135,8 @@ class Search:
             if not pool.is_usable:
                 state = "currently being updated" if pool.is_incomplete else "currently invalid"
                 raise AllocationError(
-                    f"{request.where}: asks for all devices, but resource pool {pool} is {state}", request.claim)
+                    f"{request.where}: asks for all devices, but resource pool {pool} is {state}", request.claim
+                )
             for _ in pool.devices:
                 candidate = next(remaining)
                 if self._is_selectable(request, candidate) and self._has_room(request, candidate.device):
@@ -179,8 +187,12 @@ class Search:
         for at in range(start, len(candidates)):
             candidate = candidates[at]
             device = candidate.device
-            if (self._is_in_use(c, request, device) or not self._is_selectable(request, candidate)
-                    or not self._has_room(request, device) or not self._take(c, request, candidate, must=False)):
+            if (
+                self._is_in_use(c, request, device)
+                or not self._is_selectable(request, candidate)
+                or not self._has_room(request, device)
+                or not self._take(c, request, candidate, must=False)
+            ):
                 continue
             found = self._devices(c, r, request, k + 1, at + 1)
             if found is _Found.YES:
@@ -246,8 +258,9 @@ class Search:
             return False
         if not self._satisfies(c, request, device):
             if must:
-                raise AllocationError(f"{request.where}: cannot add device {device.id} because a claim constraint "
-                                      "would not be satisfied", c)
+                raise AllocationError(
+                    f"{request.where}: cannot add device {device.id} because a claim constraint would not be satisfied", c
+                )
             return False
         if not self._has_room(request, device):
             self._unconstrain(c, request, len(self._constraints[c]))

@@ -36,8 +36,9 @@ def claims_of(pod: Pod, book: DeviceClaims) -> Claims | str:
         if claim.metadata.deletion_timestamp is not None:
             return f'resourceclaim "{name}" is being deleted'
         if is_generated and not _is_owned_by(claim, pod):
-            return (f"ResourceClaim {namespace}/{name} was not created for Pod {namespace}/{pod.metadata.name} "
-                    "(Pod is not owner)")
+            return (
+                f"ResourceClaim {namespace}/{name} was not created for Pod {namespace}/{pod.metadata.name} (Pod is not owner)"
+            )
         found.append(claim)
     return found
 
@@ -65,8 +66,10 @@ def check_requests(claim: ResourceClaim, objects: Objects, with_lists: bool) -> 
             problem = _check_class(request.name, request.exactly.device_class_name, objects)
         elif request.first_available:
             if not with_lists:
-                return unresolvable(f"resource claim {claim.key}, request {request.name}: has subrequests, but the "
-                                    "DRAPrioritizedList feature is disabled")
+                return unresolvable(
+                    f"resource claim {claim.key}, request {request.name}: has subrequests, but the "
+                    "DRAPrioritizedList feature is disabled"
+                )
             problem = None
             for sub in request.first_available:
                 problem = problem or _check_class(f"{request.name}/{sub.name}", sub.device_class_name, objects)

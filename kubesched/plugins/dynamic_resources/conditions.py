@@ -20,8 +20,7 @@ def failure(claim: ResourceClaim) -> str | None:
     for result, reported in _awaited(claim):
         failed = _failed_condition(result, reported)
         if failed is not None:
-            return (f"device binding failed: claim={claim.metadata.name}, reason={failed.reason}, "
-                    f'message="{failed.message}"')
+            return f'device binding failed: claim={claim.metadata.name}, reason={failed.reason}, message="{failed.message}"'
     return None
 
 
@@ -53,12 +52,14 @@ def _awaited(claim: ResourceClaim) -> list[tuple[DeviceRequestAllocationResult, 
     if allocation is None:
         return []
     by_device = {(d.driver, d.pool, d.device): d for d in reversed(claim.status.devices)}
-    return [(result, by_device.get((result.driver, result.pool, result.device)))
-            for result in allocation.devices.results if result.binding_conditions]
+    return [
+        (result, by_device.get((result.driver, result.pool, result.device)))
+        for result in allocation.devices.results
+        if result.binding_conditions
+    ]
 
 
-def _failed_condition(result: DeviceRequestAllocationResult,
-                      reported: AllocatedDeviceStatus | None) -> Condition | None:
+def _failed_condition(result: DeviceRequestAllocationResult, reported: AllocatedDeviceStatus | None) -> Condition | None:
     if reported is None:
         return None
     for name in result.binding_failure_conditions:

@@ -43,20 +43,36 @@ class Capacity:
 class DeviceView:
     """One device."""
 
-    __slots__ = ("allow_multiple", "attributes", "binding_conditions", "binding_failure_conditions", "binds_to_node",
-                 "capacities", "consumes", "facts", "id", "node_name", "node_selector", "own_all_nodes",
-                 "own_node_name", "own_node_selector", "taints")
+    __slots__ = (
+        "allow_multiple",
+        "attributes",
+        "binding_conditions",
+        "binding_failure_conditions",
+        "binds_to_node",
+        "capacities",
+        "consumes",
+        "facts",
+        "id",
+        "node_name",
+        "node_selector",
+        "own_all_nodes",
+        "own_node_name",
+        "own_node_selector",
+        "taints",
+    )
 
     def __init__(self, device: Device, view: SliceView, book: FactBook, rules: Iterable[DeviceTaintRule]) -> None:
         self.id = DeviceId(*view.pool, device.name)
         self.facts: DeviceFacts = book.facts(view.pool[0], device)
         self.attributes = device.attributes
         self.allow_multiple = bool(device.allow_multiple_allocations)
-        self.capacities = tuple(_capacity(name, offered.value, offered.request_policy, view)
-                                for name, offered in device.capacity.items())
+        self.capacities = tuple(
+            _capacity(name, offered.value, offered.request_policy, view) for name, offered in device.capacity.items()
+        )
         self.consumes: Counters = {
             (use.counter_set, name): _nano(counter.value, view, f"counter {use.counter_set}/{name}")
-            for use in device.consumes_counters for name, counter in use.counters.items()
+            for use in device.consumes_counters
+            for name, counter in use.counters.items()
         }
         self.taints = _blocking_taints(self.id, device, rules)
         self.binds_to_node = bool(device.binds_to_node)
@@ -81,8 +97,18 @@ class DeviceView:
 class SliceView:
     """One slice."""
 
-    __slots__ = ("all_nodes", "count", "counter_sets", "devices", "generation", "name", "node_name", "node_selector",
-                 "per_device", "pool")
+    __slots__ = (
+        "all_nodes",
+        "count",
+        "counter_sets",
+        "devices",
+        "generation",
+        "name",
+        "node_name",
+        "node_selector",
+        "per_device",
+        "pool",
+    )
 
     def __init__(self, published: ResourceSlice, book: FactBook, rules: Iterable[DeviceTaintRule]) -> None:
         spec = published.spec
@@ -99,7 +125,6 @@ class SliceView:
         published_devices = () if self.counter_sets else spec.devices
         self.devices = tuple(DeviceView(device, self, book, rules) for device in published_devices)
 
-
     @property
     def is_of_one_node(self) -> bool:
         """Return whether only one node can notice a change of the slice."""
@@ -108,8 +133,11 @@ class SliceView:
 
 def declared_counters(view: SliceView) -> Counters:
     """Return the counters that a slice declares."""
-    return {(declared.name, name): _nano(counter.value, view, f"counter {declared.name}/{name}")
-            for declared in view.counter_sets for name, counter in declared.counters.items()}
+    return {
+        (declared.name, name): _nano(counter.value, view, f"counter {declared.name}/{name}")
+        for declared in view.counter_sets
+        for name, counter in declared.counters.items()
+    }
 
 
 def _capacity(name: str, value: str | int | float, policy: CapacityRequestPolicy | None, view: SliceView) -> Capacity:
@@ -123,8 +151,7 @@ def _nano(text: str | int | float, view: SliceView, field: str) -> int:
         raise MalformedObject(f"ResourceSlice {view.name}", field, text, "not a quantity") from error
 
 
-def _blocking_taints(device: DeviceId, published: Device,
-                     rules: Iterable[DeviceTaintRule]) -> tuple[DeviceTaint, ...]:
+def _blocking_taints(device: DeviceId, published: Device, rules: Iterable[DeviceTaintRule]) -> tuple[DeviceTaint, ...]:
     taints = [*published.taints]
     for rule in rules:
         selector = rule.spec.device_selector

@@ -42,24 +42,29 @@ class Variant:
 def wanted_resources(pod: PodView) -> tuple[str, ...]:
     """Return the extended resources that a pod asks for, sorted by name."""
     names = pod.template.books.resources.values
-    return tuple(sorted(
-        names[resource] for resource, amount in pod.requests
-        if amount and (requests.is_extended_name(names[resource])
-                       or names[resource].startswith(DEVICE_CLASS_RESOURCE_PREFIX))
-    ))
+    return tuple(
+        sorted(
+            names[resource]
+            for resource, amount in pod.requests
+            if amount
+            and (requests.is_extended_name(names[resource]) or names[resource].startswith(DEVICE_CLASS_RESOURCE_PREFIX))
+        )
+    )
 
 
 def special_claim(pod: Pod, uid: str) -> ResourceClaim:
     """Return the claim that is made for a pod, still without requests; it exists in memory only."""
     owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
-    return ResourceClaim(metadata=ObjectMeta(
-        name=SPECIAL_NAME,
-        generate_name=f"{pod.metadata.name}-extended-resources-",
-        namespace=pod.metadata.namespace,
-        uid=uid,
-        annotations={EXTENDED_RESOURCE_CLAIM_ANNOTATION: "true"},
-        owner_references=(owner,),
-    ))
+    return ResourceClaim(
+        metadata=ObjectMeta(
+            name=SPECIAL_NAME,
+            generate_name=f"{pod.metadata.name}-extended-resources-",
+            namespace=pod.metadata.namespace,
+            uid=uid,
+            annotations={EXTENDED_RESOURCE_CLAIM_ANNOTATION: "true"},
+            owner_references=(owner,),
+        )
+    )
 
 
 def is_special(claim: ResourceClaim) -> bool:
@@ -81,8 +86,9 @@ def make_variant(pod: Pod, claim: ResourceClaim, resources: tuple[str, ...], cla
     return Variant(resources, msgspec.structs.replace(claim, spec=spec), tuple(long_mappings))
 
 
-def _requests_for(pod: Pod, resource: str,
-                  class_name: str) -> tuple[list[DeviceRequest], list[ContainerExtendedResourceRequest]]:
+def _requests_for(
+    pod: Pod, resource: str, class_name: str
+) -> tuple[list[DeviceRequest], list[ContainerExtendedResourceRequest]]:
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     n_init = len(pod.spec.init_containers)
     long_lived: dict[int, tuple[str, int]] = {}

@@ -52,23 +52,29 @@ class Outcomes:
         if not self.has_lists:
             return np.zeros(len(groups), dtype=np.int64)
         numbers, where = np.unique(groups, return_inverse=True)
-        liked = [results.score(self.allocations[g], self.shapes) if g in self.allocations else 0
-                 for g in numbers.tolist()]
+        liked = [results.score(self.allocations[g], self.shapes) if g in self.allocations else 0 for g in numbers.tolist()]
         return np.array(liked, dtype=np.int64)[where]
 
     def fits(self, groups: Ints) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
         """Return which rows have a solution."""
         numbers, where = np.unique(groups, return_inverse=True)
         solved: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = np.array(
-            [g in self.allocations for g in numbers.tolist()], dtype=np.bool_)[where]
+            [g in self.allocations for g in numbers.tolist()], dtype=np.bool_
+        )[where]
         return solved
 
 
 class OutcomeBook:
     """All that is remembered, until slices or classes change."""
 
-    def __init__(self, objects: Objects, pools: Pools, book: DeviceClaims, features: Features,
-                 deadline: Callable[[], Callable[[], bool] | None]) -> None:
+    def __init__(
+        self,
+        objects: Objects,
+        pools: Pools,
+        book: DeviceClaims,
+        features: Features,
+        deadline: Callable[[], Callable[[], bool] | None],
+    ) -> None:
         self._objects = objects
         self._pools = pools
         self._book = book

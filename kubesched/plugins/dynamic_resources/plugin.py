@@ -165,8 +165,7 @@ class DynamicResources(Plugin):
         return not (self._features.extended_resources and self._wanted(pod))
 
     def _wanted(self, pod: PodView) -> tuple[str, ...]:
-        wanted: tuple[str, ...] = pod.template.remember(
-            (DynamicResources, "wanted"), lambda: extended.wanted_resources(pod))
+        wanted: tuple[str, ...] = pod.template.remember((DynamicResources, "wanted"), lambda: extended.wanted_resources(pod))
         return wanted
 
     # Before the queue
@@ -210,7 +209,8 @@ class DynamicResources(Plugin):
         if any(self._classes.find(resource) is not None for resource in wanted):
             collected.resources = wanted
             collected.special = self._book.made_for_pod(pod.uid) or extended.special_claim(
-                pod.pod, results.new_uid(self.handle.random))
+                pod.pod, results.new_uid(self.handle.random)
+            )
         if not found and collected.special is None:
             return SKIP
         for claim in found:
@@ -294,8 +294,9 @@ class DynamicResources(Plugin):
             resources = tuple(name for bit, name in enumerate(mine.resources) if served >> bit & 1)
             mine.variants[served] = extended.make_variant(pod.pod, mine.special, resources, self._classes)
 
-    def _collect_errors(self, found: Outcomes, claims: list[ResourceClaim], nodes: Snapshot, asked: Bools,
-                        errors: dict[int, str]) -> None:
+    def _collect_errors(
+        self, found: Outcomes, claims: list[ResourceClaim], nodes: Snapshot, asked: Bools, errors: dict[int, str]
+    ) -> None:
         groups = self._pools.rows(nodes)
         for row in np.flatnonzero(asked).tolist():
             group = int(groups[row])
@@ -307,12 +308,12 @@ class DynamicResources(Plugin):
     def _unavailable(self, holder: Allocated, nodes: Snapshot) -> Bools | None:
         """Return on which nodes a claim's devices cannot be used; None for nowhere."""
         if self._features.binding_conditions and conditions.is_unusable(
-                holder.claim, self.handle.clock.now(), self._binding_seconds):
+            holder.claim, self.handle.clock.now(), self._binding_seconds
+        ):
             return np.ones(nodes.n, dtype=np.bool_)
         return ~match_node_selector(holder.where, nodes) if holder.where is not None else None
 
-    def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis,
-                    profile: Profile) -> PostFiltered:
+    def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis, profile: Profile) -> PostFiltered:
         """Give back one allocation that stands in the way; the pod is tried again when the API says so."""
         mine: PodClaims | None = state.find(self.name)
         if mine is None:

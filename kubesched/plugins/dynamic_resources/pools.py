@@ -73,7 +73,9 @@ class Group:
         self.has_invalid = any(pool.invalid for pool in pools)
         self.candidates = tuple(
             Candidate(device, pool, id(device) not in unreachable)
-            for pool in pools if pool.is_usable for device in pool.devices
+            for pool in pools
+            if pool.is_usable
+            for device in pool.devices
         )
 
 
@@ -150,8 +152,11 @@ class Pools:
         rules: tuple[DeviceTaintRule, ...] = ()
         if self._features.taint_rules:
             rules = tuple(self._objects.all(DeviceTaintRule))
-        before = {} if rules or self._versions is None or self._versions[1] != self._objects.version(DeviceTaintRule) \
+        before = (
+            {}
+            if rules or self._versions is None or self._versions[1] != self._objects.version(DeviceTaintRule)
             else self._views
+        )
         self._reset()
         self.epoch += 1
         self._views = {}
@@ -207,8 +212,7 @@ class Pools:
             self._counters.setdefault(view.pool, []).append(view)
         elif view.node_name is not None:
             self._local.setdefault(view.node_name, []).append(view)
-        elif view.all_nodes or view.node_selector is not None or (
-                view.per_device and self._features.partitionable_devices):
+        elif view.all_nodes or view.node_selector is not None or (view.per_device and self._features.partitionable_devices):
             self._wide.append(view)
 
     # Grouping
@@ -285,7 +289,8 @@ class Pools:
         if matcher.error is not None:
             what = f"device {device.id} in slice {view.name}" if device is not None else f"slice {view.name}"
             self._error = self._error or (
-                f"gather pool information: failed to perform node selection for {what}: {matcher.error}")
+                f"gather pool information: failed to perform node selection for {what}: {matcher.error}"
+            )
         return match_node_selector(matcher, nodes)
 
     def matcher(self, selector: NodeSelector) -> NodeSelectorMatcher:
@@ -350,8 +355,9 @@ class Pools:
                 return Pool(key, tuple(device for view in kept for device in view.devices), is_incomplete=True)
         mine = {view.name for view in kept}
         devices = tuple(device for view in kept for device in view.devices)
-        elsewhere = tuple(device for view in everything if view.generation == newest and view.name not in mine
-                          for device in view.devices)
+        elsewhere = tuple(
+            device for view in everything if view.generation == newest and view.name not in mine for device in view.devices
+        )
         counters: Counters = {}
         sets: set[str] = set()
         invalid = _duplicate(device.id.device for device in devices)

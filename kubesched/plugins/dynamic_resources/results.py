@@ -23,8 +23,9 @@ from kubesched.plugins.dynamic_resources.shapes import AllocationError, ClaimSha
 FROM_CLASS, FROM_CLAIM = "FromClass", "FromClaim"
 
 
-def build(allocation: Allocation, shapes: Sequence[ClaimShape], node_name: str, features: Features,
-          chance: Random) -> list[AllocationResult]:
+def build(
+    allocation: Allocation, shapes: Sequence[ClaimShape], node_name: str, features: Features, chance: Random
+) -> list[AllocationResult]:
     """Return what each claim gets when the pod goes to a node; shares of devices get new identities."""
     return [
         AllocationResult(
@@ -49,7 +50,8 @@ def score(allocation: Allocation, shapes: Sequence[ClaimShape]) -> int:
     return sum(
         MAX_SUB_REQUESTS - way
         for shape, ways in zip(shapes, allocation.ways, strict=True)
-        for is_list, way in zip(shape.is_list, ways, strict=True) if is_list
+        for is_list, way in zip(shape.is_list, ways, strict=True)
+        if is_list
     )
 
 
@@ -109,8 +111,11 @@ def _config(shape: ClaimShape, ways: Sequence[int]) -> tuple[DeviceAllocationCon
         written = DeviceAllocationConfiguration(source=FROM_CLAIM, requests=config.requests, opaque=config.opaque)
         if not config.requests:
             found.append(written)
-        found += [written for request in chosen
-                  if request.base in config.requests or (request.parent and request.full_name in config.requests)]
+        found += [
+            written
+            for request in chosen
+            if request.base in config.requests or (request.parent and request.full_name in config.requests)
+        ]
     return tuple(found)
 
 
@@ -125,8 +130,11 @@ def _node_selector(picks: Sequence[Pick], node_name: str, claim: int) -> NodeSel
         if selector is None or not selector.node_selector_terms:
             continue
         if len(selector.node_selector_terms) > 1:
-            raise AllocationError("create NodeSelector for claim {name}: unsupported ResourceSlice.NodeSelector with "
-                                  f"{len(selector.node_selector_terms)} terms", claim)
+            raise AllocationError(
+                "create NodeSelector for claim {name}: unsupported ResourceSlice.NodeSelector with "
+                f"{len(selector.node_selector_terms)} terms",
+                claim,
+            )
         term = selector.node_selector_terms[0]
         for requirement in term.match_fields:
             fields.setdefault(_identity(requirement), requirement)

@@ -50,11 +50,30 @@ class AllocationError(Exception):
 class RequestShape:
     """One request or subrequest."""
 
-    __slots__ = ("_consumption", "_matches", "admin", "capacity", "claim", "class_name", "count", "device_class",
-                 "mode", "name", "parent", "selectors", "tolerations")
+    __slots__ = (
+        "_consumption",
+        "_matches",
+        "admin",
+        "capacity",
+        "claim",
+        "class_name",
+        "count",
+        "device_class",
+        "mode",
+        "name",
+        "parent",
+        "selectors",
+        "tolerations",
+    )
 
-    def __init__(self, claim: int, name: str, parent: str, wanted: ExactDeviceRequest | DeviceSubRequest,
-                 device_class: DeviceClass | None) -> None:
+    def __init__(
+        self,
+        claim: int,
+        name: str,
+        parent: str,
+        wanted: ExactDeviceRequest | DeviceSubRequest,
+        device_class: DeviceClass | None,
+    ) -> None:
         self.claim = claim
         self.name = name
         self.parent = parent
@@ -89,12 +108,16 @@ class RequestShape:
         for i, selector in enumerate(self.selectors):
             if selector.cel is None:
                 raise AllocationError(
-                    f"{self.where}, selector #{i}: CEL expression empty (unsupported selector type?)", self.claim)
+                    f"{self.where}, selector #{i}: CEL expression empty (unsupported selector type?)", self.claim
+                )
         if not self.class_name:
             raise AllocationError(f"{self.where}: missing device class name (unsupported request type?)", self.claim)
         if self.device_class is None:
-            raise AllocationError(f"{self.where}: could not retrieve device class {self.class_name}: "
-                                  f'deviceclass.resource.k8s.io "{self.class_name}" not found', self.claim)
+            raise AllocationError(
+                f"{self.where}: could not retrieve device class {self.class_name}: "
+                f'deviceclass.resource.k8s.io "{self.class_name}" not found',
+                self.claim,
+            )
 
     def selects(self, device: DeviceView) -> bool:
         """Return whether the class and the request want such a device."""
@@ -148,10 +171,12 @@ class ClaimShape:
                 device_class = objects.get(DeviceClass, request.exactly.device_class_name)
                 ways.append((RequestShape(index, request.name, "", request.exactly, device_class),))
             else:
-                ways.append(tuple(
-                    RequestShape(index, sub.name, request.name, sub, objects.get(DeviceClass, sub.device_class_name))
-                    for sub in request.first_available
-                ))
+                ways.append(
+                    tuple(
+                        RequestShape(index, sub.name, request.name, sub, objects.get(DeviceClass, sub.device_class_name))
+                        for sub in request.first_available
+                    )
+                )
             lists.append(request.exactly is None)
         self.requests = tuple(ways)
         self.is_list = tuple(lists)

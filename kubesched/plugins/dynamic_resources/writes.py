@@ -73,8 +73,7 @@ class ClaimWriter:
         self._book.release(claim.metadata.uid)
         return stored
 
-    async def _reserve_once(self, claim: ResourceClaim, allocation: AllocationResult | None,
-                            pod: PodView) -> ResourceClaim:
+    async def _reserve_once(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodView) -> ResourceClaim:
         if claim.metadata.deletion_timestamp is not None:
             raise BindError(f"claim {claim.key} got deleted in the meantime")
         if allocation is not None:
@@ -89,8 +88,7 @@ class ClaimWriter:
             now = format_time(self._handle.clock.now())
             given = msgspec.structs.replace(given, allocation_timestamp=now)
         consumer = ResourceClaimConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
-        status = msgspec.structs.replace(
-            claim.status, allocation=given, reserved_for=(*claim.status.reserved_for, consumer))
+        status = msgspec.structs.replace(claim.status, allocation=given, reserved_for=(*claim.status.reserved_for, consumer))
         what = "add allocation and reservation to" if allocation is not None else "add reservation to"
         return await self._update(msgspec.structs.replace(claim, status=status), "status", f"{what} claim {claim.key}")
 
@@ -109,15 +107,16 @@ class ClaimWriter:
             raise BindError(f"{what}: {error}") from error
         return stored
 
-    async def _retry(self, claim: ResourceClaim,
-                     write: Callable[[ResourceClaim], Awaitable[ResourceClaim]]) -> ResourceClaim:
+    async def _retry(self, claim: ResourceClaim, write: Callable[[ResourceClaim], Awaitable[ResourceClaim]]) -> ResourceClaim:
         for attempt in range(TRIES):
             if attempt:
                 await self._handle.clock.sleep(PAUSE_SECONDS * (1 + self._handle.random.randrange(100) / 1000))
                 latest = self._book.get(claim.metadata.name, claim.metadata.namespace)
                 if latest is None or latest.metadata.uid != claim.metadata.uid:
-                    raise BindError(f'get updated claim {claim.key} after conflict: resourceclaims.resource.k8s.io '
-                                    f'"{claim.metadata.name}" not found')
+                    raise BindError(
+                        f"get updated claim {claim.key} after conflict: resourceclaims.resource.k8s.io "
+                        f'"{claim.metadata.name}" not found'
+                    )
                 claim = latest
             try:
                 return await write(claim)
@@ -135,13 +134,15 @@ class ClaimWriter:
             stored: ResourceClaim = await self._handle.writer.create(wanted)
         except (ApiError, Unreachable) as error:
             self._handle.meter.claim_created("failure")
-            raise BindError(f"create claim for extended resources {claim.metadata.namespace}/"
-                            f"{claim.metadata.generate_name}: {error}") from error
+            raise BindError(
+                f"create claim for extended resources {claim.metadata.namespace}/{claim.metadata.generate_name}: {error}"
+            ) from error
         self._handle.meter.claim_created("success")
         return stored
 
-    async def reserve_special(self, created: ResourceClaim, booked_uid: str, allocation: AllocationResult,
-                              pod: PodView) -> ResourceClaim:
+    async def reserve_special(
+        self, created: ResourceClaim, booked_uid: str, allocation: AllocationResult, pod: PodView
+    ) -> ResourceClaim:
         """Write the special claim's allocation, and keep the devices booked until the cache knows the claim."""
         stored = await self._retry(created, lambda current: self._reserve_once(current, allocation, pod))
         deadline = self._handle.clock.monotonic() + CACHE_WAIT_SECONDS
@@ -157,15 +158,18 @@ class ClaimWriter:
         self._book.release(booked_uid)
         return stored
 
-    async def tell_pod(self, pod: PodView, claim: ResourceClaim,
-                       mappings: tuple[ContainerExtendedResourceRequest, ...]) -> None:
+    async def tell_pod(
+        self, pod: PodView, claim: ResourceClaim, mappings: tuple[ContainerExtendedResourceRequest, ...]
+    ) -> None:
         """Write into the pod's status which request of the special claim serves which container."""
         if not mappings:
             raise BindError(f"nil or empty request mappings, no update of pod {pod.key} ExtendedResourceClaimStatus")
-        status = {"extendedResourceClaimStatus": {
-            "requestMappings": [msgspec.to_builtins(mapping) for mapping in mappings],
-            "resourceClaimName": claim.metadata.name,
-        }}
+        status = {
+            "extendedResourceClaimStatus": {
+                "requestMappings": [msgspec.to_builtins(mapping) for mapping in mappings],
+                "resourceClaimName": claim.metadata.name,
+            }
+        }
         try:
             await self._handle.writer.patch_pod_status(pod, status)
         except (ApiError, Unreachable) as error:

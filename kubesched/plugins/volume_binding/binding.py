@@ -61,15 +61,21 @@ class Binder:
 
     # Reserve
 
-    def promise(self, bindings: list[tuple[PersistentVolumeClaim, PersistentVolume]],
-                provisions: list[PersistentVolumeClaim], node_name: str) -> Promises:
+    def promise(
+        self,
+        bindings: list[tuple[PersistentVolumeClaim, PersistentVolume]],
+        provisions: list[PersistentVolumeClaim],
+        node_name: str,
+    ) -> Promises:
         """Promise volumes to claims and claims to a node, all or nothing; raise `PromiseError` if one has moved on."""
         made = Promises()
         try:
             for claim, volume in bindings:
                 if self._volumes.get(volume.metadata.name) is not volume:
-                    raise PromiseError(f'persistentvolume "{volume.metadata.name}" changed since it was chosen for '
-                                       f'persistentvolumeclaim "{claim.key}"')
+                    raise PromiseError(
+                        f'persistentvolume "{volume.metadata.name}" changed since it was chosen for '
+                        f'persistentvolumeclaim "{claim.key}"'
+                    )
                 promised = given_to(volume, claim)
                 if promised is not volume:
                     self._volumes.assume(promised)
@@ -77,7 +83,8 @@ class Binder:
             for claim in provisions:
                 annotations = {**claim.metadata.annotations, SELECTED_NODE: node_name}
                 pinned = msgspec.structs.replace(
-                    claim, metadata=msgspec.structs.replace(claim.metadata, annotations=annotations))
+                    claim, metadata=msgspec.structs.replace(claim.metadata, annotations=annotations)
+                )
                 self._claims.assume(pinned)
                 made.provisions.append(pinned)
         except PromiseError:
@@ -133,8 +140,9 @@ class Binder:
             raise VolumeError(f'failed to get node "{node_name}": node "{node_name}" not found')
         if not self._handle.has_pod(pod.uid):
             raise VolumeError(f'pod does not exist any more: pod "{pod.name}" not found')
-        return (all(self._is_bound(binding, node) for binding in promises.bindings)
-                and all(self._is_provisioned(claim, node) for claim in promises.provisions))
+        return all(self._is_bound(binding, node) for binding in promises.bindings) and all(
+            self._is_provisioned(claim, node) for claim in promises.provisions
+        )
 
     def _is_bound(self, binding: Binding, node: Node) -> bool:
         name = binding.volume.metadata.name
@@ -182,8 +190,10 @@ class Binder:
                 except csi.TranslationError as error:
                     raise VolumeError(f"could not translate pv: {error}") from error
         if selector is not None and not compile_node_selector(selector).matches("", node.metadata.labels):
-            raise VolumeError(f'pv "{volume.metadata.name}" node affinity doesn\'t match node "{node.metadata.name}": '
-                              "no matching NodeSelectorTerms")
+            raise VolumeError(
+                f'pv "{volume.metadata.name}" node affinity doesn\'t match node "{node.metadata.name}": '
+                "no matching NodeSelectorTerms"
+            )
 
 
 def given_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
@@ -192,18 +202,29 @@ def given_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persiste
     ref = volume.spec.claim_ref
     spec = volume.spec
     if ref is None or (ref.name, ref.namespace, ref.uid) != (meta.name, meta.namespace, meta.uid):
-        spec = msgspec.structs.replace(spec, claim_ref=ObjectReference(
-            kind="PersistentVolumeClaim", api_version="v1", namespace=meta.namespace, name=meta.name, uid=meta.uid,
-            resource_version=meta.resource_version))
+        spec = msgspec.structs.replace(
+            spec,
+            claim_ref=ObjectReference(
+                kind="PersistentVolumeClaim",
+                api_version="v1",
+                namespace=meta.namespace,
+                name=meta.name,
+                uid=meta.uid,
+                resource_version=meta.resource_version,
+            ),
+        )
     if not is_meant_for(volume, claim) and BOUND_BY_CONTROLLER not in annotations:
         annotations = {**annotations, BOUND_BY_CONTROLLER: "yes"}
     if spec is volume.spec and annotations is volume.metadata.annotations:
         return volume
     return msgspec.structs.replace(
-        volume, spec=spec, metadata=msgspec.structs.replace(volume.metadata, annotations=annotations))
+        volume, spec=spec, metadata=msgspec.structs.replace(volume.metadata, annotations=annotations)
+    )
 
 
-def _is_older(stored: PersistentVolume | PersistentVolumeClaim, written: PersistentVolume | PersistentVolumeClaim,
-              ) -> bool:
+def _is_older(
+    stored: PersistentVolume | PersistentVolumeClaim,
+    written: PersistentVolume | PersistentVolumeClaim,
+) -> bool:
     found, wanted = stored.metadata.resource_version, written.metadata.resource_version
     return found.isdecimal() and wanted.isdecimal() and int(found) < int(wanted)

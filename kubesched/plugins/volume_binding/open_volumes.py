@@ -45,14 +45,17 @@ class Wish:
     def takes(self, kind: Kind) -> bool:
         """Return whether a volume of this kind would do."""
         mode, attributes_class, access_modes = kind
-        return (mode == self.mode and attributes_class == self.attributes_class
-                and self.access_modes <= access_modes)
+        return mode == self.mode and attributes_class == self.attributes_class and self.access_modes <= access_modes
 
     def takes_if_given(self, volume: PersistentVolume) -> bool:
         """Return whether a volume that is already meant for the claim would do: fewer things are compared then."""
         mode, attributes_class, _ = kind_of(volume)
-        return (capacity_nano(volume) >= self.nano and mode == self.mode
-                and attributes_class == self.attributes_class and volume.metadata.deletion_timestamp is None)
+        return (
+            capacity_nano(volume) >= self.nano
+            and mode == self.mode
+            and attributes_class == self.attributes_class
+            and volume.metadata.deletion_timestamp is None
+        )
 
 
 def wish_of(claim: PersistentVolumeClaim) -> Wish:
@@ -64,8 +67,13 @@ def wish_of(claim: PersistentVolumeClaim) -> Wish:
             selector = compile_selector(spec.selector)
         except SelectorError as error:
             raise VolumeError(f"error creating internal label selector for claim: {claim.key}: {error}") from error
-    return Wish(requested_nano(claim), spec.volume_mode or _FILESYSTEM, spec.volume_attributes_class_name or "",
-                frozenset(spec.access_modes), selector)
+    return Wish(
+        requested_nano(claim),
+        spec.volume_mode or _FILESYSTEM,
+        spec.volume_attributes_class_name or "",
+        frozenset(spec.access_modes),
+        selector,
+    )
 
 
 def kind_of(volume: PersistentVolume) -> Kind:
@@ -95,8 +103,7 @@ def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool
 
 
 def _is_open(volume: PersistentVolume) -> bool:
-    return (volume.spec.claim_ref is None and volume.status.phase == "Available"
-            and volume.metadata.deletion_timestamp is None)
+    return volume.spec.claim_ref is None and volume.status.phase == "Available" and volume.metadata.deletion_timestamp is None
 
 
 class ClassVolumes:
@@ -186,8 +193,9 @@ class ClassVolumes:
         if found is None:
             if len(self._selected) >= _MANY_SELECTORS:
                 self._selected.clear()
-            found = np.fromiter((selector.matches(volume.metadata.labels) for volume in self.volumes),
-                                dtype=np.bool_, count=len(self.volumes))
+            found = np.fromiter(
+                (selector.matches(volume.metadata.labels) for volume in self.volumes), dtype=np.bool_, count=len(self.volumes)
+            )
             self._selected[selector] = found
         return found
 
@@ -205,8 +213,7 @@ class ClassVolumes:
             self._kind = np.array([kinds.setdefault(kind_of(v), len(kinds)) for v in self.volumes], dtype=np.int64)
             self._kinds = list(kinds)
             groups: dict[NodeSelector | None, int] = {}
-            self._group = np.array([groups.setdefault(affinity_of(v), len(groups)) for v in self.volumes],
-                                   dtype=np.int64)
+            self._group = np.array([groups.setdefault(affinity_of(v), len(groups)) for v in self.volumes], dtype=np.int64)
             self._selectors = list(groups)
         if self._epoch != places.epoch:
             self._epoch = places.epoch
@@ -217,8 +224,12 @@ class ClassVolumes:
 
 def _same_offer(old: PersistentVolume, new: PersistentVolume) -> bool:
     """Return whether two versions of a volume offer the same to everybody."""
-    return (old.spec.capacity == new.spec.capacity and kind_of(old) == kind_of(new)
-            and affinity_of(old) == affinity_of(new) and old.metadata.labels == new.metadata.labels)
+    return (
+        old.spec.capacity == new.spec.capacity
+        and kind_of(old) == kind_of(new)
+        and affinity_of(old) == affinity_of(new)
+        and old.metadata.labels == new.metadata.labels
+    )
 
 
 class OpenVolumes:

@@ -96,8 +96,9 @@ class Plan:
 class Planner:
     """Makes plans; keeps indexes of what claims can be given between attempts."""
 
-    def __init__(self, objects: Objects, cache: VolumeCache, heeds_capacity: bool = True,
-                 knows_attributes: bool = True) -> None:
+    def __init__(
+        self, objects: Objects, cache: VolumeCache, heeds_capacity: bool = True, knows_attributes: bool = True
+    ) -> None:
         self._knows_attributes = knows_attributes
         self._objects = objects
         self._cache = cache
@@ -170,8 +171,9 @@ class Planner:
             open_rows = selected
         if pinned:
             plan.cannot_bind = ~open_rows
-        plan.delayed = [DelayedClaim(claim, class_of_claim(claim), np.full(n, NONE, dtype=np.int64), open_rows)
-                        for claim in pinned]
+        plan.delayed = [
+            DelayedClaim(claim, class_of_claim(claim), np.full(n, NONE, dtype=np.int64), open_rows) for claim in pinned
+        ]
         for claim in sorted(free, key=requested_nano):
             plan.delayed.append(self._match(claim, plan, open_rows))
         self._check_provisioning(plan, open_rows)
@@ -182,8 +184,10 @@ class Planner:
         found = DelayedClaim(claim, class_name, np.full(plan.nodes.n, NONE, dtype=np.int64), open_rows)
         try:
             if claim.spec.volume_attributes_class_name and not self._knows_attributes:
-                raise VolumeError(f"unsupported volumeAttributesClassName is set on claim {claim.key} when the "
-                                  "feature-gate VolumeAttributesClass is disabled")
+                raise VolumeError(
+                    f"unsupported volumeAttributesClassName is set on claim {claim.key} when the "
+                    "feature-gate VolumeAttributesClass is disabled"
+                )
             wish = wish_of(claim)
         except VolumeError as error:
             plan.errors.append((open_rows, str(error)))
@@ -201,8 +205,7 @@ class Planner:
             found.chosen[reached & ~undecided] = GIVEN
         if undecided.any():
             volumes = self._open.of_class(class_name)
-            taken = [earlier.chosen for earlier in plan.delayed
-                     if earlier.volumes and earlier.class_name == class_name]
+            taken = [earlier.chosen for earlier in plan.delayed if earlier.volumes and earlier.class_name == class_name]
             chosen = volumes.choose(wish, taken, self._places)
             found.volumes, found.sizes = volumes.volumes, volumes.sizes
             found.chosen = np.where(undecided, chosen, found.chosen)
@@ -218,8 +221,11 @@ class Planner:
                 continue
             storage_class = self._objects.get(StorageClass, delayed.class_name) if delayed.class_name else None
             if storage_class is None:
-                text = (f'failed to find storage class "{delayed.class_name}"' if delayed.class_name
-                        else f'no class for claim "{delayed.claim.key}"')
+                text = (
+                    f'failed to find storage class "{delayed.class_name}"'
+                    if delayed.class_name
+                    else f'no class for claim "{delayed.claim.key}"'
+                )
                 plan.errors.append((wanted, text))
                 continue
             if storage_class.provisioner in ("", NO_PROVISIONER):

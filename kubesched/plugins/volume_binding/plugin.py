@@ -104,8 +104,9 @@ class VolumeBinding(Plugin):
         super().__init__(args, handle)
         self.volumes = VolumeCache(handle.objects)
         self.claims = ClaimCache(handle.objects)
-        self._planner = Planner(handle.objects, self.volumes, self.heeds_capacity,
-                                handle.gates.is_enabled("VolumeAttributesClass"))
+        self._planner = Planner(
+            handle.objects, self.volumes, self.heeds_capacity, handle.gates.is_enabled("VolumeAttributesClass")
+        )
         timeout = args.bind_timeout_seconds if args is not None else VolumeBindingArgs().bind_timeout_seconds
         self._binder = Binder(handle, self.volumes, self.claims, timeout)
         self._line: Ints | None = None
@@ -159,12 +160,12 @@ class VolumeBinding(Plugin):
             claim = find_claim(self.handle.objects, pod.namespace, name)
             if claim is None:
                 if ephemeral:
-                    return unresolvable("waiting for ephemeral volume controller to create the persistentvolumeclaim "
-                                        f'"{name}"')
+                    return unresolvable(f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"')
                 return unresolvable(claim_not_found(name))
             if claim.status.phase == "Lost":
-                return unresolvable(f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume '
-                                    f'"{claim.spec.volume_name}"')
+                return unresolvable(
+                    f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"'
+                )
             if claim.metadata.deletion_timestamp is not None:
                 return unresolvable(f'persistentvolumeclaim "{name}" is being deleted')
             wrong = ownership_error(pod.pod, claim) if ephemeral else ""
@@ -188,10 +189,18 @@ class VolumeBinding(Plugin):
             claims.plan = self._planner.plan(claims.bound, claims.delayed, nodes)
         plan, rows = claims.plan, nodes.rows
         found = (plan.out_of_reach, plan.cannot_bind, plan.no_space, plan.volume_missing)
-        columns = [(column if rows is None else column[rows], reason)
-                   for column, reason in zip(found, self.reasons, strict=True) if column is not None]
-        refused = (Rejections.none(nodes) if not columns else Rejections.where(*columns[0]) if len(columns) == 1 else
-                   Rejections.every(*columns))
+        columns = [
+            (column if rows is None else column[rows], reason)
+            for column, reason in zip(found, self.reasons, strict=True)
+            if column is not None
+        ]
+        refused = (
+            Rejections.none(nodes)
+            if not columns
+            else Rejections.where(*columns[0])
+            if len(columns) == 1
+            else Rejections.every(*columns)
+        )
         if plan.errors:
             refused = Rejections(refused.bits, refused.reasons, plan.errors_in(rows))
             if refused.errors:
@@ -225,7 +234,8 @@ class VolumeBinding(Plugin):
             return None
         try:
             claims.promises[node_name] = self._binder.promise(
-                claims.plan.bindings_on(row), claims.plan.provisions_on(row), node_name)
+                claims.plan.bindings_on(row), claims.plan.provisions_on(row), node_name
+            )
         except PromiseError as error:
             self.handle.meter.volume_error("assume")
             return failed(str(error))
@@ -287,8 +297,7 @@ class VolumeBinding(Plugin):
         """
         if not old.spec.storage_capacity or new.spec.storage_capacity:
             return False
-        return any(volume.csi is not None and volume.csi.driver == new.metadata.name
-                   for volume in pod.pod.spec.volumes)
+        return any(volume.csi is not None and volume.csi.driver == new.metadata.name for volume in pod.pod.spec.volumes)
 
     def capacity_may_help(self, pod: PodView, old: CSIStorageCapacity | None, new: CSIStorageCapacity) -> bool:
         """Wake if there is more room than before."""

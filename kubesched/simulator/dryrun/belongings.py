@@ -70,8 +70,9 @@ def with_claims(pod: Pod, templates: Mapping[str, ResourceClaimTemplate], desk: 
 
 def _owned(pod: Pod, name: str, given: ObjectMeta) -> ObjectMeta:
     owner = OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
-    return ObjectMeta(name=name, namespace=pod.namespace, labels=given.labels, annotations=given.annotations,
-                      owner_references=(owner,))
+    return ObjectMeta(
+        name=name, namespace=pod.namespace, labels=given.labels, annotations=given.annotations, owner_references=(owner,)
+    )
 
 
 # --- volumes ----------------------------------------------------------------------------------------------------------
@@ -88,12 +89,18 @@ def bound(claim: PersistentVolumeClaim, volume: PersistentVolume) -> tuple[Persi
     if not claim.spec.volume_name:
         annotations[BOUND_BY_CONTROLLER] = "yes"
     status = _replace(claim.status, phase="Bound", access_modes=volume.spec.access_modes, capacity=volume.spec.capacity)
-    claim = _replace(claim, metadata=_replace(claim.metadata, annotations=annotations), status=status,
-                     spec=_replace(claim.spec, volume_name=volume.name))
-    reference = ObjectReference(kind="PersistentVolumeClaim", api_version="v1", namespace=claim.namespace, name=claim.name,
-                                uid=claim.uid)
-    return claim, _replace(volume, spec=_replace(volume.spec, claim_ref=reference),
-                           status=_replace(volume.status, phase="Bound"))
+    claim = _replace(
+        claim,
+        metadata=_replace(claim.metadata, annotations=annotations),
+        status=status,
+        spec=_replace(claim.spec, volume_name=volume.name),
+    )
+    reference = ObjectReference(
+        kind="PersistentVolumeClaim", api_version="v1", namespace=claim.namespace, name=claim.name, uid=claim.uid
+    )
+    return claim, _replace(
+        volume, spec=_replace(volume.spec, claim_ref=reference), status=_replace(volume.status, phase="Bound")
+    )
 
 
 def provisioned(claim: PersistentVolumeClaim, storage_class: StorageClass, node: Node | None) -> PersistentVolume:
@@ -105,16 +112,23 @@ def provisioned(claim: PersistentVolumeClaim, storage_class: StorageClass, node:
         affinity = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=(term,)))
     name = f"pvc-{uid_of('PersistentVolumeClaim', claim.namespace, claim.name)}"
     return PersistentVolume(
-        metadata=ObjectMeta(name=name, uid=uid_of("PersistentVolume", "", name),
-                            annotations={PROVISIONED_BY: storage_class.provisioner}),
+        metadata=ObjectMeta(
+            name=name, uid=uid_of("PersistentVolume", "", name), annotations={PROVISIONED_BY: storage_class.provisioner}
+        ),
         spec=PersistentVolumeSpec(
-            capacity=claim.spec.resources.requests, access_modes=claim.spec.access_modes or ("ReadWriteOnce",),
-            storage_class_name=storage_class.name, volume_mode=claim.spec.volume_mode, node_affinity=affinity,
-            csi=CsiPersistentVolume(driver=storage_class.provisioner, volume_handle=name)))
+            capacity=claim.spec.resources.requests,
+            access_modes=claim.spec.access_modes or ("ReadWriteOnce",),
+            storage_class_name=storage_class.name,
+            volume_mode=claim.spec.volume_mode,
+            node_affinity=affinity,
+            csi=CsiPersistentVolume(driver=storage_class.provisioner, volume_handle=name),
+        ),
+    )
 
 
-def settled_at_once(claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume],
-                    storage_class: StorageClass | None) -> tuple[PersistentVolumeClaim, PersistentVolume] | None:
+def settled_at_once(
+    claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume], storage_class: StorageClass | None
+) -> tuple[PersistentVolumeClaim, PersistentVolume] | None:
     """Return what the volume controller makes of a claim that waits for no consumer; None if it can make nothing.
 
     It is given the volume that it names or that names it, else the smallest free one that is large enough, else a new one;
@@ -160,15 +174,21 @@ def _storage(amounts: Mapping[str, str | int | float]) -> int:
 def with_allowance(budget: PodDisruptionBudget, pods: Iterable[Pod]) -> PodDisruptionBudget:
     """Return a budget that says how many of these pods may go now, those with a node counting as healthy."""
     selector, spec = compile_selector(budget.spec.selector), budget.spec
-    n_healthy = sum(pod.namespace == budget.namespace and bool(pod.spec.node_name) and selector.matches(pod.metadata.labels)
-                    for pod in pods)
+    n_healthy = sum(
+        pod.namespace == budget.namespace and bool(pod.spec.node_name) and selector.matches(pod.metadata.labels) for pod in pods
+    )
     desired = 0
     if spec.max_unavailable is not None:
         desired = max(0, n_healthy - _of(spec.max_unavailable, n_healthy))
     elif spec.min_available is not None:
         desired = _of(spec.min_available, n_healthy)
-    status = _replace(budget.status, current_healthy=n_healthy, desired_healthy=desired, expected_pods=n_healthy,
-                      disruptions_allowed=max(0, n_healthy - desired))
+    status = _replace(
+        budget.status,
+        current_healthy=n_healthy,
+        desired_healthy=desired,
+        expected_pods=n_healthy,
+        disruptions_allowed=max(0, n_healthy - desired),
+    )
     return _replace(budget, status=status)
 
 

@@ -66,23 +66,47 @@ class Capacity:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the answer as a document with the API's manner of names."""
-        told: dict[str, Any] = {"workload": self.workload, "fits": self.count, "limitReached": self.is_limited,
-                                "nodeCount": self.n_nodes, "zones": self.zones, "nodes": self.nodes}
+        told: dict[str, Any] = {
+            "workload": self.workload,
+            "fits": self.count,
+            "limitReached": self.is_limited,
+            "nodeCount": self.n_nodes,
+            "zones": self.zones,
+            "nodes": self.nodes,
+        }
         if self.stopped_by is not None:
             told["stoppedBy"] = {
                 "message": self.stopped_by.message,
-                "reasons": [{"plugin": each.plugin, "reason": each.reason, "nodes": each.count, "examples": list(each.examples)}
-                            for each in self.stopped_by.refusals],
+                "reasons": [
+                    {"plugin": each.plugin, "reason": each.reason, "nodes": each.count, "examples": list(each.examples)}
+                    for each in self.stopped_by.refusals
+                ],
             }
         told["lost"] = self.lost
-        told["drained"] = [{"namespace": each.pod.namespace, "name": each.pod.name, "from": each.pod.spec.node_name,
-                            **({"node": each.node} if each.node else {"message": each.why})} for each in self.drained]
+        told["drained"] = [
+            {
+                "namespace": each.pod.namespace,
+                "name": each.pod.name,
+                "from": each.pod.spec.node_name,
+                **({"node": each.node} if each.node else {"message": each.why}),
+            }
+            for each in self.drained
+        ]
         return told
 
 
-def measure(cluster: Captured, manifests: Sequence[Manifest], build: Build, *, workload: str = "", namespace: str = "default",
-            limit: int = 100_000, without: Iterable[str] = (), drain: Iterable[str] = (),
-            progress: Callable[[int], None] | None = None) -> Capacity:
+def measure(
+    cluster: Captured,
+    manifests: Sequence[Manifest],
+    build: Build,
+    *,
+    workload: str = "",
+    namespace: str = "default",
+    limit: int = 100_000,
+    without: Iterable[str] = (),
+    drain: Iterable[str] = (),
+    progress: Callable[[int], None] | None = None,
+) -> Capacity:
     """Return how many more of the one workload in the manifests fit, at most `limit`; `workload` says which of several.
 
     `without` are nodes that are gone, with all that is on them; the pods of those in `drain` are placed elsewhere first.
@@ -109,8 +133,13 @@ def _the_one(manifests: Sequence[Manifest], title: str) -> Manifest:
     if title:
         kind, _, rest = title.partition("/")
         namespace, _, name = rest.rpartition("/")
-        found = [each for each in found if each.kind.lower() == kind.lower() and each.content["metadata"].get("name") == name
-                 and namespace in ("", each.content["metadata"].get("namespace"))]
+        found = [
+            each
+            for each in found
+            if each.kind.lower() == kind.lower()
+            and each.content["metadata"].get("name") == name
+            and namespace in ("", each.content["metadata"].get("namespace"))
+        ]
     if len(found) == 1:
         return found[0]
     if not found:
@@ -178,11 +207,14 @@ class _Counting(Nobody):
         went = {placement.booked.uid: placement.node_name for placement in self._placed}
         unknown = "for a scheduler that is not configured here"
         self._placed, self.refused = [], None
-        return [PlannedPod(pod, went.get(pod.uid, ""), "" if pod.uid in went else self._messages.get(pod.uid, unknown))
-                for pod in pods]
+        return [
+            PlannedPod(pod, went.get(pod.uid, ""), "" if pod.uid in went else self._messages.get(pod.uid, unknown))
+            for pod in pods
+        ]
 
-    def fill(self, copies: Iterator[tuple[Pod, list[TopLevel]]], limit: int,
-             progress: Callable[[int], None] | None) -> dict[str, int]:
+    def fill(
+        self, copies: Iterator[tuple[Pod, list[TopLevel]]], limit: int, progress: Callable[[int], None] | None
+    ) -> dict[str, int]:
         """Place copies until one does not fit; return how many went where."""
         engine, fed = self._engine, 0
         while fed < limit and self.refused is None:

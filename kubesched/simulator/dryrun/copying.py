@@ -73,7 +73,8 @@ class Copies:
         has_templates = self._raw["kind"] == "StatefulSet" and bool(self._raw["spec"].get("volumeClaimTemplates"))
         spec, name, number = self._first.spec, self._raw["metadata"]["name"], 0
         has_own = any(volume.ephemeral is not None for volume in spec.volumes) or any(
-            entry.resource_claim_template_name is not None for entry in spec.resource_claims)
+            entry.resource_claim_template_name is not None for entry in spec.resource_claims
+        )
         while True:
             number += 1
             pod, claims = self._first, list[TopLevel]()

@@ -125,14 +125,18 @@ class Desk:
             return self._job_pods(workload)
         if kind == "DaemonSet":
             revision = template_hash(spec["template"])
-            return [self.admit_pod(daemon_pod(workload, node.name, revision), f"{name}-{number}")
-                    for number, node in enumerate(self.nodes_of(workload, nodes), 1)]
+            return [
+                self.admit_pod(daemon_pod(workload, node.name, revision), f"{name}-{number}")
+                for number, node in enumerate(self.nodes_of(workload, nodes), 1)
+            ]
         if kind == "StatefulSet":
             return [self.admit_pod(pod) for pod, _ in self._numbered(workload)]
         owner = self.replica_set_of(workload) if kind == "Deployment" else workload
         template = owner["spec"].get("template") or {"spec": {}}
-        return [self.admit_pod(from_template(template, owner), f"{name}-{number}")
-                for number in range(1, int(spec.get("replicas", 1)) + 1)]
+        return [
+            self.admit_pod(from_template(template, owner), f"{name}-{number}")
+            for number in range(1, int(spec.get("replicas", 1)) + 1)
+        ]
 
     def replica_set_of(self, deployment: Raw) -> Raw:
         """Return the replica set through which a deployment would have its pods."""
@@ -150,8 +154,11 @@ class Desk:
 
     def claims_of(self, stateful_set: Raw) -> list[Raw]:
         """Return the volume claims that the pods of a StatefulSet would mount."""
-        return [self.admit({"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim})
-                for _, claims in self._numbered(stateful_set) for claim in claims]
+        return [
+            self.admit({"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim})
+            for _, claims in self._numbered(stateful_set)
+            for claim in claims
+        ]
 
     def nodes_of(self, daemon_set: Raw, nodes: Sequence[Node]) -> list[Node]:
         """Return the nodes on which a DaemonSet would have a pod."""

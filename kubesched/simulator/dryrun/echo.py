@@ -77,8 +77,14 @@ class Echo(Nobody):
     async def bind(self, pod: PodView, node_name: str) -> None:
         """Let a pod be on its node."""
         old = self._known(pod)
-        self._put(old, _replace(old, spec=_replace(old.spec, node_name=node_name),
-                                status=_replace(old.status, phase="Running", nominated_node_name="")))
+        self._put(
+            old,
+            _replace(
+                old,
+                spec=_replace(old.spec, node_name=node_name),
+                status=_replace(old.status, phase="Running", nominated_node_name=""),
+            ),
+        )
         self.messages.pop(pod.uid, None)
 
     async def patch_pod_status(self, pod: PodView, status: Mapping[str, Any]) -> None:

@@ -25,10 +25,25 @@ Raw = dict[str, Any]
 WORKLOADS = ("Pod", "Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "DaemonSet")
 """The kinds that stand for pods."""
 
-SILENT = frozenset({
-    "ConfigMap", "Secret", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Ingress",
-    "IngressClass", "NetworkPolicy", "CustomResourceDefinition", "Endpoints", "EndpointSlice", "Lease", "Event",
-})
+SILENT = frozenset(
+    {
+        "ConfigMap",
+        "Secret",
+        "ServiceAccount",
+        "Role",
+        "RoleBinding",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Ingress",
+        "IngressClass",
+        "NetworkPolicy",
+        "CustomResourceDefinition",
+        "Endpoints",
+        "EndpointSlice",
+        "Lease",
+        "Event",
+    }
+)
 """The kinds that no placement depends on; whoever reads manifests may pass over them without a word."""
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -89,7 +104,7 @@ def _documents(name: str, text: str) -> Iterator[Any]:
             yield from list(_json_documents(text))
             return
         except json.JSONDecodeError as error:
-            if '"' in text[:text.find(":")]:  # YAML may begin with a brace too, but hardly with a brace and a quote
+            if '"' in text[: text.find(":")]:  # YAML may begin with a brace too, but hardly with a brace and a quote
                 raise SchedulerError(f"{name}: not JSON: {error}") from error
     number = 0
     for part in _SEPARATOR.split(text):

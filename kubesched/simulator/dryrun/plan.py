@@ -112,8 +112,11 @@ class Plan:
         """Return a workload by `Kind/name` or `Kind/namespace/name`."""
         kind, _, rest = title.partition("/")
         namespace, _, name = rest.rpartition("/")
-        found = [each for each in self.workloads
-                 if each.kind.lower() == kind.lower() and each.name == name and namespace in ("", each.namespace)]
+        found = [
+            each
+            for each in self.workloads
+            if each.kind.lower() == kind.lower() and each.name == name and namespace in ("", each.namespace)
+        ]
         if len(found) != 1:
             there = ", ".join(f"{each.kind}/{each.namespace}/{each.name}" for each in found or self.workloads)
             raise SchedulerError(f"{title}: {'more than one' if found else 'not one'} of the planned workloads: {there}")
@@ -134,12 +137,23 @@ class Plan:
             "workloads": [self._workload_dict(workload) for workload in self.workloads],
             "otherPods": [_pod_dict(pod, with_namespace=True) for pod in self.others],
             "victims": [
-                {"namespace": victim.pod.namespace, "name": victim.pod.name, "node": victim.node,
-                 "priority": victim.pod.priority, "by": victim.by, "byWorkload": victim.by_workload}
+                {
+                    "namespace": victim.pod.namespace,
+                    "name": victim.pod.name,
+                    "node": victim.node,
+                    "priority": victim.pod.priority,
+                    "by": victim.by,
+                    "byWorkload": victim.by_workload,
+                }
                 for victim in self.victims
             ],
-            "summary": {"pods": len(self.placed) + len(self.pending), "placed": len(self.placed),
-                        "pending": len(self.pending), "ofOtherSchedulers": len(self.foreign), "victims": len(self.victims)},
+            "summary": {
+                "pods": len(self.placed) + len(self.pending),
+                "placed": len(self.placed),
+                "pending": len(self.pending),
+                "ofOtherSchedulers": len(self.foreign),
+                "victims": len(self.victims),
+            },
         }
 
     def _workload_dict(self, workload: PlannedWorkload) -> dict[str, Any]:

@@ -28,8 +28,15 @@ Build = Callable[[Captured, Outside], Engine]
 _UNENDED = "not decided when the plan ended"
 
 
-def make_plan(cluster: Captured, manifests: Sequence[Manifest], build: Build, *, namespace: str = "default",
-              only: bool = False, progress: Callable[[], None] | None = None) -> Plan:
+def make_plan(
+    cluster: Captured,
+    manifests: Sequence[Manifest],
+    build: Build,
+    *,
+    namespace: str = "default",
+    only: bool = False,
+    progress: Callable[[], None] | None = None,
+) -> Plan:
     """Return where the pods of manifests would go; with `only`, as if no other pod of the cluster waited."""
     return decide(stage(cluster, manifests, namespace=namespace, only=only), build, progress)
 
@@ -61,8 +68,9 @@ async def _decide(staged: Staged, build: Build, echo: Echo) -> Plan:
         foreign = next((p.pod.spec.scheduler_name for p in workload.pods if not _is_ours(engine, p.pod)), "")
         pods = workload.pods if foreign else [planned(each.pod) for each in workload.pods]
         plan.workloads.append(PlannedWorkload(workload.kind, workload.namespace, workload.name, workload.note, foreign, pods))
-    plan.victims = [PlannedVictim(victim.pod, keys.get(victim.by, victim.by), titles.get(victim.by, ""))
-                    for victim in echo.victims]
+    plan.victims = [
+        PlannedVictim(victim.pod, keys.get(victim.by, victim.by), titles.get(victim.by, "")) for victim in echo.victims
+    ]
     return plan
 
 

@@ -26,10 +26,17 @@ from kubesched.simulator.dryrun.manifests import Raw
 HASH_LABEL = "pod-template-hash"
 _OVER = ("Succeeded", "Failed")
 _MADE_BY_CONTROLLERS = (
-    HASH_LABEL, "controller-revision-hash", "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index",
-    "controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name",
+    HASH_LABEL,
+    "controller-revision-hash",
+    "statefulset.kubernetes.io/pod-name",
+    "apps.kubernetes.io/pod-index",
+    "controller-uid",
+    "batch.kubernetes.io/controller-uid",
+    "job-name",
+    "batch.kubernetes.io/job-name",
     "batch.kubernetes.io/job-completion-index",
-    "topology.kubernetes.io/zone", "topology.kubernetes.io/region",  # a pod has those of its node once it is bound
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",  # a pod has those of its node once it is bound
 )
 _OF_SERVICE_ACCOUNT = "kube-api-access-"
 _SILENCE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -96,8 +103,11 @@ class Standing:
         is_old: dict[tuple[str, str, str], bool] = {}
         for key in {_owner_of(pod) for pod in there} & self._templates.keys():
             is_old[key] = shape_of(self._templates[key]) != wanted_template
-        return [pod for pod in there if (is_old[_owner_of(pod)] if _owner_of(pod) in is_old
-                                         else shape_of(pod, is_pinned) != wanted_pod)]
+        return [
+            pod
+            for pod in there
+            if (is_old[_owner_of(pod)] if _owner_of(pod) in is_old else shape_of(pod, is_pinned) != wanted_pod)
+        ]
 
     def _single(self, pod: Pod) -> Addition:
         there = self._by_key.get(pod.key)
@@ -201,16 +211,31 @@ def shape_of(pod: Pod | PodTemplateSpec, pinned: bool = False) -> tuple[dict[str
         affinity = None
     tolerations = sorted((t for t in spec.tolerations if t.key not in _SILENCE), key=repr)
     return labels, _replace(
-        spec, node_name="", affinity=affinity, tolerations=tuple(tolerations), priority=None, preemption_policy="",
-        service_account_name="", node_selector=spec.node_selector or None, overhead={},
-        volumes=tuple(_replace(volume, persistent_volume_claim=None) for volume in spec.volumes
-                      if not volume.name.startswith(_OF_SERVICE_ACCOUNT)),
-        containers=tuple(map(_plain, spec.containers)), init_containers=tuple(map(_plain, spec.init_containers)))
+        spec,
+        node_name="",
+        affinity=affinity,
+        tolerations=tuple(tolerations),
+        priority=None,
+        preemption_policy="",
+        service_account_name="",
+        node_selector=spec.node_selector or None,
+        overhead={},
+        volumes=tuple(
+            _replace(volume, persistent_volume_claim=None)
+            for volume in spec.volumes
+            if not volume.name.startswith(_OF_SERVICE_ACCOUNT)
+        ),
+        containers=tuple(map(_plain, spec.containers)),
+        init_containers=tuple(map(_plain, spec.init_containers)),
+    )
 
 
 def _plain(container: Container) -> Container:
     """Return a container whose amounts are written in one way."""
     given = container.resources
-    resources = _replace(given, requests={name: quantity.parse(amount) for name, amount in given.requests.items()},
-                         limits={name: quantity.parse(amount) for name, amount in given.limits.items()})
+    resources = _replace(
+        given,
+        requests={name: quantity.parse(amount) for name, amount in given.requests.items()},
+        limits={name: quantity.parse(amount) for name, amount in given.limits.items()},
+    )
     return _replace(container, resources=resources)

@@ -114,9 +114,14 @@ def _traced(row: dict[str, Any], number: int) -> Traced:
         importance = int(priority) if priority is not None else None
     except ValueError as error:
         raise ConfigError("priority", f"{priority!r} is no whole number") from error
-    return Traced(_time(given["time"], "time"), str(given.get("name", f"line-{number}")),
-                  str(given.get("namespace", "")), _time(given["duration"], "duration") if "duration" in given else None,
-                  importance, asked)
+    return Traced(
+        _time(given["time"], "time"),
+        str(given.get("name", f"line-{number}")),
+        str(given.get("namespace", "")),
+        _time(given["duration"], "duration") if "duration" in given else None,
+        importance,
+        asked,
+    )
 
 
 def _time(value: Any, column: str) -> float:

@@ -40,8 +40,14 @@ class Moves:
 
     def document(self) -> dict[str, Any]:
         """Return it as it is printed."""
-        return {"workload": self.workload, "placed": self.placed, "moved": self.moved, "otherZone": self.other_zone,
-                "onlyA": self.only_a, "onlyB": self.only_b}
+        return {
+            "workload": self.workload,
+            "placed": self.placed,
+            "moved": self.moved,
+            "otherZone": self.other_zone,
+            "onlyA": self.only_a,
+            "onlyB": self.only_b,
+        }
 
 
 def compare(a: Simulation, b: Simulation) -> dict[str, Any]:
@@ -74,13 +80,22 @@ def compare(a: Simulation, b: Simulation) -> dict[str, Any]:
         for field in ("placed", "moved", "other_zone", "only_a", "only_b"):
             setattr(total, field, getattr(total, field) + getattr(row, field))
     summary = {name: value for name, value in total.document().items() if name != "workload"}
-    return {"a": a.metrics(), "b": b.metrics(),
-            "moves": {**summary, "workloads": [row.document() for row in rows], "pods": moved}}
+    return {
+        "a": a.metrics(),
+        "b": b.metrics(),
+        "moves": {**summary, "workloads": [row.document() for row in rows], "pods": moved},
+    }
 
 
-def decide_anew(cluster: Captured, *, reschedule: bool = False, movable: Collection[str] = (),
-                configuration: configs.Configuration | None = None, gates: configs.Gates | None = None,
-                registry: Registry | None = None) -> Simulation:
+def decide_anew(
+    cluster: Captured,
+    *,
+    reschedule: bool = False,
+    movable: Collection[str] = (),
+    configuration: configs.Configuration | None = None,
+    gates: configs.Gates | None = None,
+    registry: Registry | None = None,
+) -> Simulation:
     """Return a simulation of a captured cluster in which its pending pods are about to be decided.
 
     With `reschedule`, the pods of the schedulers named in `movable` are taken off their nodes first, and all come again one
@@ -102,8 +117,7 @@ def decide_anew(cluster: Captured, *, reschedule: bool = False, movable: Collect
 
 def _may_move(pod: Pod, schedulers: Collection[str]) -> bool:
     meta = pod.metadata
-    return (pod.spec.scheduler_name in schedulers and meta.deletion_timestamp is None
-            and _MIRROR not in (meta.annotations or {}))
+    return pod.spec.scheduler_name in schedulers and meta.deletion_timestamp is None and _MIRROR not in (meta.annotations or {})
 
 
 def _oldest_first(pods: Iterable[Pod]) -> list[Pod]:

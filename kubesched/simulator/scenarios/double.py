@@ -44,8 +44,9 @@ class ApiDouble:
         if "nominatedNodeName" in status:
             changed = _with(changed, nominated_node_name=status["nominatedNodeName"] or "")
         if "conditions" in status:
-            said = [codec.convert({k: v for k, v in each.items() if v is not None}, PodCondition)
-                    for each in status["conditions"]]
+            said = [
+                codec.convert({k: v for k, v in each.items() if v is not None}, PodCondition) for each in status["conditions"]
+            ]
             types = {condition.type for condition in said}
             kept = [condition for condition in changed.conditions if condition.type not in types]
             changed = _with(changed, conditions=(*kept, *said))

@@ -35,19 +35,38 @@ from kubesched.simulator.scenarios.world import Journal, World
 HOSTNAME = "kubernetes.io/hostname"
 _SAMPLES = 500
 _ACTS: dict[str, Callable[[World, str], None]] = {
-    "recover": incidents.recover, "remove": incidents.remove, "drain": incidents.drain, "cordon": incidents.cordon,
+    "recover": incidents.recover,
+    "remove": incidents.remove,
+    "drain": incidents.drain,
+    "cordon": incidents.cordon,
     "uncordon": partial(incidents.cordon, is_on=False),
 }
 
 
-def enact(scenario: Scenario, *, configuration: configs.Configuration | None = None, gates: configs.Gates | None = None,
-          registry: Registry | None = None, options: EngineOptions | None = None, journal: Journal | None = None) -> Simulation:
+def enact(
+    scenario: Scenario,
+    *,
+    configuration: configs.Configuration | None = None,
+    gates: configs.Gates | None = None,
+    registry: Registry | None = None,
+    options: EngineOptions | None = None,
+    journal: Journal | None = None,
+) -> Simulation:
     """Return a simulation of a scenario that has not begun; `run` it to the end of the scenario's duration."""
     there, sample, duration = _captured(scenario), scenario.sample_every, seconds(scenario.duration)
     every = seconds(sample) if sample is not None else max(duration / _SAMPLES, 1.0) if duration else DEFAULT_SAMPLE_SECONDS
-    sim = Simulation(config=configuration, seed=scenario.seed, gates=gates, registry=registry, options=options,
-                     decision_seconds=seconds(scenario.decision_time), binding_seconds=seconds(scenario.binding_latency),
-                     sample_seconds=every, epoch=there.at if there is not None else EPOCH, journal=journal)
+    sim = Simulation(
+        config=configuration,
+        seed=scenario.seed,
+        gates=gates,
+        registry=registry,
+        options=options,
+        decision_seconds=seconds(scenario.decision_time),
+        binding_seconds=seconds(scenario.binding_latency),
+        sample_seconds=every,
+        epoch=there.at if there is not None else EPOCH,
+        journal=journal,
+    )
     for obj in sorted(there.objects, key=after_what_it_needs) if there is not None else ():
         sim.add(obj)
     _Stage(sim, scenario).set_up()
@@ -74,8 +93,14 @@ class _Stage:
         for manifest in self._manifests(self._scenario.cluster.manifests):
             self._take(manifest)
         for i, workload in enumerate(self._scenario.workloads):
-            troupe = Troupe(workload, self._sim, self._desk, Random(self._chance.getrandbits(64)),
-                            Path(self._scenario.folder), f"workloads[{i}]")
+            troupe = Troupe(
+                workload,
+                self._sim,
+                self._desk,
+                Random(self._chance.getrandbits(64)),
+                Path(self._scenario.folder),
+                f"workloads[{i}]",
+            )
             self._troupes[workload.name] = troupe
             for manifest in self._manifests((workload.manifest,) if workload.manifest else ()):
                 if manifest.kind in WORKLOADS:
@@ -133,8 +158,9 @@ class _Stage:
         elif event.fail is not None:
             for name in self._chosen(event.fail):
                 incidents.fail(world, name)
-                self._sim.at(self._sim.now + seconds(event.fail.lost_after),
-                             partial(incidents.lose_pods, world, name, world.down[name]))
+                self._sim.at(
+                    self._sim.now + seconds(event.fail.lost_after), partial(incidents.lose_pods, world, name, world.down[name])
+                )
         elif event.resize is not None:
             for name in self._chosen(event.resize):
                 incidents.resize(world, name, event.resize.capacity)
@@ -156,9 +182,14 @@ def make_node(group: NodeGroup, i: int) -> Node:
     labels = {HOSTNAME: name, **{key: numbered(value, i) for key, value in group.labels.items()}}
     offered = {"pods": "110", **(group.allocatable if group.allocatable is not None else group.capacity)}
     return Node(
-        metadata=ObjectMeta(name=name, uid=f"uid-{name}", labels=labels), spec=NodeSpec(taints=group.taints),
-        status=NodeStatus(capacity={"pods": "110", **group.capacity}, allocatable=offered,
-                          conditions=(NodeCondition(type="Ready", status="True"),)))
+        metadata=ObjectMeta(name=name, uid=f"uid-{name}", labels=labels),
+        spec=NodeSpec(taints=group.taints),
+        status=NodeStatus(
+            capacity={"pods": "110", **group.capacity},
+            allocatable=offered,
+            conditions=(NodeCondition(type="Ready", status="True"),),
+        ),
+    )
 
 
 def _captured(scenario: Scenario) -> Captured | None:

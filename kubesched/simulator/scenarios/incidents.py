@@ -83,8 +83,9 @@ def remove(world: World, name: str) -> None:
 def resize(world: World, name: str, capacity: Mapping[str, Quantity]) -> None:
     """Change what a node offers; what is on it stays, even if it is too much now."""
     node = world.nodes[name]
-    status = _with(node.status, capacity={**node.status.capacity, **capacity},
-                   allocatable={**node.status.allocatable, **capacity})
+    status = _with(
+        node.status, capacity={**node.status.capacity, **capacity}, allocatable={**node.status.allocatable, **capacity}
+    )
     world.put_node(_with(node, status=status))
     world.tell("nodeResized", node=name, capacity=dict(capacity))
 

@@ -1,8 +1,8 @@
 """One pod's life in a simulation, from its arrival to its end.
 
-    pending -> running -> finished           it ran for as long as it was to run
-       |          '-----> deleted            it was evicted, lost with its node, scaled away, or the log says so
-       '----------------> deleted
+pending -> running -> finished           it ran for as long as it was to run
+   |          '-----> deleted            it was evicted, lost with its node, scaled away, or the log says so
+   '----------------> deleted
 """
 
 from __future__ import annotations

@@ -37,8 +37,11 @@ class Level:
 
     def figures(self, seconds: float) -> dict[str, float]:
         """Return mean, peak and end."""
-        return {"mean": rounded(self.area / seconds if seconds else self.now), "peak": rounded(max(self.peak, self.now)),
-                "end": rounded(self.now)}
+        return {
+            "mean": rounded(self.area / seconds if seconds else self.now),
+            "peak": rounded(max(self.peak, self.now)),
+            "end": rounded(self.now),
+        }
 
 
 class Usage:
@@ -164,13 +167,23 @@ class Measures:
         self._fragmentation.append(share)
         self._widest = max(self._widest, skew := self._skew())
         if self.on_row is not None:
-            self.on_row({
-                "time": rounded(at), "nodes": self.n_nodes, "cpu": rounded(self.cpu.level.now),
-                "memory": rounded(self.memory.level.now), "running": self.states[RUNNING], "pending": self.states[PENDING],
-                "active": seen["active"], "backoff": seen["backoff"], "unschedulable": seen["unschedulable"],
-                "gated": seen["gated"], "nodesUsed": int(self.nodes_used.now), "fragmentation": rounded(share),
-                "maxSkew": skew[0],
-            })
+            self.on_row(
+                {
+                    "time": rounded(at),
+                    "nodes": self.n_nodes,
+                    "cpu": rounded(self.cpu.level.now),
+                    "memory": rounded(self.memory.level.now),
+                    "running": self.states[RUNNING],
+                    "pending": self.states[PENDING],
+                    "active": seen["active"],
+                    "backoff": seen["backoff"],
+                    "unschedulable": seen["unschedulable"],
+                    "gated": seen["gated"],
+                    "nodesUsed": int(self.nodes_used.now),
+                    "fragmentation": rounded(share),
+                    "maxSkew": skew[0],
+                }
+            )
 
     def fragmentation(self, nodes: Snapshot, out_of_service: set[str]) -> float:
         """Return the share of the free cpu of schedulable nodes that is left when each is filled with as many pods of the
@@ -199,8 +212,13 @@ class Measures:
         zones = [zone for zone, n in self._zones.items() if n]
         if len(zones) < 2:
             return 0, ""
-        return max(((max(counts[zone] for zone in zones) - min(counts[zone] for zone in zones), name)
-                    for name, counts in self._in_zones.items()), default=(0, ""))
+        return max(
+            (
+                (max(counts[zone] for zone in zones) - min(counts[zone] for zone in zones), name)
+                for name, counts in self._in_zones.items()
+            ),
+            default=(0, ""),
+        )
 
     def figures(self) -> dict[str, Any]:
         """Return all figures as they are now; times in virtual seconds, shares between 0 and 1."""
@@ -210,23 +228,36 @@ class Measures:
         return {
             "seconds": rounded(seconds),
             "pods": {
-                "there": self.n_there, "arrived": self.n_arrived, "again": self.n_again, "placed": self.n_placed,
-                "pending": self.states[PENDING], "running": self.states[RUNNING], "finished": self.states[FINISHED],
-                "deleted": self.states[DELETED], "preempted": self.n_preempted,
+                "there": self.n_there,
+                "arrived": self.n_arrived,
+                "again": self.n_again,
+                "placed": self.n_placed,
+                "pending": self.states[PENDING],
+                "running": self.states[RUNNING],
+                "finished": self.states[FINISHED],
+                "deleted": self.states[DELETED],
+                "preempted": self.n_preempted,
                 "deletedBecause": dict(sorted(self.because.items())),
             },
             "refusals": self.n_refused,
-            "timeToPlacement": {**{f"p{p}": rounded(percentile(waits, p)) for p in (50, 90, 99)},
-                                "max": rounded(waits[-1] if waits else 0.0)},
+            "timeToPlacement": {
+                **{f"p{p}": rounded(percentile(waits, p)) for p in (50, 90, 99)},
+                "max": rounded(waits[-1] if waits else 0.0),
+            },
             "longestPending": rounded(self.longest_pending()),
             "utilisation": {"cpu": self.cpu.level.figures(seconds), "memory": self.memory.level.figures(seconds)},
             "packing": {
-                "nodes": self.n_nodes, "nodesUsed": self.nodes_used.figures(seconds),
-                "fragmentation": {"mean": rounded(sum(shares) / len(shares) if shares else 0.0),
-                                  "end": rounded(self.fragmentation(seen["snapshot"], seen["out"]))},
+                "nodes": self.n_nodes,
+                "nodesUsed": self.nodes_used.figures(seconds),
+                "fragmentation": {
+                    "mean": rounded(sum(shares) / len(shares) if shares else 0.0),
+                    "end": rounded(self.fragmentation(seen["snapshot"], seen["out"])),
+                },
             },
-            "spread": {"zones": sum(1 for n in self._zones.values() if n),
-                       "maxSkew": {"peak": peak_skew[0], "end": end_skew[0], "workload": peak_skew[1]}},
+            "spread": {
+                "zones": sum(1 for n in self._zones.values() if n),
+                "maxSkew": {"peak": peak_skew[0], "end": end_skew[0], "workload": peak_skew[1]},
+            },
         }
 
 

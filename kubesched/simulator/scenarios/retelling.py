@@ -28,14 +28,30 @@ from kubesched.simulator.scenarios.world import REMOVED
 _OVER = frozenset({"Succeeded", "Failed"})
 
 
-def retell(entries: Sequence[Mapping[str, Any]], *, seed: int | None = None, configuration: configs.Configuration | None = None,
-           gates: configs.Gates | None = None, registry: Registry | None = None, options: EngineOptions | None = None,
-           sample_seconds: float = DEFAULT_SAMPLE_SECONDS, journal: Any = None) -> Simulation:
+def retell(
+    entries: Sequence[Mapping[str, Any]],
+    *,
+    seed: int | None = None,
+    configuration: configs.Configuration | None = None,
+    gates: configs.Gates | None = None,
+    registry: Registry | None = None,
+    options: EngineOptions | None = None,
+    sample_seconds: float = DEFAULT_SAMPLE_SECONDS,
+    journal: Any = None,
+) -> Simulation:
     """Return a simulation of what a log tells; `entries` as `replay.entries_of` returns them."""
     began = entries[0]["at"]
-    sim = Simulation(config=configuration, seed=entries[0]["seed"] if seed is None else seed, gates=gates, registry=registry,
-                     options=options, decision_seconds=DECISION_SECONDS, sample_seconds=sample_seconds, epoch=began,
-                     journal=journal)
+    sim = Simulation(
+        config=configuration,
+        seed=entries[0]["seed"] if seed is None else seed,
+        gates=gates,
+        registry=registry,
+        options=options,
+        decision_seconds=DECISION_SECONDS,
+        sample_seconds=sample_seconds,
+        epoch=began,
+        journal=journal,
+    )
     told = [(entry["at"], entry["kind"], _decoded(entry), entry.get("gone")) for entry in entries if "kind" in entry]
     told.sort(key=lambda each: (each[0], after_what_it_needs(each[2])))
     sim.world.replaces = False

@@ -169,9 +169,12 @@ def read_scenario(file: Path) -> Scenario:
 
 def check(scenario: Scenario) -> None:
     """Raise ConfigError, with the field, for what has the right type and makes no sense."""
-    for where, value in (("duration", scenario.duration), ("bindingLatency", scenario.binding_latency),
-                         ("decisionTime", scenario.decision_time),
-                         ("sampleEvery", scenario.sample_every)):
+    for where, value in (
+        ("duration", scenario.duration),
+        ("bindingLatency", scenario.binding_latency),
+        ("decisionTime", scenario.decision_time),
+        ("sampleEvery", scenario.sample_every),
+    ):
         seconds(value, where)
     if scenario.sample_every is not None and not seconds(scenario.sample_every):
         raise ConfigError("sampleEvery", "must be longer than 0")
@@ -205,8 +208,7 @@ def _check_workload(workload: Workload, where: str) -> None:
     given = [name for name in ("at", "every", "rate") if getattr(arrivals, name) is not None]
     given += ["trace"] if arrivals.trace else []
     if len(given) != 1:
-        raise ConfigError(f"{where}.arrivals",
-                          f"expected one of at, every, rate and trace, found {', '.join(given) or 'none'}")
+        raise ConfigError(f"{where}.arrivals", f"expected one of at, every, rate and trace, found {', '.join(given) or 'none'}")
     if workload.manifest and (workload.pod is not None or workload.requests):
         raise ConfigError(f"{where}.manifest", "a workload has either a manifest or a pod of its own")
     if workload.pod is not None and workload.requests:
@@ -245,6 +247,7 @@ def seconds(value: Seconds | None, where: str = "") -> float:
 
 def numbered(pattern: str, i: int) -> str:
     """Return a label's value for node number i."""
+
     def filled(match: re.Match[str]) -> str:
         sign, by = match.groups()
         return str(i if sign is None else i % int(by) if sign == "%" else i // int(by))

@@ -60,13 +60,23 @@ class Decided:
 class Simulation:
     """Nodes, pods and a scheduler, in virtual time."""
 
-    def __init__(self, nodes: Iterable[Node | Mapping[str, Any]] = (),
-                 config: configs.Configuration | str | os.PathLike[str] | None = None,
-                 plugins: Iterable[type[Plugin] | tuple[type[Plugin], int]] = (), seed: int = 0, *,
-                 objects: Iterable[TopLevel | Mapping[str, Any]] = (), gates: configs.Gates | None = None,
-                 registry: Registry | None = None, options: EngineOptions | None = None, decision_seconds: float = 0.0,
-                 binding_seconds: float = 0.0, sample_seconds: float = DEFAULT_SAMPLE_SECONDS, epoch: float = EPOCH,
-                 journal: Journal | None = None) -> None:
+    def __init__(
+        self,
+        nodes: Iterable[Node | Mapping[str, Any]] = (),
+        config: configs.Configuration | str | os.PathLike[str] | None = None,
+        plugins: Iterable[type[Plugin] | tuple[type[Plugin], int]] = (),
+        seed: int = 0,
+        *,
+        objects: Iterable[TopLevel | Mapping[str, Any]] = (),
+        gates: configs.Gates | None = None,
+        registry: Registry | None = None,
+        options: EngineOptions | None = None,
+        decision_seconds: float = 0.0,
+        binding_seconds: float = 0.0,
+        sample_seconds: float = DEFAULT_SAMPLE_SECONDS,
+        epoch: float = EPOCH,
+        journal: Journal | None = None,
+    ) -> None:
         """Build a cluster and its scheduler; nothing happens before `run` or `step`.
 
         `config` is a configuration, the path or the text of one, or None for the default. `plugins` run in every profile
@@ -88,8 +98,9 @@ class Simulation:
             registry.register(cls)
         configuration = enable(read_configuration(config, self.gates, registry), wanted)
         outside = Outside(clock=self._clock, writer=ApiDouble(self.world, binding_seconds), recorder=self, seed=seed)
-        self.engine = assemble(configuration, self.gates, outside, registry=registry,
-                               options=options or engine_options(configuration, self.gates))
+        self.engine = assemble(
+            configuration, self.gates, outside, registry=registry, options=options or engine_options(configuration, self.gates)
+        )
         self.world.inbox = self.engine.inbox
         self._decided: list[Decided] = []
         self._last_news = 0.0
@@ -125,8 +136,15 @@ class Simulation:
         else:
             self.world.put(made)
 
-    def submit(self, pod: Pod | Mapping[str, Any], at: float | None = None, *, runs: float | None = None,
-               workload: str = "", restarts: bool | None = None) -> None:
+    def submit(
+        self,
+        pod: Pod | Mapping[str, Any],
+        at: float | None = None,
+        *,
+        runs: float | None = None,
+        workload: str = "",
+        restarts: bool | None = None,
+    ) -> None:
         """Let a pod come at a time (now, if none is given).
 
         It runs for `runs` seconds once it is placed, forever if None. `workload` is what it is counted under, its owner if
@@ -263,8 +281,14 @@ class Simulation:
 
     def _look(self) -> dict[str, Any]:
         queue = self.engine.queue
-        return {"active": queue.n_active, "backoff": queue.n_backoff, "unschedulable": queue.n_unschedulable,
-                "gated": queue.n_gated, "snapshot": self.engine.store.snapshot(), "out": set(self.world.down)}
+        return {
+            "active": queue.n_active,
+            "backoff": queue.n_backoff,
+            "unschedulable": queue.n_unschedulable,
+            "gated": queue.n_gated,
+            "snapshot": self.engine.store.snapshot(),
+            "out": set(self.world.down),
+        }
 
     def _wait(self, main: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end; beside a loop that runs already, as in a notebook, in a thread of its own."""

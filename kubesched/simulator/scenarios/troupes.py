@@ -32,15 +32,21 @@ from kubesched.simulator.scenarios.world import SCALED
 
 _with = msgspec.structs.replace
 _OWNERS = ("ReplicaSet", "StatefulSet", "ReplicationController", "Job")
-_REPLICAS = {"Deployment": "replicas", "ReplicaSet": "replicas", "StatefulSet": "replicas",
-             "ReplicationController": "replicas", "Job": "parallelism"}
+_REPLICAS = {
+    "Deployment": "replicas",
+    "ReplicaSet": "replicas",
+    "StatefulSet": "replicas",
+    "ReplicationController": "replicas",
+    "Job": "parallelism",
+}
 
 
 class Troupe:
     """The pods of one workload."""
 
-    def __init__(self, workload: Workload, sim: Simulation, desk: Desk, chance: Random, folder: Path = Path(),
-                 where: str = "") -> None:
+    def __init__(
+        self, workload: Workload, sim: Simulation, desk: Desk, chance: Random, folder: Path = Path(), where: str = ""
+    ) -> None:
         self.workload = workload
         self._sim = sim
         self._desk = desk
@@ -92,8 +98,9 @@ class Troupe:
     def scale(self, replicas: int) -> None:
         """Have so many pods: more of the same, or first those less that wait, then the youngest."""
         world = self._sim.world
-        alive = [life for life in world.lives.values()
-                 if life.workload == self.workload.name and life.is_alive and not life.is_going]
+        alive = [
+            life for life in world.lives.values() if life.workload == self.workload.name and life.is_alive and not life.is_going
+        ]
         alive.sort(key=lambda life: (life.state == PENDING, life.arrived))
         for life in reversed(alive[replicas:]):
             world.evict(life, SCALED)
@@ -154,13 +161,25 @@ class Troupe:
         """Return the pod as its controller makes it: a ReplicaSet for pods that run on, a Job for those that end."""
         name, namespace = self.workload.name, pod.metadata.namespace
         kind = "ReplicaSet" if self.workload.runs == FOREVER and not self.workload.arrivals.trace else "Job"
-        owner = OwnerReference(api_version="apps/v1" if kind == "ReplicaSet" else "batch/v1", kind=kind, name=name,
-                               uid=f"uid-{namespace}-{name}", controller=True)
+        owner = OwnerReference(
+            api_version="apps/v1" if kind == "ReplicaSet" else "batch/v1",
+            kind=kind,
+            name=name,
+            uid=f"uid-{namespace}-{name}",
+            controller=True,
+        )
         if kind == "ReplicaSet":  # pods that run on are spread over zones by default, by their owner's selector
             meta = ObjectMeta(name=name, namespace=namespace, uid=owner.uid, labels=pod.metadata.labels)
-            self._sim.add(ReplicaSet(metadata=meta, spec=ReplicaSetSpec(
-                replicas=self.workload.replicas or 1, selector=LabelSelector(match_labels=pod.metadata.labels),
-                template=PodTemplateSpec(metadata=ObjectMeta(labels=pod.metadata.labels), spec=pod.spec))))
+            self._sim.add(
+                ReplicaSet(
+                    metadata=meta,
+                    spec=ReplicaSetSpec(
+                        replicas=self.workload.replicas or 1,
+                        selector=LabelSelector(match_labels=pod.metadata.labels),
+                        template=PodTemplateSpec(metadata=ObjectMeta(labels=pod.metadata.labels), spec=pod.spec),
+                    ),
+                )
+            )
         return _with(pod, metadata=_with(pod.metadata, owner_references=(owner,)))
 
     # Traces
@@ -181,8 +200,9 @@ class Troupe:
             first, *others = template.spec.containers
             resources = ResourceRequirements(requests={**first.resources.requests, **traced.requests})
             priority = traced.priority if traced.priority is not None else template.spec.priority
-            spec = self._specs[asked] = _with(template.spec, priority=priority,
-                                              containers=(_with(first, resources=resources), *others))
+            spec = self._specs[asked] = _with(
+                template.spec, priority=priority, containers=(_with(first, resources=resources), *others)
+            )
         pod = _renamed(_with(template, spec=spec), traced.name, traced.namespace)
         self._sim.world.arrive(pod, workload=self.workload.name, runs=traced.duration, restarts=self.workload.restarts)
 

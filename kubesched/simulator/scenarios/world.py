@@ -72,20 +72,33 @@ class World:
 
     # Pods
 
-    def arrive(self, pod: Pod, *, workload: str = "", runs: float | None = None, restarts: bool | None = None,
-               n_before: int = 0) -> PodLife:
+    def arrive(
+        self, pod: Pod, *, workload: str = "", runs: float | None = None, restarts: bool | None = None, n_before: int = 0
+    ) -> PodLife:
         """Take in a new pod, pending or already on its node; by default it is replaced if a controller owns it."""
         meta, now, owner = pod.metadata, self.now, pod.metadata.controller()
-        pod = _with(pod, metadata=_with(
-            meta, namespace=meta.namespace or "default", uid=meta.uid or f"uid-{meta.namespace or 'default'}-{meta.name}",
-            creation_timestamp=meta.creation_timestamp or self._stamp()))
+        pod = _with(
+            pod,
+            metadata=_with(
+                meta,
+                namespace=meta.namespace or "default",
+                uid=meta.uid or f"uid-{meta.namespace or 'default'}-{meta.name}",
+                creation_timestamp=meta.creation_timestamp or self._stamp(),
+            ),
+        )
         known = self.life(pod.key)
         if (known is not None and known.is_alive) or pod.metadata.uid in self.lives:
             raise SchedulerError(f"pod {pod.key} is there already")
         self._measures.advance(now)
-        life = PodLife(pod, workload or (owner.name if owner is not None else pod.metadata.name), now, runs,
-                       restarts if restarts is not None else owner is not None, n_before=n_before,
-                       is_daemon=owner is not None and owner.kind == "DaemonSet")
+        life = PodLife(
+            pod,
+            workload or (owner.name if owner is not None else pod.metadata.name),
+            now,
+            runs,
+            restarts if restarts is not None else owner is not None,
+            n_before=n_before,
+            is_daemon=owner is not None and owner.kind == "DaemonSet",
+        )
         life.cpu_milli, life.memory_bytes = self._size(pod)
         self.lives[pod.metadata.uid] = life
         self.uids[pod.key] = pod.metadata.uid
@@ -165,8 +178,9 @@ class World:
         self.inbox.post(Changed("Pod", life.pod, None))
         for asked in life.pod.spec.resource_claims:
             self._let_go(life, asked.resource_claim_name or "")
-        self.tell(state, pod=life.key, **({"node": life.node} if life.node else {}),
-                  **({"why": life.why} if state == DELETED else {}))
+        self.tell(
+            state, pod=life.key, **({"node": life.node} if life.node else {}), **({"why": life.why} if state == DELETED else {})
+        )
 
     def _let_go(self, life: PodLife, claim_name: str) -> None:
         """Take a pod that has ended off a claim for devices; the devices are free when nobody is left on it."""

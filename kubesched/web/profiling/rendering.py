@@ -58,8 +58,7 @@ def flame_graph(profile: Profile, title: str) -> str:
     height = (root.depth() + 3) * _ROW
     unit = profile.units[-1][1]
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" '
-        'font-family="monospace" font-size="11">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" font-family="monospace" font-size="11">',
         f'<rect width="{_WIDTH}" height="{height}" fill="#fff"/>',
         f'<text x="8" y="14">{escape(title)}: {_amount(profile.total, unit)} in {profile.seconds:.1f} s</text>',
     ]
@@ -96,11 +95,13 @@ class _Box:
     def draw(self, x: float, width: float, y: int, total: int, unit: str) -> Iterator[str]:
         label = escape(f"{self.name}: {_amount(self.weight, unit)}, {_share(self.weight, total)}", quote=True)
         hue = zlib.crc32(self.name.encode()) % 40 + 15
-        yield (f'<g><title>{label}</title><rect x="{x:.2f}" y="{y}" width="{max(width - 0.4, 0.1):.2f}" '
-               f'height="{_ROW - 1}" fill="hsl({hue},75%,68%)"/>')
+        yield (
+            f'<g><title>{label}</title><rect x="{x:.2f}" y="{y}" width="{max(width - 0.4, 0.1):.2f}" '
+            f'height="{_ROW - 1}" fill="hsl({hue},75%,68%)"/>'
+        )
         fits = int(width / _CHARACTER) - 1
         if fits > 2:
-            short = self.name if len(self.name) <= fits else f"..{self.name[-(fits - 2):]}"
+            short = self.name if len(self.name) <= fits else f"..{self.name[-(fits - 2) :]}"
             yield f'<text x="{x + 2:.2f}" y="{y + 13}">{escape(short)}</text>'
         yield "</g>"
         for child in sorted(self.children.values(), key=lambda box: box.name):

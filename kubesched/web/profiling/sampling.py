@@ -72,9 +72,7 @@ def sample_stalls(
     return profile
 
 
-def sample_timeline(
-    seconds: float, ident: int, stop: threading.Event, hertz: int = 1000
-) -> list[tuple[float, Stack]]:
+def sample_timeline(seconds: float, ident: int, stop: threading.Event, hertz: int = 1000) -> list[tuple[float, Stack]]:
     """Return the stack of one thread whenever it was another than before, with the second it was seen at. Blocks."""
     names: dict[CodeType, str] = {}
     seen: list[tuple[float, Stack]] = []

@@ -180,16 +180,12 @@ def test_nulls_in_maps_and_lists_are_empty_values() -> None:
 
 def test_absent_and_empty_stay_apart_where_they_differ() -> None:
     def selector(raw: dict[str, Any]) -> Any:
-        return (
-            codec.convert({"topologySpreadConstraints": [raw]}, PodSpec).topology_spread_constraints[0].label_selector
-        )
+        return codec.convert({"topologySpreadConstraints": [raw]}, PodSpec).topology_spread_constraints[0].label_selector
 
     assert selector({}) is None
     assert selector({"labelSelector": None}) is None
     assert selector({"labelSelector": {}}) is not None
-    written = codec.to_dict(
-        codec.convert({"topologySpreadConstraints": [{"labelSelector": {}}], "nodeSelector": {}}, PodSpec)
-    )
+    written = codec.to_dict(codec.convert({"topologySpreadConstraints": [{"labelSelector": {}}], "nodeSelector": {}}, PodSpec))
     assert written["topologySpreadConstraints"] == [{"labelSelector": {}}]
     assert written["nodeSelector"] == {}
     service = codec.decode({"apiVersion": "v1", "kind": "Service", "spec": {"selector": {}}})
@@ -221,9 +217,7 @@ def test_watch_events_carry_their_object_as_bytes() -> None:
     event = codec.decode_as(codec.WatchEvent, line)
     assert event.type == "ADDED"
     assert codec.decode_as(Pod, bytes(event.object)).name == "x"
-    refusal = codec.decode_as(
-        codec.WatchEvent, b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}'
-    )
+    refusal = codec.decode_as(codec.WatchEvent, b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}')
     assert codec.decode_as(Status, bytes(refusal.object)).code == 410
 
 
@@ -283,9 +277,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
-FIELDS = st.sampled_from(
-    ["metadata", "spec", "status", "labels", "containers", "name", "resources", "requests", "volumes"]
-)
+FIELDS = st.sampled_from(["metadata", "spec", "status", "labels", "containers", "name", "resources", "requests", "volumes"])
 SHAPED = st.recursive(
     JSON, lambda inner: st.dictionaries(FIELDS, inner, max_size=4) | st.lists(inner, max_size=2), max_leaves=12
 )
@@ -342,9 +334,7 @@ def test_an_unchanged_object_is_written_as_it_was() -> None:
 
 def test_unknown_fields_survive_a_change_beside_them() -> None:
     pod = changed()
-    result = codec.overlay(
-        ORIGINAL, msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name="n1"))
-    )
+    result = codec.overlay(ORIGINAL, msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name="n1")))
     assert result["spec"] == {**ORIGINAL["spec"], "nodeName": "n1"}  # type: ignore[dict-item]
     assert result["metadata"] == ORIGINAL["metadata"]
     assert "nodeName" not in ORIGINAL["spec"]
@@ -378,9 +368,7 @@ def test_removed_entries_and_fields_go() -> None:
 
 def test_maps_are_replaced_by_key() -> None:
     pod = changed()
-    result = codec.overlay(
-        ORIGINAL, changed(metadata=msgspec.structs.replace(pod.metadata, labels={"a": "c", "x": "y"}))
-    )
+    result = codec.overlay(ORIGINAL, changed(metadata=msgspec.structs.replace(pod.metadata, labels={"a": "c", "x": "y"})))
     assert result["metadata"]["labels"] == {"a": "c", "x": "y"}
 
 

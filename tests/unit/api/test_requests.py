@@ -284,9 +284,7 @@ def test_non_zero_requests_without_pod_level() -> None:
 
 
 def test_defaults_for_scoring() -> None:
-    total = pod_requests(
-        pod(container(cpu="1"), container(memory="1Mi")), pod_level=False, non_missing=NON_ZERO_DEFAULTS
-    )
+    total = pod_requests(pod(container(cpu="1"), container(memory="1Mi")), pod_level=False, non_missing=NON_ZERO_DEFAULTS)
     assert (milli_value(total["cpu"]), value(total["memory"])) == (1100, 201 * MI)
 
 

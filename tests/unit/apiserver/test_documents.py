@@ -38,9 +38,7 @@ def test_both_forms_of_discovery_list_the_same() -> None:
                 for one in version["resources"]:
                     where = (item["metadata"].get("name", ""), version["version"])
                     found.add((*where, one["resource"]))
-                    found |= {
-                        (*where, f"{one['resource']}/{sub['subresource']}") for sub in one.get("subresources", ())
-                    }
+                    found |= {(*where, f"{one['resource']}/{sub['subresource']}") for sub in one.get("subresources", ())}
     assert plain == found
     assert ("", "v1", "pods/binding") in found
 
@@ -288,9 +286,7 @@ GRANTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("namespace", "rules", "wish", "allowed"), [row[1:] for row in GRANTS], ids=[row[0] for row in GRANTS]
-)
+@pytest.mark.parametrize(("namespace", "rules", "wish", "allowed"), [row[1:] for row in GRANTS], ids=[row[0] for row in GRANTS])
 def test_roles_grant_what_they_say(store: Store, namespace: str, rules: list, wish: Wish, allowed: bool) -> None:
     grant(store, namespace, rules, {"kind": "User", "name": "bob"})
     access = Access(store.context, {})

@@ -52,9 +52,7 @@ def test_custom_resources_are_served_again(tmp_path: Path) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(cut=st.integers(min_value=0, max_value=3000))
-def test_a_file_cut_anywhere_keeps_a_prefix_of_what_was_written(
-    tmp_path_factory: pytest.TempPathFactory, cut: int
-) -> None:
+def test_a_file_cut_anywhere_keeps_a_prefix_of_what_was_written(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
     directory = tmp_path_factory.mktemp("cut")
     store = reopened(directory)
     start = (directory / FILE_NAME).stat().st_size

@@ -25,9 +25,7 @@ JSON_CASES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("before", "patch", "after"), [row[1:] for row in JSON_CASES], ids=[row[0] for row in JSON_CASES]
-)
+@pytest.mark.parametrize(("before", "patch", "after"), [row[1:] for row in JSON_CASES], ids=[row[0] for row in JSON_CASES])
 def test_json_patch(before: Any, patch: Any, after: Any) -> None:
     kept = str(before)
     assert json_patch(before, patch) == after

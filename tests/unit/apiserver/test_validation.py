@@ -84,11 +84,7 @@ WRONG_PODS = [
     ),
     (
         "more than the limit",
-        {
-            "containers": [
-                {"name": "c", "image": "i", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1500m"}}}
-            ]
-        },
+        {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1500m"}}}]},
         "must be less than or equal to cpu limit of 1500m",
     ),
     ("an unknown class", {"priorityClassName": "no"}, "no PriorityClass with name no was found"),
@@ -147,9 +143,7 @@ def test_priority_comes_from_the_class(store: Store) -> None:
     with pytest.raises(errors.Forbidden, match="already marked as globalDefault"):
         store.create("priorityclasses", {"metadata": {"name": "other"}, "value": 6, "globalDefault": True})
     assert (
-        store.create("pods", {**pod(priorityClassName="system-node-critical"), "metadata": {"name": "s"}})["spec"][
-            "priority"
-        ]
+        store.create("pods", {**pod(priorityClassName="system-node-critical"), "metadata": {"name": "s"}})["spec"]["priority"]
         == 2_000_001_000
     )
 
@@ -264,9 +258,7 @@ WRONG_OTHERS: list[tuple[str, str, dict, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "body", "text"), [row[1:] for row in WRONG_OTHERS], ids=[row[0] for row in WRONG_OTHERS]
-)
+@pytest.mark.parametrize(("kind", "body", "text"), [row[1:] for row in WRONG_OTHERS], ids=[row[0] for row in WRONG_OTHERS])
 def test_other_kinds_are_judged_too(store: Store, kind: str, body: dict, text: str) -> None:
     with pytest.raises(errors.Invalid) as found:
         store.create(kind, {**body, "metadata": {"name": "x", **body.get("metadata", {})}})

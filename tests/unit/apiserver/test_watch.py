@@ -115,9 +115,7 @@ def test_pages_show_one_version_although_the_world_moves(store: Store, limit: in
     page = store.list("nodes", limit=limit)
     names = [one["metadata"]["name"] for one in page.items]
     while page.continue_token:
-        store.delete("nodes", names[0]) if names[0] in [
-            n["metadata"]["name"] for n in store.list("nodes").items
-        ] else None
+        store.delete("nodes", names[0]) if names[0] in [n["metadata"]["name"] for n in store.list("nodes").items] else None
         store.create("nodes", {"metadata": {"generateName": "new-"}})
         page = store.list("nodes", limit=limit, continue_token=page.continue_token)
         names += [one["metadata"]["name"] for one in page.items]

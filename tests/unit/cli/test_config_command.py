@@ -92,16 +92,23 @@ def run(*words: str, given: object = POLICY) -> Result:
 def test_a_policy_is_checked_as_its_release_reads_it() -> None:
     assert run("check", "-").output == "-: valid policy of 1.17: 4 predicates, 1 priorities, 1 extenders\n"
     assert run("check", "-", "--legacy-version", "1.6").output == (
-        "-: valid policy of 1.6: 2 predicates, 1 priorities, 1 extenders\n")
+        "-: valid policy of 1.6: 2 predicates, 1 priorities, 1 extenders\n"
+    )
 
 
-@pytest.mark.parametrize(("change", "error"), [
-    ({"priorities": [{"name": "X", "weight": 0}]}, "-: couldn't create scheduler from policy: Priority X should have a "
-     "positive weight applied to it or it has overflown"),
-    ({"predicates": [{"name": "Nonsense"}]}, "-: Invalid configuration: Predicate type not found for Nonsense"),
-    ({"nonsense": 1}, '-: invalid policy: strict decoding error: unknown field "nonsense"'),
-    ({"apiVersion": "v2"}, '-: invalid policy: no kind "Policy" is registered for version "v2"'),
-])
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (
+            {"priorities": [{"name": "X", "weight": 0}]},
+            "-: couldn't create scheduler from policy: Priority X should have a "
+            "positive weight applied to it or it has overflown",
+        ),
+        ({"predicates": [{"name": "Nonsense"}]}, "-: Invalid configuration: Predicate type not found for Nonsense"),
+        ({"nonsense": 1}, '-: invalid policy: strict decoding error: unknown field "nonsense"'),
+        ({"apiVersion": "v2"}, '-: invalid policy: no kind "Policy" is registered for version "v2"'),
+    ],
+)
 def test_a_bad_policy_is_refused_in_the_words_of_its_release(change: dict[str, object], error: str) -> None:
     for command in ("check", "show"):
         result = run(command, "-", given={**POLICY, **change})
@@ -156,8 +163,10 @@ def test_a_policy_that_its_release_would_refuse_is_not_converted() -> None:
 
 def test_plugins_of_ones_own_are_known_to_check(tmp_path: Path) -> None:
     plugin, config = tmp_path / "mine.py", tmp_path / "config.yaml"
-    plugin.write_text('from kubesched import Plugin\nclass Mine(Plugin):\n    name = "example.com/mine"\n'
-                      "    def filter_node(self, pod, node, state):\n        return None\n")
+    plugin.write_text(
+        'from kubesched import Plugin\nclass Mine(Plugin):\n    name = "example.com/mine"\n'
+        "    def filter_node(self, pod, node, state):\n        return None\n"
+    )
     config.write_text(HEAD + "profiles: [{plugins: {filter: {enabled: [{name: example.com/mine}]}}}]\n")
     unknown = CliRunner().invoke(config_group, ["check", str(config)])
     assert 'FilterPlugin "example.com/mine" does not exist' in str(unknown.exception)
@@ -168,8 +177,9 @@ def test_plugins_of_ones_own_are_known_to_check(tmp_path: Path) -> None:
 def test_predicates_of_ones_own_are_known_to_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry.CUSTOM, "predicates", {})
     plugin = tmp_path / "old.py"
-    plugin.write_text('from kubesched.legacy import register_fit_predicate\n'
-                      'register_fit_predicate("HasSSD", lambda pod, node: True)\n')
+    plugin.write_text(
+        'from kubesched.legacy import register_fit_predicate\nregister_fit_predicate("HasSSD", lambda pod, node: True)\n'
+    )
     policy = {**POLICY, "predicates": [{"name": "HasSSD"}]}
     assert run("check", "-", given=policy).exit_code == 1
     assert run("check", "-", "--plugin", str(plugin), given=policy).exit_code == 0

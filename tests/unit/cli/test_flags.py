@@ -187,8 +187,7 @@ REFUSED: list[tuple[list[str], str]] = [
     ),
     (
         ["--kube-api-burst=3000000000"],
-        'invalid argument "3000000000" for "--kube-api-burst" flag: strconv.ParseInt: parsing "3000000000": '
-        "value out of range",
+        'invalid argument "3000000000" for "--kube-api-burst" flag: strconv.ParseInt: parsing "3000000000": value out of range',
     ),
     (
         ["--leader-elect=maybe"],

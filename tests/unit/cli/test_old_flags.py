@@ -61,7 +61,8 @@ def refusal(*words: str) -> str:
 
 def test_the_tables_of_old_and_own_flags() -> None:
     assert {f.name: (f.kind.name, f.kind.show(f.default)) for f in LEGACY_FLAGS} == {
-        name: (kind, default) for name, (kind, default, _) in OLD.items()}
+        name: (kind, default) for name, (kind, default, _) in OLD.items()
+    }
     assert {f.name: (f.kind.name, f.kind.show(f.default)) for f in OWN_FLAGS} == OWN
 
 
@@ -69,7 +70,8 @@ def test_the_tables_of_old_and_own_flags() -> None:
 def test_an_old_flag_wants_to_know_the_release(name: str) -> None:
     kind, default, _ = OLD[name]
     assert refusal(f"--{name}={default}" if kind else f"--{name}") == (
-        f"--{name} is a flag of old releases: say which one with --legacy-version=1.4|1.6|1.13|1.17")
+        f"--{name} is a flag of old releases: say which one with --legacy-version=1.4|1.6|1.13|1.17"
+    )
 
 
 @pytest.mark.parametrize("release", SELECTABLE)
@@ -106,7 +108,9 @@ def test_what_a_release_does_by_itself(release: str, lock: str, secure_port: int
     configuration = given.configuration(IN_TREE_CATALOGUE)
     assert configuration.leader_election.resource_lock == lock
     assert (configuration.leader_election.resource_namespace, configuration.leader_election.resource_name) == (
-        "kube-system", "kube-scheduler")
+        "kube-system",
+        "kube-scheduler",
+    )
     assert found.insecure_address == ("0.0.0.0", 10251)
     assert given.serving.secure_port == secure_port
     assert (configuration.pod_initial_backoff_seconds, configuration.pod_max_backoff_seconds) == (1, backoff)
@@ -153,18 +157,30 @@ def test_each_flag_comes_to_something(where: str, words: list[str], expected: An
 
 
 WRONG: list[tuple[list[str], str]] = [
-    (["--legacy-version=1.17", "--use-legacy-policy-config"],
-     "policyConfigFile: Required value: required when --use-legacy-policy-config is true"),
-    (["--legacy-version=1.17", "--port=70000"],
-     "--port 70000 must be between 0 and 65535, inclusive. 0 for turning off insecure (HTTP) port"),
-    (["--legacy-version=1.6", "--leader-elect-resource-lock=leases"],
-     "couldn't create resource lock: Invalid lock-type leases"),
-    (["--legacy-version=1.13", "--leader-elect-resource-lock=nonsense"],
-     "couldn't create resource lock: Invalid lock-type nonsense"),
-    (["--legacy-version=1.17", "--hard-pod-affinity-symmetric-weight=101"],
-     "hardPodAffinitySymmetricWeight: Invalid value: 101: not in valid range [0-100]"),
-    (["--legacy-version=1.6", "--feature-gates=EvenPodsSpread=true"],
-     "legacy feature gate EvenPodsSpread does not exist in 1.6"),
+    (
+        ["--legacy-version=1.17", "--use-legacy-policy-config"],
+        "policyConfigFile: Required value: required when --use-legacy-policy-config is true",
+    ),
+    (
+        ["--legacy-version=1.17", "--port=70000"],
+        "--port 70000 must be between 0 and 65535, inclusive. 0 for turning off insecure (HTTP) port",
+    ),
+    (
+        ["--legacy-version=1.6", "--leader-elect-resource-lock=leases"],
+        "couldn't create resource lock: Invalid lock-type leases",
+    ),
+    (
+        ["--legacy-version=1.13", "--leader-elect-resource-lock=nonsense"],
+        "couldn't create resource lock: Invalid lock-type nonsense",
+    ),
+    (
+        ["--legacy-version=1.17", "--hard-pod-affinity-symmetric-weight=101"],
+        "hardPodAffinitySymmetricWeight: Invalid value: 101: not in valid range [0-100]",
+    ),
+    (
+        ["--legacy-version=1.6", "--feature-gates=EvenPodsSpread=true"],
+        "legacy feature gate EvenPodsSpread does not exist in 1.6",
+    ),
     (["--legacy-version=1.17", "--feature-gates=Nonsense=true"], "unrecognized feature gate: Nonsense"),
     (["--feature-gates=EvenPodsSpread=true"], "unrecognized feature gate: EvenPodsSpread"),
     (["--legacy-version=1.6", "--config=x"], "1.6 knows no configuration file; use its flags"),
@@ -192,11 +208,17 @@ def test_up_to_1_6_a_policy_file_that_is_not_there_is_passed_over(tmp_path: Path
 
 
 NOTICES = [
-    (["--legacy-version=1.13", "--failure-domains=x"],
-     ["Flag --failure-domains has been deprecated, Doesn't have any effect. Will be removed in future version."]),
-    (["--legacy-version=1.17", "--hard-pod-affinity-symmetric-weight=2"],
-     ["Flag --hard-pod-affinity-symmetric-weight has been deprecated, This option was moved to the policy configuration "
-      "file"]),
+    (
+        ["--legacy-version=1.13", "--failure-domains=x"],
+        ["Flag --failure-domains has been deprecated, Doesn't have any effect. Will be removed in future version."],
+    ),
+    (
+        ["--legacy-version=1.17", "--hard-pod-affinity-symmetric-weight=2"],
+        [
+            "Flag --hard-pod-affinity-symmetric-weight has been deprecated, This option was moved to the policy configuration "
+            "file"
+        ],
+    ),
     (["--legacy-version=1.6", "--hard-pod-affinity-symmetric-weight=2"], []),
     (["--legacy-version=1.17", "--algorithm-provider=DefaultProvider"], []),
 ]
@@ -207,13 +229,16 @@ def test_a_release_says_what_it_thinks_of_a_flag(words: list[str], said: list[st
     assert list(options(*words).notices) == said
 
 
-@pytest.mark.parametrize(("words", "seconds"), [
-    ([], None),
-    (["--assumed-pod-ttl=5s"], 5.0),
-    (["--legacy-version=1.17", "--assumed-pod-ttl=5s"], 5.0),
-    (["--legacy-version=1.17", "--assumed-pod-ttl=0"], None),
-    (["--legacy-version=1.17"], 30.0),
-])
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [
+        ([], None),
+        (["--assumed-pod-ttl=5s"], 5.0),
+        (["--legacy-version=1.17", "--assumed-pod-ttl=5s"], 5.0),
+        (["--legacy-version=1.17", "--assumed-pod-ttl=0"], None),
+        (["--legacy-version=1.17"], 30.0),
+    ],
+)
 def test_how_long_a_booking_waits(words: list[str], seconds: float | None) -> None:
     ttl = options(*words).assumed_pod_ttl
     assert (None if ttl is None else ttl.seconds) == seconds
@@ -231,11 +256,21 @@ def test_own_flags_reach_the_options() -> None:
 
 def test_a_file_says_everything_and_flags_beside_it_nothing(tmp_path: Path) -> None:
     file = tmp_path / "old.yaml"
-    file.write_text(json.dumps({
-        **V1ALPHA1, "schedulerName": "of-the-file", "disablePreemption": True, "bindTimeoutSeconds": 5,
-        "algorithmSource": {"policy": {"configMap": {"namespace": "n", "name": "p"}}},
-        "leaderElection": {"lockObjectName": "l", "leaderElect": True}, "healthzBindAddress": "127.0.0.1:1",
-        "podMaxBackoffSeconds": 20, "percentageOfNodesToScore": 30}))
+    file.write_text(
+        json.dumps(
+            {
+                **V1ALPHA1,
+                "schedulerName": "of-the-file",
+                "disablePreemption": True,
+                "bindTimeoutSeconds": 5,
+                "algorithmSource": {"policy": {"configMap": {"namespace": "n", "name": "p"}}},
+                "leaderElection": {"lockObjectName": "l", "leaderElect": True},
+                "healthzBindAddress": "127.0.0.1:1",
+                "podMaxBackoffSeconds": 20,
+                "percentageOfNodesToScore": 30,
+            }
+        )
+    )
     given = options("--legacy-version=1.17", f"--config={file}", "--scheduler-name=of-the-flag", "--port=2")
     found = given.legacy
     assert found is not None
@@ -246,27 +281,32 @@ def test_a_file_says_everything_and_flags_beside_it_nothing(tmp_path: Path) -> N
     configuration = given.configuration(IN_TREE_CATALOGUE)
     assert configuration.leader_election.resource_name == "l"
     assert configuration.pod_max_backoff_seconds == 20
-    assert given.notices == ("Flag --port has no effect beside --config",
-                             "Flag --scheduler-name has no effect beside --config")
+    assert given.notices == ("Flag --port has no effect beside --config", "Flag --scheduler-name has no effect beside --config")
 
 
 FILES: list[tuple[dict[str, Any], str]] = [
-    ({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"},
-     '1.17 reads a KubeSchedulerConfiguration of "kubescheduler.config.k8s.io/v1alpha1", found '
-     'KubeSchedulerConfiguration of "kubescheduler.config.k8s.io/v1"'),
+    (
+        {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"},
+        '1.17 reads a KubeSchedulerConfiguration of "kubescheduler.config.k8s.io/v1alpha1", found '
+        'KubeSchedulerConfiguration of "kubescheduler.config.k8s.io/v1"',
+    ),
     ({**V1ALPHA1, "profiles": []}, 'strict decoding error: unknown field "profiles"'),
     ({**V1ALPHA1, "failureDomains": "x"}, 'strict decoding error: unknown field "failureDomains"'),
-    ({**V1ALPHA1, "percentageOfNodesToScore": 101},
-     "percentageOfNodesToScore: Invalid value: 101: not in valid range [0-100]"),
-    ({**V1ALPHA1, "podInitialBackoffSeconds": 0},
-     "podInitialBackoffSeconds: Invalid value: 0: must be greater than 0"),
-    ({**V1ALPHA1, "podMaxBackoffSeconds": 0},
-     "podMaxBackoffSeconds: Invalid value: 0: must be greater than or equal to PodInitialBackoffSeconds"),
+    ({**V1ALPHA1, "percentageOfNodesToScore": 101}, "percentageOfNodesToScore: Invalid value: 101: not in valid range [0-100]"),
+    ({**V1ALPHA1, "podInitialBackoffSeconds": 0}, "podInitialBackoffSeconds: Invalid value: 0: must be greater than 0"),
+    (
+        {**V1ALPHA1, "podMaxBackoffSeconds": 0},
+        "podMaxBackoffSeconds: Invalid value: 0: must be greater than or equal to PodInitialBackoffSeconds",
+    ),
     ({**V1ALPHA1, "bindTimeoutSeconds": -1}, "bindTimeoutSeconds: Invalid value: -1: must not be negative"),
-    ({**V1ALPHA1, "metricsBindAddress": "0.0.0.0:1"},
-     'metricsBindAddress: Invalid value: "0.0.0.0:1": must be the same as healthzBindAddress: both are served on one port'),
-    ({**V1ALPHA1, "algorithmSource": {"policy": {"configMap": {"namespace": "n"}}}},
-     "algorithmSource.policy.configMap.name: Required value: no policy can be found without it"),
+    (
+        {**V1ALPHA1, "metricsBindAddress": "0.0.0.0:1"},
+        'metricsBindAddress: Invalid value: "0.0.0.0:1": must be the same as healthzBindAddress: both are served on one port',
+    ),
+    (
+        {**V1ALPHA1, "algorithmSource": {"policy": {"configMap": {"namespace": "n"}}}},
+        "algorithmSource.policy.configMap.name: Required value: no policy can be found without it",
+    ),
     ({**V1ALPHA1, "plugins": {"filter": {"enabled": [{"name": "x"}]}}}, "beside predicates and priorities there are no"),
 ]
 
@@ -281,8 +321,7 @@ def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path, document: dict[st
 def test_configz_is_flat_up_to_1_9_and_has_the_shape_of_the_file_later() -> None:
     flat = world("--legacy-version=1.6", "--port=1", "--algorithm-provider=X").document()
     assert (flat["port"], flat["address"], flat["algorithmProvider"]) == (1, "0.0.0.0", "X")
-    assert flat["leaderElection"] == {"leaderElect": True, "leaseDuration": "15s", "renewDeadline": "10s",
-                                      "retryPeriod": "2s"}
+    assert flat["leaderElection"] == {"leaderElect": True, "leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s"}
     shown = world("--legacy-version=1.17", "--policy-configmap=p").document()
     assert shown["algorithmSource"] == {"policy": {"configMap": {"namespace": "kube-system", "name": "p"}}}
     assert shown["leaderElection"]["resourceLock"] == "endpointsleases"

@@ -55,8 +55,13 @@ spec: {schedulerName: volcano, containers: [{name: c, image: x}]}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    objects = [node("a", cpu="4", zone="y"), node("b", cpu="4", zone="z"), pod("stuck", requests={"cpu": "9"}),
-               pod("old", on="a", requests={"cpu": "2"}, priority=5), pod("other", on="b", requests={"cpu": "1"})]
+    objects = [
+        node("a", cpu="4", zone="y"),
+        node("b", cpu="4", zone="z"),
+        pod("stuck", requests={"cpu": "9"}),
+        pod("old", on="a", requests={"cpu": "2"}, priority=5),
+        pod("other", on="b", requests={"cpu": "1"}),
+    ]
     (tmp_path / "cluster.jsonl").write_bytes(b"".join(Captured(5.0, objects).lines()))
     (tmp_path / "shop.yaml").write_text(SHOP)
     return tmp_path
@@ -64,8 +69,9 @@ def folder(tmp_path: Path) -> Path:
 
 def run(folder: Path, *words: str, stdin: str | None = None) -> Result:
     command = plan_command if words[0] == "plan" else capacity_command
-    return CliRunner().invoke(command, [*words[1:], "--snapshot", str(folder / "cluster.jsonl")], input=stdin,
-                              catch_exceptions=False)
+    return CliRunner().invoke(
+        command, [*words[1:], "--snapshot", str(folder / "cluster.jsonl")], input=stdin, catch_exceptions=False
+    )
 
 
 def test_a_plan_is_a_row_a_workload_and_a_total(folder: Path) -> None:
@@ -80,18 +86,30 @@ def test_a_plan_is_a_row_a_workload_and_a_total(folder: Path) -> None:
     assert "web-2 and 1 more wait: 0/2 nodes are available: 2 Insufficient cpu." in done.stdout
     assert "not planned: for scheduler volcano, which is not configured here" in done.stdout
     assert "Waiting in the cluster already: 1, of which 0 would be placed\n  default/stuck: 0/2 nodes" in done.stdout
-    assert done.stdout.endswith("\n\n4 pods on 2 nodes: 2 would be placed, 2 would wait, 1 pod would be evicted; "
-                                "1 for other schedulers\n")
+    assert done.stdout.endswith(
+        "\n\n4 pods on 2 nodes: 2 would be placed, 2 would wait, 1 pod would be evicted; 1 for other schedulers\n"
+    )
 
 
 def test_a_plan_as_a_document(folder: Path) -> None:
     done = run(folder, "plan", "-f", str(folder / "shop.yaml"), "--only", "-n", "team", "-o", "json")
     told = json.loads(done.stdout)
     assert {(each["kind"], each["namespace"], each["placed"]) for each in told["workloads"]} == {
-        ("Deployment", "team", 1), ("Job", "office", 1), ("Pod", "team", 0)}
+        ("Deployment", "team", 1),
+        ("Job", "office", 1),
+        ("Pod", "team", 0),
+    }
     assert told["otherPods"] == []
-    assert told["victims"] == [{"namespace": "default", "name": "other", "node": "b", "priority": 0,
-                                "by": "office/report-1", "byWorkload": "Job/report"}]
+    assert told["victims"] == [
+        {
+            "namespace": "default",
+            "name": "other",
+            "node": "b",
+            "priority": 0,
+            "by": "office/report-1",
+            "byWorkload": "Job/report",
+        }
+    ]
     again = run(folder, "plan", "-f", str(folder / "shop.yaml"), "--only", "-n", "team", "-o", "yaml")
     assert yaml.safe_load(again.stdout) == told
 
@@ -128,16 +146,24 @@ def test_a_capacity_after_a_loss(folder: Path) -> None:
     words = ("capacity", "-f", str(folder / "shop.yaml"), "--workload", "Job/report", "--drain", "a")
     done = run(folder, *words)
     assert done.stdout.splitlines()[:2] == [
-        "1 of 1 pods of the drained nodes found another place", "0 more of Job/office/report fit on 1 node"]
+        "1 of 1 pods of the drained nodes found another place",
+        "0 more of Job/office/report fit on 1 node",
+    ]
     told = json.loads(run(folder, *words, "-o", "json").stdout)
     assert (told["fits"], told["drained"]) == (0, [{"namespace": "default", "name": "old", "from": "a", "node": "b"}])
     assert run(folder, "capacity", "-f", str(folder / "shop.yaml"), "--workload", "Pod/theirs", "--limit", "0").exit_code == 2
 
 
 def test_extenders_are_not_asked(folder: Path) -> None:
-    (folder / "config.yaml").write_text(json.dumps({
-        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
-        "extenders": [{"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}]}))
+    (folder / "config.yaml").write_text(
+        json.dumps(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "extenders": [{"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}],
+            }
+        )
+    )
     done = run(folder, "plan", "-f", str(folder / "shop.yaml"), "--config", str(folder / "config.yaml"))
     assert (done.exit_code, "Warning: extenders are not asked\n" in done.stderr) == (0, True)
 
@@ -153,11 +179,26 @@ class Clumsy(Plugin):
 
 def test_a_plugin_that_breaks_is_named_and_the_plan_ends(folder: Path) -> None:
     (folder / "clumsy.py").write_text(BROKEN)
-    (folder / "config.yaml").write_text(json.dumps({
-        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
-        "profiles": [{"plugins": {"filter": {"enabled": [{"name": "Clumsy"}]}}}]}))
-    done = run(folder, "plan", "-f", str(folder / "shop.yaml"), "--only", "--config", str(folder / "config.yaml"),
-               "--plugin", f"{folder / 'clumsy.py'}:Clumsy")
+    (folder / "config.yaml").write_text(
+        json.dumps(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "profiles": [{"plugins": {"filter": {"enabled": [{"name": "Clumsy"}]}}}],
+            }
+        )
+    )
+    done = run(
+        folder,
+        "plan",
+        "-f",
+        str(folder / "shop.yaml"),
+        "--only",
+        "--config",
+        str(folder / "config.yaml"),
+        "--plugin",
+        f"{folder / 'clumsy.py'}:Clumsy",
+    )
     assert done.exit_code == 0
     assert "4 pods on 2 nodes: 0 would be placed, 4 would wait" in done.stdout
     assert "division by zero" in done.stdout

@@ -118,12 +118,16 @@ def test_a_cluster_is_decided_anew_and_rescheduled(snapshot: str) -> None:
     assert document["moves"]["placed"] == 7
 
 
-@pytest.mark.parametrize(("words", "complaint"), [
-    (("--scenario", "{small}", "--reschedule"), "--scenario brings its own cluster"),
-    (("--snapshot", "{snapshot}", "--seed", "1"), "--duration and --seed are for scenarios"),
-])
-def test_options_that_do_not_go_together_are_wrong_usage(words: tuple[str, ...], complaint: str, small: str,
-                                                         snapshot: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--scenario", "{small}", "--reschedule"), "--scenario brings its own cluster"),
+        (("--snapshot", "{snapshot}", "--seed", "1"), "--duration and --seed are for scenarios"),
+    ],
+)
+def test_options_that_do_not_go_together_are_wrong_usage(
+    words: tuple[str, ...], complaint: str, small: str, snapshot: str
+) -> None:
     result = compare("default", "default", *(word.format(small=small, snapshot=snapshot) for word in words))
     assert result.exit_code == 2 and complaint in result.output
 

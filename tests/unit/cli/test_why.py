@@ -29,14 +29,31 @@ def over(finished: Pod) -> Pod:
 def cluster(tmp_path: Path) -> Path:
     told = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message=REFUSED)
     objects = [
-        node("a", cpu="4"), node("b", cpu="4"), node("gpu-1", cpu="16", taints=[taint("gpu")]),
-        pod("low", on="a", priority=1, requests={"cpu": "3"}), pod("high", on="b", priority=99, requests={"cpu": "3"}),
-        pod("large", requests={"cpu": "2"}, priority=50, conditions=[told]), pod("whale", requests={"cpu": "99"}),
-        pod("small", requests={"cpu": "500m"}), pod("held", gates=["wait/for-me"]), pod("alien", scheduler="other"),
-        pod("elsewhere", namespace="team-a"), pod("twice", namespace="team-a"), pod("twice", namespace="team-b"),
-        pod("broken", affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
-            {"weight": 1, "preference": {"matchExpressions": [{"key": "x", "operator": "Gt", "values": ["much"]}]}}]}}),
-        pod("leaving", deleted_at="2026-01-01T00:00:00Z"), over(pod("done")),
+        node("a", cpu="4"),
+        node("b", cpu="4"),
+        node("gpu-1", cpu="16", taints=[taint("gpu")]),
+        pod("low", on="a", priority=1, requests={"cpu": "3"}),
+        pod("high", on="b", priority=99, requests={"cpu": "3"}),
+        pod("large", requests={"cpu": "2"}, priority=50, conditions=[told]),
+        pod("whale", requests={"cpu": "99"}),
+        pod("small", requests={"cpu": "500m"}),
+        pod("held", gates=["wait/for-me"]),
+        pod("alien", scheduler="other"),
+        pod("elsewhere", namespace="team-a"),
+        pod("twice", namespace="team-a"),
+        pod("twice", namespace="team-b"),
+        pod(
+            "broken",
+            affinity={
+                "nodeAffinity": {
+                    "preferredDuringSchedulingIgnoredDuringExecution": [
+                        {"weight": 1, "preference": {"matchExpressions": [{"key": "x", "operator": "Gt", "values": ["much"]}]}}
+                    ]
+                }
+            },
+        ),
+        pod("leaving", deleted_at="2026-01-01T00:00:00Z"),
+        over(pod("done")),
     ]
     file = tmp_path / "cluster.jsonl"
     file.write_bytes(b"".join(Captured(7.5, objects).lines()))
@@ -84,8 +101,10 @@ def test_a_pending_pod_is_explained_from_the_reasons_to_what_wakes_it(cluster: P
     assert "would help: on a it would evict default/low (priority 1)" in text
     assert f"The scheduler's message\n  {REFUSED}" in text
     assert "TaintToleration: a node comes or changes its taints; a pod tolerates more" in text
-    places = [text.index(title) for title in ("who refuses", "What would help", "Preemption", "Will it ever fit", "message",
-                                              "It is tried again when")]
+    places = [
+        text.index(title)
+        for title in ("who refuses", "What would help", "Preemption", "Will it ever fit", "message", "It is tried again when")
+    ]
     assert places == sorted(places)
     assert all(len(line) <= 100 for line in text.splitlines())
     assert "\x1b" not in text
@@ -102,17 +121,50 @@ def test_a_placed_pod_is_explained_by_scores(cluster: Path) -> None:
 def test_the_document_has_stable_keys(cluster: Path) -> None:
     found = story(cluster, "large")
     assert list(found) == [
-        "pod", "state", "phase", "node", "scheduler", "requests", "priority", "priorityClass", "nominatedNode", "message",
-        "nodeCount", "feasibleCount", "wouldSay", "wouldGoTo", "refusals", "ranking", "advice", "wakesOn", "ever", "preemption"]
+        "pod",
+        "state",
+        "phase",
+        "node",
+        "scheduler",
+        "requests",
+        "priority",
+        "priorityClass",
+        "nominatedNode",
+        "message",
+        "nodeCount",
+        "feasibleCount",
+        "wouldSay",
+        "wouldGoTo",
+        "refusals",
+        "ranking",
+        "advice",
+        "wakesOn",
+        "ever",
+        "preemption",
+    ]
     assert (found["pod"], found["state"], found["message"], found["nodeCount"]) == ("default/large", "pending", REFUSED, 3)
     assert found["refusals"][0] == {
-        "plugin": "NodeResourcesFit", "reason": "Insufficient cpu", "count": 2, "helpsToEvict": True, "examples": ["a", "b"]}
+        "plugin": "NodeResourcesFit",
+        "reason": "Insufficient cpu",
+        "count": 2,
+        "helpsToEvict": True,
+        "examples": ["a", "b"],
+    }
     assert found["advice"][0] == {
-        "kind": "tolerate", "text": "tolerating gpu:NoSchedule, 1 node would take it (gpu-1)", "plugin": "TaintToleration",
-        "nodeCount": 1, "examples": ["gpu-1"],
-        "change": {"tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}]}}
-    assert found["preemption"] == {"helps": True, "node": "a", "victimCount": 1, "budgetsBroken": 0,
-                                   "victims": [{"pod": "default/low", "priority": 1}]}
+        "kind": "tolerate",
+        "text": "tolerating gpu:NoSchedule, 1 node would take it (gpu-1)",
+        "plugin": "TaintToleration",
+        "nodeCount": 1,
+        "examples": ["gpu-1"],
+        "change": {"tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}]},
+    }
+    assert found["preemption"] == {
+        "helps": True,
+        "node": "a",
+        "victimCount": 1,
+        "budgetsBroken": 0,
+        "victims": [{"pod": "default/low", "priority": 1}],
+    }
     assert found["ever"]["fits"] is True
     assert yaml.safe_load(said(cluster, "large", "-o", "yaml")) == found
 
@@ -125,8 +177,16 @@ def test_a_pod_of_a_scheduler_that_is_not_configured_is_told_as_it_is(cluster: P
 def test_the_configuration_says_how_it_is_decided(cluster: Path, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     profiles = [{"schedulerName": "other", "plugins": {"filter": {"disabled": [{"name": "TaintToleration"}]}}}]
-    file.write_text(json.dumps({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
-                                "profiles": profiles, "extenders": [{"urlPrefix": "http://127.0.0.1:1", "filterVerb": "f"}]}))
+    file.write_text(
+        json.dumps(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "profiles": profiles,
+                "extenders": [{"urlPrefix": "http://127.0.0.1:1", "filterVerb": "f"}],
+            }
+        )
+    )
     result = run(cluster, "alien", "--config", str(file), "-o", "json")
     assert "Warning: extenders are not asked" in result.stderr
     assert json.loads(result.stdout)["feasibleCount"] == 3
@@ -152,8 +212,13 @@ def test_a_namespace_can_be_given_either_way(cluster: Path) -> None:
 
 
 WRONG = [
-    ["team-a/x", "-n", "team-b"], ["team-a/"], ["x", "--server", "https://127.0.0.1:1"], ["x", "--token", "t"], [],
-    ["x", "--kubeconfig", "k"], ["x", "--top", "0"],
+    ["team-a/x", "-n", "team-b"],
+    ["team-a/"],
+    ["x", "--server", "https://127.0.0.1:1"],
+    ["x", "--token", "t"],
+    [],
+    ["x", "--kubeconfig", "k"],
+    ["x", "--top", "0"],
 ]
 
 
@@ -168,10 +233,13 @@ def test_a_file_that_is_no_snapshot_is_said_in_one_line(tmp_path: Path) -> None:
     assert isinstance(error, SchedulerError) and "\n" not in str(error)
 
 
-@pytest.mark.parametrize(("address", "complaint"), [
-    ("nonsense", "--server: 'nonsense' is not an address like https://127.0.0.1:10259"),
-    ("http://127.0.0.1:1", "connection refused"),
-])
+@pytest.mark.parametrize(
+    ("address", "complaint"),
+    [
+        ("nonsense", "--server: 'nonsense' is not an address like https://127.0.0.1:10259"),
+        ("http://127.0.0.1:1", "connection refused"),
+    ],
+)
 def test_a_scheduler_that_cannot_be_asked(address: str, complaint: str) -> None:
     error = CliRunner().invoke(why_command, ["web", "--server", address]).exception
     assert isinstance(error, SchedulerError) and complaint in str(error) and "\n" not in str(error)

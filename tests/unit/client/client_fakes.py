@@ -175,9 +175,7 @@ def bookmark(version: int, *, ends_list: bool = False) -> bytes:
 
 
 def gone_line() -> bytes:
-    return line(
-        "ERROR", {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"}
-    )
+    return line("ERROR", {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"})
 
 
 def page(version: int, *pods: dict[str, Any], token: str = "") -> dict[str, Any]:

@@ -34,11 +34,15 @@ print(json.dumps(borrowing.credential_loaders().kubeconfig.ApiClient.__name__))
 """
 
 
-@pytest.mark.parametrize(("program", "expected"), [
-    (ALONE, {"left": [], "same": True, "ours": "KubeConfigLoader", "whole": True, "apart": True}),
-    (AFTER_SOMEBODY_ELSE, True),
-    (WITH_ANOTHER_LIBRARY, "ApiClient"),
-], ids=["alone", "after somebody else imported it", "a version that wants more"])
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        (ALONE, {"left": [], "same": True, "ours": "KubeConfigLoader", "whole": True, "apart": True}),
+        (AFTER_SOMEBODY_ELSE, True),
+        (WITH_ANOTHER_LIBRARY, "ApiClient"),
+    ],
+    ids=["alone", "after somebody else imported it", "a version that wants more"],
+)
 def test_the_loaders_are_imported(program: str, expected: object) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert json.loads(done.stdout) == expected

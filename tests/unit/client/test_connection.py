@@ -233,9 +233,7 @@ async def test_a_server_that_is_not_there_is_named_with_where_the_address_comes_
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     async with connected(f"http://127.0.0.1:{port}") as connection:
-        with pytest.raises(
-            Unreachable, match=rf"127.0.0.1:{port}: connection refused; .* comes from --master"
-        ) as caught:
+        with pytest.raises(Unreachable, match=rf"127.0.0.1:{port}: connection refused; .* comes from --master") as caught:
             await connection.request("POST", "/x", b"{}")
     assert not isinstance(caught.value, AnswerLost)
     async with connected("http://no-such-host.invalid") as connection:
@@ -312,10 +310,7 @@ async def test_credentials_that_cannot_be_renewed_leave_the_old_ones(caplog: pyt
     ):
         with pytest.raises(Unauthorized):
             await connection.request("GET", "/x")
-    assert (
-        "credentials could not be renewed, going on with the old ones: kubeconfig k: there is no such file"
-        in caplog.text
-    )
+    assert "credentials could not be renewed, going on with the old ones: kubeconfig k: there is no such file" in caplog.text
 
 
 async def test_a_client_that_is_stuck_does_not_hold_up_its_siblings() -> None:
@@ -484,9 +479,7 @@ async def test_tls_trusts_its_authority_and_nobody_else(tmp_path: Path) -> None:
         async with connected(url, source=Given(Credentials(url, "test", ca_file=other, verify=False))) as connection:
             assert await connection.request("GET", "/x") == b"nobody"
         async with connected(url, source=Given(Credentials(url, "kubeconfig k", ca_file=other))) as connection:
-            with pytest.raises(
-                Unreachable, match=r"certificate is not trusted .* certificate-authority .* kubeconfig k"
-            ):
+            with pytest.raises(Unreachable, match=r"certificate is not trusted .* certificate-authority .* kubeconfig k"):
                 await connection.request("GET", "/x")
         plain = url.replace("https", "http")
         async with connected(plain) as connection:
@@ -539,7 +532,5 @@ async def test_a_proxy_is_used_and_named_when_it_is_away() -> None:
     assert asked == ["http://api.example/x"]
     source = Given(Credentials("http://api.example:80", "kubeconfig k", proxy="http://127.0.0.1:9"))
     async with connected("", source=source) as connection:
-        with pytest.raises(
-            Unreachable, match=r"the proxy http://127.0.0.1:9 cannot be reached .* proxy-url in kubeconfig k"
-        ):
+        with pytest.raises(Unreachable, match=r"the proxy http://127.0.0.1:9 cannot be reached .* proxy-url in kubeconfig k"):
             await connection.request("GET", "/x")

@@ -238,12 +238,15 @@ async def test_a_record_that_cannot_be_read_is_named(shelf: Shelf) -> None:
         await LeaseLock(shelf, "me", "kube-system", "l").get()  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("lease", "renew", "retry", "complaint"), [
-    (10, 10, 2, "leaseDuration must be greater than renewDeadline"),
-    (15, 2.4, 2, "renewDeadline must be greater than retryPeriod*JitterFactor"),
-    (0.9, 0.5, 0.1, "leaseDuration must be greater than zero"),
-    (15, 10, 0, "retryPeriod must be greater than zero"),
-])
+@pytest.mark.parametrize(
+    ("lease", "renew", "retry", "complaint"),
+    [
+        (10, 10, 2, "leaseDuration must be greater than renewDeadline"),
+        (15, 2.4, 2, "renewDeadline must be greater than retryPeriod*JitterFactor"),
+        (0.9, 0.5, 0.1, "leaseDuration must be greater than zero"),
+        (15, 10, 0, "retryPeriod must be greater than zero"),
+    ],
+)
 def test_times_that_do_not_fit_together_are_refused(lease: float, renew: float, retry: float, complaint: str) -> None:
     with pytest.raises(ConfigError) as caught:
         Timing(lease, renew, retry)

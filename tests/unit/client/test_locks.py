@@ -32,8 +32,9 @@ class Cabinet:
             raise status(404, "NotFound")
         if method == "POST" and found is not None:
             raise status(409, "AlreadyExists")
-        stale = found is not None and sent and sent["metadata"].get("resourceVersion") != str(
-            found["metadata"]["resourceVersion"])
+        stale = (
+            found is not None and sent and sent["metadata"].get("resourceVersion") != str(found["metadata"]["resourceVersion"])
+        )
         if method == "PUT" and stale:
             raise status(409, "Conflict")
         if method in ("POST", "PUT"):
@@ -59,8 +60,7 @@ def lock(cabinet: Cabinet, kind: str, who: str) -> Any:
 
 def candidate(cabinet: Cabinet, kind: str, who: str, news: list[str]) -> asyncio.Task[None]:
     callbacks = Callbacks(on_started=lambda: news.append(f"{who} leads"))
-    elector = Elector(lock(cabinet, kind, who), callbacks, clock=cabinet.clock, chance=FakeChance(0.0),
-                      release_on_cancel=False)
+    elector = Elector(lock(cabinet, kind, who), callbacks, clock=cabinet.clock, chance=FakeChance(0.0), release_on_cancel=False)
     return asyncio.create_task(elector.run())
 
 
@@ -82,8 +82,15 @@ async def test_the_record_is_in_both_places(cabinet: Cabinet, kind: str, old: st
     await end(task)
 
 
-@pytest.mark.parametrize(("first", "second"), [("endpoints", "endpointsleases"), ("leases", "endpointsleases"),
-                                               ("endpointsleases", "endpoints"), ("endpointsleases", "leases")])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("endpoints", "endpointsleases"),
+        ("leases", "endpointsleases"),
+        ("endpointsleases", "endpoints"),
+        ("endpointsleases", "leases"),
+    ],
+)
 async def test_leaders_of_either_kind_see_each_other(cabinet: Cabinet, first: str, second: str) -> None:
     news: list[str] = []
     one = candidate(cabinet, first, "one", news)

@@ -204,9 +204,7 @@ async def test_a_namespace_that_is_gone_is_no_reason_to_change_the_version() -> 
 async def test_events_about_other_objects_name_them() -> None:
     room = Newsroom()
     lease = ObjectReference(kind="Lease", api_version="coordination.k8s.io/v1", namespace="kube-system", name="l")
-    room.broadcaster.recorder("default-scheduler", CORE_V1).event(
-        lease, "Normal", "LeaderElection", "", "me became leader"
-    )
+    room.broadcaster.recorder("default-scheduler", CORE_V1).event(lease, "Normal", "LeaderElection", "", "me became leader")
     [(_, path, body)] = await room.work()
     assert path == "/api/v1/namespaces/kube-system/events"
     assert body["involvedObject"]["kind"] == "Lease"

@@ -105,7 +105,9 @@ def test_resources_of_plugins_join_the_watch_set_once() -> None:
 def test_kinds_of_the_same_name_do_not_get_in_each_others_way() -> None:
     rows = watch_set(["GenericWorkload"], ["podgroups.v1alpha1.scheduling.x-k8s.io"])
     assert [(row.kind, row.type) for row in rows if row.plural == "podgroups"] == [
-        ("PodGroup", PodGroup), ("podgroups.v1alpha1.scheduling.x-k8s.io", CoschedulingPodGroup)]
+        ("PodGroup", PodGroup),
+        ("podgroups.v1alpha1.scheduling.x-k8s.io", CoschedulingPodGroup),
+    ]
 
 
 @pytest.mark.parametrize("name", ["widgets", "widgets.v1", ".v1.example.com", "widgets..example.com"])

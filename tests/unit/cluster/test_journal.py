@@ -12,8 +12,11 @@ from kubesched.testing import node, pod, taint
 
 OLD = node("a", labels={"disk": "ssd"})
 WRITTEN: list[tuple[str, Node, int]] = [
-    ("nothing that a decision reads", msgspec.structs.replace(OLD, metadata=msgspec.structs.replace(
-        OLD.metadata, annotations={"note": "x"})), 0),
+    (
+        "nothing that a decision reads",
+        msgspec.structs.replace(OLD, metadata=msgspec.structs.replace(OLD.metadata, annotations={"note": "x"})),
+        0,
+    ),
     ("what it offers", node("a", cpu="8", labels={"disk": "ssd"}), ALLOCATABLE),
     ("a label's value", node("a", labels={"disk": "hdd"}), NODE),
     ("a label less", node("a"), NODE),

@@ -39,7 +39,12 @@ def read(gates: Gates | None = None, status: Any = None, **spec: Any) -> dict[st
 
 def test_containers_that_say_nothing_count_where_fullness_is_judged() -> None:
     assert read(containers=[container(), container()]) == {
-        "used": (0, 0), "at least": (200, 400), "asked": (0, 0), "scored": (200, 400), "balanced": (0, 0)}
+        "used": (0, 0),
+        "at least": (200, 400),
+        "asked": (0, 0),
+        "scored": (200, 400),
+        "balanced": (0, 0),
+    }
     zero = read(containers=[container(cpu="0")])
     assert (zero["at least"], zero["scored"]) == ((0, 200), (0, 200)), "to ask for nothing is to say something"
 
@@ -59,7 +64,12 @@ WHOLE = {"containers": [container(cpu="3")], "resources": {"requests": {"cpu": "
 
 def test_pod_level_requests_replace_the_sum_but_not_in_scores() -> None:
     assert read(**WHOLE) == {
-        "used": (1000, 64), "at least": (1000, 64), "asked": (1000, 64), "scored": (3000, 200), "balanced": (1000, 64)}
+        "used": (1000, 64),
+        "at least": (1000, 64),
+        "asked": (1000, 64),
+        "scored": (3000, 200),
+        "balanced": (1000, 64),
+    }
 
 
 def test_pod_level_memory_leaves_the_default_for_cpu() -> None:
@@ -72,14 +82,18 @@ def test_pod_level_requests_are_behind_a_gate() -> None:
     assert (found["used"], found["at least"], found["asked"]) == ((3000, 0), (3000, 200), (3000, 0))
 
 
-@pytest.mark.parametrize(("sentence", "reason", "used"), [
-    ("while it is under way the largest counts", "Deferred", 700),
-    ("if it is infeasible, what is in force or allocated", "Infeasible", 600),
-])
+@pytest.mark.parametrize(
+    ("sentence", "reason", "used"),
+    [
+        ("while it is under way the largest counts", "Deferred", 700),
+        ("if it is infeasible, what is in force or allocated", "Infeasible", 600),
+    ],
+)
 def test_a_resize_counts_on_the_node_and_not_where_the_pod_is_placed(sentence: str, reason: str, used: int) -> None:
-    status = {"conditions": [{"type": "PodResizePending", "status": "False", "reason": reason}],
-              "containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "500m"}},
-                                     "allocatedResources": {"cpu": "600m"}}]}
+    status = {
+        "conditions": [{"type": "PodResizePending", "status": "False", "reason": reason}],
+        "containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "500m"}}, "allocatedResources": {"cpu": "600m"}}],
+    }
     found = read(None, status, containers=[container(cpu="700m")])
     assert (found["used"][0], found["balanced"][0], found["asked"][0]) == (used, used, 700), sentence
 

@@ -37,21 +37,25 @@ def test_columns_agree_with_the_scalar_truth(seed: int) -> None:
         for view in views:
             rows = [view.node(row) for row in range(view.n)]
             assert match_node_selector(selector, view).tolist() == [
-                selector.matches(n.metadata.name, n.metadata.labels) for n in rows], raw
+                selector.matches(n.metadata.name, n.metadata.labels) for n in rows
+            ], raw
             assert match_required(required, view).tolist() == [
-                required.matches(n.metadata.name, n.metadata.labels) for n in rows], pod.spec
+                required.matches(n.metadata.name, n.metadata.labels) for n in rows
+            ], pod.spec
 
 
-@pytest.mark.parametrize(("operator", "values", "expected"), [
-    ("In", ("ssd",), [True, False, False]),
-    ("In", ("",), [False, True, False]),
-    ("NotIn", ("ssd",), [False, True, True]),
-    ("Exists", (), [True, True, False]),
-    ("DoesNotExist", (), [False, False, True]),
-    ("In", ("never seen",), [False, False, False]),
-])
-def test_a_label_with_an_empty_value_is_not_an_absent_one(operator: str, values: tuple[str, ...],
-                                                          expected: list[bool]) -> None:
+@pytest.mark.parametrize(
+    ("operator", "values", "expected"),
+    [
+        ("In", ("ssd",), [True, False, False]),
+        ("In", ("",), [False, True, False]),
+        ("NotIn", ("ssd",), [False, True, True]),
+        ("Exists", (), [True, True, False]),
+        ("DoesNotExist", (), [False, False, True]),
+        ("In", ("never seen",), [False, False, False]),
+    ],
+)
+def test_a_label_with_an_empty_value_is_not_an_absent_one(operator: str, values: tuple[str, ...], expected: list[bool]) -> None:
     nodes = snapshot(node("a", labels={"disk": "ssd"}), node("b", labels={"disk": ""}), node("c"))
     assert match_requirement(matching.Requirement("disk", operator, values), nodes).tolist() == expected
 

@@ -55,19 +55,30 @@ CALLS: list[tuple[str, Callable[[], Store], Callable[[Store], object], str, dict
     ("an absent pod with a node is added", absent, lambda s: s.put_pod(BOUND), "confirmed", ON_A),
     ("an assumed pod can be forgotten", assumed, lambda s: s.forget(UID), "absent", NOWHERE),
     ("an assumed pod is confirmed", assumed, lambda s: s.put_pod(BOUND), "confirmed", ON_A),
-    ("the API is right: a booking moves to the node that it names", assumed,
-     lambda s: s.put_pod(pod("web", requests={"cpu": "500m"}, labels={"app": "web"}, on="b")), "confirmed", ON_B),
+    (
+        "the API is right: a booking moves to the node that it names",
+        assumed,
+        lambda s: s.put_pod(pod("web", requests={"cpu": "500m"}, labels={"app": "web"}, on="b")),
+        "confirmed",
+        ON_B,
+    ),
     ("an assumed pod can be removed", assumed, lambda s: s.remove_pod(UID), "absent", NOWHERE),
     ("a confirmed pod can be removed", confirmed, lambda s: s.remove_pod(UID), "absent", NOWHERE),
     ("a confirmed pod that did not change is counted once", confirmed, lambda s: s.put_pod(BOUND), "confirmed", ON_A),
-    ("a confirmed pod that asks for more is counted anew", confirmed,
-     lambda s: s.put_pod(pod("web", requests={"cpu": "2"}, on="a")), "confirmed", {"a": (2000, 1), "b": (0, 0)}),
+    (
+        "a confirmed pod that asks for more is counted anew",
+        confirmed,
+        lambda s: s.put_pod(pod("web", requests={"cpu": "2"}, on="a")),
+        "confirmed",
+        {"a": (2000, 1), "b": (0, 0)},
+    ),
 ]
 
 
 @pytest.mark.parametrize(("start", "call", "ends", "counted"), [c[1:] for c in CALLS], ids=[c[0] for c in CALLS])
-def test_calls_move_a_pod_between_its_states(start: Callable[[], Store], call: Callable[[Store], object], ends: str,
-                                             counted: dict[str, tuple[int, int]]) -> None:
+def test_calls_move_a_pod_between_its_states(
+    start: Callable[[], Store], call: Callable[[Store], object], ends: str, counted: dict[str, tuple[int, int]]
+) -> None:
     store = start()
     call(store)
     assert is_in(store) == ends
@@ -76,17 +87,32 @@ def test_calls_move_a_pod_between_its_states(start: Callable[[], Store], call: C
 
 
 REFUSED: list[tuple[str, Callable[[], Store], Callable[[Store], object], str]] = [
-    ("an assumed pod is not assumed again", assumed, lambda s: s.assume(s.view(WEB), "b"),
-     f"pod {UID}(default/web) is in the cache, so can't be assumed"),
-    ("a confirmed pod is not assumed", confirmed, lambda s: s.assume(s.view(WEB), "b"),
-     f"pod {UID}(default/web) is in the cache, so can't be assumed"),
-    ("a confirmed pod is not forgotten", confirmed, lambda s: s.forget(UID),
-     f"pod {UID}(default/web) wasn't assumed so cannot be forgotten"),
-    ("an absent pod is not removed", absent, lambda s: s.remove_pod(UID),
-     f"pod {UID} is not found in scheduler cache, so cannot be removed from it"),
+    (
+        "an assumed pod is not assumed again",
+        assumed,
+        lambda s: s.assume(s.view(WEB), "b"),
+        f"pod {UID}(default/web) is in the cache, so can't be assumed",
+    ),
+    (
+        "a confirmed pod is not assumed",
+        confirmed,
+        lambda s: s.assume(s.view(WEB), "b"),
+        f"pod {UID}(default/web) is in the cache, so can't be assumed",
+    ),
+    (
+        "a confirmed pod is not forgotten",
+        confirmed,
+        lambda s: s.forget(UID),
+        f"pod {UID}(default/web) wasn't assumed so cannot be forgotten",
+    ),
+    (
+        "an absent pod is not removed",
+        absent,
+        lambda s: s.remove_pod(UID),
+        f"pod {UID} is not found in scheduler cache, so cannot be removed from it",
+    ),
     ("an unknown node is not removed", absent, lambda s: s.remove_node("c"), "node c is not found"),
-    ("a pod without a uid is not added", absent, lambda s: s.put_pod(_without_uid()),
-     "pod default/web: metadata.uid is empty"),
+    ("a pod without a uid is not added", absent, lambda s: s.put_pod(_without_uid()), "pod default/web: metadata.uid is empty"),
     ("a pod without a node is not added", absent, lambda s: s.put_pod(WEB), "pod default/web: spec.nodeName is empty"),
 ]
 
@@ -97,8 +123,9 @@ def _without_uid() -> Pod:
 
 
 @pytest.mark.parametrize(("start", "call", "text"), [c[1:] for c in REFUSED], ids=[c[0] for c in REFUSED])
-def test_calls_that_do_not_fit_are_refused_and_change_nothing(start: Callable[[], Store],
-                                                              call: Callable[[Store], object], text: str) -> None:
+def test_calls_that_do_not_fit_are_refused_and_change_nothing(
+    start: Callable[[], Store], call: Callable[[Store], object], text: str
+) -> None:
     store = start()
     state, counted = is_in(store), used(store)
     with pytest.raises(StoreError) as refused:

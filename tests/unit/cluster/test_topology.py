@@ -10,14 +10,17 @@ ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 OLD_ZONE, OLD_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
 
 
-@pytest.mark.parametrize(("sentence", "labels", "key"), [
-    ("neither region nor zone", {}, ""),
-    ("a zone alone", {ZONE: "a"}, ":\x00:a"),
-    ("a region alone", {REGION: "r"}, "r:\x00:"),
-    ("both", {ZONE: "a", REGION: "r"}, "r:\x00:a"),
-    ("the old labels win", {ZONE: "new", OLD_ZONE: "old", REGION: "r", OLD_REGION: "s"}, "s:\x00:old"),
-    ("an old label wins even if it is empty", {ZONE: "new", OLD_ZONE: ""}, ""),
-])
+@pytest.mark.parametrize(
+    ("sentence", "labels", "key"),
+    [
+        ("neither region nor zone", {}, ""),
+        ("a zone alone", {ZONE: "a"}, ":\x00:a"),
+        ("a region alone", {REGION: "r"}, "r:\x00:"),
+        ("both", {ZONE: "a", REGION: "r"}, "r:\x00:a"),
+        ("the old labels win", {ZONE: "new", OLD_ZONE: "old", REGION: "r", OLD_REGION: "s"}, "s:\x00:old"),
+        ("an old label wins even if it is empty", {ZONE: "new", OLD_ZONE: ""}, ""),
+    ],
+)
 def test_a_zone_is_named_by_region_and_zone(sentence: str, labels: dict[str, str], key: str) -> None:
     assert zone_key(labels) == key, sentence
 

@@ -221,10 +221,8 @@ INVALID: list[tuple[str, dict[str, Any], str, list[str]]] = [
         },
         "",
         [
-            "at.scoringStrategy.resources[0].weight: Invalid value: 101: "
-            "resource weight of cpu not in valid range (0, 100]",
-            "at.scoringStrategy.requestedToCapacityRatio: Forbidden: "
-            "must be nil when type is not RequestedToCapacityRatio",
+            "at.scoringStrategy.resources[0].weight: Invalid value: 101: resource weight of cpu not in valid range (0, 100]",
+            "at.scoringStrategy.requestedToCapacityRatio: Forbidden: must be nil when type is not RequestedToCapacityRatio",
         ],
     ),
     (
@@ -320,8 +318,7 @@ INVALID: list[tuple[str, dict[str, Any], str, list[str]]] = [
         f"{NO_TIMEOUT},{NO_CONDITIONS}",
         [
             "at.filterTimeout: Forbidden: DRASchedulingFilterTimeout feature gate is disabled",
-            "at.bindingTimeout: Forbidden: DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate "
-            "is disabled",
+            "at.bindingTimeout: Forbidden: DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled",
         ],
     ),
 ]

@@ -178,8 +178,7 @@ INVALID: list[tuple[str, dict[str, Any], str]] = [
                 {"schedulerName": "b"},
             ]
         },
-        'profiles[1].plugins.queueSort: Invalid value: {"Enabled":null,"Disabled":null}: '
-        "must be the same for all profiles",
+        'profiles[1].plugins.queueSort: Invalid value: {"Enabled":null,"Disabled":null}: must be the same for all profiles',
     ),
     (
         "different queue sort arguments",
@@ -208,8 +207,7 @@ INVALID: list[tuple[str, dict[str, Any], str]] = [
     (
         "managed resource of requests",
         {"extenders": [{"managedResources": [{"name": "requests.a.com/b"}]}]},
-        'extenders[0].managedResources[0].name: Invalid value: "requests.a.com/b": '
-        "is an invalid extended resource name",
+        'extenders[0].managedResources[0].name: Invalid value: "requests.a.com/b": is an invalid extended resource name',
     ),
     (
         "managed resource without a name",
@@ -269,8 +267,7 @@ DECODING: list[tuple[str, str, str]] = [
     (
         "a kind that is a number",
         '{"apiVersion":"v1","kind":5}',
-        "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct field .kind "
-        "of type string",
+        "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct field .kind of type string",
     ),
     (
         "a list",
@@ -298,8 +295,7 @@ DECODING: list[tuple[str, str, str]] = [
         "a repeated YAML key",
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         "leaderElection:\n  leaderElect: true\n  leaderElect: false\nfoo: 1\n",
-        "strict decoding error: yaml: unmarshal errors:\n"
-        '  line 5: key "leaderElect" already set in map, unknown field "foo"',
+        'strict decoding error: yaml: unmarshal errors:\n  line 5: key "leaderElect" already set in map, unknown field "foo"',
     ),
     (
         "a repeated JSON key",
@@ -316,8 +312,7 @@ DECODING: list[tuple[str, str, str]] = [
     (
         "two kinds, of which the first is none",
         '{"apiVersion":"v1","Kind":[],"kind":"X"}',
-        "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go struct field .kind "
-        "of type string",
+        "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go struct field .kind of type string",
     ),
     (
         "a kind in capitals",
@@ -360,8 +355,7 @@ WRONG_TYPES: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"leaderElection": "on"},
-        "string into Go struct field KubeSchedulerConfiguration.leaderElection of type "
-        "v1alpha1.LeaderElectionConfiguration",
+        "string into Go struct field KubeSchedulerConfiguration.leaderElection of type v1alpha1.LeaderElectionConfiguration",
     ),
     (
         {"leaderElection": {"resourceName": 5}},
@@ -445,8 +439,7 @@ def test_bytes_may_be_a_list_of_numbers() -> None:
     assert extender.tls_config is not None
     assert extender.tls_config.cert_data == b"a\x00\xff"
     assert error_of({"extenders": [{"tlsConfig": {"certData": [256]}}]}) == (
-        "json: cannot unmarshal number 256 into Go struct field ExtenderTLSConfig.extenders.tlsConfig.certData "
-        "of type uint8"
+        "json: cannot unmarshal number 256 into Go struct field ExtenderTLSConfig.extenders.tlsConfig.certData of type uint8"
     )
 
 

@@ -16,9 +16,7 @@ from kubesched.plugins.args import IN_TREE_CATALOGUE
 NAMES = ["A", "B", "C", "D", "E"]
 
 plugin_lists = st.lists(st.builds(Plugin, st.sampled_from(NAMES), st.integers(0, 5)), max_size=5)
-unique_lists = st.lists(
-    st.builds(Plugin, st.sampled_from(NAMES), st.integers(0, 5)), max_size=5, unique_by=lambda p: p.name
-)
+unique_lists = st.lists(st.builds(Plugin, st.sampled_from(NAMES), st.integers(0, 5)), max_size=5, unique_by=lambda p: p.name)
 disabled_lists = st.lists(st.builds(Plugin, st.sampled_from([*NAMES, "*"])), max_size=3)
 
 

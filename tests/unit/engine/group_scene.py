@@ -58,29 +58,39 @@ def labelled(name: str, group: str, **given: Any) -> Pod:
 
 def gang(name: str = "g", min_count: int = 0, topology: str = "", generation: int = 1, **given: Any) -> PodGroup:
     """Return a PodGroup; without a count its policy is basic."""
-    policy = PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=min_count)) if min_count else (
-        PodGroupSchedulingPolicy(basic=BasicSchedulingPolicy()))
+    policy = (
+        PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=min_count))
+        if min_count
+        else (PodGroupSchedulingPolicy(basic=BasicSchedulingPolicy()))
+    )
     constraints = PodGroupSchedulingConstraints(topology=(TopologyConstraint(key=topology),)) if topology else None
-    return PodGroup(metadata=ObjectMeta(name=name, namespace="default", uid=f"uid-{name}", generation=generation),
-                    spec=PodGroupSpec(scheduling_policy=policy, scheduling_constraints=constraints, **given))
+    return PodGroup(
+        metadata=ObjectMeta(name=name, namespace="default", uid=f"uid-{name}", generation=generation),
+        spec=PodGroupSpec(scheduling_policy=policy, scheduling_constraints=constraints, **given),
+    )
 
 
 def crew(name: str = "g", min_member: int = 1, created: str = "2026-01-01T00:00:00Z", **given: Any) -> CoschedulingPodGroup:
     """Return a PodGroup of the coscheduling project."""
     return CoschedulingPodGroup(
         metadata=ObjectMeta(name=name, namespace="default", uid=f"uid-{name}", creation_timestamp=created),
-        spec=CoschedulingPodGroupSpec(min_member=min_member, **given))
+        spec=CoschedulingPodGroupSpec(min_member=min_member, **given),
+    )
 
 
 class Scene:
     """The engine and everything around it. Must be made inside a running event loop, virtual or, with extenders, real."""
 
-    def __init__(self, *objects: Any, gates: str = "", configuration: str = "", plugins: tuple[Any, ...] = (),
-                 poster: Any = None) -> None:
+    def __init__(
+        self, *objects: Any, gates: str = "", configuration: str = "", plugins: tuple[Any, ...] = (), poster: Any = None
+    ) -> None:
         self.gates = config.Gates.parse(gates)
         registry = registry_with(plugins)
-        loaded = (config.load(configuration, gates=self.gates, registry=catalogue(registry)) if configuration
-                  else default_configuration(self.gates, registry))
+        loaded = (
+            config.load(configuration, gates=self.gates, registry=catalogue(registry))
+            if configuration
+            else default_configuration(self.gates, registry)
+        )
         self.metrics = Metrics()
         self.clock = VirtualClock(asyncio.get_running_loop())
         self.known: dict[tuple[type, str], Any] = {}
@@ -91,9 +101,12 @@ class Scene:
         self.events: list[tuple[str, str, str]] = []
         self.statuses: dict[str, dict[str, Any]] = {}
         self.conditions: list[dict[str, Any]] = []
-        self.engine = assemble(loaded, self.gates, Outside(
-            clock=self.clock, writer=self, recorder=self, observer=Reporter(self.metrics), poster=poster),
-            registry=registry)
+        self.engine = assemble(
+            loaded,
+            self.gates,
+            Outside(clock=self.clock, writer=self, recorder=self, observer=Reporter(self.metrics), poster=poster),
+            registry=registry,
+        )
         self.running = asyncio.create_task(self.engine.run())
         self.put(*objects)
 

@@ -24,75 +24,204 @@ def told(objects: list[Any], wanted: Any) -> Explanation:
 
 
 CASES: list[tuple[str, list[Any], Any, list[tuple[str, int, str]]]] = [
-    ("a taint is to be tolerated",
-     [node("a", taints=[GPU]), node("b", taints=[GPU]), node("c", cpu="1")], pod(**BIG),
-     [("tolerate", 2, "tolerating gpu=yes:NoSchedule, 2 nodes would take it (a, b)"),
-      ("lower", 1, "closest is c: it would fit with 2 more cpu; asking for 1 cpu, 1 node would take it (c)"),
-      ("never", 0, "c could not hold it even empty: ask for less, or add larger nodes")]),
-    ("two taints open what one of them opens too",
-     [node("a", taints=[GPU]), node("b", taints=[GPU, taint("team")])], pod(),
-     [("tolerate", 2, "tolerating gpu=yes:NoSchedule and team:NoSchedule, 2 nodes would take it (a, b)"),
-      ("tolerate", 1, "tolerating gpu=yes:NoSchedule, 1 node would take it (a)")]),
-    ("what is wrong with a node is not to be tolerated", [node("a", taints=[DOWN])], pod(),
-     [("taint", 1, "once the taint node.kubernetes.io/not-ready:NoExecute is gone, 1 node would take it (a)")]),
-    ("a cordon with its taint is one thing", [node("a", cordoned=True, taints=[UNSCHEDULABLE_TAINT])], pod(),
-     [("uncordon", 1, "uncordoned, 1 node would take it (a)")]),
-    ("a cordon and another taint are two", [node("a", cordoned=True, taints=[UNSCHEDULABLE_TAINT, GPU])], pod(),
-     [("together", 1, "no single change helps; if neither NodeUnschedulable nor TaintToleration refused, 1 node would take it "
-       "(a); NodeUnschedulable says: node(s) were unschedulable; TaintToleration says: node(s) had untolerated taint(s)")]),
-    ("the amount at which it fits", [node("a"), node("b"), pod("x", on="a", requests={"cpu": "2"}),
-                                     pod("y", on="b", requests={"cpu": "1500m"})], pod(**BIG),
-     [("lower", 1, "closest is b: it would fit with 500m more cpu; asking for 2500m cpu, 1 node would take it (b)"),
-      ("empty", 2, "2 of 2 nodes short of resources could hold it if they were empty")]),
-    ("amounts of two things at once", [node("a"), node("b")], pod(requests={"cpu": "6", "memory": "40Gi"}),
-     [("lower", 2, "closest is a: it would fit with 2 more cpu and 8Gi more memory; asking for 4 cpu and 32Gi memory, "
-       "2 nodes would take it (a, b)"),
-      ("never", 0, "none of the 2 nodes short of resources could hold it even empty (the largest has 4 cpu and 32Gi memory): "
-       "ask for less, or add larger nodes")]),
-    ("nothing left to ask for", [node("a", cpu="1"), pod("x", on="a", requests={"cpu": "1"})], pod(requests={"cpu": "1"}),
-     [("closest", 0, "closest is a: it would fit with 1 more cpu"),
-      ("empty", 1, "1 of 1 node short of resources could hold it if they were empty")]),
-    ("as many pods as allowed", [node("a", pods=1), pod("x", on="a")], pod(),
-     [("pods", 1, "1 node has the resources but as many pods as allowed (a)"),
-      ("empty", 1, "1 of 1 node short of resources could hold it if they were empty")]),
-    ("a label that nobody has", [node("a"), node("b")], pod(node_selector={"disk": "ssd"}),
-     [("selector", 2, "without nodeSelector disk=ssd 2 nodes would take it (a, b); no node has a label disk")]),
-    ("a label that is spelt otherwise", [node("a", labels={"disk": "SSD"}), node("b")], pod(node_selector={"disk": "ssd"}),
-     [("selector", 2, "without nodeSelector disk=ssd 2 nodes would take it (a, b); of disk, 1 has none, 1 has SSD")]),
-    ("one of two labels is to blame", [node("a", labels={"disk": "ssd"})], pod(node_selector={"disk": "ssd", "gpu": "a100"}),
-     [("selector", 1, "without nodeSelector gpu=a100 1 node would take it (a); no node has a label gpu")]),
-    ("both of two labels are", [node("a")], pod(node_selector={"disk": "ssd", "gpu": "a100"}),
-     [("selector", 1, "without its node selector and affinity 1 node would take it (a); no single part of them is to blame")]),
-    ("a node that is asked for by name", [node("a", cordoned=True), node("b")], pod(affinity=pinned("a")),
-     [("uncordon", 1, "uncordoned, 1 node would take it (a)"),
-      ("selector", 1, "without node affinity metadata.name=a 1 node would take it (b)")]),
-    ("a spread constraint", [node("a", zone="z"), node("b", zone="y", cordoned=True), pod("x", on="a", labels={"app": "web"})],
-     pod(labels={"app": "web"}, spread=[even({"app": "web"}), even({"app": "web"}, skew=5)]),
-     [("uncordon", 1, "uncordoned, 1 node would take it (b)"),
-      ("constraint", 1, f"without the spread constraint {OVER_ZONES} (maxSkew 1) 1 node would take it (a)")]),
-    ("an affinity to pods that are not there", [node("a", zone="z")], pod(affinity=near({"app": "db"})),
-     [("constraint", 1, f"without the required affinity to pods with app=db {OVER_ZONES} 1 node would take it (a)")]),
-    ("an anti-affinity", [node("a", zone="z"), pod("x", on="a", labels={"app": "db"})],
-     pod(affinity=near({"app": "db"}, away=True)),
-     [("constraint", 1, f"without the required anti-affinity to pods with app=db {OVER_ZONES} 1 node would take it (a)")]),
-    ("somebody else's anti-affinity", [node("a", zone="z"), pod("x", on="a", affinity=near({"app": "db"}, away=True))],
-     pod(labels={"app": "db"}),
-     [("alone", 1, "if only InterPodAffinity did not refuse, 1 node would take it (a); it says: node(s) didn't satisfy "
-       "existing pods anti-affinity rules")]),
-    ("a port that is taken", [node("a"), pod("x", on="a", host_ports=[80])], pod(host_ports=[80]),
-     [("alone", 1, "if only NodePorts did not refuse, 1 node would take it (a); it says: node(s) didn't have free ports for "
-       "the requested pod ports")]),
-    ("a claim that is not there",
-     [node("a")], pod(volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]),
-     [("whole", 0, "VolumeRestrictions and VolumeBinding and VolumeZone refuse it wherever it would go: "
-       'persistentvolumeclaim "data" not found')]),
+    (
+        "a taint is to be tolerated",
+        [node("a", taints=[GPU]), node("b", taints=[GPU]), node("c", cpu="1")],
+        pod(**BIG),
+        [
+            ("tolerate", 2, "tolerating gpu=yes:NoSchedule, 2 nodes would take it (a, b)"),
+            ("lower", 1, "closest is c: it would fit with 2 more cpu; asking for 1 cpu, 1 node would take it (c)"),
+            ("never", 0, "c could not hold it even empty: ask for less, or add larger nodes"),
+        ],
+    ),
+    (
+        "two taints open what one of them opens too",
+        [node("a", taints=[GPU]), node("b", taints=[GPU, taint("team")])],
+        pod(),
+        [
+            ("tolerate", 2, "tolerating gpu=yes:NoSchedule and team:NoSchedule, 2 nodes would take it (a, b)"),
+            ("tolerate", 1, "tolerating gpu=yes:NoSchedule, 1 node would take it (a)"),
+        ],
+    ),
+    (
+        "what is wrong with a node is not to be tolerated",
+        [node("a", taints=[DOWN])],
+        pod(),
+        [("taint", 1, "once the taint node.kubernetes.io/not-ready:NoExecute is gone, 1 node would take it (a)")],
+    ),
+    (
+        "a cordon with its taint is one thing",
+        [node("a", cordoned=True, taints=[UNSCHEDULABLE_TAINT])],
+        pod(),
+        [("uncordon", 1, "uncordoned, 1 node would take it (a)")],
+    ),
+    (
+        "a cordon and another taint are two",
+        [node("a", cordoned=True, taints=[UNSCHEDULABLE_TAINT, GPU])],
+        pod(),
+        [
+            (
+                "together",
+                1,
+                "no single change helps; if neither NodeUnschedulable nor TaintToleration refused, 1 node would take it "
+                "(a); NodeUnschedulable says: node(s) were unschedulable; "
+                "TaintToleration says: node(s) had untolerated taint(s)",
+            )
+        ],
+    ),
+    (
+        "the amount at which it fits",
+        [node("a"), node("b"), pod("x", on="a", requests={"cpu": "2"}), pod("y", on="b", requests={"cpu": "1500m"})],
+        pod(**BIG),
+        [
+            ("lower", 1, "closest is b: it would fit with 500m more cpu; asking for 2500m cpu, 1 node would take it (b)"),
+            ("empty", 2, "2 of 2 nodes short of resources could hold it if they were empty"),
+        ],
+    ),
+    (
+        "amounts of two things at once",
+        [node("a"), node("b")],
+        pod(requests={"cpu": "6", "memory": "40Gi"}),
+        [
+            (
+                "lower",
+                2,
+                "closest is a: it would fit with 2 more cpu and 8Gi more memory; asking for 4 cpu and 32Gi memory, "
+                "2 nodes would take it (a, b)",
+            ),
+            (
+                "never",
+                0,
+                "none of the 2 nodes short of resources could hold it even empty (the largest has 4 cpu and 32Gi memory): "
+                "ask for less, or add larger nodes",
+            ),
+        ],
+    ),
+    (
+        "nothing left to ask for",
+        [node("a", cpu="1"), pod("x", on="a", requests={"cpu": "1"})],
+        pod(requests={"cpu": "1"}),
+        [
+            ("closest", 0, "closest is a: it would fit with 1 more cpu"),
+            ("empty", 1, "1 of 1 node short of resources could hold it if they were empty"),
+        ],
+    ),
+    (
+        "as many pods as allowed",
+        [node("a", pods=1), pod("x", on="a")],
+        pod(),
+        [
+            ("pods", 1, "1 node has the resources but as many pods as allowed (a)"),
+            ("empty", 1, "1 of 1 node short of resources could hold it if they were empty"),
+        ],
+    ),
+    (
+        "a label that nobody has",
+        [node("a"), node("b")],
+        pod(node_selector={"disk": "ssd"}),
+        [("selector", 2, "without nodeSelector disk=ssd 2 nodes would take it (a, b); no node has a label disk")],
+    ),
+    (
+        "a label that is spelt otherwise",
+        [node("a", labels={"disk": "SSD"}), node("b")],
+        pod(node_selector={"disk": "ssd"}),
+        [("selector", 2, "without nodeSelector disk=ssd 2 nodes would take it (a, b); of disk, 1 has none, 1 has SSD")],
+    ),
+    (
+        "one of two labels is to blame",
+        [node("a", labels={"disk": "ssd"})],
+        pod(node_selector={"disk": "ssd", "gpu": "a100"}),
+        [("selector", 1, "without nodeSelector gpu=a100 1 node would take it (a); no node has a label gpu")],
+    ),
+    (
+        "both of two labels are",
+        [node("a")],
+        pod(node_selector={"disk": "ssd", "gpu": "a100"}),
+        [
+            (
+                "selector",
+                1,
+                "without its node selector and affinity 1 node would take it (a); no single part of them is to blame",
+            )
+        ],
+    ),
+    (
+        "a node that is asked for by name",
+        [node("a", cordoned=True), node("b")],
+        pod(affinity=pinned("a")),
+        [
+            ("uncordon", 1, "uncordoned, 1 node would take it (a)"),
+            ("selector", 1, "without node affinity metadata.name=a 1 node would take it (b)"),
+        ],
+    ),
+    (
+        "a spread constraint",
+        [node("a", zone="z"), node("b", zone="y", cordoned=True), pod("x", on="a", labels={"app": "web"})],
+        pod(labels={"app": "web"}, spread=[even({"app": "web"}), even({"app": "web"}, skew=5)]),
+        [
+            ("uncordon", 1, "uncordoned, 1 node would take it (b)"),
+            ("constraint", 1, f"without the spread constraint {OVER_ZONES} (maxSkew 1) 1 node would take it (a)"),
+        ],
+    ),
+    (
+        "an affinity to pods that are not there",
+        [node("a", zone="z")],
+        pod(affinity=near({"app": "db"})),
+        [("constraint", 1, f"without the required affinity to pods with app=db {OVER_ZONES} 1 node would take it (a)")],
+    ),
+    (
+        "an anti-affinity",
+        [node("a", zone="z"), pod("x", on="a", labels={"app": "db"})],
+        pod(affinity=near({"app": "db"}, away=True)),
+        [("constraint", 1, f"without the required anti-affinity to pods with app=db {OVER_ZONES} 1 node would take it (a)")],
+    ),
+    (
+        "somebody else's anti-affinity",
+        [node("a", zone="z"), pod("x", on="a", affinity=near({"app": "db"}, away=True))],
+        pod(labels={"app": "db"}),
+        [
+            (
+                "alone",
+                1,
+                "if only InterPodAffinity did not refuse, 1 node would take it (a); it says: node(s) didn't satisfy "
+                "existing pods anti-affinity rules",
+            )
+        ],
+    ),
+    (
+        "a port that is taken",
+        [node("a"), pod("x", on="a", host_ports=[80])],
+        pod(host_ports=[80]),
+        [
+            (
+                "alone",
+                1,
+                "if only NodePorts did not refuse, 1 node would take it (a); it says: node(s) didn't have free ports for "
+                "the requested pod ports",
+            )
+        ],
+    ),
+    (
+        "a claim that is not there",
+        [node("a")],
+        pod(volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]),
+        [
+            (
+                "whole",
+                0,
+                "VolumeRestrictions and VolumeBinding and VolumeZone refuse it wherever it would go: "
+                'persistentvolumeclaim "data" not found',
+            )
+        ],
+    ),
     ("no nodes at all", [], pod(), []),
 ]
 
 
 @pytest.mark.parametrize(("sentence", "objects", "wanted", "advice"), CASES, ids=[case[0] for case in CASES])
-def test_the_smallest_change_that_would_help_is_named(sentence: str, objects: list[Any], wanted: Any,
-                                                      advice: list[tuple[str, int, str]]) -> None:
+def test_the_smallest_change_that_would_help_is_named(
+    sentence: str, objects: list[Any], wanted: Any, advice: list[tuple[str, int, str]]
+) -> None:
     assert [(each.kind, each.n_nodes, each.text) for each in told(objects, wanted).counsel] == advice
 
 
@@ -103,13 +232,28 @@ def test_the_change_is_given_in_the_words_of_the_api() -> None:
 
 
 EVER = [
-    ("never", [node("a", cpu="1"), node("b", cpu="2")], pod(**BIG),
-     (0, 0, "never on these nodes: none of the 2 is large enough, even empty")),
-    ("once others make room", [node("a"), node("b", cpu="1"), pod("x", on="a", requests={"cpu": "2"})], pod(**BIG),
-     (1, 1, "yes: 1 of 2 nodes is large enough, 1 of them open to it once others make room")),
-    ("not as the nodes are", [node("a", taints=[GPU])], pod(**BIG),
-     (1, 0, "not on these nodes as they are: 1 of 1 nodes is large enough, but something that no eviction changes keeps it "
-      "off")),
+    (
+        "never",
+        [node("a", cpu="1"), node("b", cpu="2")],
+        pod(**BIG),
+        (0, 0, "never on these nodes: none of the 2 is large enough, even empty"),
+    ),
+    (
+        "once others make room",
+        [node("a"), node("b", cpu="1"), pod("x", on="a", requests={"cpu": "2"})],
+        pod(**BIG),
+        (1, 1, "yes: 1 of 2 nodes is large enough, 1 of them open to it once others make room"),
+    ),
+    (
+        "not as the nodes are",
+        [node("a", taints=[GPU])],
+        pod(**BIG),
+        (
+            1,
+            0,
+            "not on these nodes as they are: 1 of 1 nodes is large enough, but something that no eviction changes keeps it off",
+        ),
+    ),
 ]
 
 

@@ -23,13 +23,15 @@ class Echo:
         return json.dumps({"Nodes": given["Nodes"], "NodeNames": given["NodeNames"]}).encode()
 
 
-@pytest.mark.parametrize(("capable", "today", "bare"), [
-    (False, True, True), (False, False, False), (True, True, False), (True, False, False)])
+@pytest.mark.parametrize(
+    ("capable", "today", "bare"), [(False, True, True), (False, False, False), (True, True, False), (True, False, False)]
+)
 def test_who_scores_bare_nodes(capable: bool, today: bool, bare: bool) -> None:
     store = Store()
     store.put_node(node("a"))
     nodes = store.snapshot()
-    extenders = Extenders([Extender(url_prefix="http://x", filter_verb="filter", node_cache_capable=capable)], Echo(),
-                          scores_bare_nodes=today)
+    extenders = Extenders(
+        [Extender(url_prefix="http://x", filter_verb="filter", node_cache_capable=capable)], Echo(), scores_bare_nodes=today
+    )
     feasible, are_bare = extenders.filter(store.view(pod()), nodes, np.ones(1, dtype=np.bool_), Diagnosis(1))
     assert (feasible.tolist(), are_bare) == ([True], bare)

@@ -18,8 +18,11 @@ from kubesched.testing import node, pod, taint
 def both_ways(scene: Scene, wanted: Pod, **rules: Any) -> list[Any]:
     """Return the decision made plainly, when it is first remembered, and when it is recalled."""
     memo = Memo(scene.profile)
-    return [scene.attempt(wanted, **rules).decision, scene.attempt(wanted, memo, **rules).decision,
-            scene.attempt(wanted, memo, **rules).decision]
+    return [
+        scene.attempt(wanted, **rules).decision,
+        scene.attempt(wanted, memo, **rules).decision,
+        scene.attempt(wanted, memo, **rules).decision,
+    ]
 
 
 # Which node
@@ -42,8 +45,9 @@ def test_the_only_feasible_node_is_taken_without_scoring() -> None:
 
 
 def test_the_best_node_is_taken() -> None:
-    scene = Scene(node("a"), node("b"), node("c"), pod("x", on="a", requests={"cpu": "2"}),
-                  pod("y", on="c", requests={"cpu": "1"}))
+    scene = Scene(
+        node("a"), node("b"), node("c"), pod("x", on="a", requests={"cpu": "2"}), pod("y", on="c", requests={"cpu": "1"})
+    )
     for decision in both_ways(scene, pod(requests={"cpu": "1", "memory": "1Gi"})):
         assert decision.node_name == "b"
         assert (decision.evaluated, decision.feasible) == (3, 3)
@@ -94,19 +98,24 @@ def test_a_pod_does_not_stand_in_its_own_way() -> None:
 def test_what_refuses_a_nominated_node_is_told_even_if_it_did_not_come_into_question() -> None:
     scene = Scene(node("a", taints=[taint("gpu")]), node("b", cordoned=True), node("c"))
     for decision in both_ways(scene, pod(affinity=pinned("b"), nominated="a")):
-        assert decision.message == ("0/3 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity], "
-                                    "1 node(s) had untolerated taint(s), 1 node(s) were unschedulable.")
+        assert decision.message == (
+            "0/3 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity], "
+            "1 node(s) had untolerated taint(s), 1 node(s) were unschedulable."
+        )
         assert decision.diagnosis.unschedulable_plugins == {"NodeAffinity", "TaintToleration", "NodeUnschedulable"}
 
 
 # Beside nominated pods
 
 
-@pytest.mark.parametrize(("sentence", "theirs", "fits"), [
-    ("a pod of higher priority is given way to", 20, False),
-    ("one of equal priority too", 10, False),
-    ("one of lower priority is not", 9, True),
-])
+@pytest.mark.parametrize(
+    ("sentence", "theirs", "fits"),
+    [
+        ("a pod of higher priority is given way to", 20, False),
+        ("one of equal priority too", 10, False),
+        ("one of lower priority is not", 9, True),
+    ],
+)
 def test_a_pod_must_fit_beside_those_nominated_before_it(sentence: str, theirs: int, fits: bool) -> None:
     scene = Scene(node("a", cpu="2"))
     scene.nominations.put(scene.store.view(pod("other", requests={"cpu": "1500m"}, priority=theirs)), "a")
@@ -133,13 +142,22 @@ def test_a_pod_pinned_to_a_cordoned_node() -> None:
     for decision in both_ways(scene, wanted):
         assert decision.message == short
     for decision in both_ways(scene, wanted, preempts=True):
-        assert decision.message == (f"{short} no new claims to deallocate, preemption: 0/3 nodes are available: "
-                                    "3 Preemption is not helpful for scheduling.")
+        assert decision.message == (
+            f"{short} no new claims to deallocate, preemption: 0/3 nodes are available: "
+            "3 Preemption is not helpful for scheduling."
+        )
 
 
 def test_names_that_conflict_are_a_refusal_for_all_nodes() -> None:
-    conflict = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [
-        {"key": "metadata.name", "operator": "In", "values": [name]} for name in ("x", "y")]}]}}}
+    conflict = {
+        "nodeAffinity": {
+            REQUIRED: {
+                "nodeSelectorTerms": [
+                    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]} for name in ("x", "y")]}
+                ]
+            }
+        }
+    }
     scene = Scene(node("x"), node("y"), node("z"))
     for decision in both_ways(scene, pod(affinity=conflict), preempts=True):
         assert decision.message == "0/3 nodes are available: pod affinity terms conflict. not found"
@@ -159,7 +177,8 @@ def test_reasons_add_up_and_lines_are_sorted_as_text() -> None:
         assert decision.message == (
             "0/12 nodes are available: 10 Insufficient cpu, 2 Insufficient memory, 2 node(s) had untolerated taint(s). "
             "no new claims to deallocate, preemption: 0/12 nodes are available: 12 Preemption is not helpful for "
-            "scheduling.")
+            "scheduling."
+        )
 
 
 def test_a_broken_preference_is_an_error_unless_there_is_only_one_node() -> None:

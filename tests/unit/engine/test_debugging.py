@@ -23,8 +23,7 @@ def engine() -> Engine:
 
 
 NODES = [node("a"), node("b", offers={"example.com/gpu": "2"})]
-PLACED = [pod("p1", requests={"cpu": "500m", "memory": "1Gi"}, on="a"),
-          pod("p2", requests={"example.com/gpu": "1"}, on="b")]
+PLACED = [pod("p1", requests={"cpu": "500m", "memory": "1Gi"}, on="a"), pod("p2", requests={"example.com/gpu": "1"}, on="b")]
 PENDING = [pod("p3")]
 
 
@@ -43,8 +42,9 @@ def test_differences_are_named(engine: Engine) -> None:
     other = pod("other", scheduler="somebody-else")
     over = msgspec.structs.replace(pod("over"), status=PodStatus(phase="Succeeded"))
     found = compare(engine, [NODES[0], node("c")], [PLACED[0], other, over])
-    assert found == Mismatch(("c",), ("b",), (other.metadata.uid,),
-                             tuple(sorted(one.metadata.uid for one in (PLACED[1], PENDING[0]))))
+    assert found == Mismatch(
+        ("c",), ("b",), (other.metadata.uid,), tuple(sorted(one.metadata.uid for one in (PLACED[1], PENDING[0])))
+    )
 
 
 def test_the_dump_shows_nodes_their_pods_and_nodes_that_are_gone(engine: Engine) -> None:
@@ -58,7 +58,8 @@ def test_the_dump_shows_nodes_their_pods_and_nodes_that_are_gone(engine: Engine)
         "Allocatable Resources:&{MilliCPU:4000 Memory:34359738368 EphemeralStorage:0 AllowedPodNumber:110 "
         "ScalarResources:map[example.com/gpu:2]}\n"
         "Scheduled Pods(number: 1):\n"
-        f"name: p2, namespace: default, uid: {PLACED[1].metadata.uid}, phase: , nominated node: \n")
+        f"name: p2, namespace: default, uid: {PLACED[1].metadata.uid}, phase: , nominated node: \n"
+    )
     assert a.startswith("Node name: a\nDeleted: true\n") and "name: p1, namespace: default" in a
 
 

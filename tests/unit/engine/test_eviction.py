@@ -136,9 +136,16 @@ class Scene:
         self.known: dict[str, PodView] = {}
         self.tasks: list[asyncio.Task[None]] = []
         self.evictions = Evictions(
-            self.handle, self.inbox, self.queue, self.known.get, self.waiting, self.binding,  # type: ignore[arg-type]
-            lambda coroutine: self.tasks.append(asyncio.ensure_future(coroutine)), in_background=in_background,
-            observer=self.observer)  # type: ignore[arg-type]
+            self.handle,
+            self.inbox,
+            self.queue,
+            self.known.get,
+            self.waiting,
+            self.binding,  # type: ignore[arg-type]
+            lambda coroutine: self.tasks.append(asyncio.ensure_future(coroutine)),
+            in_background=in_background,
+            observer=self.observer,
+        )  # type: ignore[arg-type]
         self.preemptor = self.view(pod("high", priority=1000, uid="uid-high"))
 
     def view(self, given: Pod) -> PodView:
@@ -171,8 +178,22 @@ async def test_a_victim_is_told_why_then_deleted_and_an_event_says_so():
     scene.begin(victim("a"))
     await scene.finish()
     assert scene.api.calls == [
-        ("patch", "a", {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler",
-                                        "message": WHY, "lastProbeTime": None, "lastTransitionTime": SAID}]}),
+        (
+            "patch",
+            "a",
+            {
+                "conditions": [
+                    {
+                        "type": "DisruptionTarget",
+                        "status": "True",
+                        "reason": "PreemptionByScheduler",
+                        "message": WHY,
+                        "lastProbeTime": None,
+                        "lastTransitionTime": SAID,
+                    }
+                ]
+            },
+        ),
         ("delete", "a", None),
     ]
     assert scene.recorder.events == [("a", "Normal", "Preempted", "Preempting", "Preempted by pod uid-high on node n1")]
@@ -180,14 +201,32 @@ async def test_a_victim_is_told_why_then_deleted_and_an_event_says_so():
     assert scene.queue.activated == [], "that the victim went wakes the preemptor"
 
 
-@pytest.mark.parametrize(("said", "old", "expected"), [
-    ("it is told already", PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler",
-                                        message=WHY, last_transition_time="2026-01-01T00:00:00Z"), None),
-    ("it was told something else", PodCondition(type="DisruptionTarget", status="True", reason="Other",
-                                                last_transition_time="2026-01-01T00:00:00Z"), "2026-01-01T00:00:00Z"),
-    ("it was told the contrary", PodCondition(type="DisruptionTarget", status="False", reason="Other",
-                                              last_transition_time="2026-01-01T00:00:00Z"), SAID),
-])
+@pytest.mark.parametrize(
+    ("said", "old", "expected"),
+    [
+        (
+            "it is told already",
+            PodCondition(
+                type="DisruptionTarget",
+                status="True",
+                reason="PreemptionByScheduler",
+                message=WHY,
+                last_transition_time="2026-01-01T00:00:00Z",
+            ),
+            None,
+        ),
+        (
+            "it was told something else",
+            PodCondition(type="DisruptionTarget", status="True", reason="Other", last_transition_time="2026-01-01T00:00:00Z"),
+            "2026-01-01T00:00:00Z",
+        ),
+        (
+            "it was told the contrary",
+            PodCondition(type="DisruptionTarget", status="False", reason="Other", last_transition_time="2026-01-01T00:00:00Z"),
+            SAID,
+        ),
+    ],
+)
 async def test_the_condition_is_written_only_if_it_changes(said: str, old: PodCondition, expected: str | None):
     scene = Scene()
     scene.begin(victim("a", conditions=[old]))
@@ -279,8 +318,9 @@ async def test_a_pod_at_permit_is_not_deleted():
     await scene.finish()
     assert waiting.said == [("DefaultPreemption", "preempted")]
     assert scene.api.calls == []
-    assert scene.recorder.events == [("a", "Normal", "Preempted", "Preempting",
-                                      "Preempted by pod uid-high on node n1 (in kube-scheduler memory).")]
+    assert scene.recorder.events == [
+        ("a", "Normal", "Preempted", "Preempting", "Preempted by pod uid-high on node n1 (in kube-scheduler memory).")
+    ]
 
 
 async def test_a_pod_in_pre_bind_is_not_deleted():
@@ -308,7 +348,8 @@ async def test_pods_of_lower_priority_lose_their_nomination_first():
     scene.queue.nominations.pods["n1"] = [
         scene.view(pod("displaced", priority=1, nominated="n1")),
         scene.view(pod("equal", priority=1000, nominated="n1")),
-        scene.view(pod("unwritten", priority=1))]
+        scene.view(pod("unwritten", priority=1)),
+    ]
     scene.known["default/displaced"] = scene.view(pod("displaced", priority=1, nominated="n1", uid="newest"))
     scene.begin(victim("a"))
     await scene.finish()
@@ -327,6 +368,7 @@ async def test_a_nomination_that_cannot_be_cleared_does_not_stop_the_eviction():
 
 
 # In the foreground
+
 
 async def test_in_the_foreground_all_go_side_by_side_and_then_nominations_are_cleared():
     scene, over = Scene(in_background=False), list[str]()
@@ -353,6 +395,7 @@ async def test_in_the_foreground_a_failure_is_reported():
 
 # Through the engine
 
+
 class Server(Api):
     """Deletes pods as the API server does: at once, and says so through the inbox."""
 
@@ -372,12 +415,15 @@ class Server(Api):
 
 def build(server: Server, *, in_background: bool, recorder: Recorder) -> Engine:
     gates = config.Gates.defaults()
-    engine = assemble(default_configuration(gates), gates, Outside(clock=Clock(), writer=server, recorder=recorder),
-                      options=EngineOptions(evicts_in_background=in_background))
+    engine = assemble(
+        default_configuration(gates),
+        gates,
+        Outside(clock=Clock(), writer=server, recorder=recorder),
+        options=EngineOptions(evicts_in_background=in_background),
+    )
     server.engine = engine
     engine.intake.apply("Node", None, node("n1", cpu="2"))
-    for given in (pod("low", on="n1", requests={"cpu": "2"}, priority=0),
-                  pod("high", requests={"cpu": "2"}, priority=9)):
+    for given in (pod("low", on="n1", requests={"cpu": "2"}, priority=0), pod("high", requests={"cpu": "2"}, priority=9)):
         server.pods[given.metadata.uid] = given
         engine.intake.apply("Pod", None, given)
     return engine

@@ -41,7 +41,9 @@ def test_refusals_are_counted_with_examples_the_most_frequent_first() -> None:
 def test_nodes_that_did_not_come_into_question_are_told_too() -> None:
     found = told(Scene(node("a", cordoned=True), node("b"), node("c")), pod(affinity=pinned("a")))
     assert [(r.reason, r.count) for r in found.refusals] == [
-        ("node(s) didn't satisfy plugin(s) [NodeAffinity]", 2), ("node(s) were unschedulable", 1)]
+        ("node(s) didn't satisfy plugin(s) [NodeAffinity]", 2),
+        ("node(s) were unschedulable", 1),
+    ]
 
 
 def test_a_refusal_before_filtering_is_told_for_all_nodes() -> None:

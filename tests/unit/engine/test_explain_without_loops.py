@@ -25,8 +25,16 @@ PODS = {
 
 
 def cluster(n: int) -> Captured:
-    nodes = [node(f"n{i}", zone=f"z{i % 5}", labels={"disk": "ssd"}, cordoned=i % 10 == 3,
-                  taints=[taint("gpu")] if i % 10 == 4 else []) for i in range(n)]
+    nodes = [
+        node(
+            f"n{i}",
+            zone=f"z{i % 5}",
+            labels={"disk": "ssd"},
+            cordoned=i % 10 == 3,
+            taints=[taint("gpu")] if i % 10 == 4 else [],
+        )
+        for i in range(n)
+    ]
     return Captured(7.5, [*nodes, *(pod(f"p{i}", on=f"n{i}", labels={"app": "web"}, requests={"cpu": "2"}) for i in range(n))])
 
 

@@ -35,8 +35,16 @@ class World(Nobody):
         self.unwritten: list[str] = []
         self.refuses: SchedulerError | None = None
         self.nominations = self
-        self.failures = Failures(self, lambda key: self.newest, lambda uid: False, self, self, self, self,  # type: ignore[arg-type]
-                                 self.spawn)
+        self.failures = Failures(
+            self,
+            lambda key: self.newest,
+            lambda uid: False,
+            self,
+            self,
+            self,
+            self,  # type: ignore[arg-type]
+            self.spawn,
+        )
 
     def park(self, queued: Any, refused: Any, pending: Any, newest: PodView) -> None:
         self.parked.append((set(refused), set(pending)))
@@ -74,8 +82,15 @@ def refusal(message: str = "0/1 nodes are available:", nomination: Nomination | 
 
 
 def condition(**changes: Any) -> dict[str, Any]:
-    return {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available:",
-            "lastProbeTime": None, "lastTransitionTime": "2026-01-01T00:00:00Z", **changes}
+    return {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/1 nodes are available:",
+        "lastProbeTime": None,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+        **changes,
+    }
 
 
 def test_a_refused_pod_is_parked_under_its_plugins_and_told_twice() -> None:
@@ -94,15 +109,27 @@ def test_an_error_is_told_as_such_and_names_no_plugin() -> None:
     assert world.patches == [{"conditions": [condition(reason="SchedulerError", message="broken")]}]
 
 
-SAID = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message="0/1 nodes are available:",
-                    last_transition_time="2025-05-05T00:00:00Z")
+SAID = PodCondition(
+    type="PodScheduled",
+    status="False",
+    reason="Unschedulable",
+    message="0/1 nodes are available:",
+    last_transition_time="2025-05-05T00:00:00Z",
+)
 PATCHES = [
     ("nothing changed", pod(conditions=[SAID]), None, []),
-    ("another message keeps the time of the transition",
-     pod(conditions=[msgspec.structs.replace(SAID, message="old")]), None,
-     [{"conditions": [condition(lastTransitionTime="2025-05-05T00:00:00Z")]}]),
-    ("another status is a transition", pod(conditions=[msgspec.structs.replace(SAID, status="True")]), None,
-     [{"conditions": [condition()]}]),
+    (
+        "another message keeps the time of the transition",
+        pod(conditions=[msgspec.structs.replace(SAID, message="old")]),
+        None,
+        [{"conditions": [condition(lastTransitionTime="2025-05-05T00:00:00Z")]}],
+    ),
+    (
+        "another status is a transition",
+        pod(conditions=[msgspec.structs.replace(SAID, status="True")]),
+        None,
+        [{"conditions": [condition()]}],
+    ),
     ("a nomination alone", pod(conditions=[SAID]), Nomination("a"), [{"nominatedNodeName": "a"}]),
     ("a nomination that stands already", pod(conditions=[SAID], nominated="a"), Nomination("a"), []),
     ("a nomination taken back", pod(conditions=[SAID], nominated="a"), CLEAR, [{"nominatedNodeName": None}]),
@@ -150,7 +177,7 @@ def test_a_silent_failure_is_parked_and_not_told() -> None:
 
 def test_a_status_that_cannot_be_written_is_noted_and_changes_nothing() -> None:
     world = World(pod())
-    world.refuses = NotFound(404, "NotFound", "pods \"pod-1\" not found")
+    world.refuses = NotFound(404, "NotFound", 'pods "pod-1" not found')
     world.fail(pod(), refusal())
     assert len(world.parked) == 1
     assert world.unwritten == ['status: pods "pod-1" not found']
@@ -162,16 +189,18 @@ def test_a_refusal_on_the_chosen_node_counts_one_node() -> None:
     assert found.diagnosis is not None and found.diagnosis.unschedulable_plugins == {"Devices"}
     assert (found.reason, found.nomination) == ("Unschedulable", CLEAR)
     broken = refused_on_node("a", failed('running Reserve plugin "X": broken'))
-    assert (broken.message, broken.reason, broken.diagnosis) == (
-        'running Reserve plugin "X": broken', "SchedulerError", None)
+    assert (broken.message, broken.reason, broken.diagnosis) == ('running Reserve plugin "X": broken', "SchedulerError", None)
 
 
-@pytest.mark.parametrize(("message", "cut"), [
-    ("x" * 1024, "x" * 1024),
-    ("x" * 1025, "x" * 1020 + " ..."),
-    ("é" * 600, "é" * 510 + " ..."),
-    ("x" + "é" * 600, "x" + "é" * 509 + " ..."),
-])
+@pytest.mark.parametrize(
+    ("message", "cut"),
+    [
+        ("x" * 1024, "x" * 1024),
+        ("x" * 1025, "x" * 1020 + " ..."),
+        ("é" * 600, "é" * 510 + " ..."),
+        ("x" + "é" * 600, "x" + "é" * 509 + " ..."),
+    ],
+)
 def test_an_events_note_is_cut_to_its_bytes_and_a_condition_is_not(message: str, cut: str) -> None:
     assert truncated(message) == cut
     assert len(truncated(message).encode()) <= 1024

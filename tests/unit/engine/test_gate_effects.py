@@ -70,8 +70,11 @@ def run(gates: str, story: Any, *plugins: type[Plugin]) -> Any:
         server = Server(clock)
         registry = registry_with(plugins)
         given = gates_of(gates)
-        text = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": [
-            {"plugins": {"multiPoint": {"enabled": [{"name": cls.name} for cls in plugins]}}}]}
+        text = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": cls.name} for cls in plugins]}}}],
+        }
         configuration = config.load(json.dumps(text), gates=given, registry=catalogue(registry))
         engine = assemble(configuration, given, Outside(clock=clock, writer=server), registry=registry)
         running = asyncio.create_task(engine.run())
@@ -134,13 +137,21 @@ def test_the_expected_node_is_written_before_slow_work(gates: str, announced: bo
     assert asked == (2 if announced else 0)
 
 
-@pytest.mark.parametrize(("gates", "fits"), [
-    ("", False), ("PodLevelResources=false,InPlacePodLevelResourcesVerticalScaling=false", True)])
+@pytest.mark.parametrize(
+    ("gates", "fits"), [("", False), ("PodLevelResources=false,InPlacePodLevelResourcesVerticalScaling=false", True)]
+)
 def test_what_a_pod_asks_for_as_a_whole_counts(gates: str, fits: bool) -> None:
-    whole = codec.convert({
-        "metadata": {"name": "p", "namespace": "default", "uid": "u"},
-        "spec": {"schedulerName": "default-scheduler", "resources": {"requests": {"cpu": "3"}},
-                 "containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "1"}}}]}}, Pod)
+    whole = codec.convert(
+        {
+            "metadata": {"name": "p", "namespace": "default", "uid": "u"},
+            "spec": {
+                "schedulerName": "default-scheduler",
+                "resources": {"requests": {"cpu": "3"}},
+                "containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "1"}}}],
+            },
+        },
+        Pod,
+    )
 
     async def story(engine: Engine, server: Server, clock: VirtualClock) -> bool:
         post(engine, "Node", node("n", cpu="2"))
@@ -151,10 +162,15 @@ def test_what_a_pod_asks_for_as_a_whole_counts(gates: str, fits: bool) -> None:
     assert run(gates, story) is fits
 
 
-@pytest.mark.parametrize(("gates", "emulated", "remembers"), [
-    ("", (1, 36), True), ("OpportunisticBatching=false", (1, 36), False), ("AllBeta=false", (1, 36), None),
-    ("", (1, 34), True),
-])
+@pytest.mark.parametrize(
+    ("gates", "emulated", "remembers"),
+    [
+        ("", (1, 36), True),
+        ("OpportunisticBatching=false", (1, 36), False),
+        ("AllBeta=false", (1, 36), None),
+        ("", (1, 34), True),
+    ],
+)
 def test_answers_are_remembered_unless_batching_is_switched_off(gates: str, emulated: Any, remembers: bool | None) -> None:
     if remembers is None:
         with pytest.raises(ConfigError):

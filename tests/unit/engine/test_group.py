@@ -13,8 +13,10 @@ from kubesched.testing import node, pod
 
 TOPOLOGY = f"{GATES},TopologyAwareWorkloadScheduling=true"
 ZONE = "topology.kubernetes.io/zone"
-ALONE = ("pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, "
-         "one or more plugins asked to wait and no plugin rejected pod")
+ALONE = (
+    "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, "
+    "one or more plugins asked to wait and no plugin rejected pod"
+)
 
 
 def trio(count: int = 3, **given: Any) -> list[Any]:
@@ -32,7 +34,11 @@ def test_a_gang_waits_for_its_pods_and_is_bound_together() -> None:
         assert scene.nodes("p1", "p2", "p3") == ["n1"] * 3
         (condition,) = scene.conditions
         assert (condition["type"], condition["status"], condition["reason"], condition["message"]) == (
-            "PodGroupScheduled", "True", "Scheduled", "")
+            "PodGroupScheduled",
+            "True",
+            "Scheduled",
+            "",
+        )
         assert condition["observedGeneration"] == 1
         attempts = scene.metrics.counters["scheduler_podgroup_schedule_attempts_total"]
         assert dict(attempts) == {("scheduled", "default-scheduler"): 1}
@@ -133,13 +139,22 @@ apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles: [{schedulerName: default-scheduler}, {schedulerName: other}]
 """
-        scene = Scene(node("n1"), gang(min_count=2), member("p1", "g"), member("p2", "g", scheduler="other"),
-                      gates=GATES, configuration=two)
+        scene = Scene(
+            node("n1"),
+            gang(min_count=2),
+            member("p1", "g"),
+            member("p2", "g", scheduler="other"),
+            gates=GATES,
+            configuration=two,
+        )
         await scene.settle()
-        expected = ("all pods in a single pod group should have the same .spec.schedulerName set, "
-                    'got: "other" and "default-scheduler"')
-        assert {scene.said("p1"), scene.said("p2")} <= {expected, expected.replace(
-            '"other" and "default-scheduler"', '"default-scheduler" and "other"')}
+        expected = (
+            'all pods in a single pod group should have the same .spec.schedulerName set, got: "other" and "default-scheduler"'
+        )
+        assert {scene.said("p1"), scene.said("p2")} <= {
+            expected,
+            expected.replace('"other" and "default-scheduler"', '"default-scheduler" and "other"'),
+        }
         assert scene.bound == {}
 
     run_virtually(main())
@@ -185,8 +200,14 @@ def test_a_gang_that_needs_evictions_waits_for_them_as_a_whole() -> None:
         scene.put(gang(min_count=3), *trio(priority=10))
         await asyncio.sleep(0.005)
         assert scene.bound == {}
-        assert sum(1 for name in ("p1", "p2", "p3") if scene.said(name) == (
-            "pod group is unschedulable, pod group is waiting for preemption to complete")) == 2
+        assert (
+            sum(
+                1
+                for name in ("p1", "p2", "p3")
+                if scene.said(name) == ("pod group is unschedulable, pod group is waiting for preemption to complete")
+            )
+            == 2
+        )
         await scene.settle(30)
         assert scene.deleted == ["low"]
         assert scene.nodes("p1", "p2", "p3") == ["n1"] * 3
@@ -211,8 +232,15 @@ def test_a_bind_that_fails_is_tried_again_for_that_pod_alone() -> None:
 
 def test_a_group_lies_in_one_domain_of_its_topology() -> None:
     async def main() -> None:
-        scene = Scene(node("a1", cpu="2", zone="a"), node("b1", cpu="2", zone="b"), node("b2", cpu="2", zone="b"),
-                      node("x", cpu="9"), gang(min_count=3, topology=ZONE), *trio(), gates=TOPOLOGY)
+        scene = Scene(
+            node("a1", cpu="2", zone="a"),
+            node("b1", cpu="2", zone="b"),
+            node("b2", cpu="2", zone="b"),
+            node("x", cpu="9"),
+            gang(min_count=3, topology=ZONE),
+            *trio(),
+            gates=TOPOLOGY,
+        )
         await scene.settle()
         assert all(name.startswith("b") for name in scene.nodes("p1", "p2", "p3"))
         scene.put(member("p4", "g", requests={"cpu": "1"}), member("p5", "g", requests={"cpu": "1"}))
@@ -225,9 +253,14 @@ def test_a_group_lies_in_one_domain_of_its_topology() -> None:
 
 def test_the_fuller_of_two_equal_domains_is_taken() -> None:
     async def main() -> None:
-        scene = Scene(node("a1", cpu="8", zone="a"), node("b1", cpu="8", zone="b"),
-                      pod("old", on="b1", requests={"cpu": "2"}), gang(min_count=3, topology=ZONE), *trio(),
-                      gates=TOPOLOGY)
+        scene = Scene(
+            node("a1", cpu="8", zone="a"),
+            node("b1", cpu="8", zone="b"),
+            pod("old", on="b1", requests={"cpu": "2"}),
+            gang(min_count=3, topology=ZONE),
+            *trio(),
+            gates=TOPOLOGY,
+        )
         await scene.settle()
         assert scene.nodes("p1", "p2", "p3") == ["b1"] * 3
 
@@ -236,11 +269,17 @@ def test_the_fuller_of_two_equal_domains_is_taken() -> None:
 
 def test_no_domain_holds_the_group() -> None:
     async def main() -> None:
-        scene = Scene(node("a1", cpu="2", zone="a"), node("b1", cpu="1", zone="b"), gang(min_count=3, topology=ZONE),
-                      *trio(), gates=TOPOLOGY)
+        scene = Scene(
+            node("a1", cpu="2", zone="a"),
+            node("b1", cpu="1", zone="b"),
+            gang(min_count=3, topology=ZONE),
+            *trio(),
+            gates=TOPOLOGY,
+        )
         await scene.settle()
         assert scene.conditions[0]["message"] == (
-            "0/2 placements are available, first placement status: pod group is unschedulable")
+            "0/2 placements are available, first placement status: pod group is unschedulable"
+        )
         assert scene.engine.store.n_assumed == 0
         refused = [name for name in ("p1", "p2", "p3") if scene.said(name).startswith("0/1 nodes are available: 1 Insuff")]
         assert len(refused) == 1
@@ -251,8 +290,7 @@ def test_no_domain_holds_the_group() -> None:
 def test_a_member_that_must_lie_in_one_domain_evicts_nobody() -> None:
     async def main() -> None:
         low = pod("low", on="a1", priority=1, requests={"cpu": "3"})
-        scene = Scene(node("a1", cpu="3", zone="a"), low, gang(min_count=3, topology=ZONE), *trio(priority=10),
-                      gates=TOPOLOGY)
+        scene = Scene(node("a1", cpu="3", zone="a"), low, gang(min_count=3, topology=ZONE), *trio(priority=10), gates=TOPOLOGY)
         await scene.settle(30)
         assert scene.deleted == [] and scene.bound == {}
         assert scene.said("p1").endswith("preemption: not eligible due to placement-based pod group scheduling limitation")
@@ -288,8 +326,15 @@ kind: KubeSchedulerConfiguration
 extenders: [{urlPrefix: "http://there", filterVerb: filter, nodeCacheCapable: true}]
 """
     poster = OnlyNode("n2")
-    scene = Scene(node("n1", cpu="9"), node("n2", cpu="2"), gang(min_count=2), *trio(3), gates=GATES,
-                  configuration=extended, poster=poster)
+    scene = Scene(
+        node("n1", cpu="9"),
+        node("n2", cpu="2"),
+        gang(min_count=2),
+        *trio(3),
+        gates=GATES,
+        configuration=extended,
+        poster=poster,
+    )
     for _ in range(200):
         await asyncio.sleep(0.01)
         if len(scene.bound) == 2:

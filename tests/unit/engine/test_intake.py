@@ -32,34 +32,62 @@ from kubesched.engine.intake import Intake
 OURS = "default-scheduler"
 
 
-def pod(name="p", *, uid="", node="", scheduler=OURS, version="1", nominated="", priority=None, deleting=False,
-        phase="", labels=None, cpu=None, gates=(), tolerations=0, claims=(), extended=None):
+def pod(
+    name="p",
+    *,
+    uid="",
+    node="",
+    scheduler=OURS,
+    version="1",
+    nominated="",
+    priority=None,
+    deleting=False,
+    phase="",
+    labels=None,
+    cpu=None,
+    gates=(),
+    tolerations=0,
+    claims=(),
+    extended=None,
+):
     requests = {"cpu": cpu} if cpu is not None else {}
     return Pod(
-        metadata=ObjectMeta(name=name, namespace="team-a", uid=uid or f"uid-{name}", resource_version=version,
-                            labels=labels or {}, deletion_timestamp="2026-01-01T00:00:00Z" if deleting else None),
+        metadata=ObjectMeta(
+            name=name,
+            namespace="team-a",
+            uid=uid or f"uid-{name}",
+            resource_version=version,
+            labels=labels or {},
+            deletion_timestamp="2026-01-01T00:00:00Z" if deleting else None,
+        ),
         spec=PodSpec(
-            node_name=node, scheduler_name=scheduler, priority=priority,
+            node_name=node,
+            scheduler_name=scheduler,
+            priority=priority,
             containers=(Container(name="c", resources=ResourceRequirements(requests=requests)),),
             scheduling_gates=tuple(PodSchedulingGate(name=gate) for gate in gates),
             tolerations=tuple(Toleration(key=f"k{i}", operator="Exists") for i in range(tolerations)),
         ),
         status=PodStatus(
-            nominated_node_name=nominated, phase=phase,
-            resource_claim_statuses=tuple(
-                PodResourceClaimStatus(name=claim, resource_claim_name=claim) for claim in claims),
+            nominated_node_name=nominated,
+            phase=phase,
+            resource_claim_statuses=tuple(PodResourceClaimStatus(name=claim, resource_claim_name=claim) for claim in claims),
             extended_resource_claim_status=extended,
         ),
     )
 
 
-def node(name="n1", *, cordoned=False, cpu="4", labels=None, taints=(), ready="True", annotations=None, features=(),
-         heartbeat=None):
+def node(
+    name="n1", *, cordoned=False, cpu="4", labels=None, taints=(), ready="True", annotations=None, features=(), heartbeat=None
+):
     return Node(
         metadata=ObjectMeta(name=name, labels=labels or {}, annotations=annotations or {}),
         spec=NodeSpec(unschedulable=cordoned, taints=tuple(Taint(key=key, effect="NoSchedule") for key in taints)),
-        status=NodeStatus(allocatable={"cpu": cpu, "pods": "10"}, declared_features=tuple(features),
-                          conditions=(NodeCondition(type="Ready", status=ready, last_heartbeat_time=heartbeat),)),
+        status=NodeStatus(
+            allocatable={"cpu": cpu, "pods": "10"},
+            declared_features=tuple(features),
+            conditions=(NodeCondition(type="Ready", status=ready, last_heartbeat_time=heartbeat),),
+        ),
     )
 
 
@@ -97,9 +125,15 @@ class World:
         self.told = Told(self.store)
         self.handled: list[str] = []
         self.waiting = set(waiting)
-        self.intake = Intake(self.store, self.told, [OURS, "second"], gates=gates, members=members,
-                             reject_waiting=lambda uid: uid in self.waiting,
-                             handled=lambda label, seconds: self.handled.append(label))
+        self.intake = Intake(
+            self.store,
+            self.told,
+            [OURS, "second"],
+            gates=gates,
+            members=members,
+            reject_waiting=lambda uid: uid in self.waiting,
+            handled=lambda label, seconds: self.handled.append(label),
+        )
 
     def apply(self, old, new, kind="Pod"):
         """Apply a change and return what the queue was told of it."""
@@ -144,8 +178,7 @@ def test_a_pod_of_somebody_else_without_a_node_is_ignored_all_its_life(world):
 
 def test_binding_is_an_addition_to_the_store_and_a_removal_from_the_queue(world):
     world.apply(None, pod())
-    assert world.apply(pod(), pod(node="n1", version="2")) == [
-        ("wake", "AssignedPodAdd", None, "p"), ("delete", "uid-p")]
+    assert world.apply(pod(), pod(node="n1", version="2")) == [("wake", "AssignedPodAdd", None, "p"), ("delete", "uid-p")]
     assert world.store.pod("uid-p").node_name == "n1"
     assert world.intake.pod("team-a/p") is None
 
@@ -160,8 +193,7 @@ def test_binding_confirms_a_booking_even_on_another_node(world):
 
 def test_an_aliens_binding_leaves_the_queue_alone(world):
     alien = pod(scheduler="elsewhere")
-    assert world.apply(alien, pod(scheduler="elsewhere", node="n1", version="2")) == [
-        ("wake", "AssignedPodAdd", None, "p")]
+    assert world.apply(alien, pod(scheduler="elsewhere", node="n1", version="2")) == [("wake", "AssignedPodAdd", None, "p")]
 
 
 def test_an_update_of_a_placed_pod_wakes_with_what_changed(world):
@@ -169,10 +201,11 @@ def test_an_update_of_a_placed_pod_wakes_with_what_changed(world):
     world.apply(None, before)
     after = pod(node="n1", cpu="1", labels={"a": "c"}, version="2")
     assert world.apply(before, after) == [
-        ("wake", "AssignedPodUpdatePodLabel", "p", "p"), ("wake", "AssignedPodUpdatePodScaleDown", "p", "p")]
+        ("wake", "AssignedPodUpdatePodLabel", "p", "p"),
+        ("wake", "AssignedPodUpdatePodScaleDown", "p", "p"),
+    ]
     assert world.store.pod("uid-p").labels == {"a": "c"}
-    assert set(world.handled[1:]) == {
-        "AssignedPodUpdate", "AssignedPodUpdatePodLabel", "AssignedPodUpdatePodScaleDown"}
+    assert set(world.handled[1:]) == {"AssignedPodUpdate", "AssignedPodUpdatePodLabel", "AssignedPodUpdatePodScaleDown"}
 
 
 def test_a_heartbeat_of_a_placed_pod_is_a_general_update(world):
@@ -184,8 +217,7 @@ def test_a_heartbeat_of_a_placed_pod_is_a_general_update(world):
 
 def test_an_update_of_a_pending_pod_goes_to_the_queue(world):
     world.apply(None, pod())
-    assert world.apply(pod(), pod(version="2", labels={"a": "b"})) == [
-        ("update", "p", ["UnschedulablePodUpdatePodLabel"])]
+    assert world.apply(pod(), pod(version="2", labels={"a": "b"})) == [("update", "p", ["UnschedulablePodUpdatePodLabel"])]
     assert world.intake.pod("team-a/p").labels == {"a": "b"}
 
 
@@ -232,7 +264,8 @@ def test_a_placed_pod_that_goes_leaves_the_store(world):
 def test_a_pod_that_ends_is_gone(world):
     world.apply(None, pod(node="n1"))
     assert world.apply(pod(node="n1"), pod(node="n1", version="2", phase="Succeeded")) == [
-        ("wake", "AssignedPodDelete", "p", None)]
+        ("wake", "AssignedPodDelete", "p", None)
+    ]
     assert world.apply(pod(node="n1", phase="Failed"), None) == []
     assert world.apply(None, pod(phase="Failed")) == []
 
@@ -244,19 +277,18 @@ def test_a_placed_pod_nobody_knew_still_wakes_when_it_goes(world, caplog):
 
 def test_a_nominated_pod_that_goes_wakes_pods_of_no_higher_priority(world):
     world.apply(None, pod(nominated="n1", priority=5))
-    assert world.apply(pod(nominated="n1", priority=5), None) == [
-        ("delete", "uid-p"), ("wake", "AssignedPodDelete", "p", None)]
+    assert world.apply(pod(nominated="n1", priority=5), None) == [("delete", "uid-p"), ("wake", "AssignedPodDelete", "p", None)]
     (concerns,) = world.told.concerns
     assert [concerns(world.store.view(pod(priority=priority))) for priority in (None, 5, 6)] == [True, True, False]
 
 
-@pytest.mark.parametrize(("before", "after", "wakes"), [("n1", "", True), ("n1", "n2", True), ("", "n1", False),
-                                                        ("n1", "n1", False)])
+@pytest.mark.parametrize(
+    ("before", "after", "wakes"), [("n1", "", True), ("n1", "n2", True), ("", "n1", False), ("n1", "n1", False)]
+)
 def test_a_nomination_that_moves_counts_as_a_pod_that_went(world, before, after, wakes):
     world.apply(None, pod(nominated=before))
     told = world.apply(pod(nominated=before), pod(nominated=after, version="2"))
-    assert told == [("update", "p", ["UnschedulablePodUpdate"])] + (
-        [("wake", "AssignedPodDelete", "p", None)] if wakes else [])
+    assert told == [("update", "p", ["UnschedulablePodUpdate"])] + ([("wake", "AssignedPodDelete", "p", None)] if wakes else [])
 
 
 @pytest.mark.parametrize("placed", [True, False])
@@ -277,8 +309,11 @@ def test_a_new_pod_wakes_others_where_gangs_are_scheduled():
 
 def test_members_of_groups_are_counted_before_anybody_is_woken():
     told = []
-    members = SimpleNamespace(put=lambda view: told.append(("put", view.name, len(world.told.calls))),
-                              drop=lambda view: told.append(("drop", view.name)), key_of=lambda view: None)
+    members = SimpleNamespace(
+        put=lambda view: told.append(("put", view.name, len(world.told.calls))),
+        drop=lambda view: told.append(("drop", view.name)),
+        key_of=lambda view: None,
+    )
     world = World(members=members)
     world.apply(None, pod("a"))
     world.apply(pod("a"), pod("a", node="n1", version="2"))
@@ -311,17 +346,27 @@ POD_CHANGES = [
     ("all gates gone", {"gates": ()}, ["UpdatePodSchedulingGatesEliminated"]),
     ("one more toleration", {"tolerations": 2}, ["UpdatePodToleration"]),
     ("another claim", {"claims": ("d",)}, ["UpdatePodGeneratedResourceClaim"]),
-    ("a claim for extended resources", {"extended": PodExtendedResourceClaimStatus(resource_claim_name="x")},
-     ["UpdatePodGeneratedResourceClaim"]),
-    ("everything", {"labels": {"a": "b"}, "cpu": "1", "gates": (), "tolerations": 3, "claims": ()},
-     ["UpdatePodLabel", "UpdatePodScaleDown", "UpdatePodSchedulingGatesEliminated", "UpdatePodToleration",
-      "UpdatePodGeneratedResourceClaim"]),
+    (
+        "a claim for extended resources",
+        {"extended": PodExtendedResourceClaimStatus(resource_claim_name="x")},
+        ["UpdatePodGeneratedResourceClaim"],
+    ),
+    (
+        "everything",
+        {"labels": {"a": "b"}, "cpu": "1", "gates": (), "tolerations": 3, "claims": ()},
+        [
+            "UpdatePodLabel",
+            "UpdatePodScaleDown",
+            "UpdatePodSchedulingGatesEliminated",
+            "UpdatePodToleration",
+            "UpdatePodGeneratedResourceClaim",
+        ],
+    ),
 ]
 
 
 @pytest.mark.parametrize("placed", [True, False])
-@pytest.mark.parametrize(("changed", "labels"), [case[1:] for case in POD_CHANGES],
-                         ids=[case[0] for case in POD_CHANGES])
+@pytest.mark.parametrize(("changed", "labels"), [case[1:] for case in POD_CHANGES], ids=[case[0] for case in POD_CHANGES])
 def test_pod_changes(placed, changed, labels):
     store = Store()
     where = {"node": "n1" if placed else ""}
@@ -342,15 +387,22 @@ NODE_CHANGES = [
     ("a condition", {"ready": "False"}, ["UpdateNodeCondition"]),
     ("annotations", {"annotations": {"a": "b"}}, ["UpdateNodeAnnotation"]),
     ("features", {"features": ["f"]}, ["UpdateNodeDeclaredFeature"]),
-    ("everything", {"cpu": "8", "labels": {"a": "b"}, "taints": ["t"], "ready": "False", "annotations": {"a": "b"},
-                    "features": ["f"]},
-     ["UpdateNodeAllocatable", "UpdateNodeLabel", "UpdateNodeTaint", "UpdateNodeCondition", "UpdateNodeAnnotation",
-      "UpdateNodeDeclaredFeature"]),
+    (
+        "everything",
+        {"cpu": "8", "labels": {"a": "b"}, "taints": ["t"], "ready": "False", "annotations": {"a": "b"}, "features": ["f"]},
+        [
+            "UpdateNodeAllocatable",
+            "UpdateNodeLabel",
+            "UpdateNodeTaint",
+            "UpdateNodeCondition",
+            "UpdateNodeAnnotation",
+            "UpdateNodeDeclaredFeature",
+        ],
+    ),
 ]
 
 
-@pytest.mark.parametrize(("changed", "labels"), [case[1:] for case in NODE_CHANGES],
-                         ids=[case[0] for case in NODE_CHANGES])
+@pytest.mark.parametrize(("changed", "labels"), [case[1:] for case in NODE_CHANGES], ids=[case[0] for case in NODE_CHANGES])
 def test_node_changes(world, changed, labels):
     world.apply(None, node(), "Node")
     told = world.apply(node(), node(**changed), "Node")
@@ -360,8 +412,7 @@ def test_node_changes(world, changed, labels):
 
 def test_opening_a_node_comes_first_and_counts_as_a_change_of_taints():
     found = node_changes(node(cordoned=True), node(cpu="8", taints=["t"]))
-    assert [event.label for event in found] == [
-        "NodeUpdateNodeTaint", "NodeUpdateNodeAllocatable", "NodeUpdateNodeTaint"]
+    assert [event.label for event in found] == ["NodeUpdateNodeTaint", "NodeUpdateNodeAllocatable", "NodeUpdateNodeTaint"]
 
 
 def test_features_count_only_where_they_are_switched_on():
@@ -419,8 +470,9 @@ def test_a_rule_about_device_taints_is_news_about_slices(world):
 
 
 def test_objects_that_only_a_plugin_knows_are_kept_by_the_name_of_their_resource(world):
-    foo, bar = (SimpleNamespace(metadata=ObjectMeta(name="o", namespace="team-a"), name="o", content=what)
-                for what in ("foo", "bar"))
+    foo, bar = (
+        SimpleNamespace(metadata=ObjectMeta(name="o", namespace="team-a"), name="o", content=what) for what in ("foo", "bar")
+    )
     assert world.apply(None, foo, "foos.v1.example.com") == [("wake", "foos.v1.example.comAdd", None, "o")]
     world.apply(None, bar, "bars.v1.example.com")
     assert world.store.objects.get("foos.v1.example.com", "o", "team-a") is foo

@@ -88,8 +88,13 @@ def test_the_kinds_of_the_benchmark(kind: str, remembers: bool) -> None:
 def cluster(n: int) -> Iterator[TopLevel]:
     """Yield nodes with labels, taints and images, each with a pod that has a host port."""
     for i in range(n):
-        yield node(f"n{i:05d}", zone=f"z{i % 5}", labels={"rank": str(i), "disk": "ssd"}, images={"app:1": 500 << 20},
-                   taints=[taint("gpu")] if i % 3 == 0 else [])
+        yield node(
+            f"n{i:05d}",
+            zone=f"z{i % 5}",
+            labels={"rank": str(i), "disk": "ssd"},
+            images={"app:1": 500 << 20},
+            taints=[taint("gpu")] if i % 3 == 0 else [],
+        )
     for i in range(n):
         yield pod(f"old-{i}", on=f"n{i:05d}", labels={"app": "web"}, requests={"cpu": "10m"}, host_ports=(81,))
 
@@ -111,7 +116,9 @@ WANTED: dict[str, dict[str, Any]] = {
     "evenly over hosts": {"spread": [even(WEB, HOST)], "labels": WEB},
     "rather evenly over hosts and zones": {"spread": [even(WEB, HOST, hard=False), even(WEB, hard=False)], "labels": WEB},
     "near some and away from others": {
-        "affinity": {**near(WEB, HOST, weight=3), **near({"app": "db"}, away=True)}, "labels": WEB},
+        "affinity": {**near(WEB, HOST, weight=3), **near({"app": "db"}, away=True)},
+        "labels": WEB,
+    },
     "more than there is": {"requests": {"cpu": "100"}},
     "more than there is, and no eviction": {"requests": {"cpu": "100"}, "preemption_policy": "Never"},
 }

@@ -11,10 +11,20 @@ from kubesched.framework.verdicts import Reason, Rejections, Verdicts
 from kubesched.testing import node
 
 
-@pytest.mark.parametrize(("n", "percentage", "wanted"), [
-    (99, 5, 99), (100, 40, 100), (200, 40, 100), (1000, 40, 400), (1000, 42, 420), (5000, 10, 500), (5625, 5, 281),
-    (6000, 5, 300), (100, 1, 100),
-])
+@pytest.mark.parametrize(
+    ("n", "percentage", "wanted"),
+    [
+        (99, 5, 99),
+        (100, 40, 100),
+        (200, 40, 100),
+        (1000, 40, 400),
+        (1000, 42, 420),
+        (5000, 10, 500),
+        (5625, 5, 281),
+        (6000, 5, 300),
+        (100, 1, 100),
+    ],
+)
 def test_how_many_feasible_nodes_are_enough(n: int, percentage: int, wanted: int) -> None:
     assert n_wanted(n, percentage) == wanted
 
@@ -69,8 +79,10 @@ def test_all_are_looked_at_where_there_are_not_enough() -> None:
 
 def test_nodes_are_visited_zone_by_zone() -> None:
     store = store_of(300, 3)
-    zones = [store.snapshot().node(store.snapshot().row(name)).metadata.labels["topology.kubernetes.io/zone"]
-             for name in look(Sampling(), store, 10)]
+    zones = [
+        store.snapshot().node(store.snapshot().row(name)).metadata.labels["topology.kubernetes.io/zone"]
+        for name in look(Sampling(), store, 10)
+    ]
     assert sorted(map(zones.count, ("z0", "z1", "z2"))) == [33, 33, 34]
 
 

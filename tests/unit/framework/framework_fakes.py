@@ -47,8 +47,7 @@ class Says(Plugin):
         found: Rejections | None = self._say("filter")
         return found or Rejections.none(nodes)
 
-    def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis,
-                    profile: Profile) -> PostFiltered:
+    def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis, profile: Profile) -> PostFiltered:
         found: PostFiltered = self._say("post_filter")
         return found
 

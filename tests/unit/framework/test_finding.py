@@ -9,7 +9,7 @@ import pytest
 from kubesched.errors import ConfigError
 from kubesched.framework.finding import find_plugins, run_module
 
-GOOD = '''
+GOOD = """
 from kubesched import Plugin
 
 runs = []
@@ -26,7 +26,7 @@ class Loud(Plugin):
 
 class _Base(Plugin):
     pass
-'''
+"""
 
 
 @pytest.fixture
@@ -73,8 +73,11 @@ BAD: list[tuple[str, str, str]] = [
     ("{file}", "1 / 0", "plugin {file}: importing it failed: ZeroDivisionError: division by zero"),
     ("{file}", "import sys; sys.exit('no')", "plugin {file}: importing it failed: SystemExit: no"),
     ("{file}", "import no_such_thing", "plugin {file}: importing it failed: No module named 'no_such_thing'"),
-    ("{file}:Quiet", GOOD.replace("pod, node, state):\n        return None", "pod):\n        return None"),
-     "plugin {file}:Quiet: plugin example.com/quiet: filter_node(pod) does not take the arguments of the contract"),
+    (
+        "{file}:Quiet",
+        GOOD.replace("pod, node, state):\n        return None", "pod):\n        return None"),
+        "plugin {file}:Quiet: plugin example.com/quiet: filter_node(pod) does not take the arguments of the contract",
+    ),
     ("no.such.module:X", "", "plugin no.such.module: no such module; a file is named by its path, with .py"),
     ("/nowhere/x.py:X", "", "plugin /nowhere/x.py: no such file or directory"),
 ]

@@ -12,8 +12,11 @@ from kubesched.framework.onenode import ImaginedNode
 from kubesched.framework.whatif import WhatIf
 from kubesched.testing import node, pod
 
-QUESTIONS = sorted(name for name, value in vars(NodeView).items() if not name.startswith("_")
-                   and (isinstance(value, property) or inspect.isfunction(value)))
+QUESTIONS = sorted(
+    name
+    for name, value in vars(NodeView).items()
+    if not name.startswith("_") and (isinstance(value, property) or inspect.isfunction(value))
+)
 
 
 @pytest.fixture
@@ -27,8 +30,20 @@ def store() -> Store:
 
 
 def test_every_question_about_a_node_is_covered():
-    assert QUESTIONS == ["allocatable", "counted_usage", "free", "free_pods", "labels", "name", "node",
-                         "non_zero_requested", "pods", "requested", "taints", "usage"]
+    assert QUESTIONS == [
+        "allocatable",
+        "counted_usage",
+        "free",
+        "free_pods",
+        "labels",
+        "name",
+        "node",
+        "non_zero_requested",
+        "pods",
+        "requested",
+        "taints",
+        "usage",
+    ]
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -44,8 +59,10 @@ def test_it_answers_like_a_what_if(store: Store, question: str):
             truth.add(view, 0)
         else:
             truth.remove(view, 0)
-        answers = [ask(view_of, question, nodes.resource("example.com/gpu"))
-                   for view_of in (imagined, imagined.copy(), NodeView(truth, 0))]
+        answers = [
+            ask(view_of, question, nodes.resource("example.com/gpu"))
+            for view_of in (imagined, imagined.copy(), NodeView(truth, 0))
+        ]
         assert answers[0] == answers[1] == answers[2]
     assert NodeView(nodes, row).requested("cpu") == 1000, "the cluster itself is not touched"
 

@@ -30,10 +30,21 @@ def lifted(answers: dict[str, Any]) -> dict[str, Status]:
 
 
 def test_an_answer_may_be_nothing_a_text_a_status_or_reasons() -> None:
-    assert lifted({"a": None, "b": "too small", "c": unresolvable("never", "ever"), "d": SUCCESS,
-                   "e": (Reason("x"), Reason("y", resolvable=False))}) == {
-        "a": SUCCESS, "b": unschedulable("too small"), "c": unresolvable("never", "ever"), "d": SUCCESS,
-        "e": unresolvable("x", "y")}
+    assert lifted(
+        {
+            "a": None,
+            "b": "too small",
+            "c": unresolvable("never", "ever"),
+            "d": SUCCESS,
+            "e": (Reason("x"), Reason("y", resolvable=False)),
+        }
+    ) == {
+        "a": SUCCESS,
+        "b": unschedulable("too small"),
+        "c": unresolvable("never", "ever"),
+        "d": SUCCESS,
+        "e": unresolvable("x", "y"),
+    }
 
 
 def test_an_error_names_the_plugin() -> None:

@@ -72,11 +72,14 @@ def test_names_of_nodes_that_are_not_there_refuse_nobody_but_leave_no_node() -> 
     assert not found.considered.any()
 
 
-@pytest.mark.parametrize(("answers", "text"), [
-    ((names(), None), "node(s) didn't satisfy plugin A"),
-    ((None, names("b"), names("a")), "node(s) didn't satisfy plugin(s) [B C] simultaneously"),
-    ((names("c"), names("a"), names("b")), "node(s) didn't satisfy plugin(s) [A B] simultaneously"),
-])
+@pytest.mark.parametrize(
+    ("answers", "text"),
+    [
+        ((names(), None), "node(s) didn't satisfy plugin A"),
+        ((None, names("b"), names("a")), "node(s) didn't satisfy plugin(s) [B C] simultaneously"),
+        ((names("c"), names("a"), names("b")), "node(s) didn't satisfy plugin(s) [A B] simultaneously"),
+    ],
+)
 def test_no_node_that_all_agree_on_is_a_refusal(answers: tuple[Any, ...], text: str) -> None:
     found, _, _ = pre_filter(*answers)
     assert found.status == unresolvable(text)
@@ -116,23 +119,30 @@ def post_filter(*answers: PostFiltered) -> tuple[PostFiltered, list[str]]:
 
 
 def test_the_first_way_out_is_taken() -> None:
-    found, asked = post_filter(PostFiltered(unschedulable("no claims")), PostFiltered(SUCCESS, Nomination("a")),
-                               PostFiltered(unschedulable("never asked")))
+    found, asked = post_filter(
+        PostFiltered(unschedulable("no claims")),
+        PostFiltered(SUCCESS, Nomination("a")),
+        PostFiltered(unschedulable("never asked")),
+    )
     assert found.status.is_success and found.status.message == ""
     assert found.nomination == Nomination("a")
     assert asked == ["A", "B"]
 
 
 def test_refusals_add_up_under_the_name_of_the_first() -> None:
-    found, _ = post_filter(PostFiltered(unschedulable("no new claims to deallocate")),
-                           PostFiltered(unschedulable("preemption: no"), CLEAR))
+    found, _ = post_filter(
+        PostFiltered(unschedulable("no new claims to deallocate")), PostFiltered(unschedulable("preemption: no"), CLEAR)
+    )
     assert found.status == unschedulable("no new claims to deallocate", "preemption: no").by("A")
     assert found.nomination is CLEAR
 
 
 def test_the_last_nomination_is_kept() -> None:
-    found, _ = post_filter(PostFiltered(unschedulable("x"), Nomination("a")), PostFiltered(unschedulable("y"), CLEAR),
-                           PostFiltered(unschedulable("z")))
+    found, _ = post_filter(
+        PostFiltered(unschedulable("x"), Nomination("a")),
+        PostFiltered(unschedulable("y"), CLEAR),
+        PostFiltered(unschedulable("z")),
+    )
     assert found.nomination is CLEAR
 
 
@@ -160,8 +170,7 @@ def score(*plugins: Any, feasible: Any = ALL, weights: Any = ()) -> Any:
 def test_scores_are_weighed_and_added() -> None:
     scores = score(named("A", score=[1, 2, 3]), named("B", score=[100, 0, 50]), weights=(3, 2))
     assert scores.total.tolist() == [203, 6, 109]
-    assert {name: column.tolist() for name, column in scores.by_plugin.items()} == {
-        "A": [3, 6, 9], "B": [200, 0, 100]}
+    assert {name: column.tolist() for name, column in scores.by_plugin.items()} == {"A": [3, 6, 9], "B": [200, 0, 100]}
 
 
 def test_a_weight_of_zero_is_one() -> None:
@@ -189,7 +198,8 @@ def test_a_score_out_of_range_is_an_error_in_the_words_of_the_reference(column: 
     with pytest.raises(PluginError) as error:
         score(named("A", score=column))
     assert str(error.value) == (
-        f'plugin "A" returns an invalid score {value}, it should in the range of [0, 100] after normalizing')
+        f'plugin "A" returns an invalid score {value}, it should in the range of [0, 100] after normalizing'
+    )
 
 
 def test_scores_of_nodes_that_are_not_feasible_may_be_anything() -> None:
@@ -209,5 +219,10 @@ def test_every_call_is_timed_under_the_name_of_its_point_and_plugin() -> None:
     store, state = small_store(), State()
     profile.pre_filter(some_pod(store), store.snapshot(), state)
     profile.filter(some_pod(store), store.snapshot(), state)
-    assert seen == [("PreFilter", "A", "Skip"), ("PreFilter", "B", "Success"), ("PreFilter", "", "Success"),
-                    ("Filter", "B", "Success"), ("Filter", "", "Success")]
+    assert seen == [
+        ("PreFilter", "A", "Skip"),
+        ("PreFilter", "B", "Success"),
+        ("PreFilter", "", "Success"),
+        ("Filter", "B", "Success"),
+        ("Filter", "", "Success"),
+    ]

@@ -30,23 +30,35 @@ def n_domains(nodes: Snapshot, key: str) -> int:
     return len(label.values) if label is not None else 0
 
 
-def expected(base: AllPassing, nodes: Snapshot, verdicts: list[DomainVerdicts], scores: list[tuple[DomainScores, int]],
-             mask: np.ndarray | None) -> tuple[list[bool], list[int]]:
+def expected(
+    base: AllPassing,
+    nodes: Snapshot,
+    verdicts: list[DomainVerdicts],
+    scores: list[tuple[DomainScores, int]],
+    mask: np.ndarray | None,
+) -> tuple[list[bool], list[int]]:
     """Work out node by node who is feasible and what it totals."""
     feasible, totals = [], []
     for row in range(nodes.n):
         passes = bool(base.passing[row]) and (mask is None or bool(mask[row]))
         for table in verdicts:
             passes = passes and not table.values[nodes.code_at(table.key, row)]
-        total = int(base.totals[row]) + sum(weight * int(table.values[nodes.code_at(table.key, row)])
-                                            for table, weight in scores)
+        total = int(base.totals[row]) + sum(
+            weight * int(table.values[nodes.code_at(table.key, row)]) for table, weight in scores
+        )
         feasible.append(passes)
         totals.append(total if passes else -1)
     return feasible, totals
 
 
-def compare(reach: Reach, base: AllPassing, nodes: Snapshot, verdicts: list[DomainVerdicts],
-            scores: list[tuple[DomainScores, int]], mask: np.ndarray | None) -> None:
+def compare(
+    reach: Reach,
+    base: AllPassing,
+    nodes: Snapshot,
+    verdicts: list[DomainVerdicts],
+    scores: list[tuple[DomainScores, int]],
+    mask: np.ndarray | None,
+) -> None:
     feasible, totals = expected(base, nodes, verdicts, scores, mask)
     assert reach.count() == sum(feasible)
     for key in ("host", "zone"):
@@ -67,11 +79,15 @@ def test_following_tables_gives_what_looking_at_every_node_gives(seed: int) -> N
             base.passing[row], base.totals[row] = False, REFUSED
     base.n_passing = int(base.passing.sum())
     keys = random.sample(["host", "zone", "zone"], random.randrange(3))
-    verdicts = [DomainVerdicts(key, np.array([random.random() < 0.3 for _ in range(n_domains(nodes, key) + 1)],
-                                             dtype=np.uint64), ()) for key in keys]
+    verdicts = [
+        DomainVerdicts(key, np.array([random.random() < 0.3 for _ in range(n_domains(nodes, key) + 1)], dtype=np.uint64), ())
+        for key in keys
+    ]
     rated = random.sample(["host", "zone", "host"], random.randrange(4))
-    scores = [(DomainScores(key, np.array([random.randrange(101) for _ in range(n_domains(nodes, key) + 1)])),
-               random.randrange(1, 4)) for key in rated]
+    scores = [
+        (DomainScores(key, np.array([random.randrange(101) for _ in range(n_domains(nodes, key) + 1)])), random.randrange(1, 4))
+        for key in rated
+    ]
     mask = np.array([random.random() < 0.7 for _ in range(nodes.n)]) if random.random() < 0.2 else None
     reach = Reach(base, nodes, tuple(verdicts), mask)
     compare(reach, base, nodes, verdicts, scores, mask)

@@ -52,13 +52,15 @@ class Hintless(Plugin):
 
 REFUSED = [
     ("no point at all", Pointless, "plugin Pointless implements no extension point"),
-    ("wrong arguments", TooFew, "plugin TooFew: filter(pod, nodes) does not take the arguments of the contract, "
-                                "filter(pod, nodes, state)"),
+    (
+        "wrong arguments",
+        TooFew,
+        "plugin TooFew: filter(pod, nodes) does not take the arguments of the contract, filter(pod, nodes, state)",
+    ),
     ("a plain function where one that waits is wanted", NotAsync, "plugin NotAsync: bind must be written with async def"),
     ("one that waits where a plain function is wanted", TooAsync, "plugin TooAsync: reserve must be written with def"),
     ("a value where a method is wanted", NotAMethod, "plugin NotAMethod: filter is not a method"),
-    ("a hint that is not there", Hintless,
-     "plugin Hintless: wakes_on names the hint no_such_hint, which is not a method"),
+    ("a hint that is not there", Hintless, "plugin Hintless: wakes_on names the hint no_such_hint, which is not a method"),
     ("no plugin", int, "<class 'int'> is not a subclass of kubesched.Plugin"),
 ]
 

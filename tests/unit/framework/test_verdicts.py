@@ -31,11 +31,18 @@ def column(*rows: bool | int) -> np.ndarray:
     return np.array(rows, dtype=np.bool_)
 
 
-@pytest.mark.parametrize(("code", "text", "rejected"), [
-    (Code.SUCCESS, "Success", False), (Code.ERROR, "Error", False), (Code.UNSCHEDULABLE, "Unschedulable", True),
-    (Code.UNRESOLVABLE, "UnschedulableAndUnresolvable", True), (Code.WAIT, "Wait", False), (Code.SKIP, "Skip", False),
-    (Code.PENDING, "Pending", True),
-])
+@pytest.mark.parametrize(
+    ("code", "text", "rejected"),
+    [
+        (Code.SUCCESS, "Success", False),
+        (Code.ERROR, "Error", False),
+        (Code.UNSCHEDULABLE, "Unschedulable", True),
+        (Code.UNRESOLVABLE, "UnschedulableAndUnresolvable", True),
+        (Code.WAIT, "Wait", False),
+        (Code.SKIP, "Skip", False),
+        (Code.PENDING, "Pending", True),
+    ],
+)
 def test_codes_have_the_names_and_the_order_of_the_reference(code: Code, text: str, rejected: bool) -> None:
     assert (code.text, code.is_rejected) == (text, rejected)
     assert list(Code).index(code) == code.value
@@ -47,13 +54,16 @@ def test_a_status_joins_its_reasons() -> None:
     assert SUCCESS.is_success and not failed("x").is_rejected
 
 
-@pytest.mark.parametrize(("sentence", "reasons", "code"), [
-    ("one that eviction helps with", [CPU], Code.UNSCHEDULABLE),
-    ("all that eviction helps with", [CPU, MEMORY], Code.UNSCHEDULABLE),
-    ("one of them hopeless", [MEMORY, NEVER], Code.UNRESOLVABLE),
-    ("only waiting", [LATER], Code.PENDING),
-    ("waiting and short", [LATER, CPU], Code.UNSCHEDULABLE),
-])
+@pytest.mark.parametrize(
+    ("sentence", "reasons", "code"),
+    [
+        ("one that eviction helps with", [CPU], Code.UNSCHEDULABLE),
+        ("all that eviction helps with", [CPU, MEMORY], Code.UNSCHEDULABLE),
+        ("one of them hopeless", [MEMORY, NEVER], Code.UNRESOLVABLE),
+        ("only waiting", [LATER], Code.PENDING),
+        ("waiting and short", [LATER, CPU], Code.UNSCHEDULABLE),
+    ],
+)
 def test_the_worst_reason_decides_the_code(sentence: str, reasons: list[Reason], code: Code) -> None:
     assert worst_code(reasons) is code, sentence
     nodes = snapshot("a")
@@ -86,7 +96,9 @@ def test_the_first_plugin_to_refuse_a_node_owns_it() -> None:
     verdicts.add("Taints", Rejections.where(column(1, 0, 0), TAINT))
     verdicts.add("Fit", Rejections.every((column(1, 1, 0), CPU), (column(0, 1, 0), MEMORY)))
     assert verdicts.statuses() == {
-        "a": unresolvable(TAINT.text).by("Taints"), "b": unschedulable(CPU.text, MEMORY.text).by("Fit")}
+        "a": unresolvable(TAINT.text).by("Taints"),
+        "b": unschedulable(CPU.text, MEMORY.text).by("Fit"),
+    }
     assert verdicts.feasible.tolist() == [False, False, True]
     assert verdicts.plugins() == ({"Taints", "Fit"}, set())
 
@@ -136,21 +148,26 @@ def diagnosis(names: int, *columns: tuple[str, Rejections], considered: np.ndarr
 
 def test_reasons_are_counted_and_sorted_as_text() -> None:
     rows = np.arange(12)
-    told = diagnosis(12, ("Fit", Rejections.every((rows < 10, CPU), (rows < 2, MEMORY))),
-                     ("Taints", Rejections.where(rows >= 10, TAINT)))
-    told.post_filter_message = ("no new claims to deallocate, preemption: 0/12 nodes are available: 10 No preemption victims "
-                                "found for incoming pod, 2 Preemption is not helpful for scheduling.")
+    told = diagnosis(
+        12, ("Fit", Rejections.every((rows < 10, CPU), (rows < 2, MEMORY))), ("Taints", Rejections.where(rows >= 10, TAINT))
+    )
+    told.post_filter_message = (
+        "no new claims to deallocate, preemption: 0/12 nodes are available: 10 No preemption victims "
+        "found for incoming pod, 2 Preemption is not helpful for scheduling."
+    )
     assert told.message() == (
         "0/12 nodes are available: 10 Insufficient cpu, 2 Insufficient memory, 2 node(s) had untolerated taint(s). "
         "no new claims to deallocate, preemption: 0/12 nodes are available: 10 No preemption victims found for incoming "
-        "pod, 2 Preemption is not helpful for scheduling.")
+        "pod, 2 Preemption is not helpful for scheduling."
+    )
 
 
 def test_nodes_that_nobody_looked_at_add_nothing_unless_there_is_a_reason() -> None:
     short = Rejections.every((column(1, 1, 0, 0, 0), CPU), (column(0, 1, 0, 0, 0), MEMORY))
     taint = Reason("node(s) had untolerated taint", resolvable=False)
-    told = diagnosis(5, ("Fit", short), ("Taints", Rejections.where(column(0, 0, 1, 0, 0), taint)),
-                     considered=column(1, 1, 1, 0, 0))
+    told = diagnosis(
+        5, ("Fit", short), ("Taints", Rejections.where(column(0, 0, 1, 0, 0), taint)), considered=column(1, 1, 1, 0, 0)
+    )
     text = "0/5 nodes are available: 1 Insufficient memory, 1 node(s) had untolerated taint, 2 Insufficient cpu."
     assert told.message() == text
     assert told.status("n4").reasons == ()

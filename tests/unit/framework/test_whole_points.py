@@ -92,17 +92,33 @@ CALLS: dict[str, Any] = {
     "PostBind": lambda p, pod, nodes: p.post_bind(pod, "a", State()),
 }
 STATUSES = [
-    ("PreEnqueue", None, "Success"), ("PreEnqueue", REFUSED, "Unschedulable"), ("PreEnqueue", BROKEN, "Error"),
-    ("PreFilter", None, "Success"), ("PreFilter", REFUSED, "Unschedulable"), ("PreFilter", SKIP, "Success"),
+    ("PreEnqueue", None, "Success"),
+    ("PreEnqueue", REFUSED, "Unschedulable"),
+    ("PreEnqueue", BROKEN, "Error"),
+    ("PreFilter", None, "Success"),
+    ("PreFilter", REFUSED, "Unschedulable"),
+    ("PreFilter", SKIP, "Success"),
     ("PreFilter", BROKEN, "Error"),
-    ("PostFilter", None, "Success"), ("PostFilter", REFUSED, "Unschedulable"), ("PostFilter", failed("x"), "Error"),
-    ("PreScore", None, "Success"), ("PreScore", failed("x"), "Error"),
+    ("PostFilter", None, "Success"),
+    ("PostFilter", REFUSED, "Unschedulable"),
+    ("PostFilter", failed("x"), "Error"),
+    ("PreScore", None, "Success"),
+    ("PreScore", failed("x"), "Error"),
     ("Score", None, "Success"),
-    ("Reserve", None, "Success"), ("Reserve", REFUSED, "Unschedulable"), ("Reserve", BROKEN, "Error"),
+    ("Reserve", None, "Success"),
+    ("Reserve", REFUSED, "Unschedulable"),
+    ("Reserve", BROKEN, "Error"),
     ("Unreserve", None, "Success"),
-    ("Permit", None, "Success"), ("Permit", REFUSED, "Unschedulable"), ("Permit", Status(Code.WAIT), "Wait"),
-    ("PreBindPreFlight", None, "Success"), ("PreBindPreFlight", SKIP, "Skip"), ("PreBindPreFlight", failed("x"), "Error"),
-    ("Bind", None, "Success"), ("Bind", SKIP, "Skip"), ("Bind", failed("x"), "Error"), ("Bind", BROKEN, "Error"),
+    ("Permit", None, "Success"),
+    ("Permit", REFUSED, "Unschedulable"),
+    ("Permit", Status(Code.WAIT), "Wait"),
+    ("PreBindPreFlight", None, "Success"),
+    ("PreBindPreFlight", SKIP, "Skip"),
+    ("PreBindPreFlight", failed("x"), "Error"),
+    ("Bind", None, "Success"),
+    ("Bind", SKIP, "Skip"),
+    ("Bind", failed("x"), "Error"),
+    ("Bind", BROKEN, "Error"),
     ("PostBind", None, "Success"),
 ]
 
@@ -131,8 +147,9 @@ class Agreeable(NoWriter):
 
 def engine_with(seen: Seen, *, remembers: bool, n_nodes: int = 3) -> Engine:
     gates = config.Gates.defaults()
-    engine = assemble(default_configuration(gates), gates, Outside(writer=Agreeable()),
-                      options=EngineOptions(remembers=remembers))
+    engine = assemble(
+        default_configuration(gates), gates, Outside(writer=Agreeable()), options=EngineOptions(remembers=remembers)
+    )
     for profile in engine.profiles.values():
         profile.observe = lambda point, plugin, code, seconds: seen.append((point, plugin, code))
     for i in range(n_nodes):
@@ -215,5 +232,4 @@ def test_a_plugin_that_takes_too_long_is_counted_and_named_but_not_every_time(ca
     observe("PreBind", "Patient", "Success", 60.0)
     observe("Filter", "", "Success", 0.3)
     assert metrics.counters["kubesched_plugin_failures_total"] == {("Sloth", "Filter"): 3.0}
-    assert [record.message for record in caplog.records] == [
-        "Plugin takes too long; no other pod is tried meanwhile"]
+    assert [record.message for record in caplog.records] == ["Plugin takes too long; no other pod is tried meanwhile"]

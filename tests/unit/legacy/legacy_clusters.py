@@ -25,17 +25,27 @@ def node(name: str, labels: dict[str, str] | None = None, **status: Any) -> Raw:
     """Return a ready node with 4 cpus, 8 GiB and room for 10 pods, unless told otherwise."""
     spec = {key: status.pop(key) for key in ("taints", "unschedulable") if key in status}
     annotations = status.pop("annotations", {})
-    allocatable = {"cpu": "4", "memory": "8Gi", "pods": "10", "ephemeral-storage": "100Gi",
-                   **status.pop("allocatable", {})}
+    allocatable = {"cpu": "4", "memory": "8Gi", "pods": "10", "ephemeral-storage": "100Gi", **status.pop("allocatable", {})}
     conditions = status.pop("conditions", [{"type": "Ready", "status": "True"}])
-    return {"apiVersion": "v1", "kind": "Node",
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})},
-                         "annotations": annotations},
-            "spec": spec, "status": {"allocatable": allocatable, "conditions": conditions, **status}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}, "annotations": annotations},
+        "spec": spec,
+        "status": {"allocatable": allocatable, "conditions": conditions, **status},
+    }
 
 
-def pod(name: str, node_name: str = "", labels: dict[str, str] | None = None, *, namespace: str = "default",
-        requests: Raw | None = None, limits: Raw | None = None, **spec: Any) -> Raw:
+def pod(
+    name: str,
+    node_name: str = "",
+    labels: dict[str, str] | None = None,
+    *,
+    namespace: str = "default",
+    requests: Raw | None = None,
+    limits: Raw | None = None,
+    **spec: Any,
+) -> Raw:
     """Return a pod of one container."""
     metadata: Raw = {"name": name, "namespace": namespace, "uid": f"uid-{namespace}-{name}", "labels": labels or {}}
     for key in ("deletionTimestamp", "ownerReferences"):
@@ -51,14 +61,22 @@ def pod(name: str, node_name: str = "", labels: dict[str, str] | None = None, *,
 
 def service(name: str, selector: dict[str, str] | None, namespace: str = "default") -> Raw:
     """Return a service."""
-    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": namespace},
-            "spec": {"selector": selector}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"selector": selector},
+    }
 
 
 def controller(name: str, selector: dict[str, str], namespace: str = "default") -> Raw:
     """Return a replication controller."""
-    return {"apiVersion": "v1", "kind": "ReplicationController",
-            "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}"}, "spec": {"selector": selector}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ReplicationController",
+        "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}"},
+        "spec": {"selector": selector},
+    }
 
 
 @dataclass
@@ -100,8 +118,10 @@ class World:
 
     def reasons(self, *predicates: Plugin) -> dict[str, list[str]]:
         """Return for each node why the predicates refuse it, in their order."""
-        profile = Profile("test", {"pre_filter": [(p, 0) for p in predicates if p.implements("pre_filter")],
-                                   "filter": [(p, 0) for p in predicates]})
+        profile = Profile(
+            "test",
+            {"pre_filter": [(p, 0) for p in predicates if p.implements("pre_filter")], "filter": [(p, 0) for p in predicates]},
+        )
         state, snapshot = State(), self.store.snapshot()
         before = profile.pre_filter(self.view(), snapshot, state)
         assert before.status is None, before.status
@@ -110,8 +130,9 @@ class World:
 
     def scores(self, priority: Plugin, feasible: set[str] | None = None) -> dict[str, int]:
         """Return the score of each feasible node."""
-        profile = Profile("test", {"pre_score": [(priority, 0)] if priority.implements("pre_score") else [],
-                                   "score": [(priority, 1)]})
+        profile = Profile(
+            "test", {"pre_score": [(priority, 0)] if priority.implements("pre_score") else [], "score": [(priority, 1)]}
+        )
         state, snapshot = State(), self.store.snapshot()
         passing = np.array([feasible is None or name in feasible for name in snapshot.names])
         profile.pre_score(self.view(), snapshot, passing, state)
@@ -135,25 +156,40 @@ class _Drawn:
         placed = [self.pod(f"old-{i}", chance.choice(names)) for i in range(chance.randint(0, 14))]
         objects = nodes + placed
         for i in range(chance.randint(0, 2)):
-            objects.append(service(f"svc-{i}", chance.choice([None, {}, self.labels(2), self.labels(1)])
-                                   if chance.random() < 0.8 else {"app": "a"}))
+            objects.append(
+                service(
+                    f"svc-{i}",
+                    chance.choice([None, {}, self.labels(2), self.labels(1)]) if chance.random() < 0.8 else {"app": "a"},
+                )
+            )
         for i in range(chance.randint(0, 2)):
             objects.append(controller(f"rc-{i}", self.labels(2) or {"app": "b"}))
         if chance.random() < 0.4:
-            objects.append({"apiVersion": "apps/v1", "kind": "ReplicaSet",
-                            "metadata": {"name": "rs", "namespace": "default", "uid": "uid-rs"},
-                            "spec": {"selector": {"matchExpressions": [
-                                {"key": "tier", "operator": "In", "values": ["x", "y"]}]}}})
+            objects.append(
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "ReplicaSet",
+                    "metadata": {"name": "rs", "namespace": "default", "uid": "uid-rs"},
+                    "spec": {"selector": {"matchExpressions": [{"key": "tier", "operator": "In", "values": ["x", "y"]}]}},
+                }
+            )
         incoming = self.pod("new", "")
         if chance.random() < 0.15:
             incoming["spec"]["nodeName"] = chance.choice([*names, "elsewhere"])
         if chance.random() < 0.5:
             incoming["metadata"]["ownerReferences"] = [
-                {"apiVersion": "v1", "kind": chance.choice(["ReplicationController", "ReplicaSet", "Job"]),
-                 "name": "rc-0", "uid": chance.choice(["uid-rc-0", "uid-rs"]), "controller": True}]
+                {
+                    "apiVersion": "v1",
+                    "kind": chance.choice(["ReplicationController", "ReplicaSet", "Job"]),
+                    "name": "rc-0",
+                    "uid": chance.choice(["uid-rc-0", "uid-rs"]),
+                    "controller": True,
+                }
+            ]
         if chance.random() < 0.5:
-            incoming["spec"]["initContainers"] = [{"name": "i", "image": "init", "resources": self.resources(),
-                                                   "restartPolicy": chance.choice(["Always", None])}]
+            incoming["spec"]["initContainers"] = [
+                {"name": "i", "image": "init", "resources": self.resources(), "restartPolicy": chance.choice(["Always", None])}
+            ]
         if chance.random() < 0.3:
             incoming["spec"]["overhead"] = {"cpu": "250m", "memory": "64Mi"}
         incoming["spec"]["tolerations"] = [self.toleration() for _ in range(chance.randint(0, 2))]
@@ -165,25 +201,44 @@ class _Drawn:
     def node(self, i: int) -> Raw:
         chance = self.chance
         allocatable: Raw = {
-            "cpu": f"{chance.choice([0, 500, 2000, 4000])}m", "memory": str(chance.choice([0, 1, 4]) * 512 * MEBI),
-            "pods": str(chance.choice([1, 3, 10])), "ephemeral-storage": chance.choice(["0", "10Gi"])}
+            "cpu": f"{chance.choice([0, 500, 2000, 4000])}m",
+            "memory": str(chance.choice([0, 1, 4]) * 512 * MEBI),
+            "pods": str(chance.choice([1, 3, 10])),
+            "ephemeral-storage": chance.choice(["0", "10Gi"]),
+        }
         if chance.random() < 0.5:
             allocatable["example.com/gpu"] = str(chance.randint(0, 2))
-        conditions = [{"type": kind, "status": chance.choice(["True", "False", "Unknown"])}
-                      for kind in ("Ready", "OutOfDisk", "NetworkUnavailable", "MemoryPressure", "DiskPressure",
-                                   "PIDPressure") if chance.random() < 0.5]
+        conditions = [
+            {"type": kind, "status": chance.choice(["True", "False", "Unknown"])}
+            for kind in ("Ready", "OutOfDisk", "NetworkUnavailable", "MemoryPressure", "DiskPressure", "PIDPressure")
+            if chance.random() < 0.5
+        ]
         annotations = {}
         if chance.random() < 0.4:
-            annotations["scheduler.alpha.kubernetes.io/preferAvoidPods"] = chance.choice([
-                "not json", '{"preferAvoidPods": [{"podSignature": {"podController": {"kind": "ReplicationController", '
-                            '"uid": "uid-rc-0"}}}]}',
-                '{"preferAvoidPods": [{"podSignature": {}}, {"podSignature": {"podController": {"kind": "ReplicaSet", '
-                '"uid": "uid-rs"}}}]}'])
-        images = [{"names": [f"{name}:latest", name], "sizeBytes": chance.randint(10, 1500) * MEBI}
-                  for name in ("app", "web") if chance.random() < 0.5]
-        return node(f"n{i}", self.node_labels(), allocatable=allocatable, conditions=conditions, images=images,
-                    annotations=annotations, unschedulable=chance.random() < 0.2,
-                    taints=[self.taint() for _ in range(chance.choice([0, 0, 1, 2]))])
+            annotations["scheduler.alpha.kubernetes.io/preferAvoidPods"] = chance.choice(
+                [
+                    "not json",
+                    '{"preferAvoidPods": [{"podSignature": {"podController": {"kind": "ReplicationController", '
+                    '"uid": "uid-rc-0"}}}]}',
+                    '{"preferAvoidPods": [{"podSignature": {}}, {"podSignature": {"podController": {"kind": "ReplicaSet", '
+                    '"uid": "uid-rs"}}}]}',
+                ]
+            )
+        images = [
+            {"names": [f"{name}:latest", name], "sizeBytes": chance.randint(10, 1500) * MEBI}
+            for name in ("app", "web")
+            if chance.random() < 0.5
+        ]
+        return node(
+            f"n{i}",
+            self.node_labels(),
+            allocatable=allocatable,
+            conditions=conditions,
+            images=images,
+            annotations=annotations,
+            unschedulable=chance.random() < 0.2,
+            taints=[self.taint() for _ in range(chance.choice([0, 0, 1, 2]))],
+        )
 
     def node_labels(self) -> dict[str, str]:
         chance = self.chance
@@ -200,35 +255,56 @@ class _Drawn:
 
     def taint(self) -> Raw:
         chance = self.chance
-        return {"key": chance.choice("kl"), "value": chance.choice(["", "v"]),
-                "effect": chance.choice(["NoSchedule", "NoExecute", "PreferNoSchedule", "PreferNoSchedule"])}
+        return {
+            "key": chance.choice("kl"),
+            "value": chance.choice(["", "v"]),
+            "effect": chance.choice(["NoSchedule", "NoExecute", "PreferNoSchedule", "PreferNoSchedule"]),
+        }
 
     def toleration(self) -> Raw:
         chance = self.chance
-        return chance.choice([
-            {"operator": "Exists"}, {"key": "k", "operator": "Exists"}, {"key": "l", "value": "v"},
-            {"key": "l", "operator": "Exists", "effect": "PreferNoSchedule"},
-            {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}])
+        return chance.choice(
+            [
+                {"operator": "Exists"},
+                {"key": "k", "operator": "Exists"},
+                {"key": "l", "value": "v"},
+                {"key": "l", "operator": "Exists", "effect": "PreferNoSchedule"},
+                {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"},
+            ]
+        )
 
     def resources(self) -> Raw:
         chance = self.chance
-        requests = {"cpu": f"{chance.choice([0, 100, 700, 1500])}m", "memory": str(chance.choice([0, 100, 900]) * MEBI),
-                    "ephemeral-storage": "1Gi", "example.com/gpu": str(chance.randint(0, 1))}
-        kept = {name: amount for name, amount in requests.items()
-                if chance.random() < (0.7 if name in ("cpu", "memory") else 0.2)}
+        requests = {
+            "cpu": f"{chance.choice([0, 100, 700, 1500])}m",
+            "memory": str(chance.choice([0, 100, 900]) * MEBI),
+            "ephemeral-storage": "1Gi",
+            "example.com/gpu": str(chance.randint(0, 1)),
+        }
+        kept = {
+            name: amount for name, amount in requests.items() if chance.random() < (0.7 if name in ("cpu", "memory") else 0.2)
+        }
         limits = {name: amount for name, amount in requests.items() if chance.random() < 0.3}
         return {"requests": kept, "limits": limits}
 
     def constraint(self) -> Raw:
         chance = self.chance
-        return {"maxSkew": chance.randint(1, 2), "topologyKey": chance.choice([ZONE, "disk", "kubernetes.io/hostname"]),
-                "whenUnsatisfiable": chance.choice(["DoNotSchedule", "ScheduleAnyway"]),
-                "labelSelector": {"matchLabels": {"app": chance.choice("ab")}}}
+        return {
+            "maxSkew": chance.randint(1, 2),
+            "topologyKey": chance.choice([ZONE, "disk", "kubernetes.io/hostname"]),
+            "whenUnsatisfiable": chance.choice(["DoNotSchedule", "ScheduleAnyway"]),
+            "labelSelector": {"matchLabels": {"app": chance.choice("ab")}},
+        }
 
     def pod(self, name: str, node_name: str) -> Raw:
         chance = self.chance
-        drawn = pod(name, node_name, self.labels(), namespace=chance.choice(["default", "default", "other"]),
-                    image=chance.choice(["app", "web:latest", "unknown"]))
+        drawn = pod(
+            name,
+            node_name,
+            self.labels(),
+            namespace=chance.choice(["default", "default", "other"]),
+            image=chance.choice(["app", "web:latest", "unknown"]),
+        )
         if name == "new":
             drawn["metadata"]["namespace"] = "default"
         drawn["spec"]["containers"][0]["resources"] = self.resources()
@@ -236,18 +312,25 @@ class _Drawn:
             drawn["spec"]["containers"].append({"name": "d", "image": "web", "resources": self.resources()})
         if chance.random() < 0.4:
             drawn["spec"]["containers"][0]["ports"] = [
-                {"hostPort": chance.choice([80, 81]), "containerPort": 1, "protocol": chance.choice(["TCP", "UDP"]),
-                 "hostIP": chance.choice(["", "10.0.0.1"])}]
+                {
+                    "hostPort": chance.choice([80, 81]),
+                    "containerPort": 1,
+                    "protocol": chance.choice(["TCP", "UDP"]),
+                    "hostIP": chance.choice(["", "10.0.0.1"]),
+                }
+            ]
         if node_name and chance.random() < 0.15:
             drawn["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         affinity: Raw = {}
         for kind in ("podAffinity", "podAntiAffinity"):
             if chance.random() < 0.25:
-                affinity[kind] = {"requiredDuringSchedulingIgnoredDuringExecution": [
-                    self.term() for _ in range(chance.randint(1, 2))]}
+                affinity[kind] = {
+                    "requiredDuringSchedulingIgnoredDuringExecution": [self.term() for _ in range(chance.randint(1, 2))]
+                }
             if chance.random() < 0.3:
                 affinity.setdefault(kind, {})["preferredDuringSchedulingIgnoredDuringExecution"] = [
-                    {"weight": chance.randint(1, 100), "podAffinityTerm": self.term()}]
+                    {"weight": chance.randint(1, 100), "podAffinityTerm": self.term()}
+                ]
         if name == "new" and chance.random() < 0.6:
             affinity["nodeAffinity"] = self.node_affinity()
         if affinity:
@@ -256,8 +339,10 @@ class _Drawn:
 
     def term(self) -> Raw:
         chance = self.chance
-        term: Raw = {"topologyKey": chance.choice([ZONE, "disk", "kubernetes.io/hostname"]),
-                     "labelSelector": {"matchLabels": self.labels(1)}}
+        term: Raw = {
+            "topologyKey": chance.choice([ZONE, "disk", "kubernetes.io/hostname"]),
+            "labelSelector": {"matchLabels": self.labels(1)},
+        }
         if chance.random() < 0.3:
             term["namespaces"] = ["other"]
         return term
@@ -269,15 +354,21 @@ class _Drawn:
             drawn: Raw = {}
             if chance.random() < 0.8:
                 drawn["matchExpressions"] = [
-                    {"key": "disk", "operator": "In", "values": ["ssd"]} if chance.random() < 0.5
-                    else {"key": "pool", "operator": "Gt", "values": ["1"]}]
+                    {"key": "disk", "operator": "In", "values": ["ssd"]}
+                    if chance.random() < 0.5
+                    else {"key": "pool", "operator": "Gt", "values": ["1"]}
+                ]
             if chance.random() < 0.3:
                 drawn["matchFields"] = [{"key": "metadata.name", "operator": "In", "values": ["n0"]}]
             return drawn
 
-        affinity: Raw = {"preferredDuringSchedulingIgnoredDuringExecution": [
-            {"weight": chance.randint(0, 100), "preference": preference()} for _ in range(chance.randint(0, 3))]}
+        affinity: Raw = {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": chance.randint(0, 100), "preference": preference()} for _ in range(chance.randint(0, 3))
+            ]
+        }
         if chance.random() < 0.5:
             affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
-                "nodeSelectorTerms": [preference() for _ in range(chance.randint(0, 2))]}
+                "nodeSelectorTerms": [preference() for _ in range(chance.randint(0, 2))]
+            }
         return affinity

@@ -91,8 +91,12 @@ def host_name(world: World, node: Raw) -> list[str]:
 
 def pod_fits_host_ports(world: World, node: Raw) -> list[str]:
     def ports(pod: Raw) -> list[tuple[str, str, int]]:
-        return [(p.get("hostIP") or "0.0.0.0", p.get("protocol") or "TCP", p["hostPort"])
-                for c in pod["spec"]["containers"] for p in c.get("ports", ()) if p.get("hostPort")]
+        return [
+            (p.get("hostIP") or "0.0.0.0", p.get("protocol") or "TCP", p["hostPort"])
+            for c in pod["spec"]["containers"]
+            for p in c.get("ports", ())
+            if p.get("hostPort")
+        ]
 
     taken = [port for pod in world.on(node["metadata"]["name"]) for port in ports(pod)]
     for ip, protocol, number in ports(world.incoming):
@@ -125,7 +129,8 @@ def match_node_selector(world: World, node: Raw) -> list[str]:
         if not expressions and not fields:
             continue
         if all(expression_holds(e, own) for e in expressions) and all(
-                expression_holds(e, {"metadata.name": node["metadata"]["name"]}) for e in fields):
+            expression_holds(e, {"metadata.name": node["metadata"]["name"]}) for e in fields
+        ):
             return []
     return reason
 
@@ -246,8 +251,9 @@ def spread_constraints(world: World, when: str) -> list[Raw]:
 
 
 def eligible_nodes(world: World, constraints: Sequence[Raw]) -> list[Raw]:
-    return [n for n in world.nodes if not match_node_selector(world, n)
-            and all(c["topologyKey"] in labels(n) for c in constraints)]
+    return [
+        n for n in world.nodes if not match_node_selector(world, n) and all(c["topologyKey"] in labels(n) for c in constraints)
+    ]
 
 
 def matching_in_domain(world: World, constraint: Raw, value: str, eligible: Sequence[Raw]) -> int:
@@ -255,8 +261,10 @@ def matching_in_domain(world: World, constraint: Raw, value: str, eligible: Sequ
     for node in eligible:
         if labels(node)[constraint["topologyKey"]] == value:
             for pod in world.on(node["metadata"]["name"]):
-                count += (pod["metadata"]["namespace"] == world.incoming["metadata"]["namespace"]
-                          and wanted.items() <= labels(pod).items())
+                count += (
+                    pod["metadata"]["namespace"] == world.incoming["metadata"]["namespace"]
+                    and wanted.items() <= labels(pod).items()
+                )
     return count
 
 
@@ -277,18 +285,26 @@ def even_pods_spread(world: World, node: Raw) -> list[str]:
 
 
 def services_of(world: World) -> list[Raw]:
-    return [s for s in world.of("Service") if s["spec"]["selector"] is not None
-            and s["metadata"]["namespace"] == world.incoming["metadata"]["namespace"]
-            and s["spec"]["selector"].items() <= labels(world.incoming).items()]
+    return [
+        s
+        for s in world.of("Service")
+        if s["spec"]["selector"] is not None
+        and s["metadata"]["namespace"] == world.incoming["metadata"]["namespace"]
+        and s["spec"]["selector"].items() <= labels(world.incoming).items()
+    ]
 
 
 def check_service_affinity(world: World, node: Raw, wanted_labels: Sequence[str], visit: Sequence[str]) -> list[str]:
     selector = world.incoming["spec"].get("nodeSelector", {})
     wanted = {key: selector[key] for key in wanted_labels if key in selector}
     if len(wanted) < len(wanted_labels) and services_of(world):
-        company = [p for name in visit for p in world.on(name)
-                   if p["metadata"]["namespace"] == world.incoming["metadata"]["namespace"]
-                   and labels(world.incoming).items() <= labels(p).items()]
+        company = [
+            p
+            for name in visit
+            for p in world.on(name)
+            if p["metadata"]["namespace"] == world.incoming["metadata"]["namespace"]
+            and labels(world.incoming).items() <= labels(p).items()
+        ]
         if company:
             there = labels(home(world, company[0]))
             wanted = {**{key: there[key] for key in wanted_labels if key in there}, **wanted}
@@ -352,8 +368,7 @@ def balanced(world: World, nodes: Sequence[Raw], most: int) -> Scores:
     return scores
 
 
-def capacity_ratio(world: World, nodes: Sequence[Raw], shape: Sequence[tuple[int, int]],
-                   weights: Mapping[str, int]) -> Scores:
+def capacity_ratio(world: World, nodes: Sequence[Raw], shape: Sequence[tuple[int, int]], weights: Mapping[str, int]) -> Scores:
     def line(x: int) -> int:
         for i, (at, score) in enumerate(shape):
             if x <= at:
@@ -396,17 +411,21 @@ def selectors(world: World, *, keep_empty: bool, services_only: bool = False) ->
 
 
 def count_siblings(world: World, node: Raw, matches: Callable[[Mapping[str, str]], bool]) -> int:
-    return sum(p["metadata"]["namespace"] == world.incoming["metadata"]["namespace"]
-               and "deletionTimestamp" not in p["metadata"] and matches(labels(p))
-               for p in world.on(node["metadata"]["name"]))
+    return sum(
+        p["metadata"]["namespace"] == world.incoming["metadata"]["namespace"]
+        and "deletionTimestamp" not in p["metadata"]
+        and matches(labels(p))
+        for p in world.on(node["metadata"]["name"])
+    )
 
 
-def spread(world: World, nodes: Sequence[Raw], most: int, *, any_of: bool = False,
-           services_only: bool = False) -> Scores:
+def spread(world: World, nodes: Sequence[Raw], most: int, *, any_of: bool = False, services_only: bool = False) -> Scores:
     found = selectors(world, keep_empty=any_of, services_only=services_only)
     combined = any if any_of else all
-    counts = {n["metadata"]["name"]: count_siblings(world, n, lambda own: combined(s(own) for s in found))
-              if found else 0 for n in nodes}
+    counts = {
+        n["metadata"]["name"]: count_siblings(world, n, lambda own: combined(s(own) for s in found)) if found else 0
+        for n in nodes
+    }
     zones: dict[str, str] = {}
     for node in nodes:
         zone, region = labels(node).get(ZONE, ""), labels(node).get(REGION, "")
@@ -429,8 +448,10 @@ def spread(world: World, nodes: Sequence[Raw], most: int, *, any_of: bool = Fals
 def service_anti_affinity(world: World, nodes: Sequence[Raw], most: int, wanted: Sequence[str]) -> Scores:
     first = services_of(world)[:1]
     selector = first[0]["spec"]["selector"] if first else {}
-    counts = {n["metadata"]["name"]: count_siblings(world, n, lambda own: selector.items() <= own.items())
-              if selector else 0 for n in nodes}
+    counts = {
+        n["metadata"]["name"]: count_siblings(world, n, lambda own: selector.items() <= own.items()) if selector else 0
+        for n in nodes
+    }
     everywhere = sum(counts.values())
     scores = {}
     for node in nodes:
@@ -478,22 +499,29 @@ def node_affinity(world: World, nodes: Sequence[Raw], most: int) -> Scores:
     raw = {}
     for node in nodes:
         raw[node["metadata"]["name"]] = sum(
-            wish["weight"] for wish in affinity.get("preferredDuringSchedulingIgnoredDuringExecution", ())
+            wish["weight"]
+            for wish in affinity.get("preferredDuringSchedulingIgnoredDuringExecution", ())
             if wish["preference"].get("matchExpressions")
-            and all(expression_holds(e, labels(node)) for e in wish["preference"]["matchExpressions"]))
+            and all(expression_holds(e, labels(node)) for e in wish["preference"]["matchExpressions"])
+        )
     return share_of_largest(raw, most)
 
 
 def taint_toleration(world: World, nodes: Sequence[Raw], most: int) -> Scores:
-    raw = {n["metadata"]["name"]: sum(
-        t["effect"] == "PreferNoSchedule" and not tolerated(world, t, ("", "PreferNoSchedule"))
-        for t in n["spec"].get("taints", ())) for n in nodes}
+    raw = {
+        n["metadata"]["name"]: sum(
+            t["effect"] == "PreferNoSchedule" and not tolerated(world, t, ("", "PreferNoSchedule"))
+            for t in n["spec"].get("taints", ())
+        )
+        for n in nodes
+    }
     return share_of_largest(raw, most, reverse=True)
 
 
 def prefer_avoid_pods(world: World, nodes: Sequence[Raw], most: int) -> Scores:
-    owners = [o for o in world.incoming["metadata"].get("ownerReferences", ())
-              if o["kind"] in ("ReplicationController", "ReplicaSet")]
+    owners = [
+        o for o in world.incoming["metadata"].get("ownerReferences", ()) if o["kind"] in ("ReplicationController", "ReplicaSet")
+    ]
     scores = {}
     for node in nodes:
         text = node["metadata"]["annotations"].get("scheduler.alpha.kubernetes.io/preferAvoidPods", "{}")
@@ -530,8 +558,12 @@ def old_image_locality(world: World, nodes: Sequence[Raw], most: int) -> Scores:
     least, largest = 23 * MEBI, 1000 * MEBI
     scores = {}
     for node in nodes:
-        total_bytes = sum(image["sizeBytes"] for container in world.incoming["spec"]["containers"]
-                          for image in node["status"]["images"] if container["image"] in image["names"])
+        total_bytes = sum(
+            image["sizeBytes"]
+            for container in world.incoming["spec"]["containers"]
+            for image in node["status"]["images"]
+            if container["image"] in image["names"]
+        )
         if total_bytes < least:
             score = 0
         elif total_bytes >= largest:
@@ -544,8 +576,7 @@ def old_image_locality(world: World, nodes: Sequence[Raw], most: int) -> Scores:
 
 def resource_limits(world: World, nodes: Sequence[Raw], most: int) -> Scores:
     limits = total(world.incoming, "limits")
-    return {n["metadata"]["name"]: int(any(0 < limits.get(r, 0) <= offered(n, r) for r in ("cpu", "memory")))
-            for n in nodes}
+    return {n["metadata"]["name"]: int(any(0 < limits.get(r, 0) <= offered(n, r) for r in ("cpu", "memory"))) for n in nodes}
 
 
 def even_pods_spread_priority(world: World, nodes: Sequence[Raw], most: int) -> Scores:
@@ -557,7 +588,8 @@ def even_pods_spread_priority(world: World, nodes: Sequence[Raw], most: int) -> 
     for node in nodes:
         if all(c["topologyKey"] in labels(node) for c in constraints):
             raw[node["metadata"]["name"]] = sum(
-                matching_in_domain(world, c, labels(node)[c["topologyKey"]], counted) for c in constraints)
+                matching_in_domain(world, c, labels(node)[c["topologyKey"]], counted) for c in constraints
+            )
     everything, least = sum(raw.values()), min(raw.values(), default=0)
     scores = {}
     for node in nodes:

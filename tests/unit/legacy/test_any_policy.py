@@ -16,28 +16,58 @@ from kubesched.legacy.algorithms import PREDICATES, PRIORITIES
 
 VERSIONS = ["1.3", "1.4", "1.6", "1.13", "1.17"]
 SCALARS = st.none() | st.booleans() | st.integers(-(1 << 70), 1 << 70) | st.floats() | st.text(max_size=5)
-ANYTHING = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3)
-                        | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=8)
+ANYTHING = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=8
+)
 LABELS = st.lists(st.sampled_from(["zone", "disk", ""]), max_size=3)
 POINT = st.fixed_dictionaries({"utilization": st.integers(-5, 120), "score": st.integers(-2, 12)})
 POINTS = st.lists(POINT, max_size=3)
-PREDICATE = st.fixed_dictionaries({"name": st.sampled_from([*PREDICATES, "Mine", "x", ""])}, optional={
-    "argument": st.fixed_dictionaries({}, optional={
-        "serviceAffinity": st.fixed_dictionaries({"labels": LABELS}),
-        "labelsPresence": st.fixed_dictionaries({"labels": LABELS, "presence": st.booleans()})}) | ANYTHING})
+PREDICATE = st.fixed_dictionaries(
+    {"name": st.sampled_from([*PREDICATES, "Mine", "x", ""])},
+    optional={
+        "argument": st.fixed_dictionaries(
+            {},
+            optional={
+                "serviceAffinity": st.fixed_dictionaries({"labels": LABELS}),
+                "labelsPresence": st.fixed_dictionaries({"labels": LABELS, "presence": st.booleans()}),
+            },
+        )
+        | ANYTHING
+    },
+)
 PRIORITY = st.fixed_dictionaries(
-    {"name": st.sampled_from([*PRIORITIES, "Mine", "x"]), "weight": st.integers(-1, 9) | st.integers()}, optional={
-        "argument": st.fixed_dictionaries({}, optional={
-            "serviceAntiAffinity": st.fixed_dictionaries({"label": st.text(max_size=4)}),
-            "labelPreference": st.fixed_dictionaries({"label": st.text(max_size=4), "presence": st.booleans()}),
-            "requestedToCapacityRatioArguments": st.fixed_dictionaries({"shape": POINTS}, optional={
-                "resources": st.lists(st.fixed_dictionaries({"name": st.sampled_from(["cpu", "a.b/c", ""]),
-                                                             "weight": st.integers(-1, 5)}), max_size=2)})})})
-POLICIES = st.fixed_dictionaries({"kind": st.just("Policy"), "apiVersion": st.just("v1")}, optional={
-    "predicates": st.none() | st.lists(PREDICATE, max_size=4) | ANYTHING,
-    "priorities": st.none() | st.lists(PRIORITY, max_size=4) | ANYTHING,
-    "extenders": ANYTHING, "hardPodAffinitySymmetricWeight": st.integers(-2, 120),
-    "alwaysCheckAllPredicates": st.booleans()})
+    {"name": st.sampled_from([*PRIORITIES, "Mine", "x"]), "weight": st.integers(-1, 9) | st.integers()},
+    optional={
+        "argument": st.fixed_dictionaries(
+            {},
+            optional={
+                "serviceAntiAffinity": st.fixed_dictionaries({"label": st.text(max_size=4)}),
+                "labelPreference": st.fixed_dictionaries({"label": st.text(max_size=4), "presence": st.booleans()}),
+                "requestedToCapacityRatioArguments": st.fixed_dictionaries(
+                    {"shape": POINTS},
+                    optional={
+                        "resources": st.lists(
+                            st.fixed_dictionaries(
+                                {"name": st.sampled_from(["cpu", "a.b/c", ""]), "weight": st.integers(-1, 5)}
+                            ),
+                            max_size=2,
+                        )
+                    },
+                ),
+            },
+        )
+    },
+)
+POLICIES = st.fixed_dictionaries(
+    {"kind": st.just("Policy"), "apiVersion": st.just("v1")},
+    optional={
+        "predicates": st.none() | st.lists(PREDICATE, max_size=4) | ANYTHING,
+        "priorities": st.none() | st.lists(PRIORITY, max_size=4) | ANYTHING,
+        "extenders": ANYTHING,
+        "hardPodAffinitySymmetricWeight": st.integers(-2, 120),
+        "alwaysCheckAllPredicates": st.booleans(),
+    },
+)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -44,20 +44,34 @@ def told(conversion: Conversion) -> list[str]:
 
 
 def test_predicates_become_filters_in_their_order() -> None:
-    made = convert(predicates=[{"name": "MatchInterPodAffinity"}, {"name": "GeneralPredicates"}], priorities=[],
-                   hardPodAffinitySymmetricWeight=20)
+    made = convert(
+        predicates=[{"name": "MatchInterPodAffinity"}, {"name": "GeneralPredicates"}],
+        priorities=[],
+        hardPodAffinitySymmetricWeight=20,
+    )
     assert [name for name, _ in plugins(made, "filter")] == [
-        "NodeUnschedulable", "NodeResourcesFit", "NodeName", "NodePorts", "NodeAffinity", "TaintToleration",
-        "InterPodAffinity"]
+        "NodeUnschedulable",
+        "NodeResourcesFit",
+        "NodeName",
+        "NodePorts",
+        "NodeAffinity",
+        "TaintToleration",
+        "InterPodAffinity",
+    ]
     assert plugins(made, "score") == []
     assert args(made) == {"InterPodAffinity": {"hardPodAffinityWeight": 20}}
     assert made.is_complete and told(made) == ["predicate GeneralPredicates", "predicate MatchInterPodAffinity"]
 
 
 def test_priorities_become_scores_with_their_weights() -> None:
-    made = convert(predicates=[], priorities=[
-        {"name": "MostRequestedPriority", "weight": 3}, {"name": "NodeAffinityPriority", "weight": 2},
-        {"name": "EqualPriority", "weight": 9}])
+    made = convert(
+        predicates=[],
+        priorities=[
+            {"name": "MostRequestedPriority", "weight": 3},
+            {"name": "NodeAffinityPriority", "weight": 2},
+            {"name": "EqualPriority", "weight": 9},
+        ],
+    )
     assert plugins(made, "score") == [("NodeResourcesFit", 3), ("NodeAffinity", 2)]
     assert args(made) == {"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}}
     assert made.is_complete and told(made) == ["priority MostRequestedPriority", "priority NodeAffinityPriority"]
@@ -65,35 +79,62 @@ def test_priorities_become_scores_with_their_weights() -> None:
 
 def test_a_ratio_keeps_its_shape() -> None:
     shape = [{"utilization": 0, "score": 2}, {"utilization": 100, "score": 9}]
-    made = convert(predicates=[], priorities=[{"name": "R", "weight": 2, "argument": {
-        "requestedToCapacityRatioArguments": {"shape": shape, "resources": [{"name": "cpu", "weight": 0}]}}}])
+    made = convert(
+        predicates=[],
+        priorities=[
+            {
+                "name": "R",
+                "weight": 2,
+                "argument": {
+                    "requestedToCapacityRatioArguments": {"shape": shape, "resources": [{"name": "cpu", "weight": 0}]}
+                },
+            }
+        ],
+    )
     assert args(made)["NodeResourcesFit"]["scoringStrategy"] == {
-        "type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {"shape": shape},
-        "resources": [{"name": "cpu", "weight": 1}]}
+        "type": "RequestedToCapacityRatio",
+        "requestedToCapacityRatio": {"shape": shape},
+        "resources": [{"name": "cpu", "weight": 1}],
+    }
 
 
 def test_labels_become_an_added_affinity() -> None:
     made = convert(
-        predicates=[{"name": "HasA", "argument": {"labelsPresence": {"labels": ["a"], "presence": True}}},
-                    {"name": "HasNoB", "argument": {"labelsPresence": {"labels": ["b"], "presence": False}}}],
-        priorities=[{"name": "Likes", "weight": 4, "argument": {"labelPreference": {"label": "c", "presence": True}}}])
+        predicates=[
+            {"name": "HasA", "argument": {"labelsPresence": {"labels": ["a"], "presence": True}}},
+            {"name": "HasNoB", "argument": {"labelsPresence": {"labels": ["b"], "presence": False}}},
+        ],
+        priorities=[{"name": "Likes", "weight": 4, "argument": {"labelPreference": {"label": "c", "presence": True}}}],
+    )
     assert args(made)["NodeAffinity"]["addedAffinity"] == {
-        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [
-            {"key": "a", "operator": "Exists"}, {"key": "b", "operator": "DoesNotExist"}]}]},
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "DoesNotExist"}]}
+            ]
+        },
         "preferredDuringSchedulingIgnoredDuringExecution": [
-            {"weight": 1, "preference": {"matchExpressions": [{"key": "c", "operator": "Exists"}]}}]}
+            {"weight": 1, "preference": {"matchExpressions": [{"key": "c", "operator": "Exists"}]}}
+        ],
+    }
     assert plugins(made, "score") == [("NodeAffinity", 4)]
     assert told(made) == ["labelsPresence", "priority Likes"]
 
 
-@pytest.mark.parametrize(("fields", "what"), [
-    ({"predicates": [{"name": "Svc", "argument": {"serviceAffinity": {"labels": ["z"]}}}]}, "predicate Svc: "),
-    ({"priorities": [{"name": "Anti", "weight": 1, "argument": {"serviceAntiAffinity": {"label": "z"}}}]},
-     "priority Anti: "),
-    ({"priorities": [{"name": "NodePreferAvoidPodsPriority", "weight": 1}]}, "priority NodePreferAvoidPodsPriority: "),
-    ({"priorities": [{"name": "LeastRequestedPriority", "weight": 1}, {"name": "MostRequestedPriority", "weight": 1}]},
-     "priority MostRequestedPriority: NodeResourcesFit has one scoring strategy"),
-])
+@pytest.mark.parametrize(
+    ("fields", "what"),
+    [
+        ({"predicates": [{"name": "Svc", "argument": {"serviceAffinity": {"labels": ["z"]}}}]}, "predicate Svc: "),
+        (
+            {"priorities": [{"name": "Anti", "weight": 1, "argument": {"serviceAntiAffinity": {"label": "z"}}}]},
+            "priority Anti: ",
+        ),
+        ({"priorities": [{"name": "NodePreferAvoidPodsPriority", "weight": 1}]}, "priority NodePreferAvoidPodsPriority: "),
+        (
+            {"priorities": [{"name": "LeastRequestedPriority", "weight": 1}, {"name": "MostRequestedPriority", "weight": 1}]},
+            "priority MostRequestedPriority: NodeResourcesFit has one scoring strategy",
+        ),
+    ],
+)
 def test_what_has_no_equivalent(fields: dict[str, Any], what: str) -> None:
     made = convert(**{"predicates": [], "priorities": [], **fields})
     assert not made.is_complete and len(made.missing) == 1 and made.missing[0].startswith(what)
@@ -103,8 +144,7 @@ def test_names_from_outside_have_no_equivalent() -> None:
     custom = Custom()
     custom.register_fit_predicate("Mine", lambda pod, node: True)
     custom.register_priority("Ours", lambda pod, node: 1)
-    made = convert("1.17", Options(custom=custom), predicates=[{"name": "Mine"}],
-                   priorities=[{"name": "Ours", "weight": 1}])
+    made = convert("1.17", Options(custom=custom), predicates=[{"name": "Mine"}], priorities=[{"name": "Ours", "weight": 1}])
     assert [text.split(":")[0] for text in made.missing] == ["predicate Mine", "priority Ours"]
 
 
@@ -112,8 +152,11 @@ def test_the_defaults_of_an_absent_list_and_what_differs() -> None:
     made = convert("1.13")
     assert [text.split(":")[0] for text in made.missing] == ["priority NodePreferAvoidPodsPriority"]
     differing = {text.split(":")[0] for text in made.differences}
-    assert differing >= {"predicate MaxEBSVolumeCount", "priority SelectorSpreadPriority",
-                         "priority BalancedResourceAllocation"}
+    assert differing >= {
+        "predicate MaxEBSVolumeCount",
+        "priority SelectorSpreadPriority",
+        "priority BalancedResourceAllocation",
+    }
     assert ("VolumeBinding", 0) in plugins(made, "reserve") and ("VolumeBinding", 0) in plugins(made, "preBind")
     pressure = convert("1.6", predicates=[{"name": "CheckNodeDiskPressure"}])
     assert plugins(pressure, "filter") == [("TaintToleration", 0)]
@@ -127,10 +170,21 @@ def test_spread_constraints_without_defaults_stay_without() -> None:
 
 
 def test_extenders_and_options_come_along() -> None:
-    given = {"urlPrefix": "http://x", "filterVerb": "f", "httpTimeout": 2_000_000_000, "enableHttps": True,
-             "managedResources": [{"name": "a.b/c", "ignoredByScheduler": True}]}
-    made = convert("1.17", Options("mine", disable_preemption=True), predicates=[], priorities=[], extenders=[given],
-                   alwaysCheckAllPredicates=True)
+    given = {
+        "urlPrefix": "http://x",
+        "filterVerb": "f",
+        "httpTimeout": 2_000_000_000,
+        "enableHttps": True,
+        "managedResources": [{"name": "a.b/c", "ignoredByScheduler": True}],
+    }
+    made = convert(
+        "1.17",
+        Options("mine", disable_preemption=True),
+        predicates=[],
+        priorities=[],
+        extenders=[given],
+        alwaysCheckAllPredicates=True,
+    )
     (extender,) = made.document["extenders"]
     assert (extender["httpTimeout"], extender["enableHTTPS"]) == ("2s", True)
     assert made.document["profiles"][0]["schedulerName"] == "mine" and plugins(made, "postFilter") == []
@@ -148,8 +202,15 @@ def test_a_policy_that_its_release_refuses_is_refused() -> None:
             convert(**fields)
 
 
-EXACT = ["PodFitsHostPorts", "PodFitsPorts", "HostName", "MatchNodeSelector", "NoDiskConflict", "CheckNodeUnschedulable",
-         "PodToleratesNodeTaints"]
+EXACT = [
+    "PodFitsHostPorts",
+    "PodFitsPorts",
+    "HostName",
+    "MatchNodeSelector",
+    "NoDiskConflict",
+    "CheckNodeUnschedulable",
+    "PodToleratesNodeTaints",
+]
 ROOMY = {"cpu": "40", "memory": "40Gi", "pods": "50", "ephemeral-storage": "900Gi", "example.com/gpu": "30"}
 ON_ROOMY_NODES = [*EXACT[2:], "PodFitsResources", "MatchInterPodAffinity", "CheckVolumeBinding"]
 
@@ -168,16 +229,22 @@ def both(world: World, **fields: Any) -> tuple[Any, Any]:
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10_000), predicates=st.sets(st.sampled_from(EXACT)), weight=st.integers(1, 9))
 def test_where_nothing_is_said_to_differ_nothing_does(seed: int, predicates: set[str], weight: int) -> None:
-    fields: dict[str, Any] = {"predicates": [{"name": name} for name in sorted(predicates)],
-                              "priorities": [{"name": "TaintTolerationPriority", "weight": weight}]}
+    fields: dict[str, Any] = {
+        "predicates": [{"name": name} for name in sorted(predicates)],
+        "priorities": [{"name": "TaintTolerationPriority", "weight": weight}],
+    }
     assert told(convert(**fields)) == []
     old, new = both(random_world(seed), **fields)
     assert old == new
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 10_000), predicates=st.sets(st.sampled_from(ON_ROOMY_NODES)),
-       strategy=st.sampled_from(["LeastRequestedPriority", "MostRequestedPriority"]), weight=st.integers(1, 9))
+@given(
+    seed=st.integers(0, 10_000),
+    predicates=st.sets(st.sampled_from(ON_ROOMY_NODES)),
+    strategy=st.sampled_from(["LeastRequestedPriority", "MostRequestedPriority"]),
+    weight=st.integers(1, 9),
+)
 def test_on_nodes_with_room_the_same_is_decided(seed: int, predicates: set[str], strategy: str, weight: int) -> None:
     """Without overbooked nodes, and without what pods of today have more: overhead and sidecars."""
     drawn = random_world(seed)
@@ -187,9 +254,11 @@ def test_on_nodes_with_room_the_same_is_decided(seed: int, predicates: set[str],
         raw["status"]["allocatable"] = ROOMY
     for raw in (*drawn.placed, drawn.incoming):
         raw["spec"].pop("affinity", None)
-    old, new = both(World(drawn.objects, drawn.incoming),
-                    predicates=[{"name": name} for name in sorted(predicates)],
-                    priorities=[{"name": strategy, "weight": weight}, {"name": "NodeAffinityPriority", "weight": 2}])
+    old, new = both(
+        World(drawn.objects, drawn.incoming),
+        predicates=[{"name": name} for name in sorted(predicates)],
+        priorities=[{"name": strategy, "weight": weight}, {"name": "NodeAffinityPriority", "weight": 2}],
+    )
     assert old == new
 
 

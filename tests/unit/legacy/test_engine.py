@@ -29,11 +29,20 @@ def engine_of(version: str, objects: list[dict[str, Any]], policy: str = "") -> 
     gates, recorder = config.Gates.defaults(), Recorder()
     outside = Outside(recorder=recorder, ties=ties_of(release_of(version)))
     store, handle = new_handle(gates, outside)
-    algorithm: Algorithm = (profile_from_policy(load_policy(policy, version), handle, version) if policy else
-                            profile_from_provider("", handle, version))
+    algorithm: Algorithm = (
+        profile_from_policy(load_policy(policy, version), handle, version)
+        if policy
+        else profile_from_provider("", handle, version)
+    )
     profiles = {algorithm.profile.name: algorithm.profile}
-    engine = assemble(default_configuration(gates), gates, outside, profiles=profiles, prepared=(store, handle),
-                      options=EngineOptions(remembers=False))
+    engine = assemble(
+        default_configuration(gates),
+        gates,
+        outside,
+        profiles=profiles,
+        prepared=(store, handle),
+        options=EngineOptions(remembers=False),
+    )
     placed: list[str] = []
     engine.hand_over = lambda placement: placed.append(f"{placement.booked.name} on {placement.node_name}")
     engine.failures.writes = False
@@ -48,26 +57,33 @@ def waiting(name: str, **spec: Any) -> dict[str, Any]:
     return raw
 
 
-@pytest.mark.parametrize(("version", "order"), [
-    ("1.6", ["first on b", "second on a", "third on b"]),
-    ("1.13", ["third on a", "first on b", "second on a"]),
-])
+@pytest.mark.parametrize(
+    ("version", "order"),
+    [
+        ("1.6", ["first on b", "second on a", "third on b"]),
+        ("1.13", ["third on a", "first on b", "second on a"]),
+    ],
+)
 def test_pods_go_round_equal_nodes(version: str, order: list[str]) -> None:
     """1.6 knows no priorities of pods, and lists nodes by falling names."""
     policy = '{"kind": "Policy", "apiVersion": "v1", "predicates": [], "priorities": []}'
-    engine, _, placed = engine_of(version, [node("a"), node("b"), waiting("first"), waiting("second"),
-                                            waiting("third", priority=9)], policy)
+    engine, _, placed = engine_of(
+        version, [node("a"), node("b"), waiting("first"), waiting("second"), waiting("third", priority=9)], policy
+    )
     while engine.step():
         pass
     assert placed == order
 
 
-@pytest.mark.parametrize(("version", "note"), [
-    ("1.4", "pod (big) failed to fit in any node\nfit failure on node (a): Insufficient cpu\n"),
-    ("1.6", "No nodes are available that match all of the following predicates:: Insufficient cpu (1)."),
-    ("1.13", "0/1 nodes are available: 1 Insufficient cpu."),
-    ("1.17", "0/1 nodes are available: 1 Insufficient cpu."),
-])
+@pytest.mark.parametrize(
+    ("version", "note"),
+    [
+        ("1.4", "pod (big) failed to fit in any node\nfit failure on node (a): Insufficient cpu\n"),
+        ("1.6", "No nodes are available that match all of the following predicates:: Insufficient cpu (1)."),
+        ("1.13", "0/1 nodes are available: 1 Insufficient cpu."),
+        ("1.17", "0/1 nodes are available: 1 Insufficient cpu."),
+    ],
+)
 def test_people_are_told_in_the_words_of_the_release(version: str, note: str) -> None:
     engine, recorder, placed = engine_of(version, [node("a"), waiting("big", requests={"cpu": "9"})])
     assert engine.step() and not placed

@@ -15,13 +15,22 @@ from kubesched.legacy.releases import V1_13, V1_17, LegacyGates
 from kubesched.legacy.setting import Setting
 
 SEEDS = st.integers(0, 1 << 32)
-UNRESOLVABLE = frozenset({
-    "node(s) didn't match the requested hostname", "node(s) didn't match node selector", "node(s) were unschedulable",
-    "node(s) were not ready", "node(s) were out of disk space", "node(s) had unavailable network",
-    "node(s) had memory pressure", "node(s) had disk pressure", "node(s) had pid pressure",
-    "node(s) had taints that the pod didn't tolerate", "node(s) didn't match pod affinity rules",
-    "node(s) didn't have the requested labels",
-})
+UNRESOLVABLE = frozenset(
+    {
+        "node(s) didn't match the requested hostname",
+        "node(s) didn't match node selector",
+        "node(s) were unschedulable",
+        "node(s) were not ready",
+        "node(s) were out of disk space",
+        "node(s) had unavailable network",
+        "node(s) had memory pressure",
+        "node(s) had disk pressure",
+        "node(s) had pid pressure",
+        "node(s) had taints that the pod didn't tolerate",
+        "node(s) didn't match pod affinity rules",
+        "node(s) didn't have the requested labels",
+    }
+)
 
 
 def only_one(reasons: list[str]) -> list[str]:
@@ -44,13 +53,17 @@ def test_a_predicate_says_what_its_slow_form_says(name: str, seed: int) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=SEEDS, present=st.sets(st.sampled_from([ZONE, "disk", "nowhere"])),
-       absent=st.sets(st.sampled_from(["pool", "nowhere"])))
+@given(
+    seed=SEEDS,
+    present=st.sets(st.sampled_from([ZONE, "disk", "nowhere"])),
+    absent=st.sets(st.sampled_from(["pool", "nowhere"])),
+)
 def test_label_presence_says_what_its_slow_form_says(seed: int, present: set[str], absent: set[str]) -> None:
     world = random_world(seed)
     plugin = CheckNodeLabelPresence(Setting(), world.handle, tuple(present), tuple(absent))
     assert world.reasons(plugin) == {
-        node["metadata"]["name"]: labels_presence(world, node, tuple(present), tuple(absent)) for node in world.nodes}
+        node["metadata"]["name"]: labels_presence(world, node, tuple(present), tuple(absent)) for node in world.nodes
+    }
 
 
 @settings(max_examples=120, deadline=None)
@@ -60,7 +73,8 @@ def test_service_affinity_says_what_its_slow_form_says(seed: int, wanted: list[s
     plugin = CheckServiceAffinity(Setting(), world.handle, tuple(wanted))
     visit = world.store.snapshot().order.names
     assert world.reasons(plugin) == {
-        node["metadata"]["name"]: check_service_affinity(world, node, wanted, visit) for node in world.nodes}
+        node["metadata"]["name"]: check_service_affinity(world, node, wanted, visit) for node in world.nodes
+    }
 
 
 @settings(max_examples=60, deadline=None)
@@ -70,8 +84,8 @@ def test_general_predicates_are_their_four_parts_with_all_reasons(seed: int) -> 
     (general,) = FACTORIES["GeneralPredicates"](Setting(V1_13), world.handle)
     parts = ("PodFitsResources", "HostName", "PodFitsHostPorts", "MatchNodeSelector")
     assert world.reasons(general) == {
-        node["metadata"]["name"]: [reason for part in parts for reason in PREDICATES[part](world, node)]
-        for node in world.nodes}
+        node["metadata"]["name"]: [reason for part in parts for reason in PREDICATES[part](world, node)] for node in world.nodes
+    }
 
 
 def test_the_random_clusters_reach_every_reason() -> None:
@@ -85,8 +99,14 @@ def test_the_random_clusters_reach_every_reason() -> None:
         for node in world.nodes:
             seen.update(check_service_affinity(world, node, ["disk"], visit))
     assert seen >= UNRESOLVABLE - {"node(s) didn't have the requested labels"} | {
-        "Insufficient pods", "Insufficient cpu", "Insufficient memory", "Insufficient ephemeral-storage",
-        "Insufficient example.com/gpu", "node(s) didn't have free ports for the requested pod ports",
-        "node(s) didn't match pod topology spread constraints", "node(s) didn't match service affinity",
-        "node(s) didn't satisfy existing pods anti-affinity rules", "node(s) didn't match pod anti-affinity rules",
+        "Insufficient pods",
+        "Insufficient cpu",
+        "Insufficient memory",
+        "Insufficient ephemeral-storage",
+        "Insufficient example.com/gpu",
+        "node(s) didn't have free ports for the requested pod ports",
+        "node(s) didn't match pod topology spread constraints",
+        "node(s) didn't match service affinity",
+        "node(s) didn't satisfy existing pods anti-affinity rules",
+        "node(s) didn't match pod anti-affinity rules",
     }

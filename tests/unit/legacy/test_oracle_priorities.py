@@ -66,14 +66,16 @@ def test_priorities_of_1_6_that_differ(seed: int) -> None:
         assert world.scores(priority, names(chosen)) == expected, name
 
 
-SHAPES = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 100)), min_size=1, max_size=4,
-                  unique_by=lambda point: point[0]).map(sorted)
+SHAPES = st.lists(
+    st.tuples(st.integers(0, 100), st.integers(0, 100)), min_size=1, max_size=4, unique_by=lambda point: point[0]
+).map(sorted)
 
 
 @settings(max_examples=80, deadline=None)
 @given(seed=SEEDS, shape=SHAPES, gpu_weight=st.integers(0, 3))
 def test_requested_to_capacity_ratio_scores_what_its_slow_form_scores(
-        seed: int, shape: list[tuple[int, int]], gpu_weight: int) -> None:
+    seed: int, shape: list[tuple[int, int]], gpu_weight: int
+) -> None:
     world = random_world(seed)
     weights = {"cpu": 2, "memory": 1, **({"example.com/gpu": gpu_weight} if gpu_weight else {})}
     priority = RequestedToCapacityRatioPriority(Setting(), world.handle, shape, weights)

@@ -20,15 +20,32 @@ def text(**fields: Any) -> str:
 
 
 def test_every_field_is_read() -> None:
-    policy = load_policy(text(
-        predicates=[{"name": "HostName"}, {"name": "A", "argument": {"serviceAffinity": {"labels": ["region"]}}},
-                    {"name": "B", "argument": {"labelsPresence": {"labels": ["x"], "presence": True}}}],
-        priorities=[{"name": "EqualPriority", "weight": 3},
-                    {"name": "C", "weight": 1, "argument": {"serviceAntiAffinity": {"label": "zone"}}},
-                    {"name": "D", "weight": 2, "argument": {"labelPreference": {"label": "x", "presence": False}}},
-                    {"name": "E", "weight": 4, "argument": {"requestedToCapacityRatioArguments": {
-                        "shape": [{"utilization": 10, "score": 2}], "resources": [{"name": "cpu", "weight": 3}]}}}],
-        hardPodAffinitySymmetricWeight=7, alwaysCheckAllPredicates=True))
+    policy = load_policy(
+        text(
+            predicates=[
+                {"name": "HostName"},
+                {"name": "A", "argument": {"serviceAffinity": {"labels": ["region"]}}},
+                {"name": "B", "argument": {"labelsPresence": {"labels": ["x"], "presence": True}}},
+            ],
+            priorities=[
+                {"name": "EqualPriority", "weight": 3},
+                {"name": "C", "weight": 1, "argument": {"serviceAntiAffinity": {"label": "zone"}}},
+                {"name": "D", "weight": 2, "argument": {"labelPreference": {"label": "x", "presence": False}}},
+                {
+                    "name": "E",
+                    "weight": 4,
+                    "argument": {
+                        "requestedToCapacityRatioArguments": {
+                            "shape": [{"utilization": 10, "score": 2}],
+                            "resources": [{"name": "cpu", "weight": 3}],
+                        }
+                    },
+                },
+            ],
+            hardPodAffinitySymmetricWeight=7,
+            alwaysCheckAllPredicates=True,
+        )
+    )
     assert policy.predicates is not None and policy.priorities is not None
     assert [p.name for p in policy.predicates] == ["HostName", "A", "B"]
     arguments = [p.argument for p in policy.predicates]
@@ -58,18 +75,21 @@ def test_yaml_is_read_from_1_15_on() -> None:
         load_policy(document, "1.13")
 
 
-@pytest.mark.parametrize(("document", "complaint"), [
-    (text(nonsense=1), 'strict decoding error: unknown field "nonsense"'),
-    (text(predicates=[{"name": "A", "weight": 1}]), 'strict decoding error: unknown field "predicates[0].weight"'),
-    ('{"kind":"Policy","apiVersion":"v1","predicates":[],"predicates":[]}', 'duplicate field "predicates"'),
-    ('{"apiVersion":"v1"}', "Object 'Kind' is missing in"),
-    ('{"kind":"Policy"}', "Object 'apiVersion' is missing in"),
-    ('{"kind":"Policy","apiVersion":"v2"}', 'no kind "Policy" is registered for version "v2"'),
-    ('{"kind":"Deployment","apiVersion":"v1"}', 'no kind "Deployment" is registered for version "v1"'),
-    (text(priorities=[{"name": "A", "weight": "2"}]), "cannot unmarshal string into Go struct field"),
-    ("[]", "Object 'Kind' is missing in"),
-    ("{", "json parse error: unexpected end of JSON input"),
-])
+@pytest.mark.parametrize(
+    ("document", "complaint"),
+    [
+        (text(nonsense=1), 'strict decoding error: unknown field "nonsense"'),
+        (text(predicates=[{"name": "A", "weight": 1}]), 'strict decoding error: unknown field "predicates[0].weight"'),
+        ('{"kind":"Policy","apiVersion":"v1","predicates":[],"predicates":[]}', 'duplicate field "predicates"'),
+        ('{"apiVersion":"v1"}', "Object 'Kind' is missing in"),
+        ('{"kind":"Policy"}', "Object 'apiVersion' is missing in"),
+        ('{"kind":"Policy","apiVersion":"v2"}', 'no kind "Policy" is registered for version "v2"'),
+        ('{"kind":"Deployment","apiVersion":"v1"}', 'no kind "Deployment" is registered for version "v1"'),
+        (text(priorities=[{"name": "A", "weight": "2"}]), "cannot unmarshal string into Go struct field"),
+        ("[]", "Object 'Kind' is missing in"),
+        ("{", "json parse error: unexpected end of JSON input"),
+    ],
+)
 def test_what_1_17_refuses(document: str, complaint: str) -> None:
     with pytest.raises(ConfigError) as error:
         load_policy(document)
@@ -89,11 +109,27 @@ def test_the_new_group_is_known_from_1_17_on() -> None:
 
 def test_fields_that_came_later_are_unknown_to_earlier_releases() -> None:
     document = text(
-        hardPodAffinitySymmetricWeight=5, alwaysCheckAllPredicates=True,
-        priorities=[{"name": "A", "weight": 1, "argument": {"requestedToCapacityRatioArguments": {
-            "shape": [], "resources": [{"name": "cpu"}]}}}],
-        extenders=[{"urlPrefix": "http://x", "filterVerb": "f", "bindVerb": "b", "nodeCacheCapable": True,
-                    "managedResources": [{"name": "a.b/c"}], "ignorable": True, "preemptVerb": "p"}])
+        hardPodAffinitySymmetricWeight=5,
+        alwaysCheckAllPredicates=True,
+        priorities=[
+            {
+                "name": "A",
+                "weight": 1,
+                "argument": {"requestedToCapacityRatioArguments": {"shape": [], "resources": [{"name": "cpu"}]}},
+            }
+        ],
+        extenders=[
+            {
+                "urlPrefix": "http://x",
+                "filterVerb": "f",
+                "bindVerb": "b",
+                "nodeCacheCapable": True,
+                "managedResources": [{"name": "a.b/c"}],
+                "ignorable": True,
+                "preemptVerb": "p",
+            }
+        ],
+    )
     old, newer, newest = (load_policy(document, version) for version in ("1.4", "1.13", "1.17"))
     assert (old.hard_pod_affinity_symmetric_weight, old.always_check_all_predicates) == (0, False)
     assert (newer.hard_pod_affinity_symmetric_weight, newer.always_check_all_predicates) == (5, True)
@@ -102,21 +138,36 @@ def test_fields_that_came_later_are_unknown_to_earlier_releases() -> None:
     assert not extender.node_cache_capable and not extender.ignorable
     assert load_policy(document, "1.6").extenders[0].node_cache_capable
     assert newer.extenders[0].preempt_verb == "p" and newer.extenders[0].managed_resources
-    ratios = [p.priorities[0].argument.requested_to_capacity_ratio_arguments  # type: ignore[index, union-attr]
-              for p in (old, newer, newest)]
+    ratios = [
+        p.priorities[0].argument.requested_to_capacity_ratio_arguments  # type: ignore[index, union-attr]
+        for p in (old, newer, newest)
+    ]
     assert ratios[0] is None
     assert ratios[1] is not None and ratios[1].resources == ()
     assert ratios[2] is not None and ratios[2].resources != ()
 
 
 def test_extenders_are_read_in_any_case_and_become_todays() -> None:
-    document = text(extenders=[{
-        "URLPrefix": "https://127.0.0.1:8099/scheduler", "FilterVerb": "filter", "BindVerb": "bind", "Weight": 5,
-        "enableHTTPS": True, "HTTPTimeout": 3_500_000_000, "TLSConfig": {"Insecure": True, "CAFile": "/ca"},
-        "managedResources": [{"Name": "a.b/c", "IgnoredByScheduler": True}]}])
+    document = text(
+        extenders=[
+            {
+                "URLPrefix": "https://127.0.0.1:8099/scheduler",
+                "FilterVerb": "filter",
+                "BindVerb": "bind",
+                "Weight": 5,
+                "enableHTTPS": True,
+                "HTTPTimeout": 3_500_000_000,
+                "TLSConfig": {"Insecure": True, "CAFile": "/ca"},
+                "managedResources": [{"Name": "a.b/c", "IgnoredByScheduler": True}],
+            }
+        ]
+    )
     extender = load_policy(document).extenders[0].modern()
     assert (extender.url_prefix, extender.filter_verb, extender.bind_verb) == (
-        "https://127.0.0.1:8099/scheduler", "filter", "bind")
+        "https://127.0.0.1:8099/scheduler",
+        "filter",
+        "bind",
+    )
     assert extender.enable_https and extender.http_timeout == Duration.of(seconds=3.5)
     assert extender.tls_config is not None
     assert (extender.tls_config.insecure, extender.tls_config.ca_file) == (True, "/ca")
@@ -125,8 +176,16 @@ def test_extenders_are_read_in_any_case_and_become_todays() -> None:
 
 
 def test_what_an_extender_says_beyond_its_fields_is_passed_over() -> None:
-    document = text(extenders=[{"urlPrefix": "http://x", "comment": "ours", "tlsConfig": {"Insecure": True, "why": 1},
-                                "managedResources": [{"name": "example.com/gpu", "note": ""}]}])
+    document = text(
+        extenders=[
+            {
+                "urlPrefix": "http://x",
+                "comment": "ours",
+                "tlsConfig": {"Insecure": True, "why": 1},
+                "managedResources": [{"name": "example.com/gpu", "note": ""}],
+            }
+        ]
+    )
     extender = load_policy(document).extenders[0].modern()
     assert (extender.url_prefix, extender.managed_resources[0].name) == ("http://x", "example.com/gpu")
     assert extender.tls_config is not None and extender.tls_config.insecure

@@ -68,14 +68,17 @@ def test_equal_priority_is_left_out_in_1_17() -> None:
 
 def custom_entries() -> dict[str, Any]:
     return {
-        "predicates": [{"name": "LabelsA", "argument": {"labelsPresence": {"labels": ["a"], "presence": True}}},
-                       {"name": "LabelsB", "argument": {"labelsPresence": {"labels": ["b"], "presence": False}}},
-                       {"name": "Service", "argument": {"serviceAffinity": {"labels": ["zone"]}}}],
+        "predicates": [
+            {"name": "LabelsA", "argument": {"labelsPresence": {"labels": ["a"], "presence": True}}},
+            {"name": "LabelsB", "argument": {"labelsPresence": {"labels": ["b"], "presence": False}}},
+            {"name": "Service", "argument": {"serviceAffinity": {"labels": ["zone"]}}},
+        ],
         "priorities": [
             {"name": "PrefA", "weight": 2, "argument": {"labelPreference": {"label": "a", "presence": True}}},
             {"name": "PrefB", "weight": 2, "argument": {"labelPreference": {"label": "b", "presence": False}}},
             {"name": "Anti", "weight": 3, "argument": {"serviceAntiAffinity": {"label": "zone"}}},
-            {"name": "Anti2", "weight": 3, "argument": {"serviceAntiAffinity": {"label": "rack"}}}],
+            {"name": "Anti2", "weight": 3, "argument": {"serviceAntiAffinity": {"label": "rack"}}},
+        ],
     }
 
 
@@ -105,8 +108,10 @@ def test_label_presence_decides_alike_in_both() -> None:
 
 
 def test_reasons_of_1_13_stop_at_the_first_predicate_unless_all_are_asked_for() -> None:
-    world = World([node("a", taints=[{"key": "k", "effect": "NoSchedule"}])],
-                  pod("new", requests={"cpu": "9"}, nodeSelector={"no": "where"}))
+    world = World(
+        [node("a", taints=[{"key": "k", "effect": "NoSchedule"}])],
+        pod("new", requests={"cpu": "9"}, nodeSelector={"no": "where"}),
+    )
     predicates = [{"name": "GeneralPredicates"}]
     first = build(world, "1.13", predicates=predicates)
     every = build(world, "1.13", predicates=predicates, alwaysCheckAllPredicates=True)
@@ -114,7 +119,8 @@ def test_reasons_of_1_13_stop_at_the_first_predicate_unless_all_are_asked_for() 
     assert said(world, first) == f"0/1 nodes are available: {general}."
     assert said(world, every) == (
         "0/1 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match node selector, "
-        "1 node(s) had taints that the pod didn't tolerate.")
+        "1 node(s) had taints that the pod didn't tolerate."
+    )
     assert said(world, build(world, "1.17", predicates=predicates)) == "0/1 nodes are available: 1 Insufficient cpu."
 
 
@@ -124,13 +130,13 @@ def test_messages_of_every_release() -> None:
     predicates = [{"name": "PodFitsResources"}, {"name": "PodToleratesNodeTaints"}]
     expected = {
         "1.3": "pod (new) failed to fit in any node\nfit failure on node (a): Insufficient PodCount\n"
-               "fit failure on node (b): PodToleratesNodeTaints\n",
+        "fit failure on node (b): PodToleratesNodeTaints\n",
         "1.4": "pod (new) failed to fit in any node\nfit failure on node (a): Insufficient pods, Insufficient cpu\n"
-               "fit failure on node (b): PodToleratesNodeTaints\n",
+        "fit failure on node (b): PodToleratesNodeTaints\n",
         "1.6": "No nodes are available that match all of the following predicates:: Insufficient cpu (1), "
-               "Insufficient pods (1), PodToleratesNodeTaints (1).",
+        "Insufficient pods (1), PodToleratesNodeTaints (1).",
         "1.13": "0/2 nodes are available: 1 Insufficient cpu, 1 Insufficient pods, "
-                "1 node(s) had taints that the pod didn't tolerate.",
+        "1 node(s) had taints that the pod didn't tolerate.",
         "1.17": "0/2 nodes are available: 1 Insufficient pods, 1 node(s) had taints that the pod didn't tolerate.",
     }
     assert {version: said(world, build(world, version, predicates=predicates)) for version in expected} == expected
@@ -138,16 +144,20 @@ def test_messages_of_every_release() -> None:
 
 def test_up_to_1_6_nodes_that_are_not_ready_are_not_listed() -> None:
     ready = [{"type": "Ready", "status": "True"}]
-    broken = [node("unready", conditions=[{"type": "Ready", "status": "Unknown"}]),
-              node("full", conditions=[*ready, {"type": "OutOfDisk", "status": "True"}]),
-              node("offline", conditions=[*ready, {"type": "NetworkUnavailable", "status": "Unknown"}]),
-              node("cordoned", unschedulable=True)]
+    broken = [
+        node("unready", conditions=[{"type": "Ready", "status": "Unknown"}]),
+        node("full", conditions=[*ready, {"type": "OutOfDisk", "status": "True"}]),
+        node("offline", conditions=[*ready, {"type": "NetworkUnavailable", "status": "Unknown"}]),
+        node("cordoned", unschedulable=True),
+    ]
     world = World([*broken, node("tainted", taints=[{"key": "k", "effect": "NoSchedule"}])])
     algorithm = profile_from_provider("DefaultProvider", world.handle, "1.6")
     assert said(world, algorithm) == (
-        "No nodes are available that match all of the following predicates:: PodToleratesNodeTaints (1).")
+        "No nodes are available that match all of the following predicates:: PodToleratesNodeTaints (1)."
+    )
     assert said(World(broken), profile_from_provider("", World(broken).handle, "1.4")) == (
-        "no nodes available to schedule pods")
+        "no nodes available to schedule pods"
+    )
     world = World([*broken, node("good")])
     made = world.attempt(profile_from_provider("", world.handle, "1.6").profile)
     assert isinstance(made.decision, Placed) and made.decision.node_name == "good"
@@ -183,8 +193,13 @@ def test_resources_that_1_6_did_not_know() -> None:
 
 def test_resources_that_an_extender_manages_are_not_counted() -> None:
     world = World([node("a")], pod("new", requests={"example.com/gpu": "1"}))
-    extenders = [{"urlPrefix": "http://x", "filterVerb": "f", "managedResources": [
-        {"name": "example.com/gpu", "ignoredByScheduler": True}]}]
+    extenders = [
+        {
+            "urlPrefix": "http://x",
+            "filterVerb": "f",
+            "managedResources": [{"name": "example.com/gpu", "ignoredByScheduler": True}],
+        }
+    ]
     algorithm = build(world, extenders=extenders, predicates=[{"name": "PodFitsResources"}])
     assert isinstance(world.attempt(algorithm.profile).decision, Placed)
     assert [extender.url_prefix for extender in algorithm.extenders] == ["http://x"]
@@ -202,16 +217,20 @@ def test_overhead_counts_behind_its_gate() -> None:
 def affine_world() -> World:
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}}
     wants = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    likes = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
-        {"weight": 10, "podAffinityTerm": term}]}}
-    return World([node("a"), node("b"), pod("hard", "a", affinity=wants), pod("soft", "b", affinity=likes)],
-                 pod("new", labels={"app": "a"}))
+    likes = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 10, "podAffinityTerm": term}]}}
+    return World(
+        [node("a"), node("b"), pod("hard", "a", affinity=wants), pod("soft", "b", affinity=likes)],
+        pod("new", labels={"app": "a"}),
+    )
 
 
 def test_the_weight_of_required_affinity_is_heeded_except_to_the_letter() -> None:
     world = affine_world()
-    fields = {"predicates": [], "priorities": [{"name": "InterPodAffinityPriority", "weight": 1}],
-              "hardPodAffinitySymmetricWeight": 20}
+    fields = {
+        "predicates": [],
+        "priorities": [{"name": "InterPodAffinityPriority", "weight": 1}],
+        "hardPodAffinitySymmetricWeight": 20,
+    }
     totals = []
     letter = Options(to_the_letter=True)
     for options in (Options(), letter, replace(letter, hard_pod_affinity_symmetric_weight=5)):
@@ -222,15 +241,25 @@ def test_the_weight_of_required_affinity_is_heeded_except_to_the_letter() -> Non
 
 
 def test_service_affinity_keeps_a_service_in_one_zone() -> None:
-    world = World([node("a", {"zone": "1"}), node("b", {"zone": "2"}), node("c"), service("svc", {"app": "x"}),
-                   pod("first", "b", {"app": "x"}), pod("other", "a", {"app": "y"})], pod("new", labels={"app": "x"}))
+    world = World(
+        [
+            node("a", {"zone": "1"}),
+            node("b", {"zone": "2"}),
+            node("c"),
+            service("svc", {"app": "x"}),
+            pod("first", "b", {"app": "x"}),
+            pod("other", "a", {"app": "y"}),
+        ],
+        pod("new", labels={"app": "x"}),
+    )
     predicates = [{"name": "Zones", "argument": {"serviceAffinity": {"labels": ["zone"]}}}]
     algorithm = build(world, predicates=predicates)
     made = world.attempt(algorithm.profile)
     assert isinstance(made.decision, Placed) and made.decision.node_name == "b"
     assert made.verdicts is not None
     assert {name: status.reasons for name, status in made.verdicts.statuses().items()} == dict.fromkeys(
-        ("a", "c"), ("node(s) didn't match service affinity",))
+        ("a", "c"), ("node(s) didn't match service affinity",)
+    )
     chosen = pod("new", labels={"app": "x"}, nodeSelector={"zone": "1"})
     assert world.attempt(algorithm.profile, chosen).decision.node_name == "a"  # type: ignore[union-attr]
 
@@ -241,8 +270,11 @@ def test_1_17_asks_for_the_claims_first() -> None:
     made = world.attempt(profile_from_provider("", world.handle).profile)
     assert isinstance(made.decision, Failed)
     assert made.decision.message == 'persistentvolumeclaim "missing" not found'
-    leaving = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {
-        "name": "missing", "namespace": "default", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    leaving = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "missing", "namespace": "default", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+    }
     world = World([node("a"), leaving], world.incoming)
     made = world.attempt(build(world, predicates=[]).profile)
     assert isinstance(made.decision, Failed)
@@ -254,12 +286,15 @@ def disks(*names: str) -> list[dict[str, Any]]:
 
 
 def test_volume_predicates_in_the_words_of_each_release() -> None:
-    world = World([node("a", allocatable={"attachable-volumes-aws-ebs": "1"}), pod("old", "a", volumes=disks("v1"))],
-                  pod("new", volumes=disks("v1")))
+    world = World(
+        [node("a", allocatable={"attachable-volumes-aws-ebs": "1"}), pod("old", "a", volumes=disks("v1"))],
+        pod("new", volumes=disks("v1")),
+    )
     conflict = [{"name": "NoDiskConflict"}]
     assert said(world, build(world, "1.6", predicates=conflict)).endswith(" NoDiskConflict (1).")
     assert said(world, build(world, "1.17", predicates=conflict)) == (
-        "0/1 nodes are available: 1 node(s) had no available disk.")
+        "0/1 nodes are available: 1 node(s) had no available disk."
+    )
     world = World(world.objects, pod("new", volumes=disks("v2", "v3")))
     count = [{"name": "MaxEBSVolumeCount"}]
     assert said(world, build(world, "1.17", predicates=count)).endswith("1 node(s) exceed max volume count.")
@@ -267,11 +302,15 @@ def test_volume_predicates_in_the_words_of_each_release() -> None:
 
 
 def test_attached_volumes_balance_behind_their_gate() -> None:
-    nodes = [node(name, allocatable={"cpu": "1", "memory": "1Gi", "attachable-volumes-aws-ebs": limit})
-             for name, limit in (("a", "2"), ("b", "8"))]
+    nodes = [
+        node(name, allocatable={"cpu": "1", "memory": "1Gi", "attachable-volumes-aws-ebs": limit})
+        for name, limit in (("a", "2"), ("b", "8"))
+    ]
     world = World(nodes, pod("new", requests={"cpu": "500m", "memory": "512Mi"}, volumes=disks("v1")))
-    fields = {"predicates": [{"name": "MaxEBSVolumeCount"}], "priorities": [
-        {"name": "BalancedResourceAllocation", "weight": 1}]}
+    fields = {
+        "predicates": [{"name": "MaxEBSVolumeCount"}],
+        "priorities": [{"name": "BalancedResourceAllocation", "weight": 1}],
+    }
     plain = world.attempt(build(world, **fields).profile)
     assert plain.scores is not None and plain.scores.total.tolist() == [100, 100]
     gate = Options(feature_gates={"BalanceAttachedNodeVolumes": True})
@@ -281,8 +320,10 @@ def test_attached_volumes_balance_behind_their_gate() -> None:
 
 
 def test_preemption_works_and_is_not_mentioned() -> None:
-    world = World([node("a", allocatable={"cpu": "1"}), pod("old", "a", requests={"cpu": "1"}, priority=1)],
-                  pod("new", requests={"cpu": "1"}, priority=5))
+    world = World(
+        [node("a", allocatable={"cpu": "1"}), pod("old", "a", requests={"cpu": "1"}, priority=1)],
+        pod("new", requests={"cpu": "1"}, priority=5),
+    )
     for version in ("1.13", "1.17"):
         algorithm = profile_from_provider("", world.handle, version)
         made = world.attempt(algorithm.profile, preempts=True)

@@ -50,8 +50,9 @@ def test_functions_become_predicates_and_priorities(version: str) -> None:
     assert custom.register_fit_predicate("HasDisk", has_disk) == "HasDisk"
     assert custom.register_priority("PrefersHdd", prefers_hdd, 3) == "PrefersHdd"
     world = World(list(WORLD))
-    algorithm = policy(world, custom, version, predicates=[{"name": "HasDisk"}],
-                       priorities=[{"name": "PrefersHdd", "weight": 5}])
+    algorithm = policy(
+        world, custom, version, predicates=[{"name": "HasDisk"}], priorities=[{"name": "PrefersHdd", "weight": 5}]
+    )
     made = world.attempt(algorithm.profile)
     assert isinstance(made.decision, Placed) and made.decision.node_name == "b"
     assert made.verdicts is not None and made.verdicts.statuses()["c"].reasons == ("node(s) had no disk",)
@@ -61,8 +62,9 @@ def test_functions_become_predicates_and_priorities(version: str) -> None:
 def test_a_priority_keeps_its_own_weight_in_a_provider() -> None:
     custom = Custom()
     custom.register_fit_predicate("HasDisk", has_disk, mandatory=True)
-    custom.register_priority("PrefersHdd", prefers_hdd, 3,
-                             reduce=lambda pod, scores: {name: score * 10 for name, score in scores.items()})
+    custom.register_priority(
+        "PrefersHdd", prefers_hdd, 3, reduce=lambda pod, scores: {name: score * 10 for name, score in scores.items()}
+    )
     custom.register_algorithm_provider("Mine", ["HostName"], ["PrefersHdd"])
     world = World(list(WORLD))
     algorithm = profile_from_provider("Mine", world.handle, options=Options(custom=custom))
@@ -77,17 +79,21 @@ def test_all_custom_reasons_are_told_if_asked_for() -> None:
     custom.register_fit_predicate("Two", lambda pod, view: ["second", "third"])
     for asks, reasons in ((False, ("One",)), (True, ("One", "second", "third"))):
         world = World([node("a")])
-        algorithm = policy(world, custom, alwaysCheckAllPredicates=asks, priorities=[],
-                           predicates=[{"name": "One"}, {"name": "Two"}])
+        algorithm = policy(
+            world, custom, alwaysCheckAllPredicates=asks, priorities=[], predicates=[{"name": "One"}, {"name": "Two"}]
+        )
         made = world.attempt(algorithm.profile)
         assert isinstance(made.decision, Unschedulable) and made.verdicts is not None
         assert made.verdicts.statuses()["a"].reasons == reasons
 
 
-@pytest.mark.parametrize(("function", "text"), [
-    (lambda pod, view: None, "expected True, False or reasons for node a, got None"),
-    (lambda pod, view: [1], "expected True, False or reasons for node a, got [1]"),
-])
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda pod, view: None, "expected True, False or reasons for node a, got None"),
+        (lambda pod, view: [1], "expected True, False or reasons for node a, got [1]"),
+    ],
+)
 def test_a_predicate_that_answers_nonsense_ends_the_attempt(function: Any, text: str) -> None:
     custom = Custom()
     custom.register_fit_predicate("Odd", function)
@@ -96,11 +102,14 @@ def test_a_predicate_that_answers_nonsense_ends_the_attempt(function: Any, text:
     assert isinstance(made.decision, Failed) and text in made.decision.message
 
 
-@pytest.mark.parametrize(("function", "reduce", "text"), [
-    (lambda pod, view: 1.5, None, "expected a whole number for node a, got 1.5"),
-    (lambda pod, view: 101, None, "returns an invalid score 101"),
-    (lambda pod, view: 1, lambda pod, scores: {}, "expected a score for each of 1 nodes, got {}"),
-])
+@pytest.mark.parametrize(
+    ("function", "reduce", "text"),
+    [
+        (lambda pod, view: 1.5, None, "expected a whole number for node a, got 1.5"),
+        (lambda pod, view: 101, None, "returns an invalid score 101"),
+        (lambda pod, view: 1, lambda pod, scores: {}, "expected a score for each of 1 nodes, got {}"),
+    ],
+)
 def test_a_priority_that_answers_nonsense_ends_the_attempt(function: Any, reduce: Any, text: str) -> None:
     custom = Custom()
     custom.register_priority("Odd", function, 1, reduce)
@@ -112,9 +121,11 @@ def test_a_priority_that_answers_nonsense_ends_the_attempt(function: Any, reduce
 @pytest.mark.parametrize("name", ["x", "a_b", "-ab", "ab-", ""])
 def test_names_that_are_refused(name: str) -> None:
     text = f'Algorithm name {name} does not match the name validation regexp "^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])$".'
-    for register in (lambda: Custom().register_fit_predicate(name, has_disk),
-                     lambda: Custom().register_priority(name, prefers_hdd),
-                     lambda: Custom().register_algorithm_provider(name, [], [])):
+    for register in (
+        lambda: Custom().register_fit_predicate(name, has_disk),
+        lambda: Custom().register_priority(name, prefers_hdd),
+        lambda: Custom().register_algorithm_provider(name, [], []),
+    ):
         with pytest.raises(ConfigError) as error:
             register()
         assert str(error.value) == text

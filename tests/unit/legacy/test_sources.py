@@ -25,15 +25,18 @@ from kubesched.legacy.sources import (
 EMPTY = json.dumps({"kind": "Policy", "apiVersion": "v1"})
 
 
-@pytest.mark.parametrize(("flags", "source"), [
-    (PolicyFlags(), FromProvider("DefaultProvider")),
-    (PolicyFlags("ClusterAutoscalerProvider"), FromProvider("ClusterAutoscalerProvider")),
-    (PolicyFlags(policy_config_file="/p"), FromFile("/p")),
-    (PolicyFlags(policy_configmap="m"), FromConfigMap("kube-system", "m")),
-    (PolicyFlags(policy_config_file="/p", policy_configmap="m"), FromConfigMap("kube-system", "m")),
-    (PolicyFlags(policy_config_file="/p", policy_configmap="m", use_legacy_policy_config=True), FromFile("/p")),
-    (PolicyFlags(policy_configmap="m", policy_configmap_namespace="n"), FromConfigMap("n", "m")),
-])
+@pytest.mark.parametrize(
+    ("flags", "source"),
+    [
+        (PolicyFlags(), FromProvider("DefaultProvider")),
+        (PolicyFlags("ClusterAutoscalerProvider"), FromProvider("ClusterAutoscalerProvider")),
+        (PolicyFlags(policy_config_file="/p"), FromFile("/p")),
+        (PolicyFlags(policy_configmap="m"), FromConfigMap("kube-system", "m")),
+        (PolicyFlags(policy_config_file="/p", policy_configmap="m"), FromConfigMap("kube-system", "m")),
+        (PolicyFlags(policy_config_file="/p", policy_configmap="m", use_legacy_policy_config=True), FromFile("/p")),
+        (PolicyFlags(policy_configmap="m", policy_configmap_namespace="n"), FromConfigMap("n", "m")),
+    ],
+)
 @pytest.mark.parametrize("version", ["1.13", "1.17"])
 def test_from_1_7_on(flags: PolicyFlags, source: Source, version: str) -> None:
     assert source_of(flags, version) == source
@@ -74,4 +77,5 @@ def test_config_maps() -> None:
         policy_from_config_map(ConfigMap(data={"other": EMPTY}))
     assert str(error.value) == 'missing policy config map value at key "policy.cfg"'
     assert str(no_config_map(FromConfigMap("n", "m"), 'configmaps "m" not found')) == (
-        'couldn\'t get policy config map n/m: configmaps "m" not found')
+        'couldn\'t get policy config map n/m: configmaps "m" not found'
+    )

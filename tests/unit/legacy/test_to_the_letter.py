@@ -23,8 +23,9 @@ OWNED = [{"apiVersion": "v1", "kind": "ReplicationController", "name": "web", "u
 
 def build(world: World, options: Options = LETTER, **fields: Any) -> Algorithm:
     fields = {"predicates": [], "priorities": [], **fields}
-    return profile_from_policy(load_policy(json.dumps({"kind": "Policy", "apiVersion": "v1", **fields})), world.handle,
-                               options=options)
+    return profile_from_policy(
+        load_policy(json.dumps({"kind": "Policy", "apiVersion": "v1", **fields})), world.handle, options=options
+    )
 
 
 def totals(world: World, priorities: list[Raw], options: Options = LETTER) -> dict[str, int]:
@@ -34,13 +35,21 @@ def totals(world: World, priorities: list[Raw], options: Options = LETTER) -> di
 
 
 def ratio(shape: list[tuple[int, int]], resources: dict[str, int], weight: int = 1) -> Raw:
-    return {"name": "Ratio", "weight": weight, "argument": {"requestedToCapacityRatioArguments": {
-        "shape": [{"utilization": at, "score": score} for at, score in shape],
-        "resources": [{"name": name, "weight": share} for name, share in resources.items()]}}}
+    return {
+        "name": "Ratio",
+        "weight": weight,
+        "argument": {
+            "requestedToCapacityRatioArguments": {
+                "shape": [{"utilization": at, "score": score} for at, score in shape],
+                "resources": [{"name": name, "weight": share} for name, share in resources.items()],
+            }
+        },
+    }
 
 
-@pytest.mark.parametrize(("weight", "counted"), [
-    (3, 3), ((1 << 31) - 1, (1 << 31) - 1), (1 << 31, -(1 << 31)), (1 << 32, 1), ((1 << 32) + 6, 6)])
+@pytest.mark.parametrize(
+    ("weight", "counted"), [(3, 3), ((1 << 31) - 1, (1 << 31) - 1), (1 << 31, -(1 << 31)), (1 << 32, 1), ((1 << 32) + 6, 6)]
+)
 def test_weights_of_plugins_had_32_bits(weight: int, counted: int) -> None:
     world = World([node("a")])
     taints = [{"name": "TaintTolerationPriority", "weight": weight}]
@@ -75,14 +84,15 @@ RATIOS = [
 
 @pytest.mark.parametrize(("sentence", "weights", "score"), RATIOS, ids=[case[0] for case in RATIOS])
 def test_weights_of_resources_were_never_checked(sentence: str, weights: dict[str, int], score: int) -> None:
-    world = World([node("a", allocatable={"cpu": "4", "memory": "1000"})],
-                  pod("new", requests={"cpu": "2", "memory": "800"}))
+    world = World([node("a", allocatable={"cpu": "4", "memory": "1000"})], pod("new", requests={"cpu": "2", "memory": "800"}))
     assert totals(world, [ratio([(0, 0), (100, 10)], weights)]) == {"a": score}
 
 
 def test_what_is_wrong_with_the_weight_is_said_before_what_is_wrong_with_labels() -> None:
-    predicates = [{"name": name, "argument": {"labelsPresence": {"labels": ["disk"], "presence": name == "Has"}}}
-                  for name in ("Has", "Lacks")]
+    predicates = [
+        {"name": name, "argument": {"labelsPresence": {"labels": ["disk"], "presence": name == "Has"}}}
+        for name in ("Has", "Lacks")
+    ]
     world = World([])
     with pytest.raises(ConfigError, match="must be in the range 1-100"):
         build(world, predicates=predicates, hardPodAffinitySymmetricWeight=101)
@@ -128,11 +138,13 @@ def test_an_init_container_that_asks_for_nothing_names_nothing() -> None:
 
 
 def test_a_placed_pod_used_what_its_containers_ask_for() -> None:
-    old = pod("old", "a", requests={"cpu": "1500u", "memory": "100m"}, overhead={"cpu": "1"},
-              resources={"requests": {"cpu": "3"}})
+    old = pod(
+        "old", "a", requests={"cpu": "1500u", "memory": "100m"}, overhead={"cpu": "1"}, resources={"requests": {"cpu": "3"}}
+    )
     old["spec"]["containers"].append({"name": "d", "resources": {"requests": {"cpu": "1500u", "memory": "1.5"}}})
-    old["spec"]["initContainers"] = [{"name": "i", "restartPolicy": "Always",
-                                      "resources": {"requests": {"cpu": "2"}}, "ports": [{"hostPort": 80}]}]
+    old["spec"]["initContainers"] = [
+        {"name": "i", "restartPolicy": "Always", "resources": {"requests": {"cpu": "2"}}, "ports": [{"hostPort": 80}]}
+    ]
     placed = as_placed(codec.convert(old, Pod), overhead=False)
     world = World([node("a")])
     world.store.put_pod(placed)
@@ -158,8 +170,13 @@ def test_where_no_node_has_the_label_nothing_is_uneven() -> None:
 
 
 def test_the_first_spreading_counted_leaving_pods_and_other_namespaces() -> None:
-    objects = [node("a"), node("b"), pod("one", "a", {"app": "x"}, deletionTimestamp="2026-01-01T00:00:00Z"),
-               pod("two", "b", {"app": "x"}, namespace="other"), pod("three", "b", {"app": "x"}, namespace="other")]
+    objects = [
+        node("a"),
+        node("b"),
+        pod("one", "a", {"app": "x"}, deletionTimestamp="2026-01-01T00:00:00Z"),
+        pod("two", "b", {"app": "x"}, namespace="other"),
+        pod("three", "b", {"app": "x"}, namespace="other"),
+    ]
     soft = [spreading("ScheduleAnyway", "kubernetes.io/hostname", {"matchLabels": {"app": "x"}})]
     world = World(objects, pod("new", topologySpreadConstraints=soft))
     priorities = [{"name": "EvenPodsSpreadPriority", "weight": 1}]
@@ -170,8 +187,10 @@ def test_the_first_spreading_counted_leaving_pods_and_other_namespaces() -> None
 
 def test_overhead_of_cpu_was_scored_in_whole_cpus_taken_for_thousandths() -> None:
     offered = {"cpu": "1", "memory": "1000"}
-    world = World([node("a", allocatable=offered)],
-                  pod("new", requests={"cpu": "100m", "memory": "100"}, overhead={"cpu": "300m", "memory": "200"}))
+    world = World(
+        [node("a", allocatable=offered)],
+        pod("new", requests={"cpu": "100m", "memory": "100"}, overhead={"cpu": "300m", "memory": "200"}),
+    )
     most = [{"name": "MostRequestedPriority", "weight": 1}]
     assert totals(world, most, GATED) == {"a": (10 + 30) // 2}
     assert totals(world, most, Options(feature_gates={"PodOverhead": True})) == {"a": (40 + 30) // 2}
@@ -179,25 +198,49 @@ def test_overhead_of_cpu_was_scored_in_whole_cpus_taken_for_thousandths() -> Non
 
 def claim(name: str, storage_class: str, volume: str = "") -> Raw:
     bound = {"volumeName": volume} if volume else {}
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim",
-            "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}",
-                         "annotations": {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}},
-            "spec": {"storageClassName": storage_class, "accessModes": ["ReadWriteOnce"],
-                     "resources": {"requests": {"storage": "1Gi"}}, **bound}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": f"uid-{name}",
+            "annotations": {"pv.kubernetes.io/bind-completed": "yes"} if volume else {},
+        },
+        "spec": {
+            "storageClassName": storage_class,
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            **bound,
+        },
+    }
 
 
 def volume(name: str, claimed_by: str, disk: str) -> Raw:
     terms = [{"matchExpressions": [{"key": "disk", "operator": "In", "values": [disk]}]}]
-    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
-            "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
-                     "csi": {"driver": "d", "volumeHandle": name},
-                     "claimRef": {"namespace": "default", "name": claimed_by, "uid": f"uid-{claimed_by}"},
-                     "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}, "status": {"phase": "Bound"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "csi": {"driver": "d", "volumeHandle": name},
+            "claimRef": {"namespace": "default", "name": claimed_by, "uid": f"uid-{claimed_by}"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+        },
+        "status": {"phase": "Bound"},
+    }
 
 
 def storage_class(name: str, mode: str) -> Raw:
-    return {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
-            "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": mode}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": mode,
+    }
 
 
 def with_claims(*names: str, **more: Any) -> Raw:
@@ -219,8 +262,16 @@ def test_a_claim_that_should_be_bound_is_an_error_where_a_node_comes_this_far() 
 
 
 def test_volumes_give_one_reason_a_node() -> None:
-    world = World([node("a", {"disk": "hdd"}), claim("here", "later", "v"), volume("v", "here", "ssd"),
-                   claim("open", "later"), storage_class("later", "WaitForFirstConsumer")], with_claims("here", "open"))
+    world = World(
+        [
+            node("a", {"disk": "hdd"}),
+            claim("here", "later", "v"),
+            volume("v", "here", "ssd"),
+            claim("open", "later"),
+            storage_class("later", "WaitForFirstConsumer"),
+        ],
+        with_claims("here", "open"),
+    )
     decision = world.attempt(build(world, predicates=BINDING).profile).decision
     assert isinstance(decision, Unschedulable)
     assert decision.message == "0/1 nodes are available: 1 node(s) had volume node affinity conflict."

@@ -30,8 +30,12 @@ def shares_a_port(pod: dict[str, Any], placed: list[dict[str, Any]]) -> bool:
     """Return whether another pod on the same node holds one of the pod's host ports."""
 
     def ports(raw: dict[str, Any]) -> set[tuple[Any, ...]]:
-        return {(port.get("hostIP", ""), port.get("protocol", "TCP"), port["hostPort"])
-                for container in raw["spec"]["containers"] for port in container.get("ports", ()) if port.get("hostPort")}
+        return {
+            (port.get("hostIP", ""), port.get("protocol", "TCP"), port["hostPort"])
+            for container in raw["spec"]["containers"]
+            for port in container.get("ports", ())
+            if port.get("hostPort")
+        }
 
     neighbours = [raw for raw in placed if raw is not pod and raw["spec"]["nodeName"] == pod["spec"]["nodeName"]]
     return any(ports(pod) & ports(raw) for raw in neighbours)

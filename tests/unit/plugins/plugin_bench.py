@@ -19,8 +19,9 @@ Refusals = dict[str, tuple[str, list[str]]]
 class Bench:
     """A plugin with its arguments, as a configuration file gives them, in a cluster of these objects."""
 
-    def __init__(self, cls: type[Plugin], *objects: Any, args: dict[str, Any] | None = None,
-                 gates: dict[str, bool] | None = None) -> None:
+    def __init__(
+        self, cls: type[Plugin], *objects: Any, args: dict[str, Any] | None = None, gates: dict[str, bool] | None = None
+    ) -> None:
         self.gates = config.Gates.of(gates or {})
         self.store = Store()
         for obj in objects:

@@ -67,8 +67,9 @@ class Nominations:
 class Scene:
     """A cluster, and one pod that wants in."""
 
-    def __init__(self, *objects: object, args: DefaultPreemptionArgs | None = None, number: int = 0,
-                 extra: Sequence[type[Plugin]] = ()) -> None:
+    def __init__(
+        self, *objects: object, args: DefaultPreemptionArgs | None = None, number: int = 0, extra: Sequence[type[Plugin]] = ()
+    ) -> None:
         self.store = Store()
         self.chance = Chance(number)
         self.nominations = Nominations()
@@ -85,8 +86,7 @@ class Scene:
             self.store.put(obj)
 
     def try_pod(self, wanted: Pod) -> Attempt:
-        return attempt(self.store.view(wanted), self.store.snapshot(), self.profile,
-                       Rules(SeededTies(), self.nominations))
+        return attempt(self.store.view(wanted), self.store.snapshot(), self.profile, Rules(SeededTies(), self.nominations))
 
     def nominate(self, wanted: Pod, node_name: str) -> None:
         self.nominations.put(self.store.view(wanted), node_name)
@@ -100,12 +100,14 @@ def high(cpu: str = "2", priority: int = 1000, **more: object) -> Pod:
     return pod("high", requests={"cpu": cpu}, priority=priority, **more)  # type: ignore[arg-type]
 
 
-def budget(name: str, allowed: int, labels: dict[str, str] | None, namespace: str = "default",
-           disrupted: Sequence[str] = ()) -> PodDisruptionBudget:
+def budget(
+    name: str, allowed: int, labels: dict[str, str] | None, namespace: str = "default", disrupted: Sequence[str] = ()
+) -> PodDisruptionBudget:
     return PodDisruptionBudget(
         metadata=ObjectMeta(name=name, namespace=namespace),
         spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels=labels) if labels is not None else None),
-        status=PodDisruptionBudgetStatus(disruptions_allowed=allowed, disrupted_pods=dict.fromkeys(disrupted, EARLY)))
+        status=PodDisruptionBudgetStatus(disruptions_allowed=allowed, disrupted_pods=dict.fromkeys(disrupted, EARLY)),
+    )
 
 
 def chosen(made: Attempt) -> tuple[str, list[str]]:
@@ -125,30 +127,68 @@ def message(made: Attempt) -> str:
 
 # Who may preempt
 
-TERMINATING = pod("going", on="n1", priority=0, requests={"cpu": "2"}, deleted_at=EARLY, conditions=[
-    PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")])
+TERMINATING = pod(
+    "going",
+    on="n1",
+    priority=0,
+    requests={"cpu": "2"},
+    deleted_at=EARLY,
+    conditions=[PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")],
+)
 
 
-@pytest.mark.parametrize(("said", "wanted", "going", "expected"), [
-    ("a pod whose policy is Never", high(preemption_policy="Never"), low("a", "n1", "2"),
-     "preemption: not eligible due to preemptionPolicy=Never."),
-    ("a pod whose victims are still going", high(nominated="n1"), TERMINATING,
-     "preemption: not eligible due to a terminating pod on the nominated node."),
-])
+@pytest.mark.parametrize(
+    ("said", "wanted", "going", "expected"),
+    [
+        (
+            "a pod whose policy is Never",
+            high(preemption_policy="Never"),
+            low("a", "n1", "2"),
+            "preemption: not eligible due to preemptionPolicy=Never.",
+        ),
+        (
+            "a pod whose victims are still going",
+            high(nominated="n1"),
+            TERMINATING,
+            "preemption: not eligible due to a terminating pod on the nominated node.",
+        ),
+    ],
+)
 def test_is_not_eligible(said: str, wanted: Pod, going: Pod, expected: str):
     made = Scene(node("n1", cpu="2"), going).try_pod(wanted)
     assert message(made) == expected
     assert made.post_filtered is not None and made.post_filtered.nomination is None, "the nomination stays as it is"
 
 
-@pytest.mark.parametrize(("said", "going"), [
-    ("it goes for another reason", low("going", "n1", "2", deleted_at=EARLY)),
-    ("its condition names another cause", pod("going", on="n1", priority=0, requests={"cpu": "2"}, deleted_at=EARLY,
-     conditions=[PodCondition(type="DisruptionTarget", status="True", reason="EvictionByEvictionAPI")])),
-    ("it is not going at all", low("going", "n1", "2")),
-    ("it has the preemptor's priority", pod("going", on="n1", priority=1000, requests={"cpu": "1"}, deleted_at=EARLY,
-     conditions=[PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")])),
-])
+@pytest.mark.parametrize(
+    ("said", "going"),
+    [
+        ("it goes for another reason", low("going", "n1", "2", deleted_at=EARLY)),
+        (
+            "its condition names another cause",
+            pod(
+                "going",
+                on="n1",
+                priority=0,
+                requests={"cpu": "2"},
+                deleted_at=EARLY,
+                conditions=[PodCondition(type="DisruptionTarget", status="True", reason="EvictionByEvictionAPI")],
+            ),
+        ),
+        ("it is not going at all", low("going", "n1", "2")),
+        (
+            "it has the preemptor's priority",
+            pod(
+                "going",
+                on="n1",
+                priority=1000,
+                requests={"cpu": "1"},
+                deleted_at=EARLY,
+                conditions=[PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")],
+            ),
+        ),
+    ],
+)
 def test_a_nominated_pod_is_eligible_where_nobody_makes_way_for_it(said: str, going: Pod):
     made = Scene(node("n1", cpu="2"), going, low("other", "n1", "1")).try_pod(high("1500m", nominated="n1"))
     assert "not eligible" not in message(made)
@@ -167,6 +207,7 @@ def test_attempts_are_counted():
 
 
 # Which nodes, and in which words
+
 
 def test_nodes_that_no_eviction_helps_are_not_looked_at():
     scene = Scene(node("n1", cpu="1"), low("a", "n1"), node("n2", cpu="4", taints=[taint("x")]), low("b", "n2", "4"))
@@ -187,50 +228,89 @@ def uses(claim: str) -> dict[str, object]:
 
 def bound(claim: str, mode: str = "ReadWriteOnce") -> list[object]:
     """Return a claim and the volume that it has."""
-    return [codec.decode(raw) for raw in (
-        {"apiVersion": "v1", "kind": "PersistentVolumeClaim",
-         "metadata": {"name": claim, "namespace": "default", "uid": f"uid-{claim}",
-                      "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
-         "spec": {"accessModes": [mode], "volumeName": f"pv-{claim}", "storageClassName": "any"},
-         "status": {"phase": "Bound"}},
-        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"pv-{claim}"},
-         "spec": {"accessModes": [mode], "storageClassName": "any", "csi": {"driver": "csi", "volumeHandle": claim},
-                  "claimRef": {"name": claim, "namespace": "default", "uid": f"uid-{claim}"}},
-         "status": {"phase": "Bound"}})]
+    return [
+        codec.decode(raw)
+        for raw in (
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {
+                    "name": claim,
+                    "namespace": "default",
+                    "uid": f"uid-{claim}",
+                    "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+                },
+                "spec": {"accessModes": [mode], "volumeName": f"pv-{claim}", "storageClassName": "any"},
+                "status": {"phase": "Bound"},
+            },
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolume",
+                "metadata": {"name": f"pv-{claim}"},
+                "spec": {
+                    "accessModes": [mode],
+                    "storageClassName": "any",
+                    "csi": {"driver": "csi", "volumeHandle": claim},
+                    "claimRef": {"name": claim, "namespace": "default", "uid": f"uid-{claim}"},
+                },
+                "status": {"phase": "Bound"},
+            },
+        )
+    ]
 
 
 def attaches(on: str, count: int) -> object:
-    return codec.decode({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": on},
-                         "spec": {"drivers": [{"name": "csi", "nodeID": on, "allocatable": {"count": count}}]}})
+    return codec.decode(
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "CSINode",
+            "metadata": {"name": on},
+            "spec": {"drivers": [{"name": "csi", "nodeID": on, "allocatable": {"count": count}}]},
+        }
+    )
 
 
-@pytest.mark.parametrize(("said", "objects", "wanted"), [
-    ("it holds the pod's disk", [], [disk("d")]),
-    ("it holds a claim for one pod only", bound("mine", "ReadWriteOncePod"), [uses("mine")]),
-    ("it holds the last place for a volume", [*bound("mine"), *bound("theirs"), attaches("n1", 1)], [uses("mine")]),
-], ids=["disk", "claim", "attachment"])
+@pytest.mark.parametrize(
+    ("said", "objects", "wanted"),
+    [
+        ("it holds the pod's disk", [], [disk("d")]),
+        ("it holds a claim for one pod only", bound("mine", "ReadWriteOncePod"), [uses("mine")]),
+        ("it holds the last place for a volume", [*bound("mine"), *bound("theirs"), attaches("n1", 1)], [uses("mine")]),
+    ],
+    ids=["disk", "claim", "attachment"],
+)
 @pytest.mark.parametrize("n_others", [0, 6], ids=["one node", "many nodes"])
 def test_evicts_who_holds_a_volume(said: str, objects: list[object], wanted: list[dict[str, object]], n_others: int):
     theirs = uses("theirs") if len(objects) > 2 else wanted[0]
-    scene = Scene(*objects, node("n1"), low("idle", "n1"), low("holder", "n1", volumes=[theirs]),
-                  *(each for i in range(n_others) for each in (node(f"m{i}", cpu="1"), low(f"o{i}", f"m{i}"))))
+    scene = Scene(
+        *objects,
+        node("n1"),
+        low("idle", "n1"),
+        low("holder", "n1", volumes=[theirs]),
+        *(each for i in range(n_others) for each in (node(f"m{i}", cpu="1"), low(f"o{i}", f"m{i}"))),
+    )
     assert chosen(scene.try_pod(high("1", volumes=wanted))) == ("n1", ["holder"])
 
 
 def test_why_not_is_said_for_every_node():
     scene = Scene(
-        node("n1", cpu="2"), low("a", "n1", "2", priority=2000),
-        node("n2", cpu="2"), low("b", "n2", "1", priority=2000), low("c", "n2", "1"),
+        node("n1", cpu="2"),
+        low("a", "n1", "2", priority=2000),
+        node("n2", cpu="2"),
+        low("b", "n2", "1", priority=2000),
+        low("c", "n2", "1"),
         node("n3", cpu="4", taints=[taint("x")]),
     )
     made = scene.try_pod(high("2"))
     assert message(made) == (
         "preemption: 0/3 nodes are available: 1 Insufficient cpu, "
-        "1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling.")
+        "1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
+    )
     assert isinstance(made.decision, Unschedulable)
     assert made.decision.message == (
         "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. no new claims to deallocate, "
-        + message(made))
+        + message(made)
+    )
 
 
 def test_equal_priority_is_not_lower():
@@ -249,8 +329,13 @@ class BrokenOnFewPods(Plugin):
 
 
 def test_a_filter_that_fails_costs_its_node_only():
-    objects = [node("n1", cpu="2"), low("a", "n1", "2"), node("n2", cpu="2"), low("b", "n2", "1"),
-               pod("kept", on="n2", priority=5000)]
+    objects = [
+        node("n1", cpu="2"),
+        low("a", "n1", "2"),
+        node("n2", cpu="2"),
+        low("b", "n2", "1"),
+        pod("kept", on="n2", priority=5000),
+    ]
     assert chosen(Scene(*objects, extra=[BrokenOnFewPods]).try_pod(high("1500m"))) == ("n2", ["b"])
     made = Scene(*objects[:2], extra=[BrokenOnFewPods]).try_pod(high("1500m"))
     assert made.post_filtered is not None and made.post_filtered.status.code is Code.ERROR
@@ -259,15 +344,22 @@ def test_a_filter_that_fails_costs_its_node_only():
 
 # Whom
 
+
 def test_as_few_as_possible_and_the_important_ones_last():
-    scene = Scene(node("n1", cpu="4"), low("a", "n1", priority=1), low("b", "n1", priority=3),
-                  low("c", "n1", priority=2), low("d", "n1", priority=4))
+    scene = Scene(
+        node("n1", cpu="4"),
+        low("a", "n1", priority=1),
+        low("b", "n1", priority=3),
+        low("c", "n1", priority=2),
+        low("d", "n1", priority=4),
+    )
     assert chosen(scene.try_pod(high("2"))) == ("n1", ["c", "a"])
 
 
 def test_among_equals_the_older_pod_is_spared():
-    scene = Scene(node("n1", cpu="3"), low("late", "n1", start_time=LATE), low("early", "n1", start_time=EARLY),
-                  low("unborn", "n1"))
+    scene = Scene(
+        node("n1", cpu="3"), low("late", "n1", start_time=LATE), low("early", "n1", start_time=EARLY), low("unborn", "n1")
+    )
     assert chosen(scene.try_pod(high("2"))) == ("n1", ["late", "unborn"])
 
 
@@ -288,8 +380,13 @@ def test_ports_are_freed_too():
 
 def test_those_who_keep_the_pod_away_are_evicted():
     repels = near({"app": "new"}, "kubernetes.io/hostname", away=True)
-    scene = Scene(node("n1"), low("shy", "n1", affinity=repels), low("friendly", "n1"),
-                  node("n2"), low("shy-too", "n2", affinity=repels, priority=5))
+    scene = Scene(
+        node("n1"),
+        low("shy", "n1", affinity=repels),
+        low("friendly", "n1"),
+        node("n2"),
+        low("shy-too", "n2", affinity=repels, priority=5),
+    )
     assert chosen(scene.try_pod(high("1", labels={"app": "new"}))) == ("n1", ["shy"])
 
 
@@ -301,35 +398,46 @@ def test_a_pod_on_another_node_of_the_zone_is_out_of_reach():
 
 # Disruption budgets
 
+
 def test_pods_that_break_a_budget_are_spared_first():
     # Two are selected and one may go: the more important one pays, the other one would break the budget.
-    scene = Scene(node("n1", cpu="2"), low("v1", "n1", priority=2, labels={"app": "a"}),
-                  low("v2", "n1", priority=1, labels={"app": "a"}), budget("b", 1, {"app": "a"}))
+    scene = Scene(
+        node("n1", cpu="2"),
+        low("v1", "n1", priority=2, labels={"app": "a"}),
+        low("v2", "n1", priority=1, labels={"app": "a"}),
+        budget("b", 1, {"app": "a"}),
+    )
     made = scene.try_pod(high("1"))
     assert chosen(made) == ("n1", ["v1"])
     assert made.post_filtered is not None and made.post_filtered.preemption is not None
     assert made.post_filtered.preemption.violations == 0
 
 
-@pytest.mark.parametrize(("said", "which", "victim"), [
-    ("a budget of another namespace", budget("b", 0, {"app": "a"}, namespace="other"), "low"),
-    ("an empty selector", budget("b", 0, {}), "low"),
-    ("no selector", budget("b", 0, None), "low"),
-    ("a broken selector", budget("b", 0, {"app": "not valid!"}), "low"),
-    ("a pod that is disrupted already", budget("b", 0, {"app": "a"}, disrupted=["low"]), "low"),
-    ("a budget that allows enough", budget("b", 1, {"app": "a"}), "low"),
-    ("a budget that is used up", budget("b", 0, {"app": "a"}), "top"),
-])
+@pytest.mark.parametrize(
+    ("said", "which", "victim"),
+    [
+        ("a budget of another namespace", budget("b", 0, {"app": "a"}, namespace="other"), "low"),
+        ("an empty selector", budget("b", 0, {}), "low"),
+        ("no selector", budget("b", 0, None), "low"),
+        ("a broken selector", budget("b", 0, {"app": "not valid!"}), "low"),
+        ("a pod that is disrupted already", budget("b", 0, {"app": "a"}, disrupted=["low"]), "low"),
+        ("a budget that allows enough", budget("b", 1, {"app": "a"}), "low"),
+        ("a budget that is used up", budget("b", 0, {"app": "a"}), "top"),
+    ],
+)
 def test_who_is_protected(said: str, which: PodDisruptionBudget, victim: str):
-    scene = Scene(node("n1", cpu="2"), low("low", "n1", priority=1, labels={"app": "a"}), low("top", "n1", priority=2),
-                  which)
+    scene = Scene(node("n1", cpu="2"), low("low", "n1", priority=1, labels={"app": "a"}), low("top", "n1", priority=2), which)
     assert chosen(scene.try_pod(high("1"))) == ("n1", [victim])
 
 
 def test_all_matching_budgets_are_charged():
-    scene = Scene(node("n1", cpu="2"), low("x", "n1", priority=2, labels={"app": "a", "tier": "t"}),
-                  low("y", "n1", priority=1, labels={"tier": "t"}),
-                  budget("b1", 0, {"app": "a"}), budget("b2", 1, {"tier": "t"}))
+    scene = Scene(
+        node("n1", cpu="2"),
+        low("x", "n1", priority=2, labels={"app": "a", "tier": "t"}),
+        low("y", "n1", priority=1, labels={"tier": "t"}),
+        budget("b1", 0, {"app": "a"}),
+        budget("b2", 1, {"tier": "t"}),
+    )
     made = scene.try_pod(high("2"))
     assert chosen(made) == ("n1", ["x", "y"])
     assert made.post_filtered is not None and made.post_filtered.preemption is not None
@@ -337,8 +445,12 @@ def test_all_matching_budgets_are_charged():
 
 
 def test_a_budget_that_changes_is_noticed():
-    scene = Scene(node("n1", cpu="2"), low("low", "n1", priority=1, labels={"app": "a"}), low("top", "n1", priority=2),
-                  budget("b", 0, {"app": "a"}))
+    scene = Scene(
+        node("n1", cpu="2"),
+        low("low", "n1", priority=1, labels={"app": "a"}),
+        low("top", "n1", priority=2),
+        budget("b", 0, {"app": "a"}),
+    )
     assert chosen(scene.try_pod(high("1"))) == ("n1", ["top"])
     scene.store.objects.put(budget("b", 1, {"app": "a"}))
     assert chosen(scene.try_pod(high("1"))) == ("n1", ["low"])
@@ -350,20 +462,31 @@ def test_a_budget_that_changes_is_noticed():
 
 # Which of the nodes
 
-@pytest.mark.parametrize(("said", "here", "there"), [
-    ("fewer broken budgets", [low("a", "n1", "2", labels={"app": "x"})], [low("b", "n2", "2", priority=900)]),
-    ("a less important first victim", [low("a", "n1", "2", priority=5)], [low("b", "n2", "2", priority=4)]),
-    ("a smaller sum of priorities", [low("a", "n1", priority=5), low("a2", "n1", priority=5)],
-     [low("b", "n2", priority=5), low("b2", "n2", priority=4)]),
-    ("fewer victims, also of negative priority", [low("a", "n1", priority=-5), low("a2", "n1", priority=-9)],
-     [low("b", "n2", "2", priority=-5)]),
-    ("a first victim that started later", [low("a", "n1", "2", start_time=EARLY)],
-     [low("b", "n2", "2", start_time=LATE)]),
-    ("the earliest of the most important ones counts",
-     [low("a", "n1", start_time=EARLY), low("a2", "n1", start_time=LATEST)],
-     [low("b", "n2", start_time=LATE), low("b2", "n2", start_time=LATE)]),
-    ("not started is later than anything", [low("a", "n1", "2", start_time=LATEST)], [low("b", "n2", "2")]),
-])
+
+@pytest.mark.parametrize(
+    ("said", "here", "there"),
+    [
+        ("fewer broken budgets", [low("a", "n1", "2", labels={"app": "x"})], [low("b", "n2", "2", priority=900)]),
+        ("a less important first victim", [low("a", "n1", "2", priority=5)], [low("b", "n2", "2", priority=4)]),
+        (
+            "a smaller sum of priorities",
+            [low("a", "n1", priority=5), low("a2", "n1", priority=5)],
+            [low("b", "n2", priority=5), low("b2", "n2", priority=4)],
+        ),
+        (
+            "fewer victims, also of negative priority",
+            [low("a", "n1", priority=-5), low("a2", "n1", priority=-9)],
+            [low("b", "n2", "2", priority=-5)],
+        ),
+        ("a first victim that started later", [low("a", "n1", "2", start_time=EARLY)], [low("b", "n2", "2", start_time=LATE)]),
+        (
+            "the earliest of the most important ones counts",
+            [low("a", "n1", start_time=EARLY), low("a2", "n1", start_time=LATEST)],
+            [low("b", "n2", start_time=LATE), low("b2", "n2", start_time=LATE)],
+        ),
+        ("not started is later than anything", [low("a", "n1", "2", start_time=LATEST)], [low("b", "n2", "2")]),
+    ],
+)
 def test_n2_is_chosen_for(said: str, here: list[Pod], there: list[Pod]):
     scene = Scene(node("n1", cpu="2"), node("n2", cpu="2"), *here, *there, budget("b", 0, {"app": "x"}))
     name, victims = chosen(scene.try_pod(high("2")))
@@ -376,10 +499,17 @@ def test_among_equals_chance_decides():
     assert {chosen(Scene(*objects, number=i).try_pod(high()))[0] for i in range(3)} == {"n0", "n1", "n2"}
 
 
-@pytest.mark.parametrize(("n", "args", "expected"), [
-    (30, DefaultPreemptionArgs(), 30), (1000, DefaultPreemptionArgs(), 100), (1200, DefaultPreemptionArgs(), 120),
-    (20, DefaultPreemptionArgs(10, 1), 2), (20, DefaultPreemptionArgs(0, 3), 3), (20, DefaultPreemptionArgs(50, 3), 10),
-])
+@pytest.mark.parametrize(
+    ("n", "args", "expected"),
+    [
+        (30, DefaultPreemptionArgs(), 30),
+        (1000, DefaultPreemptionArgs(), 100),
+        (1200, DefaultPreemptionArgs(), 120),
+        (20, DefaultPreemptionArgs(10, 1), 2),
+        (20, DefaultPreemptionArgs(0, 3), 3),
+        (20, DefaultPreemptionArgs(50, 3), 10),
+    ],
+)
 def test_so_many_candidates_are_looked_for(n: int, args: DefaultPreemptionArgs, expected: int):
     objects = [obj for i in range(n) for obj in (node(f"n{i}", cpu="2"), low(f"p{i}", f"n{i}", "2"))]
     scene = Scene(*objects, args=args)
@@ -391,14 +521,14 @@ def test_so_many_candidates_are_looked_for(n: int, args: DefaultPreemptionArgs, 
 
 
 def test_the_visit_goes_on_until_a_candidate_breaks_no_budget():
-    objects = [obj for i in range(8)
-               for obj in (node(f"n{i}", cpu="2"), low(f"p{i}", f"n{i}", "2", labels={"app": "x"}))]
+    objects = [obj for i in range(8) for obj in (node(f"n{i}", cpu="2"), low(f"p{i}", f"n{i}", "2", labels={"app": "x"}))]
     clean = [node("n8", cpu="2"), low("p8", "n8", "2", priority=900)]
     scene = Scene(*objects, *clean, budget("b", 0, {"app": "x"}), args=DefaultPreemptionArgs(0, 2))
     assert chosen(scene.try_pod(high())) == ("n8", ["p8"])
 
 
 # Nominated pods
+
 
 def test_pods_nominated_to_a_node_are_reckoned_with():
     scene = Scene(node("n1", cpu="2"), low("a", "n1", "2"), node("n2", cpu="2"), low("b", "n2", "2", priority=500))
@@ -421,8 +551,14 @@ def test_a_pod_does_not_stand_in_its_own_way():
 
 
 def test_many_nodes_at_once_reckon_with_nominated_pods_at_every_step():
-    objects = [obj for i in range(12) for obj in (node(f"n{i}", cpu="4"), *(
-        low(f"{name}{i}", f"n{i}", priority=priority) for name, priority in (("a", 4), ("b", 3), ("c", 2), ("d", 1))))]
+    objects = [
+        obj
+        for i in range(12)
+        for obj in (
+            node(f"n{i}", cpu="4"),
+            *(low(f"{name}{i}", f"n{i}", priority=priority) for name, priority in (("a", 4), ("b", 3), ("c", 2), ("d", 1))),
+        )
+    ]
     scene = Scene(*objects)
     for i in range(12):
         scene.nominate(pod(f"first-{i}", requests={"cpu": "1"}, priority=1000), f"n{i}")
@@ -440,6 +576,7 @@ def test_many_nodes_at_once_leave_the_pods_own_nomination_out():
 
 
 # What is remembered of a pod's class
+
 
 def test_nominations_that_come_and_go_are_noticed():
     scene = Scene(node("n1", cpu="2"), low("a", "n1", "2"), node("n2", cpu="2"), low("b", "n2", "2", priority=500))
@@ -476,17 +613,23 @@ def test_nodes_that_change_come_and_go_are_noticed():
 
 def test_a_crowded_node_is_treated_like_any_other():
     crowd = [low(f"p{i}", "n0", "10m", priority=i) for i in range(300)]
-    others = [obj for i in range(1, 8)
-              for obj in (node(f"n{i}", cpu="3"), low(f"q{i}", f"n{i}", "3", priority=999))]
+    others = [obj for i in range(1, 8) for obj in (node(f"n{i}", cpu="3"), low(f"q{i}", f"n{i}", "3", priority=999))]
     scene = Scene(node("n0", cpu="3", pods=500), *crowd, *others)
     assert chosen(scene.try_pod(high("1"))) == ("n0", [f"p{i}" for i in reversed(range(100))])
 
 
 # What extenders say
 
+
 def test_extenders_narrow_the_candidates_in_turn():
-    scene = Scene(node("n1", cpu="2"), low("a", "n1", "2"), node("n2", cpu="2"), low("b", "n2", "2", priority=5),
-                  node("n3", cpu="2"), low("c", "n3", "2", priority=9))
+    scene = Scene(
+        node("n1", cpu="2"),
+        low("a", "n1", "2"),
+        node("n2", cpu="2"),
+        low("b", "n2", "2", priority=5),
+        node("n3", cpu="2"),
+        low("c", "n3", "2", priority=9),
+    )
     asked: list[list[str]] = []
 
     def without_first(wanted: PodView, candidates: Sequence[Preemption], nodes: Snapshot) -> Sequence[Preemption]:
@@ -499,8 +642,13 @@ def test_extenders_narrow_the_candidates_in_turn():
 
 
 def test_extenders_may_name_other_victims():
-    scene = Scene(node("n1", cpu="2"), low("a", "n1", priority=9), low("a2", "n1", priority=8),
-                  node("n2", cpu="2"), low("b", "n2", "2", priority=8))
+    scene = Scene(
+        node("n1", cpu="2"),
+        low("a", "n1", priority=9),
+        low("a2", "n1", priority=8),
+        node("n2", cpu="2"),
+        low("b", "n2", "2", priority=8),
+    )
 
     def fewer(wanted: PodView, candidates: Sequence[Preemption], nodes: Snapshot) -> Sequence[Preemption]:
         return [Preemption(c.node_name, c.victims[-1:], c.violations) for c in candidates if c.node_name == "n1"]
@@ -530,6 +678,7 @@ def test_an_extender_that_fails_ends_the_search():
 
 
 # The gate and the wake-up
+
 
 def test_a_pod_waits_while_its_victims_are_being_evicted():
     scene = Scene(node("n1", cpu="2"), low("a", "n1", "2"))

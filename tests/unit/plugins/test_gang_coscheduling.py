@@ -47,14 +47,14 @@ def test_a_gang_is_bound_when_all_of_it_fits() -> None:
 
 def test_the_message_names_the_missing_member_and_what_it_lacks() -> None:
     async def main() -> None:
-        scene = Scene(node("n1", cpu="2"), node("n2", cpu="500m"), crew(min_member=3), *crew_of(3),
-                      configuration=COSCHEDULING)
+        scene = Scene(node("n1", cpu="2"), node("n2", cpu="500m"), crew(min_member=3), *crew_of(3), configuration=COSCHEDULING)
         await scene.settle()
         told = "podGroup default/g needs 3 members and 2 fit; g-2: 0/2 nodes are available: 2 Insufficient cpu"
         assert scene.said("g-0") == scene.said("g-1") == told
         assert scene.said("g-2").startswith("0/2 nodes are available: 2 Insufficient cpu.")
         assert scene.said("g-2").endswith(
-            "PodGroup default/g gets rejected due to Pod g-2 is unschedulable even after PostFilter")
+            "PodGroup default/g gets rejected due to Pod g-2 is unschedulable even after PostFilter"
+        )
         (condition,) = scene.statuses["g-0"]["conditions"]
         assert (condition["reason"], condition["message"]) == ("Unschedulable", told)
         assert scene.place("g-0") == scene.place("g-2") == "unschedulable", "they wait for an event, not for time"
@@ -67,8 +67,10 @@ def test_members_with_the_same_lack_are_named_together() -> None:
         big = [labelled(f"g-{i}", "g", requests={"example.com/gpu": "1"}) for i in range(1, 6)]
         scene = Scene(node("n1", cpu="2"), crew(min_member=6), *crew_of(1), *big, configuration=COSCHEDULING)
         await scene.settle()
-        assert scene.said("g-0") == ("podGroup default/g needs 6 members and 1 fit; g-1, g-2, g-3 and 2 more: "
-                                     "0/1 nodes are available: 1 Insufficient example.com/gpu")
+        assert scene.said("g-0") == (
+            "podGroup default/g needs 6 members and 1 fit; g-1, g-2, g-3 and 2 more: "
+            "0/1 nodes are available: 1 Insufficient example.com/gpu"
+        )
 
     run_virtually(main())
 
@@ -77,8 +79,10 @@ def test_a_gang_with_too_few_pods_says_how_many_there_are() -> None:
     async def main() -> None:
         scene = Scene(node("n1"), crew(min_member=3), *crew_of(2), configuration=COSCHEDULING)
         await scene.settle()
-        assert scene.said("g-1").startswith("0/1 nodes are available: pre-filter pod g-1 cannot find enough sibling pods, "
-                                            "current pods number: 2, minMember of group: 3.")
+        assert scene.said("g-1").startswith(
+            "0/1 nodes are available: pre-filter pod g-1 cannot find enough sibling pods, "
+            "current pods number: 2, minMember of group: 3."
+        )
         scene.put(*crew_of(3)[2:])
         await scene.settle(3)
         assert sorted(scene.bound) == ["g-0", "g-1", "g-2"]
@@ -154,17 +158,20 @@ REFUSING = COSCHEDULING.replace("multiPoint: {enabled: [", "multiPoint: {enabled
 
 @pytest.mark.parametrize(("members", "wanted", "bound"), [(3, 3, 0), (4, 3, 3), (3, 2, 2)])
 def test_a_member_that_loses_its_place_at_the_last_moment_takes_the_gang_along_unless_enough_are_left(
-        members: int, wanted: int, bound: int) -> None:
+    members: int, wanted: int, bound: int
+) -> None:
     async def main() -> None:
-        scene = Scene(node("n1", cpu="8"), crew(min_member=wanted), *crew_of(members), configuration=REFUSING,
-                      plugins=(Refuses,))
+        scene = Scene(
+            node("n1", cpu="8"), crew(min_member=wanted), *crew_of(members), configuration=REFUSING, plugins=(Refuses,)
+        )
         await asyncio.sleep(0.1)
         assert len(scene.bound) == bound
         assert len(scene.engine.waiting) == 0
         assert scene.engine.store.n_assumed == 0, "nothing is held"
         if not bound:
-            assert scene.said("g-0").startswith("0/1 nodes are available: 1 podGroup default/g cannot be completed: member g-1 "
-                                                "lost its place on node n1.")
+            assert scene.said("g-0").startswith(
+                "0/1 nodes are available: 1 podGroup default/g cannot be completed: member g-1 lost its place on node n1."
+            )
             assert scene.said("g-2").startswith("0/1 nodes are available: 1 podGroup default/g cannot be completed: ")
         scene.put(node("n2", cpu="8"))
         await scene.settle(400)
@@ -175,8 +182,9 @@ def test_a_member_that_loses_its_place_at_the_last_moment_takes_the_gang_along_u
 
 def test_a_gang_rests_after_it_came_to_nothing() -> None:
     async def main() -> None:
-        scene = Scene(node("n1", cpu="2"), crew(min_member=3), *crew_of(3),
-                      configuration=with_args("{podGroupBackoffSeconds: 20}"))
+        scene = Scene(
+            node("n1", cpu="2"), crew(min_member=3), *crew_of(3), configuration=with_args("{podGroupBackoffSeconds: 20}")
+        )
         await scene.settle(1)
         scene.put(node("n2", cpu="2"))
         await scene.settle(5)
@@ -194,7 +202,8 @@ def test_min_resources_are_asked_of_the_whole_cluster_first() -> None:
         scene = Scene(node("n1", cpu="4"), needs, *crew_of(2), configuration=COSCHEDULING)
         await scene.settle()
         assert scene.said("g-0").startswith(
-            "0/1 nodes are available: podGroup default/g needs 2000m cpu, 2 example.com/gpu more than is free.")
+            "0/1 nodes are available: podGroup default/g needs 2000m cpu, 2 example.com/gpu more than is free."
+        )
         scene.put(node("n2", cpu="4", offers={"example.com/gpu": "2"}))
         scene.put(crew(min_member=2, min_resources={"cpu": "7", "example.com/gpu": "2"}))
         await scene.settle(5)
@@ -218,8 +227,9 @@ def test_the_older_label_counts_too_and_loners_go_by_themselves() -> None:
 
 def test_pods_are_sorted_by_priority_the_age_of_their_group_and_name() -> None:
     async def main() -> None:
-        scene = Scene(crew("old", created="2025-01-01T00:00:00Z"), crew("new", created="2025-06-01T00:00:00Z"),
-                      configuration=COSCHEDULING)
+        scene = Scene(
+            crew("old", created="2025-01-01T00:00:00Z"), crew("new", created="2025-06-01T00:00:00Z"), configuration=COSCHEDULING
+        )
         await scene.settle()
         plugin = next(p for p in scene.engine.profiles["default-scheduler"].plugins if p.name == "Coscheduling")
         pods = [labelled("b", "new"), labelled("c", "old"), pod("a"), labelled("d", "new", priority=5), labelled("b2", "old")]

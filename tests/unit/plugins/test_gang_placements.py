@@ -26,8 +26,9 @@ def cluster(*objects: Any, topology: str = RACK) -> tuple[Store, EngineHandle]:
     store = Store()
     store.groups.read_with([lambda view: KEY])
     constraints = PodGroupSchedulingConstraints(topology=(TopologyConstraint(key=topology),)) if topology else None
-    store.objects.put(PodGroup(metadata=ObjectMeta(name="g", namespace="default"),
-                               spec=PodGroupSpec(scheduling_constraints=constraints)))
+    store.objects.put(
+        PodGroup(metadata=ObjectMeta(name="g", namespace="default"), spec=PodGroupSpec(scheduling_constraints=constraints))
+    )
     for obj in objects:
         if isinstance(obj, Pod):
             store.groups.put(store.put_pod(obj) if obj.spec.node_name else store.view(obj))
@@ -51,17 +52,29 @@ def placements(*objects: Any, topology: str = RACK) -> Any:
 
 OLD = "cannot determine domain for already scheduled pods: "
 CASES = [
-    ("one placement a value, nodes without the label left out", racks(a="r1", b="r2", c="r1", d=""),
-     {"r1": ["a", "c"], "r2": ["b"]}),
+    (
+        "one placement a value, nodes without the label left out",
+        racks(a="r1", b="r2", c="r1", d=""),
+        {"r1": ["a", "c"], "r2": ["b"]},
+    ),
     ("pods without a place restrict nothing", [*racks(a="r1", b="r2"), pod("p")], {"r1": ["a"], "r2": ["b"]}),
     ("the group stays where its pods are", [*racks(a="r1", b="r2", c="r2"), pod("p", on="b")], {"r2": ["b", "c"]}),
     ("no node has the label", racks(a=""), {}),
-    ("pods in two domains", [*racks(a="r2", b="r1"), pod("p", on="a"), pod("q", on="b")],
-     OLD + "more than 1 domain found for pod group: r1, r2"),
-    ("a pod on a node without the label", [*racks(a="r1", b=""), pod("p", on="b")],
-     OLD + "no topology domain found for pod default/p"),
-    ("a pod on a node that is gone", [*racks(a="r1"), pod("p", on="gone")],
-     OLD + 'getting node for pod default/p: nodeinfo not found for node name "gone"'),
+    (
+        "pods in two domains",
+        [*racks(a="r2", b="r1"), pod("p", on="a"), pod("q", on="b")],
+        OLD + "more than 1 domain found for pod group: r1, r2",
+    ),
+    (
+        "a pod on a node without the label",
+        [*racks(a="r1", b=""), pod("p", on="b")],
+        OLD + "no topology domain found for pod default/p",
+    ),
+    (
+        "a pod on a node that is gone",
+        [*racks(a="r1"), pod("p", on="gone")],
+        OLD + 'getting node for pod default/p: nodeinfo not found for node name "gone"',
+    ),
 ]
 
 
@@ -94,8 +107,12 @@ def test_more_pods_are_better() -> None:
 def test_the_fuller_placement_is_better(rows: Any, n_pods: int, expected: int) -> None:
     # a offers 4 of cpu and memory and 2 are used, b offers 8 and 1 is used; each pod asks for 1.
     one, two = {"cpu": "1", "memory": "1Gi"}, {"cpu": "2", "memory": "2Gi"}
-    store, handle = cluster(node("a", cpu="4", memory="4Gi"), node("b", cpu="8", memory="8Gi"),
-                            pod("x", on="a", requests=two), pod("y", on="b", requests=one))
+    store, handle = cluster(
+        node("a", cpu="4", memory="4Gi"),
+        node("b", cpu="8", memory="8Gi"),
+        pod("x", on="a", requests=two),
+        pod("y", on="b", requests=one),
+    )
     plugin = NodeResourcesFit(NodeResourcesFitArgs().defaulted(Gates.defaults()), handle)
     pods = tuple((store.view(pod(f"p{i}", requests=one)), "a") for i in range(n_pods))
     assert plugin.score_placement(KEY, Proposal(Placement("x", rows), pods), store.snapshot()) == expected

@@ -26,8 +26,10 @@ def member(name: str, group: str = "g", **given: Any) -> Pod:
 
 def group(min_count: int | None, name: str = "g", namespace: str = "default") -> PodGroup:
     gang = GangSchedulingPolicy(min_count=min_count) if min_count is not None else None
-    return PodGroup(metadata=ObjectMeta(name=name, namespace=namespace),
-                    spec=PodGroupSpec(scheduling_policy=PodGroupSchedulingPolicy(gang=gang)))
+    return PodGroup(
+        metadata=ObjectMeta(name=name, namespace=namespace),
+        spec=PodGroupSpec(scheduling_policy=PodGroupSchedulingPolicy(gang=gang)),
+    )
 
 
 class Waits:
@@ -46,8 +48,12 @@ class Bench:
         self.store.groups.read_with([workload_of])
         self.activated: list[str] = []
         self.waiting: dict[str, Waits] = {}
-        self.handle = EngineHandle(self.store.objects, groups=self.store.groups, waiting=self.waiting,  # type: ignore[arg-type]
-                                   activate=lambda pods: self.activated.extend(p.name for p in pods))
+        self.handle = EngineHandle(
+            self.store.objects,
+            groups=self.store.groups,
+            waiting=self.waiting,  # type: ignore[arg-type]
+            activate=lambda pods: self.activated.extend(p.name for p in pods),
+        )
         self.plugin = GangScheduling(None, self.handle)
         self.store.put_node(node("n1"))
         for obj in objects:
@@ -65,14 +71,22 @@ class Bench:
 GATED = [
     ("a pod of no group passes", [], pod("p"), None),
     ("the group is not there", [], member("p"), 'waiting for pods\'s pod group "g" to appear in scheduling queue'),
-    ("the group is another namespace's", [group(1, namespace="other")], member("p"),
-     'waiting for pods\'s pod group "g" to appear in scheduling queue'),
+    (
+        "the group is another namespace's",
+        [group(1, namespace="other")],
+        member("p"),
+        'waiting for pods\'s pod group "g" to appear in scheduling queue',
+    ),
     ("a group without a gang policy", [group(None)], member("p"), None),
     ("too few pods", [group(2)], member("p"), "waiting for minCount pods from a gang to appear in scheduling queue"),
     ("pods enough", [group(2), member("q")], member("p"), None),
     ("a running pod counts", [group(2), member("q", on="n1")], member("p"), None),
-    ("another group's pod does not", [group(2), member("q", "other")], member("p"),
-     "waiting for minCount pods from a gang to appear in scheduling queue"),
+    (
+        "another group's pod does not",
+        [group(2), member("q", "other")],
+        member("p"),
+        "waiting for minCount pods from a gang to appear in scheduling queue",
+    ),
 ]
 
 
@@ -87,8 +101,7 @@ def test_pre_enqueue(objects: list[Any], asking: Pod, expected: str | None) -> N
 def test_permit_holds_a_gang_until_enough_of_it_is_booked() -> None:
     bench = Bench(group(3), *(member(f"p{i}") for i in range(4)))
     status, seconds = bench.permit("p0")
-    assert (status.code, status.message, seconds) == (
-        Code.WAIT, "waiting for minCount pods from a gang to be scheduled", 300.0)
+    assert (status.code, status.message, seconds) == (Code.WAIT, "waiting for minCount pods from a gang to be scheduled", 300.0)
     assert bench.activated == ["p2", "p3"], "p1 is on its way in this turn"
     bench.waiting["uid-default-p0"] = first = Waits()
     bench.permit("p1")
@@ -114,7 +127,9 @@ def test_permit_of_others_and_of_groups_that_are_gone() -> None:
     bench = Bench(member("p0"))
     status, _ = bench.permit("p0")
     assert (status.code, status.message) == (
-        Code.ERROR, 'failed to get podGroup default/g: podgroup.scheduling.k8s.io "g" not found')
+        Code.ERROR,
+        'failed to get podGroup default/g: podgroup.scheduling.k8s.io "g" not found',
+    )
 
 
 def test_what_may_help() -> None:

@@ -20,14 +20,23 @@ def running(*images: str, init: tuple[str, ...] = (), volumes: tuple[str, ...] =
     def containers(names: tuple[str, ...]) -> list[Any]:
         return [{"name": f"c{i}", "image": image} for i, image in enumerate(names)]
 
-    return codec.convert({"metadata": {"name": "p", "namespace": "d", "uid": "u"}, "spec": {
-        "containers": containers(images), "initContainers": containers(init),
-        "volumes": [{"name": f"v{i}", "image": {"reference": image}} for i, image in enumerate(volumes)]}}, Pod)
+    return codec.convert(
+        {
+            "metadata": {"name": "p", "namespace": "d", "uid": "u"},
+            "spec": {
+                "containers": containers(images),
+                "initContainers": containers(init),
+                "volumes": [{"name": f"v{i}", "image": {"reference": image}} for i, image in enumerate(volumes)],
+            },
+        },
+        Pod,
+    )
 
 
 def test_an_image_on_half_of_the_nodes_counts_half() -> None:
-    bench = Bench(ImageLocality, node("a", images={"app:1": 500 * MIB}), node("b", images={"app:1": 500 * MIB}),
-                  node("c"), node("d"))
+    bench = Bench(
+        ImageLocality, node("a", images={"app:1": 500 * MIB}), node("b", images={"app:1": 500 * MIB}), node("c"), node("d")
+    )
     assert bench.scores(running("app:1")) == {"a": 23, "b": 23, "c": 0, "d": 0}
 
 
@@ -36,23 +45,33 @@ def test_two_containers_raise_the_ceiling() -> None:
     assert bench.scores(running("small:1", "large:1")) == {"n1": 0, "n2": 5}
 
 
-@pytest.mark.parametrize(("sentence", "wanted", "score"), [
-    ("an image used twice counts twice", running("app:1", "app:1"), 100 * (1000 - 23) // (2000 - 23)),
-    ("an init container's counts", running("x", init=("app:1",)), 100 * (500 - 23) // (2000 - 23)),
-    ("a volume's counts without raising the ceiling", running("x", volumes=("app:1",)), 100 * (500 - 23) // (1000 - 23)),
-    ("nothing is worth more than the ceiling", running("huge:1"), 100),
-    ("a small image is worth nothing", running("tiny:1"), 0),
-    ("an unknown image", running("nobody/has:it"), 0),
-])
+@pytest.mark.parametrize(
+    ("sentence", "wanted", "score"),
+    [
+        ("an image used twice counts twice", running("app:1", "app:1"), 100 * (1000 - 23) // (2000 - 23)),
+        ("an init container's counts", running("x", init=("app:1",)), 100 * (500 - 23) // (2000 - 23)),
+        ("a volume's counts without raising the ceiling", running("x", volumes=("app:1",)), 100 * (500 - 23) // (1000 - 23)),
+        ("nothing is worth more than the ceiling", running("huge:1"), 100),
+        ("a small image is worth nothing", running("tiny:1"), 0),
+        ("an unknown image", running("nobody/has:it"), 0),
+    ],
+)
 def test_what_an_image_is_worth(sentence: str, wanted: Pod, score: int) -> None:
     images = {"app:1": 500 * MIB, "huge:1": 9000 * MIB, "tiny:1": 23 * MIB}
     assert Bench(ImageLocality, node("a", images=images)).scores(wanted) == {"a": score}, sentence
 
 
-@pytest.mark.parametrize(("name", "looked_up"), [
-    ("nginx", "nginx:latest"), ("nginx:1.25", "nginx:1.25"), ("reg.example:5000/app", "reg.example:5000/app:latest"),
-    ("reg.example:5000/app:2", "reg.example:5000/app:2"), ("app@sha256:0123", "app@sha256:0123"), ("", ":latest"),
-])
+@pytest.mark.parametrize(
+    ("name", "looked_up"),
+    [
+        ("nginx", "nginx:latest"),
+        ("nginx:1.25", "nginx:1.25"),
+        ("reg.example:5000/app", "reg.example:5000/app:latest"),
+        ("reg.example:5000/app:2", "reg.example:5000/app:2"),
+        ("app@sha256:0123", "app@sha256:0123"),
+        ("", ":latest"),
+    ],
+)
 def test_a_name_without_a_tag_means_the_latest(name: str, looked_up: str) -> None:
     assert with_tag(name) == looked_up
 

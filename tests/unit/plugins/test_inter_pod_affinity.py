@@ -36,19 +36,31 @@ def test_pods_without_terms_are_asked_about_only_where_somebody_minds() -> None:
     assert bench.pre_filter(pod("new", labels=DB)) == "Skip"
 
 
-@pytest.mark.parametrize(("sentence", "wanted", "refused"), [
-    ("a wanted pod opens its whole domain", wanting(term()), {"b1": FAR, "nowhere": FAR}),
-    ("over hosts, its host alone", wanting(term(key=HOST)), {"a2": FAR, "b1": FAR, "nowhere": FAR}),
-    ("nobody there to be near", wanting(term({"matchLabels": {"app": "x"}})),
-     {"a1": FAR, "a2": FAR, "b1": FAR, "nowhere": FAR}),
-    ("the first of its kind may start anywhere that has the label",
-     wanting(term({"matchLabels": {"app": "x"}}), labels={"app": "x"}), {"nowhere": FAR}),
-    ("not the first: one is there", wanting(term(), labels=WEB), {"b1": FAR, "nowhere": FAR}),
-    ("no selector selects nobody", wanting({"topologyKey": HOST}, labels=WEB),
-     {"a1": FAR, "a2": FAR, "b1": FAR, "nowhere": FAR}),
-    ("an empty selector selects everybody in the namespace", wanting(term({})), {"b1": FAR, "nowhere": FAR}),
-    ("every term must be met", wanting(term(), term(key=HOST)), {"a2": FAR, "b1": FAR, "nowhere": FAR}),
-])
+@pytest.mark.parametrize(
+    ("sentence", "wanted", "refused"),
+    [
+        ("a wanted pod opens its whole domain", wanting(term()), {"b1": FAR, "nowhere": FAR}),
+        ("over hosts, its host alone", wanting(term(key=HOST)), {"a2": FAR, "b1": FAR, "nowhere": FAR}),
+        (
+            "nobody there to be near",
+            wanting(term({"matchLabels": {"app": "x"}})),
+            {"a1": FAR, "a2": FAR, "b1": FAR, "nowhere": FAR},
+        ),
+        (
+            "the first of its kind may start anywhere that has the label",
+            wanting(term({"matchLabels": {"app": "x"}}), labels={"app": "x"}),
+            {"nowhere": FAR},
+        ),
+        ("not the first: one is there", wanting(term(), labels=WEB), {"b1": FAR, "nowhere": FAR}),
+        (
+            "no selector selects nobody",
+            wanting({"topologyKey": HOST}, labels=WEB),
+            {"a1": FAR, "a2": FAR, "b1": FAR, "nowhere": FAR},
+        ),
+        ("an empty selector selects everybody in the namespace", wanting(term({})), {"b1": FAR, "nowhere": FAR}),
+        ("every term must be met", wanting(term(), term(key=HOST)), {"a2": FAR, "b1": FAR, "nowhere": FAR}),
+    ],
+)
 def test_near(sentence: str, wanted: Pod, refused: Any) -> None:
     bench = Bench(InterPodAffinity, *NODES, pod("web", on="a1", labels=WEB))
     assert bench.refusals(wanted) == refused, sentence
@@ -85,42 +97,71 @@ def test_a_pod_on_its_way_out_still_counts() -> None:
 
 
 def test_near_is_judged_first_then_away_then_the_others() -> None:
-    bench = Bench(InterPodAffinity, *NODES, pod("web", on="a1", labels={**WEB, "tier": "x"}),
-                  pod("jealous", on="b1", labels={"tier": "x"}, affinity=near(DB, away=True)))
-    wanted = pod("new", labels=DB, affinity={
-        "podAffinity": {REQUIRED: [term({"matchLabels": {"tier": "x"}})]},
-        "podAntiAffinity": {REQUIRED: [term()]}})
+    bench = Bench(
+        InterPodAffinity,
+        *NODES,
+        pod("web", on="a1", labels={**WEB, "tier": "x"}),
+        pod("jealous", on="b1", labels={"tier": "x"}, affinity=near(DB, away=True)),
+    )
+    wanted = pod(
+        "new",
+        labels=DB,
+        affinity={"podAffinity": {REQUIRED: [term({"matchLabels": {"tier": "x"}})]}, "podAntiAffinity": {REQUIRED: [term()]}},
+    )
     assert bench.refusals(wanted) == {"a1": AWAY, "a2": AWAY, "b1": UNLIKED, "nowhere": FAR}
 
 
 NAMESPACES = namespace("default"), namespace("team-a", team="a"), namespace("team-b", team="b")
 
 
-@pytest.mark.parametrize(("sentence", "more", "found"), [
-    ("its own namespace", {}, []),
-    ("a list", {"namespaces": ["team-a"]}, ["a1"]),
-    ("an empty list is no list", {"namespaces": []}, []),
-    ("a selector", {"namespaceSelector": {"matchLabels": {"team": "b"}}}, ["b1"]),
-    ("a selector and a list", {"namespaces": ["team-a"], "namespaceSelector": {"matchLabels": {"team": "b"}}}, ["a1", "b1"]),
-    ("all namespaces, also those without an object", {"namespaceSelector": {}}, ["a1", "b1", "nowhere"]),
-    ("negations alone match every namespace: the reference's quirk",
-     {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["a"]}]}},
-     ["a1", "b1", "nowhere"]),
-    ("with something positive beside them they do not",
-     {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["a"]},
-                                                 {"key": "team", "operator": "Exists"}]}}, ["b1"]),
-])
+@pytest.mark.parametrize(
+    ("sentence", "more", "found"),
+    [
+        ("its own namespace", {}, []),
+        ("a list", {"namespaces": ["team-a"]}, ["a1"]),
+        ("an empty list is no list", {"namespaces": []}, []),
+        ("a selector", {"namespaceSelector": {"matchLabels": {"team": "b"}}}, ["b1"]),
+        (
+            "a selector and a list",
+            {"namespaces": ["team-a"], "namespaceSelector": {"matchLabels": {"team": "b"}}},
+            ["a1", "b1"],
+        ),
+        ("all namespaces, also those without an object", {"namespaceSelector": {}}, ["a1", "b1", "nowhere"]),
+        (
+            "negations alone match every namespace: the reference's quirk",
+            {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["a"]}]}},
+            ["a1", "b1", "nowhere"],
+        ),
+        (
+            "with something positive beside them they do not",
+            {
+                "namespaceSelector": {
+                    "matchExpressions": [
+                        {"key": "team", "operator": "NotIn", "values": ["a"]},
+                        {"key": "team", "operator": "Exists"},
+                    ]
+                }
+            },
+            ["b1"],
+        ),
+    ],
+)
 def test_namespaces(sentence: str, more: dict[str, Any], found: list[str]) -> None:
-    bench = Bench(InterPodAffinity, *NODES, *NAMESPACES, pod("x", namespace="team-a", on="a1", labels=WEB),
-                  pod("y", namespace="team-b", on="b1", labels=WEB), pod("z", namespace="lost", on="nowhere", labels=WEB))
+    bench = Bench(
+        InterPodAffinity,
+        *NODES,
+        *NAMESPACES,
+        pod("x", namespace="team-a", on="a1", labels=WEB),
+        pod("y", namespace="team-b", on="b1", labels=WEB),
+        pod("z", namespace="lost", on="nowhere", labels=WEB),
+    )
     refused = bench.refusals(wanting(term(key=HOST, **more), kind="podAntiAffinity"))
     assert sorted(refused) == found, sentence
 
 
 def test_a_placed_pods_namespace_selector_reads_the_labels_of_the_incoming_pods_namespace() -> None:
     selector = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["a"]}]}
-    jealous = pod("jealous", on="a1", affinity={"podAntiAffinity": {REQUIRED: [
-        term(key=HOST, namespaceSelector=selector)]}})
+    jealous = pod("jealous", on="a1", affinity={"podAntiAffinity": {REQUIRED: [term(key=HOST, namespaceSelector=selector)]}})
     bench = Bench(InterPodAffinity, *NODES, *NAMESPACES, jealous)
     assert bench.pre_filter(pod("new", namespace="team-a", labels=WEB)) == "Skip"
     assert bench.refusals(pod("new", namespace="team-b", labels=WEB)) == {"a1": UNLIKED}
@@ -133,11 +174,19 @@ def test_a_term_that_cannot_be_read_refuses_the_pod_for_good() -> None:
     bench = Bench(InterPodAffinity, *NODES)
     text = '"Like" is not a valid label selector operator'
     assert bench.pre_filter(wanting(BROKEN)) == (
-        "UnschedulableAndUnresolvable", [f"parsing pod: requiredAffinityTerms: {text}"])
-    both = pod(affinity={"podAffinity": {REQUIRED: [BROKEN]}, "podAntiAffinity": {PREFERRED: [
-        {"weight": 1, "podAffinityTerm": BROKEN}]}})
-    assert bench.pre_filter(both) == ("UnschedulableAndUnresolvable", [
-        f"parsing pod: [requiredAffinityTerms: {text}, preferredAntiAffinityTerms: {text}]"])
+        "UnschedulableAndUnresolvable",
+        [f"parsing pod: requiredAffinityTerms: {text}"],
+    )
+    both = pod(
+        affinity={
+            "podAffinity": {REQUIRED: [BROKEN]},
+            "podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": BROKEN}]},
+        }
+    )
+    assert bench.pre_filter(both) == (
+        "UnschedulableAndUnresolvable",
+        [f"parsing pod: [requiredAffinityTerms: {text}, preferredAntiAffinityTerms: {text}]"],
+    )
 
 
 def test_of_a_placed_pod_only_the_group_that_cannot_be_read_is_dropped() -> None:
@@ -152,19 +201,32 @@ def wishing(weight: int, away: bool = False, selector: dict[str, str] | None = N
     return pod("new", affinity=near(selector or WEB, weight=weight, away=away), **fields)
 
 
-@pytest.mark.parametrize(("sentence", "wanted", "raw"), [
-    ("near", wishing(5), {"a1": 10, "a2": 10, "b1": 5, "nowhere": 0}),
-    ("away", wishing(5, away=True), {"a1": -10, "a2": -10, "b1": -5, "nowhere": 0}),
-])
+@pytest.mark.parametrize(
+    ("sentence", "wanted", "raw"),
+    [
+        ("near", wishing(5), {"a1": 10, "a2": 10, "b1": 5, "nowhere": 0}),
+        ("away", wishing(5, away=True), {"a1": -10, "a2": -10, "b1": -5, "nowhere": 0}),
+    ],
+)
 def test_own_wishes_count_every_pod(sentence: str, wanted: Pod, raw: dict[str, int]) -> None:
-    bench = Bench(InterPodAffinity, *NODES, pod("x", on="a1", labels=WEB), pod("y", on="a2", labels=WEB),
-                  pod("z", on="b1", labels=WEB), pod("w", on="nowhere", labels=WEB))
+    bench = Bench(
+        InterPodAffinity,
+        *NODES,
+        pod("x", on="a1", labels=WEB),
+        pod("y", on="a2", labels=WEB),
+        pod("z", on="b1", labels=WEB),
+        pod("w", on="nowhere", labels=WEB),
+    )
     assert bench.scores(wanted, raw=True) == raw, sentence
 
 
 def test_wishes_of_placed_pods_count_as_well() -> None:
-    bench = Bench(InterPodAffinity, *NODES, pod("x", on="a1", affinity=near(WEB, weight=7)),
-                  pod("y", on="b1", affinity=near(WEB, weight=3, away=True)))
+    bench = Bench(
+        InterPodAffinity,
+        *NODES,
+        pod("x", on="a1", affinity=near(WEB, weight=7)),
+        pod("y", on="b1", affinity=near(WEB, weight=3, away=True)),
+    )
     assert bench.scores(pod("new", labels=WEB), raw=True) == {"a1": 7, "a2": 7, "b1": -3, "nowhere": 0}
     assert bench.scores(pod("new", labels=WEB)) == {"a1": 100, "a2": 100, "b1": 0, "nowhere": 30}
 
@@ -197,15 +259,21 @@ def test_a_term_that_cannot_be_read_is_an_error_in_scoring() -> None:
     assert code == "Error" and text.startswith("failed to parse pod: requiredAffinityTerms: ")
 
 
-@pytest.mark.parametrize(("raw", "expected"), [
-    ({"a": -50, "b": 0, "c": 21}, {"a": 0, "b": 70, "c": 100}),
-    ({"a": 7, "b": 7, "c": 7}, {"a": 0, "b": 0, "c": 0}),
-    ({"a": 0, "b": 29, "c": 100}, {"a": 0, "b": 28, "c": 100}),
-    ({"a": 0, "b": 57, "c": 100}, {"a": 0, "b": 56, "c": 100}),
-    ({"a": 0, "b": 58, "c": 100}, {"a": 0, "b": 57, "c": 100}),
-])
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ({"a": -50, "b": 0, "c": 21}, {"a": 0, "b": 70, "c": 100}),
+        ({"a": 7, "b": 7, "c": 7}, {"a": 0, "b": 0, "c": 0}),
+        ({"a": 0, "b": 29, "c": 100}, {"a": 0, "b": 28, "c": 100}),
+        ({"a": 0, "b": 57, "c": 100}, {"a": 0, "b": 56, "c": 100}),
+        ({"a": 0, "b": 58, "c": 100}, {"a": 0, "b": 57, "c": 100}),
+    ],
+)
 def test_normalising_divides_first_and_cuts_then(raw: dict[str, int], expected: dict[str, int]) -> None:
-    placed = [pod(f"x{name}", on=name, affinity=near(WEB, HOST, weight=abs(worth), away=worth < 0))
-              for name, worth in raw.items() if worth]
+    placed = [
+        pod(f"x{name}", on=name, affinity=near(WEB, HOST, weight=abs(worth), away=worth < 0))
+        for name, worth in raw.items()
+        if worth
+    ]
     bench = Bench(InterPodAffinity, *(node(name) for name in raw), *placed)
     assert bench.scores(pod("new", labels=WEB)) == expected

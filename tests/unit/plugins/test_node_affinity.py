@@ -32,39 +32,51 @@ def preferring(*wishes: tuple[int, dict[str, Any]]) -> Pod:
     return pod(affinity={"nodeAffinity": {PREFERRED: given}})
 
 
-@pytest.mark.parametrize(("sentence", "wanted", "answer"), [
-    ("a pod that asks for nothing", pod(), "Skip"),
-    ("an empty selector is a selector", pod(node_selector={}), None),
-    ("required terms", requiring(SSD), None),
-    ("no terms at all narrow nothing", requiring(), None),
-    ("names narrow", requiring(named(["a"])), ["a"]),
-    ("names of all terms", requiring(named(["a"]), named(["b"])), ["a", "b"]),
-    ("one term without a name", requiring(named(["a"]), SSD), None),
-    ("names that need not exist", requiring(named(["gone"])), ["gone"]),
-    ("two values narrow to both", requiring(named(["a", "b"])), ["a", "b"]),
-    ("what is not a name does not narrow", requiring(named(["a"], operator="NotIn")), None),
-    ("names that conflict", requiring(named(["a"], ["b"])),
-     ("UnschedulableAndUnresolvable", ["pod affinity terms conflict"])),
-    ("one of two terms that conflicts adds nothing", requiring(named(["a"], ["b"]), named(["c"])), ["c"]),
-])
+@pytest.mark.parametrize(
+    ("sentence", "wanted", "answer"),
+    [
+        ("a pod that asks for nothing", pod(), "Skip"),
+        ("an empty selector is a selector", pod(node_selector={}), None),
+        ("required terms", requiring(SSD), None),
+        ("no terms at all narrow nothing", requiring(), None),
+        ("names narrow", requiring(named(["a"])), ["a"]),
+        ("names of all terms", requiring(named(["a"]), named(["b"])), ["a", "b"]),
+        ("one term without a name", requiring(named(["a"]), SSD), None),
+        ("names that need not exist", requiring(named(["gone"])), ["gone"]),
+        ("two values narrow to both", requiring(named(["a", "b"])), ["a", "b"]),
+        ("what is not a name does not narrow", requiring(named(["a"], operator="NotIn")), None),
+        (
+            "names that conflict",
+            requiring(named(["a"], ["b"])),
+            ("UnschedulableAndUnresolvable", ["pod affinity terms conflict"]),
+        ),
+        ("one of two terms that conflicts adds nothing", requiring(named(["a"], ["b"]), named(["c"])), ["c"]),
+    ],
+)
 def test_what_is_known_before_looking_at_nodes(sentence: str, wanted: Pod, answer: Any) -> None:
     assert Bench(NodeAffinity, *NODES).pre_filter(wanted) == answer, sentence
 
 
-@pytest.mark.parametrize(("sentence", "wanted", "fits"), [
-    ("a selector", pod(node_selector={"disk": "ssd"}), ["a"]),
-    ("an empty selector", pod(node_selector={}), ["a", "b", "c"]),
-    ("a required term", requiring(SSD), ["a"]),
-    ("either term", requiring(SSD, HDD), ["a", "b"]),
-    ("selector and term", requiring(SSD, HDD, node_selector={"disk": "hdd"}), ["b"]),
-    ("no terms match no node", requiring(), []),
-    ("an empty term matches no node", requiring({}), []),
-    ("two names in one entry can never pass", requiring(named(["a", "b"])), []),
-    ("a name", requiring(named(["b"])), ["b"]),
-    ("a name that is not wanted", requiring(named(["b"], operator="NotIn")), ["a", "c"]),
-    ("a value that is no label value never matches, not even turned round",
-     requiring({"matchExpressions": [{"key": "disk", "operator": "NotIn", "values": ["a b"]}]}), []),
-])
+@pytest.mark.parametrize(
+    ("sentence", "wanted", "fits"),
+    [
+        ("a selector", pod(node_selector={"disk": "ssd"}), ["a"]),
+        ("an empty selector", pod(node_selector={}), ["a", "b", "c"]),
+        ("a required term", requiring(SSD), ["a"]),
+        ("either term", requiring(SSD, HDD), ["a", "b"]),
+        ("selector and term", requiring(SSD, HDD, node_selector={"disk": "hdd"}), ["b"]),
+        ("no terms match no node", requiring(), []),
+        ("an empty term matches no node", requiring({}), []),
+        ("two names in one entry can never pass", requiring(named(["a", "b"])), []),
+        ("a name", requiring(named(["b"])), ["b"]),
+        ("a name that is not wanted", requiring(named(["b"], operator="NotIn")), ["a", "c"]),
+        (
+            "a value that is no label value never matches, not even turned round",
+            requiring({"matchExpressions": [{"key": "disk", "operator": "NotIn", "values": ["a b"]}]}),
+            [],
+        ),
+    ],
+)
 def test_which_nodes_a_pod_may_go_to(sentence: str, wanted: Pod, fits: list[str]) -> None:
     bench = Bench(NodeAffinity, *NODES)
     assert bench.refusals(wanted) == {name: UNWANTED for name in ("a", "b", "c") if name not in fits}, sentence
@@ -86,13 +98,19 @@ def test_preferences_add_up_and_the_best_gets_100() -> None:
     assert bench.scores(wanted, among=["b", "c"]) == {"b": 100, "c": 0}
 
 
-@pytest.mark.parametrize(("sentence", "wanted", "answer"), [
-    ("no preferences", pod(), "Skip"),
-    ("required ones only", requiring(SSD), "Skip"),
-    ("an empty list is a list", preferring(), None),
-    ("a broken one without weight is dropped unread", preferring((0, {"matchExpressions": [
-        {"key": "disk", "operator": "In", "values": ["a b"]}]})), None),
-])
+@pytest.mark.parametrize(
+    ("sentence", "wanted", "answer"),
+    [
+        ("no preferences", pod(), "Skip"),
+        ("required ones only", requiring(SSD), "Skip"),
+        ("an empty list is a list", preferring(), None),
+        (
+            "a broken one without weight is dropped unread",
+            preferring((0, {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["a b"]}]})),
+            None,
+        ),
+    ],
+)
 def test_who_has_nothing_to_say_about_scores(sentence: str, wanted: Pod, answer: Any) -> None:
     assert Bench(NodeAffinity, *NODES).pre_score(wanted) == answer, sentence
 
@@ -102,8 +120,9 @@ def test_an_empty_list_scores_zero_everywhere() -> None:
 
 
 def test_a_broken_preference_is_an_error() -> None:
-    code, _ = Bench(NodeAffinity, *NODES).pre_score(preferring((1, {"matchExpressions": [
-        {"key": "disk", "operator": "In", "values": ["a b"]}]})))
+    code, _ = Bench(NodeAffinity, *NODES).pre_score(
+        preferring((1, {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["a b"]}]}))
+    )
     assert code == "Error"
 
 

@@ -25,17 +25,20 @@ def port(number: int, ip: str = "", protocol: str = "") -> dict[str, Any]:
 TAKEN = {"a": ("Unschedulable", ["node(s) didn't have free ports for the requested pod ports"])}
 
 
-@pytest.mark.parametrize(("sentence", "held", "wanted", "fits"), [
-    ("the same port", port(80), port(80), False),
-    ("another port", port(80), port(81), True),
-    ("another protocol", port(80, protocol="TCP"), port(80, protocol="UDP"), True),
-    ("no protocol is TCP", port(80), port(80, protocol="TCP"), False),
-    ("two addresses", port(80, "10.0.0.1"), port(80, "10.0.0.2"), True),
-    ("one address twice", port(80, "10.0.0.1"), port(80, "10.0.0.1"), False),
-    ("every address wants what one has", port(80, "10.0.0.1"), port(80, "0.0.0.0"), False),
-    ("one address wants what every has", port(80), port(80, "10.0.0.1"), False),
-    ("the IPv6 wildcard is an address like any other", port(80, "::"), port(80, "10.0.0.1"), True),
-])
+@pytest.mark.parametrize(
+    ("sentence", "held", "wanted", "fits"),
+    [
+        ("the same port", port(80), port(80), False),
+        ("another port", port(80), port(81), True),
+        ("another protocol", port(80, protocol="TCP"), port(80, protocol="UDP"), True),
+        ("no protocol is TCP", port(80), port(80, protocol="TCP"), False),
+        ("two addresses", port(80, "10.0.0.1"), port(80, "10.0.0.2"), True),
+        ("one address twice", port(80, "10.0.0.1"), port(80, "10.0.0.1"), False),
+        ("every address wants what one has", port(80, "10.0.0.1"), port(80, "0.0.0.0"), False),
+        ("one address wants what every has", port(80), port(80, "10.0.0.1"), False),
+        ("the IPv6 wildcard is an address like any other", port(80, "::"), port(80, "10.0.0.1"), True),
+    ],
+)
 def test_ports_conflict_by_number_protocol_and_address(sentence: str, held: Any, wanted: Any, fits: bool) -> None:
     bench = Bench(NodePorts, node("a"), with_ports("old", held, on="a"))
     assert bench.refusals(with_ports("new", wanted)) == ({} if fits else TAKEN), sentence

@@ -33,20 +33,35 @@ def refused(wanted: Pod, on: Any = None, *others: Pod, args: dict[str, Any] | No
 NO, NEVER = "Unschedulable", "UnschedulableAndUnresolvable"
 
 
-@pytest.mark.parametrize(("sentence", "wanted", "others", "answer"), [
-    ("it fits to the last millicore", pod(requests={"cpu": "1"}), [pod("x", on="a", requests={"cpu": "1"})], None),
-    ("one millicore more does not", pod(requests={"cpu": "1001m"}), [pod("x", on="a", requests={"cpu": "1"})],
-     (NO, ["Insufficient cpu"])),
-    ("more than the whole node is hopeless", pod(requests={"cpu": "3"}), [], (NEVER, ["Insufficient cpu"])),
-    ("one hopeless resource makes it all hopeless", pod(requests={"cpu": "2", "memory": "5Gi"}),
-     [pod("x", on="a", requests={"cpu": "1"})], (NEVER, ["Insufficient cpu", "Insufficient memory"])),
-    ("a resource that the node does not have", pod(requests={GPU: "1"}), [], (NEVER, [f"Insufficient {GPU}"])),
-    ("nothing of it is asked for", pod(requests={GPU: "0"}), [], None),
-    ("ephemeral storage", pod(requests={"ephemeral-storage": "1"}), [], (NEVER, ["Insufficient ephemeral-storage"])),
-    ("a pod that asks for nothing fits an overbooked node", pod(), [pod("x", on="a", requests={"cpu": "5"})], None),
-    ("a pod on its way out still counts", pod(requests={"cpu": "2"}),
-     [pod("x", on="a", requests={"cpu": "1"}, deleted_at="2026-01-01T00:00:00Z")], (NO, ["Insufficient cpu"])),
-])
+@pytest.mark.parametrize(
+    ("sentence", "wanted", "others", "answer"),
+    [
+        ("it fits to the last millicore", pod(requests={"cpu": "1"}), [pod("x", on="a", requests={"cpu": "1"})], None),
+        (
+            "one millicore more does not",
+            pod(requests={"cpu": "1001m"}),
+            [pod("x", on="a", requests={"cpu": "1"})],
+            (NO, ["Insufficient cpu"]),
+        ),
+        ("more than the whole node is hopeless", pod(requests={"cpu": "3"}), [], (NEVER, ["Insufficient cpu"])),
+        (
+            "one hopeless resource makes it all hopeless",
+            pod(requests={"cpu": "2", "memory": "5Gi"}),
+            [pod("x", on="a", requests={"cpu": "1"})],
+            (NEVER, ["Insufficient cpu", "Insufficient memory"]),
+        ),
+        ("a resource that the node does not have", pod(requests={GPU: "1"}), [], (NEVER, [f"Insufficient {GPU}"])),
+        ("nothing of it is asked for", pod(requests={GPU: "0"}), [], None),
+        ("ephemeral storage", pod(requests={"ephemeral-storage": "1"}), [], (NEVER, ["Insufficient ephemeral-storage"])),
+        ("a pod that asks for nothing fits an overbooked node", pod(), [pod("x", on="a", requests={"cpu": "5"})], None),
+        (
+            "a pod on its way out still counts",
+            pod(requests={"cpu": "2"}),
+            [pod("x", on="a", requests={"cpu": "1"}, deleted_at="2026-01-01T00:00:00Z")],
+            (NO, ["Insufficient cpu"]),
+        ),
+    ],
+)
 def test_what_does_not_fit_is_named(sentence: str, wanted: Pod, others: list[Pod], answer: Any) -> None:
     assert refused(wanted, None, *others) == answer, sentence
 
@@ -67,7 +82,9 @@ def test_amounts_are_summed_exactly_and_rounded_once() -> None:
     two_halves = asking(containers=[container("0.5m"), container("0.5m")])
     assert refused(two_halves, node("a", cpu="1m")) is None
     assert refused(asking(containers=[container("0.5m"), container("0.6m")]), node("a", cpu="1m")) == (
-        NEVER, ["Insufficient cpu"])
+        NEVER,
+        ["Insufficient cpu"],
+    )
 
 
 def test_sidecars_and_init_containers_overlap_as_they_run() -> None:
@@ -85,34 +102,44 @@ def test_sidecars_and_init_containers_overlap_as_they_run() -> None:
 def test_pod_level_requests_replace_the_sum_of_containers() -> None:
     wanted = asking(containers=[container("3", "1Gi")], resources={"requests": {"cpu": "1"}})
     assert refused(wanted) is None
-    assert refused(asking(containers=[container("1")], resources={"requests": {"cpu": "3"}})) == (
-        NEVER, ["Insufficient cpu"])
+    assert refused(asking(containers=[container("1")], resources={"requests": {"cpu": "3"}})) == (NEVER, ["Insufficient cpu"])
 
 
 def test_what_is_offered_is_allocatable_and_never_capacity() -> None:
-    offering = codec.convert({"metadata": {"name": "a"}, "status": {
-        "capacity": {"cpu": "64", "memory": "1Ti", "pods": "500"}, "allocatable": {"cpu": "1", "pods": "5"}}}, type(node()))
+    offering = codec.convert(
+        {
+            "metadata": {"name": "a"},
+            "status": {"capacity": {"cpu": "64", "memory": "1Ti", "pods": "500"}, "allocatable": {"cpu": "1", "pods": "5"}},
+        },
+        type(node()),
+    )
     assert refused(pod(requests={"cpu": "2"}), offering) == (NEVER, ["Insufficient cpu"])
 
 
-@pytest.mark.parametrize(("sentence", "name", "args", "fits"), [
-    ("by name", GPU, {"ignoredResources": [GPU]}, True),
-    ("by group", GPU, {"ignoredResourceGroups": ["example.com"]}, True),
-    ("another group", GPU, {"ignoredResourceGroups": ["other.org"]}, False),
-    ("huge pages are nobody's extension", "hugepages-2Mi", {"ignoredResources": ["hugepages-2Mi"]}, False),
-    ("nor is what Kubernetes names itself", "x.kubernetes.io/y", {"ignoredResourceGroups": ["x.kubernetes.io"]}, False),
-])
+@pytest.mark.parametrize(
+    ("sentence", "name", "args", "fits"),
+    [
+        ("by name", GPU, {"ignoredResources": [GPU]}, True),
+        ("by group", GPU, {"ignoredResourceGroups": ["example.com"]}, True),
+        ("another group", GPU, {"ignoredResourceGroups": ["other.org"]}, False),
+        ("huge pages are nobody's extension", "hugepages-2Mi", {"ignoredResources": ["hugepages-2Mi"]}, False),
+        ("nor is what Kubernetes names itself", "x.kubernetes.io/y", {"ignoredResourceGroups": ["x.kubernetes.io"]}, False),
+    ],
+)
 def test_extended_resources_can_be_left_to_others(sentence: str, name: str, args: dict[str, Any], fits: bool) -> None:
     assert (refused(pod(requests={name: "1"}), args=args) is None) is fits, sentence
 
 
-@pytest.mark.parametrize(("sentence", "name", "offered", "fits"), [
-    ("a class serves the name", GPU, None, True),
-    ("a class serves its own implicit name", "deviceclass.resource.kubernetes.io/gpus", None, True),
-    ("the node offers none of it", GPU, "0", True),
-    ("the node offers some, and is held to it", GPU, "1", False),
-    ("no class serves it", "other.org/fpga", None, False),
-])
+@pytest.mark.parametrize(
+    ("sentence", "name", "offered", "fits"),
+    [
+        ("a class serves the name", GPU, None, True),
+        ("a class serves its own implicit name", "deviceclass.resource.kubernetes.io/gpus", None, True),
+        ("the node offers none of it", GPU, "0", True),
+        ("the node offers some, and is held to it", GPU, "1", False),
+        ("no class serves it", "other.org/fpga", None, False),
+    ],
+)
 def test_what_devices_serve_is_not_asked_of_the_node(sentence: str, name: str, offered: str | None, fits: bool) -> None:
     served = DeviceClass(metadata=ObjectMeta(name="gpus"), spec=DeviceClassSpec(extended_resource_name=GPU))
     bench = Bench(NodeResourcesFit, node("a", offers={name: offered} if offered else None), served)
@@ -124,12 +151,15 @@ def test_what_devices_serve_is_not_asked_of_the_node(sentence: str, name: str, o
 A = pod("A", on="a", requests={"cpu": "500m", "memory": "1Gi"})
 B = pod("B", on="a")
 INCOMING = pod(requests={"cpu": "250m", "memory": "512Mi"})
-RATIO = {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {"shape": [
-    {"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]}}
+RATIO = {
+    "type": "RequestedToCapacityRatio",
+    "requestedToCapacityRatio": {"shape": [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]},
+}
 
 
-@pytest.mark.parametrize(("strategy", "score"), [
-    ({"type": "LeastAllocated"}, 83), ({"type": "MostAllocated"}, 15), (RATIO, 16)])
+@pytest.mark.parametrize(
+    ("strategy", "score"), [({"type": "LeastAllocated"}, 83), ({"type": "MostAllocated"}, 15), (RATIO, 16)]
+)
 def test_the_worked_example_of_the_specification(strategy: dict[str, Any], score: int) -> None:
     args = {"scoringStrategy": {**strategy, "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]}}
     bench = Bench(NodeResourcesFit, node("a", cpu="4", memory="16Gi"), A, B, args=args)
@@ -138,8 +168,12 @@ def test_the_worked_example_of_the_specification(strategy: dict[str, Any], score
 
 @pytest.mark.parametrize(("type_", "score"), [("LeastAllocated", 0), ("MostAllocated", 100)])
 def test_an_overbooked_node_is_full_and_no_more(type_: str, score: int) -> None:
-    bench = Bench(NodeResourcesFit, node("a", cpu="1"), pod("x", on="a", requests={"cpu": "3"}),
-                  args={"scoringStrategy": {"type": type_, "resources": [{"name": "cpu", "weight": 1}]}})
+    bench = Bench(
+        NodeResourcesFit,
+        node("a", cpu="1"),
+        pod("x", on="a", requests={"cpu": "3"}),
+        args={"scoringStrategy": {"type": type_, "resources": [{"name": "cpu", "weight": 1}]}},
+    )
     assert bench.scores(pod()) == {"a": score}
 
 
@@ -150,10 +184,13 @@ def test_a_node_that_offers_nothing_scores_nothing(strategy: dict[str, Any]) -> 
 
 
 def scored(resources: dict[str, int], wanted: Pod, strategy: dict[str, Any] | None = None, **offers: str) -> int:
-    given = {**(strategy or {"type": "LeastAllocated"}), "resources": [
-        {"name": name, "weight": weight} for name, weight in resources.items()]}
-    bench = Bench(NodeResourcesFit, node("a", cpu="1", memory="1Gi", offers={GPU: "4", **offers}),
-                  args={"scoringStrategy": given})
+    given = {
+        **(strategy or {"type": "LeastAllocated"}),
+        "resources": [{"name": name, "weight": weight} for name, weight in resources.items()],
+    }
+    bench = Bench(
+        NodeResourcesFit, node("a", cpu="1", memory="1Gi", offers={GPU: "4", **offers}), args={"scoringStrategy": given}
+    )
     return bench.scores(wanted)["a"]
 
 
@@ -186,9 +223,17 @@ def test_a_ratio_is_rounded_half_up() -> None:
     assert scored({"cpu": 1, "memory": 1}, pod(requests={"cpu": "210m", "memory": "107374183"}), RATIO) == 16
 
 
-@pytest.mark.parametrize(("points", "percent", "value"), [
-    ([(0, 100), (40, 30)], 33, 43), ([(10, 1), (90, 9)], 19, 1), ([(10, 1), (90, 9)], 20, 2), ([(10, 1), (90, 9)], 89, 8),
-    ([(10, 5), (90, 9)], 0, 5), ([(10, 5), (90, 9)], 100, 9), ([(50, 7)], 3, 7),
-])
+@pytest.mark.parametrize(
+    ("points", "percent", "value"),
+    [
+        ([(0, 100), (40, 30)], 33, 43),
+        ([(10, 1), (90, 9)], 19, 1),
+        ([(10, 1), (90, 9)], 20, 2),
+        ([(10, 1), (90, 9)], 89, 8),
+        ([(10, 5), (90, 9)], 0, 5),
+        ([(10, 5), (90, 9)], 100, 9),
+        ([(50, 7)], 3, 7),
+    ],
+)
 def test_shapes_round_towards_zero_also_downhill(points: list[tuple[int, int]], percent: int, value: int) -> None:
     assert shape_table(points)[percent] == value

@@ -19,8 +19,7 @@ from kubesched.testing import even, node, pod, taint
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 SKEWED = ("Unschedulable", ["node(s) didn't match pod topology spread constraints"])
-MISSING = ("UnschedulableAndUnresolvable",
-           ["node(s) didn't match pod topology spread constraints (missing required label)"])
+MISSING = ("UnschedulableAndUnresolvable", ["node(s) didn't match pod topology spread constraints (missing required label)"])
 WEB = {"app": "web"}
 
 
@@ -43,16 +42,19 @@ def test_a_pod_without_hard_constraints_is_not_asked_about() -> None:
     assert bench.pre_filter(spreading(whenUnsatisfiable="ScheduleAnyway")) == "Skip"
 
 
-@pytest.mark.parametrize(("sentence", "changes", "refused"), [
-    ("the emptier zone takes it", {}, {"z1": SKEWED}),
-    ("fewer domains than wanted: the emptiest counts as empty", {"minDomains": 3}, {"z1": SKEWED, "z2": SKEWED}),
-    ("as many as wanted", {"minDomains": 2}, {"z1": SKEWED}),
-    ("a larger skew", {"maxSkew": 2}, {}),
-    ("a pod that does not count itself", {"labels": {"app": "db"}}, {}),
-    ("no selector counts nobody", {"labelSelector": None}, {}),
-    ("a selector for all counts nobody but itself", {"labelSelector": {}}, {}),
-    ("a key that no node has", {"topologyKey": "nobody-has"}, {"z1": MISSING, "z2": MISSING}),
-])
+@pytest.mark.parametrize(
+    ("sentence", "changes", "refused"),
+    [
+        ("the emptier zone takes it", {}, {"z1": SKEWED}),
+        ("fewer domains than wanted: the emptiest counts as empty", {"minDomains": 3}, {"z1": SKEWED, "z2": SKEWED}),
+        ("as many as wanted", {"minDomains": 2}, {"z1": SKEWED}),
+        ("a larger skew", {"maxSkew": 2}, {}),
+        ("a pod that does not count itself", {"labels": {"app": "db"}}, {}),
+        ("no selector counts nobody", {"labelSelector": None}, {}),
+        ("a selector for all counts nobody but itself", {"labelSelector": {}}, {}),
+        ("a key that no node has", {"topologyKey": "nobody-has"}, {"z1": MISSING, "z2": MISSING}),
+    ],
+)
 def test_zones_of_three_and_two(sentence: str, changes: dict[str, Any], refused: Any) -> None:
     bench = Bench(PodTopologySpread, *zones("z1", "z2"), *pods_on(z1=3, z2=2))
     assert bench.refusals(spreading(**changes)) == refused, sentence
@@ -64,8 +66,11 @@ def test_too_few_domains_over_hosts() -> None:
 
 
 def test_who_is_counted() -> None:
-    others = [pod("elsewhere", namespace="other", on="z1", labels=WEB), pod("db", on="z1", labels={"app": "db"}),
-              pod("going", on="z1", labels=WEB, deleted_at="2026-01-01T00:00:00Z")]
+    others = [
+        pod("elsewhere", namespace="other", on="z1", labels=WEB),
+        pod("db", on="z1", labels={"app": "db"}),
+        pod("going", on="z1", labels=WEB, deleted_at="2026-01-01T00:00:00Z"),
+    ]
     bench = Bench(PodTopologySpread, *zones("z1", "z2"), *others)
     assert bench.fits(spreading()) == ["z1", "z2"]
     bench.put(pod("web", on="z1", labels=WEB))
@@ -74,8 +79,14 @@ def test_who_is_counted() -> None:
 
 def test_the_first_constraint_that_a_node_breaks_is_told() -> None:
     wanted = pod("new", labels=WEB, spread=[even(WEB), even(WEB, "rack")])
-    bench = Bench(PodTopologySpread, node("a", zone="z1", labels={"rack": "1"}), node("b", zone="z2"), node("c"),
-                  node("d", zone="z2", labels={"rack": "2"}), *pods_on(a=1))
+    bench = Bench(
+        PodTopologySpread,
+        node("a", zone="z1", labels={"rack": "1"}),
+        node("b", zone="z2"),
+        node("c"),
+        node("d", zone="z2", labels={"rack": "2"}),
+        *pods_on(a=1),
+    )
     assert bench.refusals(wanted) == {"a": SKEWED, "b": MISSING, "c": MISSING}
 
 
@@ -88,8 +99,11 @@ def test_nodes_without_all_keys_are_no_domains() -> None:
 
 def test_very_many_constraints_do_not_get_in_each_others_way() -> None:
     many = [even(WEB, f"key-{i}") for i in range(40)]
-    bench = Bench(PodTopologySpread, node("all", labels={f"key-{i}": "x" for i in range(40)}),
-                  node("most", labels={f"key-{i}": "x" for i in range(39)}))
+    bench = Bench(
+        PodTopologySpread,
+        node("all", labels={f"key-{i}": "x" for i in range(40)}),
+        node("most", labels={f"key-{i}": "x" for i in range(39)}),
+    )
     assert bench.refusals(pod("new", labels=WEB, spread=many)) == {"most": MISSING}
 
 
@@ -107,22 +121,29 @@ def test_the_node_affinity_policy(changes: dict[str, Any], fits: list[str]) -> N
     assert Bench(PodTopologySpread, *nodes, *pods_on(z1=1)).fits(wanted) == fits
 
 
-@pytest.mark.parametrize(("sentence", "changes", "fits"), [
-    ("tainted nodes count", {}, ["z2"]),
-    ("unless they are not to", {"nodeTaintsPolicy": "Honor"}, ["z1", "z2"]),
-])
+@pytest.mark.parametrize(
+    ("sentence", "changes", "fits"),
+    [
+        ("tainted nodes count", {}, ["z2"]),
+        ("unless they are not to", {"nodeTaintsPolicy": "Honor"}, ["z1", "z2"]),
+    ],
+)
 def test_the_node_taints_policy(sentence: str, changes: dict[str, Any], fits: list[str]) -> None:
     nodes = [node("z1", zone="z1"), node("z2", zone="z2", taints=[taint("gpu")])]
     assert Bench(PodTopologySpread, *nodes, *pods_on(z1=1)).fits(spreading(**changes)) == fits, sentence
 
 
-@pytest.mark.parametrize(("sentence", "keys", "labels", "fits"), [
-    ("pods of another revision are not counted", ["hash"], {**WEB, "hash": "2"}, ["z1", "z2"]),
-    ("pods of its own are", ["hash"], {**WEB, "hash": "1"}, ["z2"]),
-    ("a key that the pod lacks changes nothing", ["hash"], WEB, ["z2"]),
-])
-def test_label_keys_narrow_the_selector_to_the_pods_own_values(sentence: str, keys: list[str], labels: dict[str, str],
-                                                               fits: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("sentence", "keys", "labels", "fits"),
+    [
+        ("pods of another revision are not counted", ["hash"], {**WEB, "hash": "2"}, ["z1", "z2"]),
+        ("pods of its own are", ["hash"], {**WEB, "hash": "1"}, ["z2"]),
+        ("a key that the pod lacks changes nothing", ["hash"], WEB, ["z2"]),
+    ],
+)
+def test_label_keys_narrow_the_selector_to_the_pods_own_values(
+    sentence: str, keys: list[str], labels: dict[str, str], fits: list[str]
+) -> None:
     bench = Bench(PodTopologySpread, *zones("z1", "z2"), pod("old", on="z1", labels={**WEB, "hash": "1"}))
     wanted = pod("new", labels=labels, spread=[{**even(WEB), "matchLabelKeys": keys}])
     assert bench.fits(wanted) == fits, sentence
@@ -147,8 +168,7 @@ def soft(*constraints: dict[str, Any]) -> Pod:
     return pod("new", labels=WEB, spread=[{**c, "whenUnsatisfiable": "ScheduleAnyway"} for c in constraints])
 
 
-@pytest.mark.parametrize(("skew", "raw", "scores"), [
-    (1, [4, 2, 0, 5], [20, 60, 100, 0]), (2, [5, 3, 1, 6], [33, 66, 100, 16])])
+@pytest.mark.parametrize(("skew", "raw", "scores"), [(1, [4, 2, 0, 5], [20, 60, 100, 0]), (2, [5, 3, 1, 6], [33, 66, 100, 16])])
 def test_hosts_with_two_one_none_and_three(skew: int, raw: list[int], scores: list[int]) -> None:
     bench = Bench(PodTopologySpread, *(node(name) for name in "abcd"), *pods_on(a=2, b=1, c=0, d=3))
     wanted = soft(even(WEB, HOST, skew=skew))
@@ -163,8 +183,11 @@ def service(selector: dict[str, str] | None, namespace: str = "default") -> Serv
 
 def controller(kind: str) -> Any:
     """Return a controller that selects the pod."""
-    kinds: dict[str, Any] = {"ReplicaSet": ReplicaSet, "StatefulSet": StatefulSet,
-                             "ReplicationController": ReplicationController}
+    kinds: dict[str, Any] = {
+        "ReplicaSet": ReplicaSet,
+        "StatefulSet": StatefulSet,
+        "ReplicationController": ReplicationController,
+    }
     selector = WEB if kind == "ReplicationController" else {"matchLabels": WEB}
     return codec.convert({"metadata": {"name": "o", "namespace": "default"}, "spec": {"selector": selector}}, kinds[kind])
 
@@ -178,26 +201,35 @@ def test_system_defaults_spread_siblings_over_hosts_and_zones() -> None:
     assert bench.scores(pod("new", labels=WEB)) == {"a": 42, "b": 57, "c": 100, "d": 100}
 
 
-@pytest.mark.parametrize(("sentence", "around", "owner", "is_scored"), [
-    ("nobody selects the pod", [], None, False),
-    ("a service of its namespace", [service(WEB)], None, True),
-    ("a service of another", [service(WEB, "other")], None, False),
-    ("a service for other pods", [service({"app": "db"})], None, False),
-    ("a service without a selector", [service(None)], None, False),
-    ("a service with an empty one adds nothing", [service({})], None, False),
-    ("a replica set", ["ReplicaSet"], ("apps/v1", "ReplicaSet"), True),
-    ("a stateful set", ["StatefulSet"], ("apps/v1", "StatefulSet"), True),
-    ("a replication controller", ["ReplicationController"], ("v1", "ReplicationController"), True),
-    ("a replica set of the wrong version", ["ReplicaSet"], ("apps/v2", "ReplicaSet"), False),
-    ("an owner that is gone", [], ("apps/v1", "ReplicaSet"), False),
-    ("an owner of another kind", [], ("batch/v1", "Job"), False),
-])
-def test_siblings_are_those_whom_services_and_controllers_select(sentence: str, around: list[Any], owner: Any,
-                                                                 is_scored: bool) -> None:
+@pytest.mark.parametrize(
+    ("sentence", "around", "owner", "is_scored"),
+    [
+        ("nobody selects the pod", [], None, False),
+        ("a service of its namespace", [service(WEB)], None, True),
+        ("a service of another", [service(WEB, "other")], None, False),
+        ("a service for other pods", [service({"app": "db"})], None, False),
+        ("a service without a selector", [service(None)], None, False),
+        ("a service with an empty one adds nothing", [service({})], None, False),
+        ("a replica set", ["ReplicaSet"], ("apps/v1", "ReplicaSet"), True),
+        ("a stateful set", ["StatefulSet"], ("apps/v1", "StatefulSet"), True),
+        ("a replication controller", ["ReplicationController"], ("v1", "ReplicationController"), True),
+        ("a replica set of the wrong version", ["ReplicaSet"], ("apps/v2", "ReplicaSet"), False),
+        ("an owner that is gone", [], ("apps/v1", "ReplicaSet"), False),
+        ("an owner of another kind", [], ("batch/v1", "Job"), False),
+    ],
+)
+def test_siblings_are_those_whom_services_and_controllers_select(
+    sentence: str, around: list[Any], owner: Any, is_scored: bool
+) -> None:
     objects = [controller(obj) if isinstance(obj, str) else obj for obj in around]
     references = [{"apiVersion": owner[0], "kind": owner[1], "name": "o", "controller": True}] if owner else []
-    wanted = codec.convert({"metadata": {"name": "p", "namespace": "default", "uid": "u", "labels": WEB,
-                                         "ownerReferences": references}, "spec": {"containers": []}}, Pod)
+    wanted = codec.convert(
+        {
+            "metadata": {"name": "p", "namespace": "default", "uid": "u", "labels": WEB, "ownerReferences": references},
+            "spec": {"containers": []},
+        },
+        Pod,
+    )
     assert (Bench(PodTopologySpread, *FOUR, *objects).pre_score(wanted) is None) is is_scored, sentence
 
 
@@ -206,13 +238,18 @@ def test_a_pod_with_constraints_of_its_own_gets_no_defaults() -> None:
     assert bench.pre_score(spreading()) == "Skip"
 
 
-LISTED = {"defaultingType": "List", "defaultConstraints": [
-    {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": ["hash"]}]}
+LISTED = {
+    "defaultingType": "List",
+    "defaultConstraints": [
+        {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": ["hash"]}
+    ],
+}
 
 
 def test_listed_defaults_may_be_hard_and_their_label_keys_are_not_looked_at() -> None:
-    bench = Bench(PodTopologySpread, *zones("z1", "z2"), service(WEB), pod("old", on="z1", labels={**WEB, "hash": "1"}),
-                  args=LISTED)
+    bench = Bench(
+        PodTopologySpread, *zones("z1", "z2"), service(WEB), pod("old", on="z1", labels={**WEB, "hash": "1"}), args=LISTED
+    )
     assert bench.fits(pod("new", labels={**WEB, "hash": "2"})) == ["z2"]
     assert bench.pre_score(pod("new", labels=WEB)) == "Skip", "a list replaces the system's own"
 

@@ -20,14 +20,18 @@ def test_gates_are_named_in_their_order() -> None:
     assert plugin.pre_enqueue(store.view(pod(gates=["g2", "g1"]))) == unresolvable("waiting for scheduling gates: [g2 g1]")
 
 
-@pytest.mark.parametrize(("sentence", "first", "second"), [
-    ("the higher priority first", (10, 5.0), (1, 1.0)),
-    ("among equals the one that waited longer", (1, 1.0), (1, 2.0)),
-    ("no priority is zero", (1, 9.0), (None, 1.0)),
-    ("which is above a negative one", (None, 9.0), (-1, 1.0)),
-])
-def test_pods_are_sorted_by_priority_and_age(sentence: str, first: tuple[int | None, float],
-                                             second: tuple[int | None, float]) -> None:
+@pytest.mark.parametrize(
+    ("sentence", "first", "second"),
+    [
+        ("the higher priority first", (10, 5.0), (1, 1.0)),
+        ("among equals the one that waited longer", (1, 1.0), (1, 2.0)),
+        ("no priority is zero", (1, 9.0), (None, 1.0)),
+        ("which is above a negative one", (None, 9.0), (-1, 1.0)),
+    ],
+)
+def test_pods_are_sorted_by_priority_and_age(
+    sentence: str, first: tuple[int | None, float], second: tuple[int | None, float]
+) -> None:
     store = Store()
     plugin = PrioritySort(None, EngineHandle(store.objects))
     keys = [plugin.sort_key(store.view(pod(priority=priority)), queued_at) for priority, queued_at in (first, second)]

@@ -13,29 +13,38 @@ REFUSED = ("UnschedulableAndUnresolvable", ["node(s) had untolerated taint(s)"])
 
 
 def test_hard_taints_refuse_and_soft_ones_do_not() -> None:
-    bench = Bench(TaintToleration, node("clean"), node("no", taints=[taint("gpu", "x")]),
-                  node("out", taints=[taint("gpu", effect="NoExecute")]),
-                  node("soft", taints=[taint("gpu", effect="PreferNoSchedule")]))
+    bench = Bench(
+        TaintToleration,
+        node("clean"),
+        node("no", taints=[taint("gpu", "x")]),
+        node("out", taints=[taint("gpu", effect="NoExecute")]),
+        node("soft", taints=[taint("gpu", effect="PreferNoSchedule")]),
+    )
     assert bench.refusals(pod()) == {"no": REFUSED, "out": REFUSED}
 
 
-@pytest.mark.parametrize(("sentence", "toleration", "fits"), [
-    ("key, value and effect", Toleration(key="gpu", operator="Equal", value="x", effect="NoSchedule"), True),
-    ("no operator is Equal", Toleration(key="gpu", value="x"), True),
-    ("another value", Toleration(key="gpu", value="y"), False),
-    ("any value", Toleration(key="gpu", operator="Exists"), True),
-    ("any key", Toleration(operator="Exists"), True),
-    ("another effect", Toleration(key="gpu", operator="Exists", effect="NoExecute"), False),
-    ("an empty key with Equal compares the value alone", Toleration(operator="Equal", value="x"), True),
-    ("an operator that nobody knows", Toleration(key="gpu", operator="Like", value="x"), False),
-])
+@pytest.mark.parametrize(
+    ("sentence", "toleration", "fits"),
+    [
+        ("key, value and effect", Toleration(key="gpu", operator="Equal", value="x", effect="NoSchedule"), True),
+        ("no operator is Equal", Toleration(key="gpu", value="x"), True),
+        ("another value", Toleration(key="gpu", value="y"), False),
+        ("any value", Toleration(key="gpu", operator="Exists"), True),
+        ("any key", Toleration(operator="Exists"), True),
+        ("another effect", Toleration(key="gpu", operator="Exists", effect="NoExecute"), False),
+        ("an empty key with Equal compares the value alone", Toleration(operator="Equal", value="x"), True),
+        ("an operator that nobody knows", Toleration(key="gpu", operator="Like", value="x"), False),
+    ],
+)
 def test_a_taint_is_tolerated(sentence: str, toleration: Toleration, fits: bool) -> None:
     bench = Bench(TaintToleration, node("a", taints=[taint("gpu", "x")]))
     assert bench.refusals(pod(tolerates=[toleration])) == ({} if fits else {"a": REFUSED}), sentence
 
 
-@pytest.mark.parametrize(("operator", "bound", "fits"), [
-    ("Gt", "2", True), ("Gt", "3", False), ("Lt", "4", True), ("Lt", "03", False), ("Gt", "x", False)])
+@pytest.mark.parametrize(
+    ("operator", "bound", "fits"),
+    [("Gt", "2", True), ("Gt", "3", False), ("Lt", "4", True), ("Lt", "03", False), ("Gt", "x", False)],
+)
 def test_values_are_compared_only_behind_their_gate(operator: str, bound: str, fits: bool) -> None:
     tolerant = pod(tolerates=[Toleration(key="level", operator=operator, value=bound)])
     tainted = node("a", taints=[taint("level", "3")])

@@ -108,11 +108,14 @@ class World:
         self.queue = Queue([self.profile(SCHEDULER)], self.clock, QueueOptions(**options), self.counts)
 
     def profile(self, name: str) -> Profile:
-        return Profile(name, {
-            "queue_sort": [(PrioritySort(None, self.handle), 0)],
-            "pre_enqueue": [(self.gate, 0)],
-            "filter": [(self.fussy, 0), (self.picky, 0)],
-        })
+        return Profile(
+            name,
+            {
+                "queue_sort": [(PrioritySort(None, self.handle), 0)],
+                "pre_enqueue": [(self.gate, 0)],
+                "filter": [(self.fussy, 0), (self.picky, 0)],
+            },
+        )
 
     def refuse(self, view: PodView, *plugins: str, pending: tuple[str, ...] = ()) -> None:
         """Let a pod be tried in vain."""
@@ -132,12 +135,27 @@ class World:
         return found
 
 
-def pod(name: str, *, priority: int | None = None, scheduler: str = SCHEDULER, nominated: str = "", uid: str = "",
-        labels: dict[str, str] | None = None, group: str = "", node: str = "") -> PodView:
+def pod(
+    name: str,
+    *,
+    priority: int | None = None,
+    scheduler: str = SCHEDULER,
+    nominated: str = "",
+    uid: str = "",
+    labels: dict[str, str] | None = None,
+    group: str = "",
+    node: str = "",
+) -> PodView:
     """Return a pod."""
-    return STORE.view(Pod(
-        metadata=ObjectMeta(name=name, namespace="team-a", uid=uid or f"uid-{name}", labels=labels or {}),
-        spec=PodSpec(priority=priority, scheduler_name=scheduler, node_name=node,
-                     scheduling_group=PodSchedulingGroup(pod_group_name=group) if group else None),
-        status=PodStatus(nominated_node_name=nominated),
-    ))
+    return STORE.view(
+        Pod(
+            metadata=ObjectMeta(name=name, namespace="team-a", uid=uid or f"uid-{name}", labels=labels or {}),
+            spec=PodSpec(
+                priority=priority,
+                scheduler_name=scheduler,
+                node_name=node,
+                scheduling_group=PodSchedulingGroup(pod_group_name=group) if group else None,
+            ),
+            status=PodStatus(nominated_node_name=nominated),
+        )
+    )

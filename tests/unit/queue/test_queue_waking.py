@@ -29,16 +29,19 @@ def refused(world):
     return pod("p")
 
 
-@pytest.mark.parametrize(("event", "says", "place"), [
-    (NODE_ADDED, True, "active"),
-    (NODE_ADDED, False, "unschedulable"),
-    (NODE_LABELS, True, "active"),
-    (POD_DELETED, True, "active"),
-    (NODE_DELETED, True, "unschedulable"),
-    (NODE_TAINTS, False, "active"),  # waits for new nodes, so for every change of taints as well, unasked
-    (UNSCHEDULABLE_TIMEOUT, False, "active"),
-    (FORCE_ACTIVATE, False, "active"),
-])
+@pytest.mark.parametrize(
+    ("event", "says", "place"),
+    [
+        (NODE_ADDED, True, "active"),
+        (NODE_ADDED, False, "unschedulable"),
+        (NODE_LABELS, True, "active"),
+        (POD_DELETED, True, "active"),
+        (NODE_DELETED, True, "unschedulable"),
+        (NODE_TAINTS, False, "active"),  # waits for new nodes, so for every change of taints as well, unasked
+        (UNSCHEDULABLE_TIMEOUT, False, "active"),
+        (FORCE_ACTIVATE, False, "active"),
+    ],
+)
 def test_an_event_moves_a_pod_if_its_rejector_waits_for_it_and_the_hint_agrees(world, refused, event, says, place):
     world.fussy.answer = says
     assert world.queue.wake(event) == (1 if place == "active" else 0)
@@ -158,9 +161,18 @@ def test_a_plugin_that_declares_nothing_is_woken_by_everything_it_could_mean(wor
 
     silent, scorer = Silent(None, world.handle), Scorer(None, world.handle)
     queue = Queue([Profile("default-scheduler", {"filter": [(silent, 0)], "score": [(scorer, 1)]})], world.clock)
-    known = ("Pod", "Node", "PersistentVolume", "PersistentVolumeClaim", "storage.k8s.io/CSINode",
-             "storage.k8s.io/CSIDriver", "storage.k8s.io/CSIStorageCapacity", "storage.k8s.io/StorageClass",
-             "resource.k8s.io/ResourceClaim", "resource.k8s.io/DeviceClass")
+    known = (
+        "Pod",
+        "Node",
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "storage.k8s.io/CSINode",
+        "storage.k8s.io/CSIDriver",
+        "storage.k8s.io/CSIStorageCapacity",
+        "storage.k8s.io/StorageClass",
+        "resource.k8s.io/ResourceClaim",
+        "resource.k8s.io/DeviceClass",
+    )
     assert queue.watched_resources() == dict.fromkeys(known, 8191)
     queue.add(pod("p"))
     queue.park(queue.pop(), ["Silent"])
@@ -332,8 +344,10 @@ def test_a_pod_that_was_never_popped_comes_back_through_backoff(world):
     assert world.queue.place_of("team-a/p") == "backoff"
 
 
-@pytest.mark.parametrize(("where", "text"), [("active", "in the active queue"), ("waiting", "in unschedulable queue"),
-                                             ("backoff", "in the backoff queue")])
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [("active", "in the active queue"), ("waiting", "in unschedulable queue"), ("backoff", "in the backoff queue")],
+)
 def test_a_pod_cannot_come_back_twice(world, where, text):
     world.queue.add(pod("p"))
     entry = world.queue.pop()

@@ -31,19 +31,28 @@ def test_a_captured_cluster_is_a_log_that_says_the_same() -> None:
     again = read_captured(captured.lines())
     assert (again.at, again.seed, again.objects) == (captured.at, captured.seed, captured.objects)
     assert [(each["pod"], each["note"]) for each in replay(captured.lines())] == [
-        ("default/new", "Successfully assigned default/new to a")]
+        ("default/new", "Successfully assigned default/new to a")
+    ]
 
 
 def test_of_a_longer_log_the_state_at_its_end_is_taken() -> None:
     lines = [
-        line(seed=0), changed(node("a")), changed(node("b")), changed(pod("one")), changed(pod("two")),
-        line(bound="uid-default-one", node="a"), line(kind="Node", gone={"name": "b"}),
-        changed(pod("two", labels={"x": "y"})), line(bound="uid-of-nobody", node="a"),
+        line(seed=0),
+        changed(node("a")),
+        changed(node("b")),
+        changed(pod("one")),
+        changed(pod("two")),
+        line(bound="uid-default-one", node="a"),
+        line(kind="Node", gone={"name": "b"}),
+        changed(pod("two", labels={"x": "y"})),
+        line(bound="uid-of-nobody", node="a"),
     ]
     captured = read_captured(lines)
     assert [each.metadata.name for each in captured.of(Node)] == ["a"]
     assert {each.key: (each.spec.node_name, each.metadata.labels) for each in captured.of(Pod)} == {
-        "default/one": ("a", {}), "default/two": ("", {"x": "y"})}
+        "default/one": ("a", {}),
+        "default/two": ("", {"x": "y"}),
+    }
 
 
 def test_an_engine_believes_in_it_whatever_the_order() -> None:

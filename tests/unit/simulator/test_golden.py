@@ -16,28 +16,52 @@ from kubesched.simulator.golden_families import run_case
 
 
 def node(name: str, cpu: str, **spec: Any) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-            "spec": spec, "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "10"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "spec": spec,
+        "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "10"}},
+    }
 
 
 def pod(name: str, cpu: str) -> dict[str, Any]:
-    return {"metadata": {"name": name, "namespace": "d", "uid": name}, "spec": {"containers": [
-        {"name": "c", "resources": {"requests": {"cpu": cpu}}}]}}
+    return {
+        "metadata": {"name": name, "namespace": "d", "uid": name},
+        "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]},
+    }
 
 
 SHORT = {"code": "UnschedulableAndUnresolvable", "plugin": "NodeResourcesFit", "reasons": ["Insufficient cpu"]}
 CLOSED = {"code": "UnschedulableAndUnresolvable", "plugin": "NodeUnschedulable", "reasons": ["node(s) were unschedulable"]}
-SCORES = {"TaintToleration": 300, "NodeResourcesFit": 86, "DynamicResources": 0, "NodeResourcesBalancedAllocation": 68,
-          "ImageLocality": 0}
+SCORES = {
+    "TaintToleration": 300,
+    "NodeResourcesFit": 86,
+    "DynamicResources": 0,
+    "NodeResourcesBalancedAllocation": 68,
+    "ImageLocality": 0,
+}
 CASE: dict[str, Any] = {
     "name": "two pods",
     "objects": [node("a", "4"), node("b", "500m"), node("c", "4", unschedulable=True)],
     "pods": [pod("one", "1"), pod("two", "8")],
-    "expected": {"results": [
-        {"pod": "d/one", "feasible": ["a"], "rejected": {"b": SHORT, "c": CLOSED}, "scores": {"a": SCORES}, "decision": "a"},
-        {"pod": "d/two", "feasible": [], "rejected": {"a": SHORT, "b": SHORT, "c": CLOSED},
-         "fitError": "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu."},
-    ]},
+    "expected": {
+        "results": [
+            {
+                "pod": "d/one",
+                "feasible": ["a"],
+                "rejected": {"b": SHORT, "c": CLOSED},
+                "scores": {"a": SCORES},
+                "decision": "a",
+            },
+            {
+                "pod": "d/two",
+                "feasible": [],
+                "rejected": {"a": SHORT, "b": SHORT, "c": CLOSED},
+                "fitError": "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu.",
+            },
+        ]
+    },
 }
 
 
@@ -92,12 +116,15 @@ def test_reasons_may_stand_in_any_order() -> None:
     assert compare("case", given, found) == []
 
 
-@pytest.mark.parametrize(("answers", "found", "is_accepted"), [
-    ([{"node": "a", "victims": ["d/x"]}], {"node": "a", "victims": ["d/x"]}, True),
-    ([{"node": "a", "victims": ["d/x"]}, {"node": "b", "victims": []}], {"node": "b", "victims": []}, True),
-    ([{"node": "a", "victims": ["d/x"]}], {"node": "a", "victims": ["d/y"]}, False),
-    ([{"node": "a"}], {"node": "b", "victims": []}, False),
-])
+@pytest.mark.parametrize(
+    ("answers", "found", "is_accepted"),
+    [
+        ([{"node": "a", "victims": ["d/x"]}], {"node": "a", "victims": ["d/x"]}, True),
+        ([{"node": "a", "victims": ["d/x"]}, {"node": "b", "victims": []}], {"node": "b", "victims": []}, True),
+        ([{"node": "a", "victims": ["d/x"]}], {"node": "a", "victims": ["d/y"]}, False),
+        ([{"node": "a"}], {"node": "b", "victims": []}, False),
+    ],
+)
 def test_any_of_the_accepted_preemptions_will_do(answers: Any, found: Any, is_accepted: bool) -> None:
     assert (compare("case", {"preemption": answers}, {"preemption": found}) == []) is is_accepted
 
@@ -125,10 +152,18 @@ BROKEN = [
     ("packed and cut off", "x.jsonl.gz", gzip.compress(b"x" * 100)[:-10], "cannot be read"),
     ("no object", "x.jsonl", b"[1]", "not a golden case: an object with a name is wanted"),
     ("a field missing", "x.jsonl", b'{"name": "a", "expected": {}}', "golden case a: field 'objects' is missing"),
-    ("no list", "x.jsonl", b'{"name": "a", "expected": {"results": []}, "objects": 5, "pods": []}',
-     "golden case a: field 'objects': a list of objects is wanted"),
-    ("too few results", "x.jsonl", b'{"name": "a", "expected": {"results": []}, "objects": [], "pods": [{}]}',
-     "golden case a: field 'expected': one result is wanted for each of 1 pods"),
+    (
+        "no list",
+        "x.jsonl",
+        b'{"name": "a", "expected": {"results": []}, "objects": 5, "pods": []}',
+        "golden case a: field 'objects': a list of objects is wanted",
+    ),
+    (
+        "too few results",
+        "x.jsonl",
+        b'{"name": "a", "expected": {"results": []}, "objects": [], "pods": [{}]}',
+        "golden case a: field 'expected': one result is wanted for each of 1 pods",
+    ),
 ]
 
 

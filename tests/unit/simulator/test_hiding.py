@@ -30,34 +30,66 @@ def term(key: str, *values: str) -> dict[str, Any]:
 
 
 def test_a_node_is_the_same_wherever_it_is_named() -> None:
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
-        "nodeSelectorTerms": [{"matchFields": [term("metadata.name", "db-host")]}]}}}
+    affinity = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchFields": [term("metadata.name", "db-host")]}]
+            }
+        }
+    }
     host, placed, waiting, csi, sliced = hidden(
-        node("db-host"), pod("placed", on="db-host"), pod("waiting", affinity=affinity, nominated="db-host"),
+        node("db-host"),
+        pod("placed", on="db-host"),
+        pod("waiting", affinity=affinity, nominated="db-host"),
         made("storage.k8s.io/v1", "CSINode", "db-host"),
-        made("resource.k8s.io/v1", "ResourceSlice", "slice", spec={
-            "driver": "gpu.example.com", "nodeName": "db-host", "pool": {"name": "db-host"}}))
+        made(
+            "resource.k8s.io/v1",
+            "ResourceSlice",
+            "slice",
+            spec={"driver": "gpu.example.com", "nodeName": "db-host", "pool": {"name": "db-host"}},
+        ),
+    )
     assert host["metadata"]["name"] == host["metadata"]["labels"]["kubernetes.io/hostname"] == "node-1"
     assert placed["spec"]["nodeName"] == waiting["status"]["nominatedNodeName"] == csi["metadata"]["name"] == "node-1"
     required = waiting["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert required["nodeSelectorTerms"][0]["matchFields"] == [term("metadata.name", "node-1")]
     assert (sliced["spec"]["nodeName"], sliced["spec"]["pool"]["name"], sliced["spec"]["driver"]) == (
-        "node-1", "node-1", "gpu.example.com")
+        "node-1",
+        "node-1",
+        "gpu.example.com",
+    )
 
 
 def test_claims_volumes_and_their_pods_still_belong_together() -> None:
     claim, volume, claimed, ephemeral, made_for_it = hidden(
-        made("v1", "PersistentVolumeClaim", "data", "shop", spec={"volumeName": "disk-7", "storageClassName": "fast"},
-             metadata={"annotations": {"volume.kubernetes.io/selected-node": "db-host", "note": "call Bob"}}),
-        made("v1", "PersistentVolume", "disk-7", spec={
-            "claimRef": {"namespace": "shop", "name": "data", "uid": UUID}, "storageClassName": "fast",
-            "nfs": {"server": "files.shop.example"}}),
+        made(
+            "v1",
+            "PersistentVolumeClaim",
+            "data",
+            "shop",
+            spec={"volumeName": "disk-7", "storageClassName": "fast"},
+            metadata={"annotations": {"volume.kubernetes.io/selected-node": "db-host", "note": "call Bob"}},
+        ),
+        made(
+            "v1",
+            "PersistentVolume",
+            "disk-7",
+            spec={
+                "claimRef": {"namespace": "shop", "name": "data", "uid": UUID},
+                "storageClassName": "fast",
+                "nfs": {"server": "files.shop.example"},
+            },
+        ),
         pod("db", namespace="shop", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]),
         pod("job", namespace="shop", volumes=[{"name": "scratch", "ephemeral": {}}]),
-        made("v1", "PersistentVolumeClaim", "job-scratch", "shop"))
+        made("v1", "PersistentVolumeClaim", "job-scratch", "shop"),
+    )
     assert claim["metadata"]["annotations"] == {"volume.kubernetes.io/selected-node": "node-1"}
     assert volume["spec"]["claimRef"] == {
-        "namespace": claim["metadata"]["namespace"], "name": claim["metadata"]["name"], "uid": UUID}
+        "namespace": claim["metadata"]["namespace"],
+        "name": claim["metadata"]["name"],
+        "uid": UUID,
+    }
     assert volume["metadata"]["name"] == claim["spec"]["volumeName"] == "pv-1"
     assert volume["spec"]["storageClassName"] == claim["spec"]["storageClassName"] == "class-1"
     assert volume["spec"]["nfs"] == {}
@@ -67,13 +99,23 @@ def test_claims_volumes_and_their_pods_still_belong_together() -> None:
 
 
 def test_selectors_select_what_they_did() -> None:
-    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-        {"labelSelector": {"matchExpressions": [term("app", "web", "api")]}, "topologyKey": "rack", "namespaces": ["shop"]}]}}
+    affinity = {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "labelSelector": {"matchExpressions": [term("app", "web", "api")]},
+                    "topologyKey": "rack",
+                    "namespaces": ["shop"],
+                }
+            ]
+        }
+    }
     web, budget, replicas, host = hidden(
         pod("web-0", namespace="shop", labels={"app": "web"}, affinity=affinity),
         made("policy/v1", "PodDisruptionBudget", "web", "shop", spec={"selector": {"matchLabels": {"app": "web"}}}),
         made("apps/v1", "ReplicaSet", "web", "shop", spec={"selector": {"matchLabels": {"app": "web"}}}),
-        node("a", labels={"rack": "r7"}))
+        node("a", labels={"rack": "r7"}),
+    )
     ((key, value),) = web["metadata"]["labels"].items()
     (wanted,) = web["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     (expression,) = wanted["labelSelector"]["matchExpressions"]
@@ -93,11 +135,16 @@ VALUES = [
     ("what everybody knows stays", {"kubernetes.io/os": "linux"}, {"kubernetes.io/os": "linux"}),
     ("numbers can be compared and stay", {"rank": "42"}, {"label-1": "42"}),
     ("yes and no stay", {"spot": "true"}, {"label-1": "true"}),
-    ("topology keys stay, their values do not", {"topology.kubernetes.io/zone": "frankfurt"},
-     {"topology.kubernetes.io/zone": "zone-1"}),
-    ("a zone that begins with its region still does",
-     {"topology.kubernetes.io/zone": "us-central1-a", "topology.kubernetes.io/region": "us-central1"},
-     {"topology.kubernetes.io/zone": "region-1-a", "topology.kubernetes.io/region": "region-1"}),
+    (
+        "topology keys stay, their values do not",
+        {"topology.kubernetes.io/zone": "frankfurt"},
+        {"topology.kubernetes.io/zone": "zone-1"},
+    ),
+    (
+        "a zone that begins with its region still does",
+        {"topology.kubernetes.io/zone": "us-central1-a", "topology.kubernetes.io/region": "us-central1"},
+        {"topology.kubernetes.io/zone": "region-1-a", "topology.kubernetes.io/region": "region-1"},
+    ),
     ("one's own keys are hidden", {"acme.example/team": "payments"}, {"label-1": "value-1"}),
     ("a role is a name", {"node-role.kubernetes.io/payments": ""}, {"node-role.kubernetes.io/role-1": ""}),
     ("a known role is none", {"node-role.kubernetes.io/worker": ""}, {"node-role.kubernetes.io/worker": ""}),
@@ -118,8 +165,12 @@ def test_taints_are_tolerated_as_before() -> None:
     assert tolerated == {**there, "operator": "Equal"}
 
 
-IMAGES = [("shop", "shop:latest"), ("registry:5000/shop", "registry:5000/shop:latest"), ("shop:1.2", "shop:1.2"),
-          ("shop@sha256:00ff", "shop@sha256:00ff")]
+IMAGES = [
+    ("shop", "shop:latest"),
+    ("registry:5000/shop", "registry:5000/shop:latest"),
+    ("shop:1.2", "shop:1.2"),
+    ("shop@sha256:00ff", "shop@sha256:00ff"),
+]
 
 
 @pytest.mark.parametrize(("wanted", "there"), IMAGES)
@@ -137,25 +188,48 @@ def test_uids_stay_unless_they_could_hold_a_name() -> None:
 
 
 def test_what_nothing_decides_by_is_gone() -> None:
-    raw = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "annotations": {"owner": "bob"}},
-           "spec": {"providerID": "aws:///eu/i-7", "podCIDR": "10.0.0.0/24"},
-           "status": {"addresses": [{"type": "InternalIP", "address": "10.1.2.3"}], "nodeInfo": {"osImage": "AcmeOS"},
-                      "conditions": [{"type": "Ready", "status": "False", "reason": "Down", "message": "bob pulled the plug"}]}}
+    raw = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "a", "annotations": {"owner": "bob"}},
+        "spec": {"providerID": "aws:///eu/i-7", "podCIDR": "10.0.0.0/24"},
+        "status": {
+            "addresses": [{"type": "InternalIP", "address": "10.1.2.3"}],
+            "nodeInfo": {"osImage": "AcmeOS"},
+            "conditions": [{"type": "Ready", "status": "False", "reason": "Down", "message": "bob pulled the plug"}],
+        },
+    }
     (found,) = hidden(codec.decode(raw))
-    assert found == {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}, "spec": {},
-                     "status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Down"}]}}
+    assert found == {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "node-1"},
+        "spec": {},
+        "status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Down"}]},
+    }
 
 
 def test_device_classes_and_expressions() -> None:
     device_class, claim, asking = hidden(
-        made("resource.k8s.io/v1", "DeviceClass", "acme-gpus", spec={"selectors": [
-            {"cel": {"expression": "device.driver == 'gpu.example.com' && 'acme-gpus' != \"x\""}}]}),
-        made("resource.k8s.io/v1", "ResourceClaim", "train", "shop", spec={"devices": {"requests": [
-            {"name": "gpu", "exactly": {"deviceClassName": "acme-gpus"}}]}}),
-        pod(requests={"deviceclass.resource.kubernetes.io/acme-gpus": "1", "example.com/gpu": "1"}))
+        made(
+            "resource.k8s.io/v1",
+            "DeviceClass",
+            "acme-gpus",
+            spec={"selectors": [{"cel": {"expression": "device.driver == 'gpu.example.com' && 'acme-gpus' != \"x\""}}]},
+        ),
+        made(
+            "resource.k8s.io/v1",
+            "ResourceClaim",
+            "train",
+            "shop",
+            spec={"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "acme-gpus"}}]}},
+        ),
+        pod(requests={"deviceclass.resource.kubernetes.io/acme-gpus": "1", "example.com/gpu": "1"}),
+    )
     name = device_class["metadata"]["name"]
     assert device_class["spec"]["selectors"][0]["cel"]["expression"] == (
-        f"device.driver == 'gpu.example.com' && '{name}' != \"x\"")
+        f"device.driver == 'gpu.example.com' && '{name}' != \"x\""
+    )
     assert claim["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] == name
     asked = asking["spec"]["containers"][0]["resources"]["requests"]
     assert asked == {f"deviceclass.resource.kubernetes.io/{name}": "1", "example.com/gpu": "1"}
@@ -168,14 +242,26 @@ def test_who_hides_learns_which_name_became_which() -> None:
 
 def test_a_drivers_name_stays_wherever_it_stands() -> None:
     sliced, host, device_class = hidden(
-        made("resource.k8s.io/v1", "ResourceSlice", "s", spec={"driver": "gpu.example.com", "pool": {"name": "p"}, "devices": [
-            {"name": "d", "attributes": {"model": {"string": "a100"}, "host": {"string": "db-host"}}}]}),
+        made(
+            "resource.k8s.io/v1",
+            "ResourceSlice",
+            "s",
+            spec={
+                "driver": "gpu.example.com",
+                "pool": {"name": "p"},
+                "devices": [{"name": "d", "attributes": {"model": {"string": "a100"}, "host": {"string": "db-host"}}}],
+            },
+        ),
         node("db-host", labels={"model": "a100"}, taints=[taint("gpu.example.com")]),
-        made("resource.k8s.io/v1", "DeviceClass", "gpus", spec={"selectors": [
-            {"cel": {"expression": "device.attributes['gpu.example.com'].model == 'a100'"}}]}))
+        made(
+            "resource.k8s.io/v1",
+            "DeviceClass",
+            "gpus",
+            spec={"selectors": [{"cel": {"expression": "device.attributes['gpu.example.com'].model == 'a100'"}}]},
+        ),
+    )
     assert host["spec"]["taints"][0]["key"] == sliced["spec"]["driver"] == "gpu.example.com"
-    assert device_class["spec"]["selectors"][0]["cel"]["expression"] == (
-        "device.attributes['gpu.example.com'].model == 'a100'")
+    assert device_class["spec"]["selectors"][0]["cel"]["expression"] == ("device.attributes['gpu.example.com'].model == 'a100'")
     (device,) = sliced["spec"]["devices"]
     assert device["attributes"] == {"model": {"string": "a100"}, "host": {"string": host["metadata"]["name"]}}
     assert host["metadata"]["labels"]["label-1"] == "value-1", "a label's value is hidden all the same"

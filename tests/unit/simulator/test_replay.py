@@ -88,12 +88,15 @@ def test_another_seed_may_choose_other_nodes_but_places_as_many() -> None:
     assert sum(d["event"] == "Scheduled" for d in other) == sum(d["event"] == "Scheduled" for d in lived)
 
 
-@pytest.mark.parametrize(("data", "complaint"), [
-    (b"", "the first line has no seed"),
-    (b"{}", "the first line has no seed"),
-    (b'{"seed": 1, "at": 0}\n{"at": 1, "kind": "Pod", "object": {"kind": "Nonsense"}}', "Nonsense"),
-    (b'{"seed": 1, "at": 0}\nnonsense', "line 2"),
-])
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        (b"", "the first line has no seed"),
+        (b"{}", "the first line has no seed"),
+        (b'{"seed": 1, "at": 0}\n{"at": 1, "kind": "Pod", "object": {"kind": "Nonsense"}}', "Nonsense"),
+        (b'{"seed": 1, "at": 0}\nnonsense', "line 2"),
+    ],
+)
 def test_what_is_no_log_is_refused_in_one_line(data: bytes, complaint: str) -> None:
     with pytest.raises(SchedulerError, match=complaint):
         replay(data.splitlines())
@@ -120,7 +123,8 @@ def test_nothing_is_tried_before_the_program_led() -> None:
 
     run_virtually(live())
     assert [(d["event"], d["note"]) for d in replay(file.getvalue().splitlines())] == [
-        ("Scheduled", "Successfully assigned default/early to n0")]
+        ("Scheduled", "Successfully assigned default/early to n0")
+    ]
 
 
 def test_what_was_taken_out_together_has_one_time() -> None:

@@ -15,7 +15,11 @@ def test_the_example_in_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     exec(compile(code, "docs/simulate.md", "exec"), {"__name__": "example"})
     assert capsys.readouterr().out.splitlines() == [
-        "Decided(at=0.0, pod='default/job-0', node='n8', note='')", "100 9.243697", "100 2.663866", "n8 1190.0"]
+        "Decided(at=0.0, pod='default/job-0', node='n8', note='')",
+        "100 9.243697",
+        "100 2.663866",
+        "n8 1190.0",
+    ]
     for said in ("100 9.243697, then 100 2.663866", "node='n8'", "n8 1190.0"):
         assert said in code
 

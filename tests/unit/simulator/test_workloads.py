@@ -47,8 +47,11 @@ KIND_ADDS: dict[str, tuple[str, Any, Any]] = {
     "softspread": ("blue", None, [{**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}]),
     "affinity": ("blue", {"podAffinity": {REQUIRED: [{"labelSelector": BLUE, "topologyKey": ZONE}]}}, None),
     "antiaffinity": ("green", {"podAntiAffinity": {REQUIRED: [{"labelSelector": GREEN, "topologyKey": HOST}]}}, None),
-    "prefaffinity": ("blue", {"podAffinity": {PREFERRED: [
-        {"weight": 1, "podAffinityTerm": {"labelSelector": BLUE, "topologyKey": HOST}}]}}, None),
+    "prefaffinity": (
+        "blue",
+        {"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": {"labelSelector": BLUE, "topologyKey": HOST}}]}},
+        None,
+    ),
 }
 
 
@@ -74,8 +77,7 @@ def test_mixed_takes_four_kinds_in_turn() -> None:
 
 def test_churn_has_one_new_class_in_ten_pods() -> None:
     labels = [dict(pod.metadata.labels) for pod in workloads.pods(30, "churn")]
-    assert [label for label in labels if label != {"color": "blue"}] == [
-        {"color": "blue", "class": f"c{i}"} for i in range(3)]
+    assert [label for label in labels if label != {"color": "blue"}] == [{"color": "blue", "class": f"c{i}"} for i in range(3)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -165,7 +165,7 @@ def test_a_pattern_reaches_plain_loggers_and_lets_go_of_them(streams: Streams) -
 
 def test_json_lines_have_the_references_keys(streams: Streams) -> None:
     streams.configure(format="json", verbosity=3)
-    log.v(3).info("Pod \"x\" waits", pod="ns/a", n=2)
+    log.v(3).info('Pod "x" waits', pod="ns/a", n=2)
     log.named("Filter").named("NodeName").error("Failed", err=ValueError("why"), names={"b", "a"})
     first, second = (json.loads(line) for line in streams.err.getvalue().splitlines())
     assert list(first) == ["ts", "caller", "msg", "v", "pod", "n"]

@@ -56,7 +56,8 @@ def test_a_snapshot_and_a_configuration_can_be_given(placements: Describe, files
     (files / "cluster.jsonl").write_bytes(b"".join(Captured(5.0, [*ZONES, pod("old", on="n0", requests={"cpu": "4"})]).lines()))
     (files / "scheduler.yaml").write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n"
-        "- pluginConfig:\n  - name: NodeResourcesFit\n    args: {scoringStrategy: {type: MostAllocated}}\n")
+        "- pluginConfig:\n  - name: NodeResourcesFit\n    args: {scoringStrategy: {type: MostAllocated}}\n"
+    )
     cluster = placements(snapshot=files / "cluster.jsonl", config=files / "scheduler.yaml", nodes=[node("new", zone="zone-a")])
     assert "n0" not in cluster.plan(files / "web.yaml").nodes_of("Deployment/web")
     assert cluster.capacity(files / "web.yaml", drain=["n0"]).drained[0].node

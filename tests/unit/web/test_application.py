@@ -17,8 +17,11 @@ from kubesched.telemetry.metrics import Metrics
 from kubesched.web import PING, Authenticator, Authorizer, build_app, build_insecure_app
 
 REVIEWER = FakeReviewer(
-    tokens={"prometheus": {"username": "prometheus"}, "guest": {"username": "guest"}, "root": {"username": "root",
-            "groups": ["system:masters"]}},
+    tokens={
+        "prometheus": {"username": "prometheus"},
+        "guest": {"username": "guest"},
+        "root": {"username": "root", "groups": ["system:masters"]},
+    },
     rights=frozenset({("prometheus", "get", "/metrics")}),
 )
 

@@ -136,9 +136,7 @@ async def test_a_proxy_speaks_for_others() -> None:
 
 async def test_a_proxy_that_is_not_on_the_list_is_refused() -> None:
     with pytest.raises(NotAuthentic, match="x509: subject with cn=front is not in the allowed list"):
-        await authenticator(certificate=PROXY, requestheader_allowed_names=("other",)).authenticate(
-            request(headers=SAID)
-        )
+        await authenticator(certificate=PROXY, requestheader_allowed_names=("other",)).authenticate(request(headers=SAID))
     allowed = authenticator(certificate=PROXY, requestheader_allowed_names=("other", "front"))
     assert (await allowed.authenticate(request(headers=SAID))).name == "carol"
 

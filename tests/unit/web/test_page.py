@@ -63,8 +63,13 @@ class Scene(NoWriter):
 @pytest.fixture
 async def scene() -> Scene:
     scene = Scene()
-    scene.come("Node", node("a-1", cpu="4", zone="a"), node("a-2", cpu="4", zone="a", cordoned=True),
-               node("b-1", cpu="8", zone="b", taints=[taint("gpu")], offers={"example.com/gpu": "2"}), node("loose"))
+    scene.come(
+        "Node",
+        node("a-1", cpu="4", zone="a"),
+        node("a-2", cpu="4", zone="a", cordoned=True),
+        node("b-1", cpu="8", zone="b", taints=[taint("gpu")], offers={"example.com/gpu": "2"}),
+        node("loose"),
+    )
     scene.come("Pod", pod("small", requests={"cpu": "500m", "memory": "1Gi"}), pod("whale", requests={"cpu": "99"}))
     await scene.settle()
     return scene
@@ -141,8 +146,10 @@ async def test_the_queue_and_what_its_pods_were_told(scene: Scene) -> None:
     state = scene.showing.state(Versions())
     assert state["queue"] == {"active": 0, "backoff": 0, "unschedulable": 21, "gated": 1, "inFlight": 0}
     groups = {group["message"]: group for group in state["pending"]["groups"]}
-    refused = ("0/4 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, 2 Insufficient cpu. "
-               "no new claims to deallocate, preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling.")
+    refused = (
+        "0/4 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, 2 Insufficient cpu. "
+        "no new claims to deallocate, preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."
+    )
     assert set(groups) == {refused, "gated by SchedulingGates"}
     whales = groups[refused]
     assert (whales["count"], len(whales["pods"])) == (21, 8)
@@ -214,7 +221,10 @@ async def test_a_node_and_its_pods(scene: Scene, client: Client) -> None:
     assert {each["name"]: (each["requested"], each["allocatable"]) for each in told["resources"]}["cpu"] == ("500m", "4")
     tainted = await get(client, "/ui/api/nodes/b-1")
     assert (tainted["taints"], tainted["isCordoned"], tainted["labels"]["topology.kubernetes.io/zone"]) == (
-        ["gpu:NoSchedule"], False, "b")
+        ["gpu:NoSchedule"],
+        False,
+        "b",
+    )
 
 
 UNKNOWN = [

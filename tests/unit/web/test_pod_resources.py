@@ -38,9 +38,7 @@ def shown(*pods: PodView) -> list[str]:
 
 
 def test_a_series_says_whose_and_where_and_how_much() -> None:
-    pod = view(
-        "p", [asking({"cpu": "1500m"}, {"memory": "1Gi"})], nodeName="n1", priority=7, schedulerName="default-scheduler"
-    )
+    pod = view("p", [asking({"cpu": "1500m"}, {"memory": "1Gi"})], nodeName="n1", priority=7, schedulerName="default-scheduler")
     rest = 'namespace="ns",node="n1",pod="p",priority="7",resource="{}",scheduler="default-scheduler",unit="{}"'
     assert shown(pod) == [
         f"request{{{rest.format('cpu', 'cores')}}} 1.5",

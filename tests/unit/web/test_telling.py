@@ -70,4 +70,9 @@ def test_preemption_is_tried_where_it_is_asked_for() -> None:
     low, high = pod("low", on="a", priority=1, requests={"cpu": "4"}), pod("high", priority=9, requests={"cpu": "1"})
     assert "preemption" not in story(high, low)
     assert story(high, low, preempts=True)["preemption"] == {
-        "helps": True, "node": "a", "victimCount": 1, "victims": [{"pod": "default/low", "priority": 1}], "budgetsBroken": 0}
+        "helps": True,
+        "node": "a",
+        "victimCount": 1,
+        "victims": [{"pod": "default/low", "priority": 1}],
+        "budgetsBroken": 0,
+    }

@@ -168,9 +168,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("case", "name", "expected"), NAMES, ids=[case[0] for case in NAMES])
-def test_the_callers_name_picks_the_certificate(
-    case: str, name: str | None, expected: str, authority: Authority
-) -> None:
+def test_the_callers_name_picks_the_certificate(case: str, name: str | None, expected: str, authority: Authority) -> None:
     found = authority.issue("found", "found", dns=("found.example", "shared.example"))
     inside = authority.issue("given", "given", dns=("inside.example",))
     given = replace(inside, names=("given.example", "shared.example"))

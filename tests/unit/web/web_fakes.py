@@ -148,18 +148,14 @@ class Authority:
         self.pem = self.certificate.public_bytes(serialization.Encoding.PEM).decode()
         Path(self.file).write_text(self.pem)
 
-    def issue(
-        self, file: str, common_name: str, organizations: Iterable[str] = (), dns: Sequence[str] = ()
-    ) -> Files:
+    def issue(self, file: str, common_name: str, organizations: Iterable[str] = (), dns: Sequence[str] = ()) -> Files:
         """Write a certificate and its key; return where they are."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = self._sign(_name(common_name, organizations), key, dns=dns)
         cert_file, key_file = self.folder / f"{file}.crt", self.folder / f"{file}.key"
         cert_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         key_file.write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            )
+            key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
         )
         return Files(str(cert_file), str(key_file))
 

@@ -88,9 +88,7 @@ def test_a_rollout_keeps_to_its_bounds(cluster: Cluster) -> None:
     assert {pod["spec"]["containers"][0]["image"] for pod in cluster.pods("app=web")} == {"web:2"}
     sets = cluster.store.list("replicasets").items
     assert sorted(one["spec"]["replicas"] for one in sets) == [0, 5]
-    assert (
-        cluster.store.get("deployments", "web")["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
-    )
+    assert cluster.store.get("deployments", "web")["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
 
 
 def conditions(pod: dict) -> dict[str, str]:
@@ -302,8 +300,6 @@ def test_the_same_seed_plays_the_same_world(new_cluster: Cluster, tmp_path: Path
         cluster.store.create("deployments", deployment(replicas=5))
         cluster.store.create("jobs", job(completions=3, parallelism=2))
         cluster.run(30)
-        histories.append(
-            [entry.raw for table in cluster.store.context.storage.tables() for entry in table.entries.values()]
-        )
+        histories.append([entry.raw for table in cluster.store.context.storage.tables() for entry in table.entries.values()])
         cluster.store.close()
     assert histories[0] == histories[1]

@@ -18,38 +18,64 @@ def make(raw):
 
 
 def node(name, labels=None, **allocatable):
-    return make({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels or {}},
-                 "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110", **allocatable}}})
+    return make(
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": labels or {}},
+            "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110", **allocatable}},
+        }
+    )
 
 
 def device_class(name="any", selector=None, **spec):
     selectors = [{"cel": {"expression": selector}}] if selector else []
-    return make({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name},
-                 "spec": {"selectors": selectors, **spec}})
+    return make(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "DeviceClass",
+            "metadata": {"name": name},
+            "spec": {"selectors": selectors, **spec},
+        }
+    )
 
 
 def device(name, attributes=None, capacity=None, consumes=None, **more):
     """Attributes are plain values; a version is written as ("version", text). Capacities may be whole dicts."""
     kinds = {bool: "bool", int: "int", str: "string"}
-    typed = {key: {value[0]: value[1]} if isinstance(value, tuple) else {kinds[type(value)]: value}
-             for key, value in (attributes or {}).items()}
+    typed = {
+        key: {value[0]: value[1]} if isinstance(value, tuple) else {kinds[type(value)]: value}
+        for key, value in (attributes or {}).items()
+    }
     amounts = {key: value if isinstance(value, dict) else {"value": value} for key, value in (capacity or {}).items()}
-    uses = [{"counterSet": name_, "counters": {c: {"value": v} for c, v in counters.items()}}
-            for name_, counters in (consumes or {}).items()]
+    uses = [
+        {"counterSet": name_, "counters": {c: {"value": v} for c, v in counters.items()}}
+        for name_, counters in (consumes or {}).items()
+    ]
     return {"name": name, "attributes": typed, "capacity": amounts, "consumesCounters": uses, **more}
 
 
-def resource_slice(name, devices=(), node_name=None, pool="p", driver=DRIVER, count=1, generation=1, counters=None,
-                   **spec):
-    shared = [{"name": key, "counters": {c: {"value": v} for c, v in values.items()}}
-              for key, values in (counters or {}).items()]
+def resource_slice(name, devices=(), node_name=None, pool="p", driver=DRIVER, count=1, generation=1, counters=None, **spec):
+    shared = [
+        {"name": key, "counters": {c: {"value": v} for c, v in values.items()}} for key, values in (counters or {}).items()
+    ]
     if node_name is not None:
         spec["nodeName"] = node_name
     devices = [device(d) if isinstance(d, str) else d for d in devices]
-    return make({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": name},
-                 "spec": {"driver": driver, "pool": {"name": pool, "generation": generation,
-                                                     "resourceSliceCount": count},
-                          "devices": devices, "sharedCounters": shared, **spec}})
+    return make(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": name},
+            "spec": {
+                "driver": driver,
+                "pool": {"name": pool, "generation": generation, "resourceSliceCount": count},
+                "devices": devices,
+                "sharedCounters": shared,
+                **spec,
+            },
+        }
+    )
 
 
 def request(name="r", count=1, selector=None, class_name="any", mode="ExactCount", **more):
@@ -66,38 +92,62 @@ def first_available(name, *ways):
 
 def _wanted(count, selector, class_name, mode, more):
     selectors = [{"cel": {"expression": selector}}] if selector else []
-    return {"deviceClassName": class_name, "allocationMode": mode, "count": count if mode == "ExactCount" else 0,
-            "selectors": selectors, **more}
+    return {
+        "deviceClassName": class_name,
+        "allocationMode": mode,
+        "count": count if mode == "ExactCount" else 0,
+        "selectors": selectors,
+        **more,
+    }
 
 
 def claim(name, *requests, constraints=(), config=(), status=None, owner=None, **metadata):
     owners = [{"apiVersion": "v1", "kind": "Pod", "name": owner, "uid": f"uid-{owner}", "controller": True}]
-    return make({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
-                 "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": "1",
-                              "ownerReferences": owners if owner else [], **metadata},
-                 "spec": {"devices": {"requests": list(requests), "constraints": list(constraints),
-                                      "config": list(config)}},
-                 "status": status or {}})
+    return make(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {
+                "name": name,
+                "namespace": "default",
+                "uid": f"uid-{name}",
+                "resourceVersion": "1",
+                "ownerReferences": owners if owner else [],
+                **metadata,
+            },
+            "spec": {"devices": {"requests": list(requests), "constraints": list(constraints), "config": list(config)}},
+            "status": status or {},
+        }
+    )
 
 
 def allocation(*devices, node_name=None, pool="p", driver=DRIVER, reserved_for=(), **more):
     """A status in which a claim holds devices."""
-    results = [{"request": "r", "driver": driver, "pool": pool, "device": d} if isinstance(d, str) else d
-               for d in devices]
+    results = [{"request": "r", "driver": driver, "pool": pool, "device": d} if isinstance(d, str) else d for d in devices]
     found = {"devices": {"results": results}, **more}
     if node_name:
-        found["nodeSelector"] = {"nodeSelectorTerms": [
-            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node_name]}]}]}
-    return {"allocation": found, "reservedFor": [{"resource": "pods", "name": name, "uid": f"uid-{name}"}
-                                                 for name in reserved_for]}
+        found["nodeSelector"] = {
+            "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node_name]}]}]
+        }
+    return {
+        "allocation": found,
+        "reservedFor": [{"resource": "pods", "name": name, "uid": f"uid-{name}"} for name in reserved_for],
+    }
 
 
 def pod(name="pod", claims=(), requests=None, **spec):
-    return make({"apiVersion": "v1", "kind": "Pod",
-                 "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"},
-                 "spec": {"containers": [{"name": "c", "resources": {"requests": requests or {}}}],
-                          "resourceClaims": [{"name": f"c{i}", "resourceClaimName": found}
-                                             for i, found in enumerate(claims)], **spec}})
+    return make(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"},
+            "spec": {
+                "containers": [{"name": "c", "resources": {"requests": requests or {}}}],
+                "resourceClaims": [{"name": f"c{i}", "resourceClaimName": found} for i, found in enumerate(claims)],
+                **spec,
+            },
+        }
+    )
 
 
 class World:

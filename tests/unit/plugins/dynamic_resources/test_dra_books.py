@@ -64,9 +64,20 @@ def test_a_promise_stands_until_it_is_released_and_the_claim_takes_over():
 
 
 def test_admin_access_holds_nothing_and_shares_add_up():
-    results = [{"request": "r", "driver": DRIVER, "pool": "p", "device": "d1", "adminAccess": True},
-               *({"request": "r", "driver": DRIVER, "pool": "p", "device": "d2", "shareID": str(i),
-                  "consumedCapacity": {"cores": "1500m"}} for i in range(2))]
+    results = [
+        {"request": "r", "driver": DRIVER, "pool": "p", "device": "d1", "adminAccess": True},
+        *(
+            {
+                "request": "r",
+                "driver": DRIVER,
+                "pool": "p",
+                "device": "d2",
+                "shareID": str(i),
+                "consumedCapacity": {"cores": "1500m"},
+            }
+            for i in range(2)
+        ),
+    ]
     objects, book = books(claim("a", status=allocation(*results)))
     shared = DeviceId(DRIVER, "p", "d2")
     assert not book.exclusive and book.shares == {shared: 2} and book.consumed == {shared: {"cores": 3 * 10**9}}
@@ -115,11 +126,15 @@ def test_classes_answer_to_their_own_name_and_to_the_one_they_state():
     assert delegated("example.com/gpu", objects) and not delegated("example.com/other", objects)
 
 
-@pytest.mark.parametrize(("first", "second", "winner"), [
-    (("a", "2024-01-01T00:00:00Z"), ("b", "2025-01-01T00:00:00Z"), "b"),
-    (("b", "2025-01-01T00:00:00Z"), ("a", "2024-01-01T00:00:00Z"), "b"),
-    (("b", "2025-01-01T00:00:00Z"), ("a", "2025-01-01T00:00:00Z"), "a"),
-], ids=["the newer", "the newer, seen first", "of equal age the smaller name"])
+@pytest.mark.parametrize(
+    ("first", "second", "winner"),
+    [
+        (("a", "2024-01-01T00:00:00Z"), ("b", "2025-01-01T00:00:00Z"), "b"),
+        (("b", "2025-01-01T00:00:00Z"), ("a", "2024-01-01T00:00:00Z"), "b"),
+        (("b", "2025-01-01T00:00:00Z"), ("a", "2025-01-01T00:00:00Z"), "a"),
+    ],
+    ids=["the newer", "the newer, seen first", "of equal age the smaller name"],
+)
 def test_two_classes_want_the_same_name(first, second, winner):
     objects = Objects([served(*first)])
     found = objects.companion(DeviceClassMap)

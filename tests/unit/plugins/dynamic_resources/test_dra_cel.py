@@ -15,8 +15,14 @@ C = f'device.capacity["{DRIVER}"]'
 def facts(*, lists=False, **more):
     attributes = {"model": "a100", "numa": 0, "ecc": True, "fw": ("version", "1.2.0"), "other.com/x": 5}
     raw = device("d", {**attributes, **more.pop("attributes", {})}, {"memory": "40Gi", "cores": "1500m"}, **more)
-    published = make({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "s"},
-                      "spec": {"driver": DRIVER, "devices": [raw]}})
+    published = make(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": "s"},
+            "spec": {"driver": DRIVER, "devices": [raw]},
+        }
+    )
     return FactBook(lists).facts(DRIVER, published.spec.devices[0])
 
 
@@ -82,48 +88,62 @@ def test_true(expression):
     assert holds(expression, FACTS) is True
 
 
-@pytest.mark.parametrize("expression", [
-    f'{A}.model == "h100"', '"other" in ' + A, f'{A}.fw.isGreaterThan(semver("1.5.0"))', f"{C}.memory.isLessThan("
-    "quantity('1Gi'))", "device.driver.endsWith('.org')", "1 > 2.0", "[1].exists(x, x > 1)",
-])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        f'{A}.model == "h100"',
+        '"other" in ' + A,
+        f'{A}.fw.isGreaterThan(semver("1.5.0"))',
+        f"{C}.memory.isLessThan(quantity('1Gi'))",
+        "device.driver.endsWith('.org')",
+        "1 > 2.0",
+        "[1].exists(x, x > 1)",
+    ],
+)
 def test_false(expression):
     assert holds(expression, FACTS) is False
 
 
-@pytest.mark.parametrize(("expression", "text"), [
-    (f"{A}.nope == 1", "no such key: nope"),
-    ('device.attributes["unknown.com"].x == 1', "no such key: x"),
-    (f"{A}.fw == '1.2.0'", "no such overload"),
-    (f"dyn({C}.memory) == dyn(1)", "no such overload"),
-    (f"{A}.numa", "CEL result of type int could not be converted to bool"),
-    (f"{A}.model > 1", "no such overload: _>_(string, int)"),
-    ("1 / 0 == 1", "division by zero"),
-    ("9223372036854775807 + 1 > 0", "integer overflow"),
-    ("[1][2] == 1", "index out of bounds: 2"),
-    ("semver('x').major() == 1", '"x" is not a semantic version'),
-    ("'a'.matches('(?=b)')", "error parsing regexp"),
-    ("[1].all(x, 1 / (x - 1) == 1)", "division by zero"),
-    ("optional.none().value() == 1", "optional.none() dereference"),
-    ("lists.range(2000).all(x, lists.range(2000).all(y, true))", "actual cost limit exceeded"),
-])
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        (f"{A}.nope == 1", "no such key: nope"),
+        ('device.attributes["unknown.com"].x == 1', "no such key: x"),
+        (f"{A}.fw == '1.2.0'", "no such overload"),
+        (f"dyn({C}.memory) == dyn(1)", "no such overload"),
+        (f"{A}.numa", "CEL result of type int could not be converted to bool"),
+        (f"{A}.model > 1", "no such overload: _>_(string, int)"),
+        ("1 / 0 == 1", "division by zero"),
+        ("9223372036854775807 + 1 > 0", "integer overflow"),
+        ("[1][2] == 1", "index out of bounds: 2"),
+        ("semver('x').major() == 1", '"x" is not a semantic version'),
+        ("'a'.matches('(?=b)')", "error parsing regexp"),
+        ("[1].all(x, 1 / (x - 1) == 1)", "division by zero"),
+        ("optional.none().value() == 1", "optional.none() dereference"),
+        ("lists.range(2000).all(x, lists.range(2000).all(y, true))", "actual cost limit exceeded"),
+    ],
+)
 def test_no_value(expression, text):
     with pytest.raises(EvaluationError) as raised:
         holds(expression, FACTS)
     assert text in str(raised.value)
 
 
-@pytest.mark.parametrize(("expression", "text"), [
-    ("", "the expression is empty"),
-    ("1 +", "Syntax error"),
-    ("device.driver", "must evaluate to bool or the unknown type, not string"),
-    ("device.nope == 1", "undefined field 'nope'"),
-    ("nope(1)", "undeclared reference to 'nope'"),
-    ("unknown == 1", "undeclared reference to 'unknown'"),
-    ("device.driver > 1", "no matching overload"),
-    (f"{C}.memory.isGreaterThan(semver('1.0.0'))", "no matching overload"),
-    (f"{C}.memory > 1", "no matching overload"),
-    ("1 < 2.0 && 'a'.nope()", "undeclared reference to 'nope'"),
-])
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("", "the expression is empty"),
+        ("1 +", "Syntax error"),
+        ("device.driver", "must evaluate to bool or the unknown type, not string"),
+        ("device.nope == 1", "undefined field 'nope'"),
+        ("nope(1)", "undeclared reference to 'nope'"),
+        ("unknown == 1", "undeclared reference to 'unknown'"),
+        ("device.driver > 1", "no matching overload"),
+        (f"{C}.memory.isGreaterThan(semver('1.0.0'))", "no matching overload"),
+        (f"{C}.memory > 1", "no matching overload"),
+        ("1 < 2.0 && 'a'.nope()", "undeclared reference to 'nope'"),
+    ],
+)
 def test_does_not_compile(expression, text):
     with pytest.raises(CompileError) as raised:
         holds(expression, FACTS)
@@ -131,8 +151,10 @@ def test_does_not_compile(expression, text):
 
 
 def test_an_attribute_that_cannot_be_read_breaks_every_expression():
-    for attributes, text in (({"v": ("version", "1.x")}, "attribute v: parse semantic version"),
-                             ({"t": ("strings", ["a"])}, "attribute t: unsupported attribute value")):
+    for attributes, text in (
+        ({"v": ("version", "1.x")}, "attribute v: parse semantic version"),
+        ({"t": ("strings", ["a"])}, "attribute t: unsupported attribute value"),
+    ):
         with pytest.raises(EvaluationError, match=text):
             holds("true", facts(attributes=attributes))
 
@@ -146,8 +168,17 @@ def test_an_answer_is_remembered_for_all_devices_that_look_the_same(monkeypatch)
     book, calls = FactBook(), []
     evaluate = devices._evaluate
     monkeypatch.setattr(devices, "_evaluate", lambda *args: calls.append(args) or evaluate(*args))
-    raw = [make({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": {
-        "devices": [device(name, {"x": 1})]}}).spec.devices[0] for name in ("d1", "d2")]
+    raw = [
+        make(
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceSlice",
+                "metadata": {"name": "s"},
+                "spec": {"devices": [device(name, {"x": 1})]},
+            }
+        ).spec.devices[0]
+        for name in ("d1", "d2")
+    ]
     for each in raw:
         holds("device.driver == 'x'", book.facts("x", each))
         with pytest.raises(CelError):
@@ -156,6 +187,8 @@ def test_an_answer_is_remembered_for_all_devices_that_look_the_same(monkeypatch)
 
 
 def test_the_library_is_not_loaded_before_a_selector_is_met():
-    code = ("import sys, kubesched.plugins.dynamic_resources; "
-            "assert not any(name.startswith('cel_expr_python') for name in sys.modules)")
+    code = (
+        "import sys, kubesched.plugins.dynamic_resources; "
+        "assert not any(name.startswith('cel_expr_python') for name in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

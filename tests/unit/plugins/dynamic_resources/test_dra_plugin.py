@@ -30,24 +30,40 @@ NOT_HERE = "resourceclaim not available on the node"
 
 def from_template(**status):
     """A pod whose claim is made from a template."""
-    return make({"apiVersion": "v1", "kind": "Pod",
-                 "metadata": {"name": "pod", "namespace": "default", "uid": "uid-pod"},
-                 "spec": {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]},
-                 "status": {"resourceClaimStatuses": [status] if status else []}})
+    return make(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "pod", "namespace": "default", "uid": "uid-pod"},
+            "spec": {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]},
+            "status": {"resourceClaimStatuses": [status] if status else []},
+        }
+    )
 
 
 GATED = [
     ("a claim that is not there", pod(claims=["nope"]), [], 'could not find ResourceClaim "default/nope"'),
-    ("a claim that is going away", pod(claims=["a"]), [claim("a", deletionTimestamp="2026-01-01T00:00:00Z")],
-     'resourceclaim "a" is being deleted'),
-    ("a claim not made from its template yet", from_template(), [],
-     'pod "default/pod": ResourceClaim not created yet'),
-    ("a claim made for somebody else", from_template(name="gpu", resourceClaimName="a"), [claim("a", owner="other")],
-     "ResourceClaim default/a was not created for Pod default/pod (Pod is not owner)"),
+    (
+        "a claim that is going away",
+        pod(claims=["a"]),
+        [claim("a", deletionTimestamp="2026-01-01T00:00:00Z")],
+        'resourceclaim "a" is being deleted',
+    ),
+    ("a claim not made from its template yet", from_template(), [], 'pod "default/pod": ResourceClaim not created yet'),
+    (
+        "a claim made for somebody else",
+        from_template(name="gpu", resourceClaimName="a"),
+        [claim("a", owner="other")],
+        "ResourceClaim default/a was not created for Pod default/pod (Pod is not owner)",
+    ),
     ("a claim made for the pod", from_template(name="gpu", resourceClaimName="a"), [claim("a", owner="pod")], ""),
     ("a claim that is not needed", from_template(name="gpu"), [], ""),
-    ("a claim of no known kind", pod(resourceClaims=[{"name": "gpu"}]), [],
-     'pod "default/pod", spec.resourceClaim "gpu": none of the supported fields are set'),
+    (
+        "a claim of no known kind",
+        pod(resourceClaims=[{"name": "gpu"}]),
+        [],
+        'pod "default/pod", spec.resourceClaim "gpu": none of the supported fields are set',
+    ),
     ("no claims", pod(), [], ""),
 ]
 
@@ -63,10 +79,12 @@ def test_a_pod_waits_for_its_claims(raw, objects, text):
 
 REFUSED = [
     ("a missing class", claim("a", request(class_name="nope")), "request r: device class nope does not exist"),
-    ("a missing class of a subrequest", claim("a", first_available("q", sub("s", class_name="nope"))),
-     "request q/s: device class nope does not exist"),
-    ("a request of no known kind", claim("a", {"name": "r"}),
-     "resource claim default/a, request r: unknown request type"),
+    (
+        "a missing class of a subrequest",
+        claim("a", first_available("q", sub("s", class_name="nope"))),
+        "request q/s: device class nope does not exist",
+    ),
+    ("a request of no known kind", claim("a", {"name": "r"}), "resource claim default/a, request r: unknown request type"),
 ]
 
 
@@ -106,8 +124,7 @@ def test_a_selector_that_cannot_be_read_ends_the_attempt():
 
 
 def test_the_search_speaks_before_availability():
-    world = World(claim("a", request(), status=allocation("d1", node_name="n2")), claim("b", request()),
-                  nodes=("n1", "n2"))
+    world = World(claim("a", request(), status=allocation("d1", node_name="n2")), claim("b", request()), nodes=("n1", "n2"))
     assert world.filter(pod(claims=["a", "b"])) == dict.fromkeys(("n1", "n2"), "cannot allocate all claims")
 
 
@@ -115,11 +132,14 @@ def test_the_search_speaks_before_availability():
 
 BIG = f'device.attributes["{DRIVER}"].big'
 
+
 def test_earlier_ways_score_higher():
-    world = World(resource_slice("s1", [device("big", {"big": True})], "n1", pool="n1"),
-                  resource_slice("s2", [device("small", {"big": False})], "n2", pool="n2"),
-                  claim("a", first_available("q", sub("big", selector=BIG), sub("any"))),
-                  nodes=("n1", "n2", "n3"))
+    world = World(
+        resource_slice("s1", [device("big", {"big": True})], "n1", pool="n1"),
+        resource_slice("s2", [device("small", {"big": False})], "n2", pool="n2"),
+        claim("a", first_available("q", sub("big", selector=BIG), sub("any"))),
+        nodes=("n1", "n2", "n3"),
+    )
     raw = pod(claims=["a"])
     assert world.scores(raw) == {"n1": 8, "n2": 7, "n3": 0}
     feasible = np.array([True, True, False])
@@ -155,14 +175,24 @@ POST = [
     ("no claims", pod(), [], "no new claims to deallocate"),
     ("claims refused before any node", pod(claims=["nope"]), [], "no new claims to deallocate"),
     ("devices that nobody can give back", pod(claims=["a"]), [claim("a", request(count=9))], "still not schedulable"),
-    ("an allocation elsewhere that nobody uses", pod(claims=["a"]), [claim("a", request(), status=AWAY)],
-     "deallocation of ResourceClaim completed"),
-    ("an allocation elsewhere that only the pod uses", pod(claims=["a"]),
-     [claim("a", request(), status=allocation("d1", node_name="elsewhere", reserved_for=["pod"]))],
-     "deallocation of ResourceClaim completed"),
-    ("an allocation elsewhere that others use", pod(claims=["a"]),
-     [claim("a", request(), status=allocation("d1", node_name="elsewhere", reserved_for=["pod", "other"]))],
-     "still not schedulable"),
+    (
+        "an allocation elsewhere that nobody uses",
+        pod(claims=["a"]),
+        [claim("a", request(), status=AWAY)],
+        "deallocation of ResourceClaim completed",
+    ),
+    (
+        "an allocation elsewhere that only the pod uses",
+        pod(claims=["a"]),
+        [claim("a", request(), status=allocation("d1", node_name="elsewhere", reserved_for=["pod"]))],
+        "deallocation of ResourceClaim completed",
+    ),
+    (
+        "an allocation elsewhere that others use",
+        pod(claims=["a"]),
+        [claim("a", request(), status=allocation("d1", node_name="elsewhere", reserved_for=["pod", "other"]))],
+        "still not schedulable",
+    ),
 ]
 
 
@@ -192,12 +222,21 @@ def test_reserve_promises_the_allocation_of_the_node():
     configured = {"opaque": {"driver": DRIVER, "parameters": {"x": 1}}}
     small = f'device.attributes["{DRIVER}"].size == "small"'
     world = World(
-        resource_slice("s", [device(name, {"size": "small", "numa": numa}) for name, numa in
-                             (("s0", 0), ("s1", 1), ("s2", 0))], "n1", pool="n1"),
-        device_class("big", "false"), device_class("small", small, config=[configured]))
-    wanted = claim("c", first_available("gpu", sub("big", class_name="big"), sub("small", 2, class_name="small")),
-                   constraints=[{"requests": ["gpu"], "matchAttribute": f"{DRIVER}/numa"}],
-                   config=[{"requests": ["gpu/big"], **configured}])
+        resource_slice(
+            "s",
+            [device(name, {"size": "small", "numa": numa}) for name, numa in (("s0", 0), ("s1", 1), ("s2", 0))],
+            "n1",
+            pool="n1",
+        ),
+        device_class("big", "false"),
+        device_class("small", small, config=[configured]),
+    )
+    wanted = claim(
+        "c",
+        first_available("gpu", sub("big", class_name="big"), sub("small", 2, class_name="small")),
+        constraints=[{"requests": ["gpu"], "matchAttribute": f"{DRIVER}/numa"}],
+        config=[{"requests": ["gpu/big"], **configured}],
+    )
     assert world.give(wanted) == [["gpu/small:s0", "gpu/small:s2"]]
     promised = world.book.promised("uid-c")
     given = promised.status.allocation
@@ -212,8 +251,7 @@ def test_configuration_of_classes_and_claims():
     world = World(TWO, device_class("any", config=[one]))
     wanted = claim("c", request("x"), request("y"), config=[two, {"requests": ["x", "y"], **two}])
     world.give(wanted)
-    found = [(config.source, config.requests) for config in
-             world.book.promised("uid-c").status.allocation.devices.config]
+    found = [(config.source, config.requests) for config in world.book.promised("uid-c").status.allocation.devices.config]
     assert found == [("FromClass", ("x", "y")), ("FromClaim", ()), ("FromClaim", ("x", "y")), ("FromClaim", ("x", "y"))]
 
 
@@ -224,14 +262,24 @@ def selector(*requirements, **terms):
 
 WHERE = [
     ("all nodes: anywhere", [resource_slice("s", ["d1", "d2"], allNodes=True)], None),
-    ("selectors: their union", [
-        resource_slice("s1", ["d1"], pool="p1", **selector(("a", "1"), ("b", "1"))),
-        resource_slice("s2", ["d2"], pool="p2", **selector(("a", "1"), ("c", "1")))], ["a", "b", "c"]),
-    ("one local device: its node", [
-        resource_slice("s1", ["d1"], pool="p1", **selector(("a", "1"))),
-        resource_slice("s2", ["d2"], "n1", pool="p2")], ["metadata.name"]),
-    ("a device that binds to the node: its node", [
-        resource_slice("s1", [device("d1", bindsToNode=True), "d2"], allNodes=True)], ["metadata.name"]),
+    (
+        "selectors: their union",
+        [
+            resource_slice("s1", ["d1"], pool="p1", **selector(("a", "1"), ("b", "1"))),
+            resource_slice("s2", ["d2"], pool="p2", **selector(("a", "1"), ("c", "1"))),
+        ],
+        ["a", "b", "c"],
+    ),
+    (
+        "one local device: its node",
+        [resource_slice("s1", ["d1"], pool="p1", **selector(("a", "1"))), resource_slice("s2", ["d2"], "n1", pool="p2")],
+        ["metadata.name"],
+    ),
+    (
+        "a device that binds to the node: its node",
+        [resource_slice("s1", [device("d1", bindsToNode=True), "d2"], allNodes=True)],
+        ["metadata.name"],
+    ),
 ]
 
 
@@ -251,7 +299,8 @@ def test_a_slice_with_two_terms_cannot_be_written_down():
     two = selector(("a", "1"), more=[{"matchExpressions": [{"key": "b", "operator": "Exists"}]}])
     world = World(resource_slice("s", ["d"], **two), nodes=(node("n1", {"a": "1"}),))
     assert world.give(claim("x", request())) == (
-        "create NodeSelector for claim x: unsupported ResourceSlice.NodeSelector with 2 terms")
+        "create NodeSelector for claim x: unsupported ResourceSlice.NodeSelector with 2 terms"
+    )
 
 
 def test_unreserve_gives_everything_back():

@@ -40,121 +40,269 @@ def distinct(*requests):
 
 NUMAS = [device("s0", {"numa": 0}), device("s1", {"numa": 1}), device("s2", {"numa": 0})]
 SHAREABLE = {"allowMultipleAllocations": True}
-HALVES = [device("whole", consumes={"set": {"mem": "8"}}), device("half1", consumes={"set": {"mem": "4"}}),
-          device("half2", consumes={"set": {"mem": "4"}})]
+HALVES = [
+    device("whole", consumes={"set": {"mem": "8"}}),
+    device("half1", consumes={"set": {"mem": "4"}}),
+    device("half2", consumes={"set": {"mem": "4"}}),
+]
 COUNTERS = resource_slice("counters", counters={"set": {"mem": "8"}}, node_name="n1", count=2)
 TAINTED = device("bad", taints=[{"key": "k", "effect": "NoSchedule"}])
 
 CASES = [
-    ("two claims get one device each", [TWO], [claim("a", request()), claim("b", request())],
-     [["r:d1"], ["r:d2"]]),
+    ("two claims get one device each", [TWO], [claim("a", request()), claim("b", request())], [["r:d1"], ["r:d2"]]),
     ("a count beyond the devices fails", [TWO], [claim("a", request(count=3))], CANNOT),
     ("a node without devices fails", [], [claim("a", request())], CANNOT),
     ("a claim without requests gets nothing and fits", [], [claim("a")], [[]]),
-    ("a later request takes back an earlier pick", [local(device("large", capacity={"memory": "8Gi"}),
-                                                          device("small", capacity={"memory": "1Gi"}))],
-     [claim("a", request("r0"), request("r1", selector=MEMORY))], [["r0:small", "r1:large"]]),
-    ("a later claim takes back an earlier pick", [local(device("large", capacity={"memory": "8Gi"}),
-                                                        device("small", capacity={"memory": "1Gi"}))],
-     [claim("a", request()), claim("b", request(selector=MEMORY))], [["r:small"], ["r:large"]]),
-    ("pools are tried by driver and name", [resource_slice(f"s{i}", ["d"], "n1", pool=f"pool-{i}") for i in (3, 2, 1)]
-     + [resource_slice("first", ["e"], "n1", pool="z", driver="a.example.com")],
-     [claim("a", request(count=2))], [["r:e", "r:d"]]),
-    ("pools with binding conditions come last",
-     [resource_slice("s1", [device("c1", bindingConditions=["ready"])], "n1", pool="pool-1"),
-      resource_slice("s2", ["c2"], "n1", pool="pool-2"), resource_slice("s3", ["c3"], "n1", pool="pool-3")],
-     [claim("a", request(count=2))], [["r:c2", "r:c3"]]),
-    ("slices of a pool are tried by name", [resource_slice("s2", ["d2"], "n1", count=2),
-                                            resource_slice("s1", ["d1"], "n1", count=2)],
-     [claim("a", request(count=2))], [["r:d1", "r:d2"]]),
-    ("the first way that works is taken", [local("b1", "b2")],
-     [claim("a", first_available("q", sub("a", selector='device.driver == "other"'), sub("b", count=2)))],
-     [["q/b:b1", "q/b:b2"]]),
-    ("a way is taken back if later requests fail", [TWO],
-     [claim("a", first_available("q", sub("two", count=2), sub("one")), request("r"))], [["q/one:d1", "r:d2"]]),
+    (
+        "a later request takes back an earlier pick",
+        [local(device("large", capacity={"memory": "8Gi"}), device("small", capacity={"memory": "1Gi"}))],
+        [claim("a", request("r0"), request("r1", selector=MEMORY))],
+        [["r0:small", "r1:large"]],
+    ),
+    (
+        "a later claim takes back an earlier pick",
+        [local(device("large", capacity={"memory": "8Gi"}), device("small", capacity={"memory": "1Gi"}))],
+        [claim("a", request()), claim("b", request(selector=MEMORY))],
+        [["r:small"], ["r:large"]],
+    ),
+    (
+        "pools are tried by driver and name",
+        [resource_slice(f"s{i}", ["d"], "n1", pool=f"pool-{i}") for i in (3, 2, 1)]
+        + [resource_slice("first", ["e"], "n1", pool="z", driver="a.example.com")],
+        [claim("a", request(count=2))],
+        [["r:e", "r:d"]],
+    ),
+    (
+        "pools with binding conditions come last",
+        [
+            resource_slice("s1", [device("c1", bindingConditions=["ready"])], "n1", pool="pool-1"),
+            resource_slice("s2", ["c2"], "n1", pool="pool-2"),
+            resource_slice("s3", ["c3"], "n1", pool="pool-3"),
+        ],
+        [claim("a", request(count=2))],
+        [["r:c2", "r:c3"]],
+    ),
+    (
+        "slices of a pool are tried by name",
+        [resource_slice("s2", ["d2"], "n1", count=2), resource_slice("s1", ["d1"], "n1", count=2)],
+        [claim("a", request(count=2))],
+        [["r:d1", "r:d2"]],
+    ),
+    (
+        "the first way that works is taken",
+        [local("b1", "b2")],
+        [claim("a", first_available("q", sub("a", selector='device.driver == "other"'), sub("b", count=2)))],
+        [["q/b:b1", "q/b:b2"]],
+    ),
+    (
+        "a way is taken back if later requests fail",
+        [TWO],
+        [claim("a", first_available("q", sub("two", count=2), sub("one")), request("r"))],
+        [["q/one:d1", "r:d2"]],
+    ),
     ("all devices", [local("d1", "d2", "d3")], [claim("a", request(mode="All"))], [["r:d1", "r:d2", "r:d3"]]),
-    ("all devices of which one is taken", [TWO, claim("x", status=allocation("d1"))],
-     [claim("a", request(mode="All"))], CANNOT),
+    (
+        "all devices of which one is taken",
+        [TWO, claim("x", status=allocation("d1"))],
+        [claim("a", request(mode="All"))],
+        CANNOT,
+    ),
     ("all of none", [], [claim("a", request(mode="All"))], CANNOT),
-    ("all devices with an incomplete pool", [resource_slice("s", ["d"], "n1", count=2)],
-     [claim("a", request(mode="All"))],
-     "claim default/a, request r: asks for all devices, but resource pool gpu.example.com/p is currently being "
-     "updated"),
-    ("all devices with an invalid pool", [resource_slice("s1", ["d"], "n1", count=2),
-                                          resource_slice("s2", ["d"], "n1", count=2)],
-     [claim("a", request(mode="All"))],
-     "claim default/a, request r: asks for all devices, but resource pool gpu.example.com/p is currently invalid"),
+    (
+        "all devices with an incomplete pool",
+        [resource_slice("s", ["d"], "n1", count=2)],
+        [claim("a", request(mode="All"))],
+        "claim default/a, request r: asks for all devices, but resource pool gpu.example.com/p is currently being updated",
+    ),
+    (
+        "all devices with an invalid pool",
+        [resource_slice("s1", ["d"], "n1", count=2), resource_slice("s2", ["d"], "n1", count=2)],
+        [claim("a", request(mode="All"))],
+        "claim default/a, request r: asks for all devices, but resource pool gpu.example.com/p is currently invalid",
+    ),
     ("an incomplete pool gives nothing", [resource_slice("s", ["d"], "n1", count=2)], [claim("a", request())], CANNOT),
-    ("a duplicate device makes a pool invalid", [resource_slice("s1", ["d"], "n1", count=2),
-                                                 resource_slice("s2", ["d"], "n1", count=2)],
-     [claim("a", request(count=2))], INVALID),
+    (
+        "a duplicate device makes a pool invalid",
+        [resource_slice("s1", ["d"], "n1", count=2), resource_slice("s2", ["d"], "n1", count=2)],
+        [claim("a", request(count=2))],
+        INVALID,
+    ),
     ("a taken device is passed over", [TWO, claim("x", status=allocation("d1"))], [claim("a", request())], [["r:d2"]]),
-    ("too many devices are refused", [TWO], [claim("a", request(count=500))],
-     "claim default/a: number of requested devices 500 exceeds the claim limit of 32"),
-    ("a way with fewer devices keeps within the limit", [local(*(f"d{i:02}" for i in range(64)))],
-     [claim("a", *(first_available(f"q{i}", sub("many", count=32), sub("few", count=16)) for i in range(2)))],
-     [[f"q{i // 16}/few:d{i:02}" for i in range(32)]]),
-    ("matchAttribute over one request", [local(*NUMAS)], [claim("a", request(count=2), constraints=same("r"))],
-     [["r:s0", "r:s2"]]),
-    ("matchAttribute without requests is about all", [local(*NUMAS)],
-     [claim("a", request("x"), request("y"), constraints=same())], [["x:s0", "y:s2"]]),
-    ("matchAttribute for a chosen subrequest", [local(*NUMAS)],
-     [claim("a", first_available("q", sub("two", count=2)), constraints=same("q/two"))], [["q/two:s0", "q/two:s2"]]),
-    ("matchAttribute refuses a device without it", [local(device("d", {"other": 1}))],
-     [claim("a", request(), constraints=same("r"))], CANNOT),
-    ("matchAttribute in another request does not count", [local(*NUMAS)],
-     [claim("a", request("x", count=2), constraints=same("y"))], [["x:s0", "x:s1"]]),
-    ("matchAttribute on all devices is an error", [local(*NUMAS)],
-     [claim("a", request(mode="All"), constraints=same("r"))],
-     "claim default/a, request r: cannot add device gpu.example.com/p/s1 because a claim constraint would not be "
-     "satisfied"),
-    ("an empty constraint is an error", [TWO], [claim("a", request(), constraints=[{"requests": ["r"]}])],
-     "claim default/a, constraint #0: empty constraint (unsupported constraint type?)"),
-    ("distinctAttribute over two requests", [local(*NUMAS)],
-     [claim("a", request("x"), request("y"), constraints=distinct())], [["x:s0", "y:s1"]]),
-    ("distinctAttribute remembers the last value of a request only",
-     [local(device("a", {"numa": 1}), device("b", {"numa": 2}), device("c", {"numa": 1}))],
-     [claim("a", request(count=3), constraints=distinct())], [["r:a", "r:b", "r:c"]]),
-    ("distinctAttribute with one shareable device",
-     [local(device("d", {"numa": 0}, {"cores": {"value": "8", "requestPolicy": {"default": "2"}}}, **SHAREABLE))],
-     [claim("a", request("x"), request("y"), constraints=distinct())], CANNOT),
-    ("a whole device does not fit beside its half", [local(*HALVES, count=2), COUNTERS,
-                                                     claim("x", status=allocation("half1"))],
-     [claim("a", request())], [["r:half2"]]),
-    ("counters limit what is taken at once", [local(*HALVES, count=2), COUNTERS], [claim("a", request(count=2))],
-     [["r:half1", "r:half2"]]),
-    ("an unknown counter makes the pool invalid",
-     [local(device("d", consumes={"nope": {"mem": "1"}}), count=2), COUNTERS], [claim("a", request())], INVALID),
-    ("a taint releases the counters it reserved",
-     [local({**TAINTED, "consumesCounters": [{"counterSet": "set", "counters": {"mem": {"value": "8"}}}]},
-            device("clean", consumes={"set": {"mem": "8"}}), count=2), COUNTERS],
-     [claim("a", request())], [["r:clean"]]),
-    ("matchAttribute together with counters",
-     [local(*(device(name, {"numa": numa}, consumes={"set": {"mem": "4"}})
-              for name, numa in (("red", 0), ("blue1", 1), ("blue2", 1))), count=2), COUNTERS],
-     [claim("a", request(count=2), constraints=same())], [["r:blue1", "r:blue2"]]),
+    (
+        "too many devices are refused",
+        [TWO],
+        [claim("a", request(count=500))],
+        "claim default/a: number of requested devices 500 exceeds the claim limit of 32",
+    ),
+    (
+        "a way with fewer devices keeps within the limit",
+        [local(*(f"d{i:02}" for i in range(64)))],
+        [claim("a", *(first_available(f"q{i}", sub("many", count=32), sub("few", count=16)) for i in range(2)))],
+        [[f"q{i // 16}/few:d{i:02}" for i in range(32)]],
+    ),
+    (
+        "matchAttribute over one request",
+        [local(*NUMAS)],
+        [claim("a", request(count=2), constraints=same("r"))],
+        [["r:s0", "r:s2"]],
+    ),
+    (
+        "matchAttribute without requests is about all",
+        [local(*NUMAS)],
+        [claim("a", request("x"), request("y"), constraints=same())],
+        [["x:s0", "y:s2"]],
+    ),
+    (
+        "matchAttribute for a chosen subrequest",
+        [local(*NUMAS)],
+        [claim("a", first_available("q", sub("two", count=2)), constraints=same("q/two"))],
+        [["q/two:s0", "q/two:s2"]],
+    ),
+    (
+        "matchAttribute refuses a device without it",
+        [local(device("d", {"other": 1}))],
+        [claim("a", request(), constraints=same("r"))],
+        CANNOT,
+    ),
+    (
+        "matchAttribute in another request does not count",
+        [local(*NUMAS)],
+        [claim("a", request("x", count=2), constraints=same("y"))],
+        [["x:s0", "x:s1"]],
+    ),
+    (
+        "matchAttribute on all devices is an error",
+        [local(*NUMAS)],
+        [claim("a", request(mode="All"), constraints=same("r"))],
+        "claim default/a, request r: cannot add device gpu.example.com/p/s1 because a claim constraint would not be satisfied",
+    ),
+    (
+        "an empty constraint is an error",
+        [TWO],
+        [claim("a", request(), constraints=[{"requests": ["r"]}])],
+        "claim default/a, constraint #0: empty constraint (unsupported constraint type?)",
+    ),
+    (
+        "distinctAttribute over two requests",
+        [local(*NUMAS)],
+        [claim("a", request("x"), request("y"), constraints=distinct())],
+        [["x:s0", "y:s1"]],
+    ),
+    (
+        "distinctAttribute remembers the last value of a request only",
+        [local(device("a", {"numa": 1}), device("b", {"numa": 2}), device("c", {"numa": 1}))],
+        [claim("a", request(count=3), constraints=distinct())],
+        [["r:a", "r:b", "r:c"]],
+    ),
+    (
+        "distinctAttribute with one shareable device",
+        [local(device("d", {"numa": 0}, {"cores": {"value": "8", "requestPolicy": {"default": "2"}}}, **SHAREABLE))],
+        [claim("a", request("x"), request("y"), constraints=distinct())],
+        CANNOT,
+    ),
+    (
+        "a whole device does not fit beside its half",
+        [local(*HALVES, count=2), COUNTERS, claim("x", status=allocation("half1"))],
+        [claim("a", request())],
+        [["r:half2"]],
+    ),
+    (
+        "counters limit what is taken at once",
+        [local(*HALVES, count=2), COUNTERS],
+        [claim("a", request(count=2))],
+        [["r:half1", "r:half2"]],
+    ),
+    (
+        "an unknown counter makes the pool invalid",
+        [local(device("d", consumes={"nope": {"mem": "1"}}), count=2), COUNTERS],
+        [claim("a", request())],
+        INVALID,
+    ),
+    (
+        "a taint releases the counters it reserved",
+        [
+            local(
+                {**TAINTED, "consumesCounters": [{"counterSet": "set", "counters": {"mem": {"value": "8"}}}]},
+                device("clean", consumes={"set": {"mem": "8"}}),
+                count=2,
+            ),
+            COUNTERS,
+        ],
+        [claim("a", request())],
+        [["r:clean"]],
+    ),
+    (
+        "matchAttribute together with counters",
+        [
+            local(
+                *(
+                    device(name, {"numa": numa}, consumes={"set": {"mem": "4"}})
+                    for name, numa in (("red", 0), ("blue1", 1), ("blue2", 1))
+                ),
+                count=2,
+            ),
+            COUNTERS,
+        ],
+        [claim("a", request(count=2), constraints=same())],
+        [["r:blue1", "r:blue2"]],
+    ),
     ("a tainted device is passed over", [local(TAINTED, "good")], [claim("a", request())], [["r:good"]]),
-    ("a tolerated taint does not matter", [local(TAINTED, "good")],
-     [claim("a", request(tolerations=[{"key": "k", "operator": "Exists"}]))], [["r:bad"]]),
-    ("a taint without a hard effect does not matter", [local(device("d", taints=[{"key": "k", "effect": "None"}]))],
-     [claim("a", request())], [["r:d"]]),
+    (
+        "a tolerated taint does not matter",
+        [local(TAINTED, "good")],
+        [claim("a", request(tolerations=[{"key": "k", "operator": "Exists"}]))],
+        [["r:bad"]],
+    ),
+    (
+        "a taint without a hard effect does not matter",
+        [local(device("d", taints=[{"key": "k", "effect": "None"}]))],
+        [claim("a", request())],
+        [["r:d"]],
+    ),
     ("admin access does not tolerate taints", [local(TAINTED)], [claim("a", request(adminAccess=True))], CANNOT),
     ("a tainted device among all", [local(TAINTED, "good")], [claim("a", request(mode="All"))], CANNOT),
-    ("admin access to a taken device", [local("d"), claim("x", status=allocation("d"))],
-     [claim("a", request(adminAccess=True))], [["r:d"]]),
-    ("admin access to what a claim before it gets", [local("d")],
-     [claim("b", request()), claim("a", request(adminAccess=True)), claim("c", request(adminAccess=True))],
-     [["r:d"], ["r:d"], ["r:d"]]),
-    ("what admin access got first is not for a normal claim of the pod", [local("d")],
-     [claim("a", request(adminAccess=True)), claim("b", request())], CANNOT),
-    ("admin access twice in one claim", [local("d")],
-     [claim("a", request("x", adminAccess=True), request("y", adminAccess=True))], CANNOT),
-    ("all devices with admin access, after one was picked in the claim", [TWO],
-     [claim("a", request("x", adminAccess=True), request("y", mode="All", adminAccess=True))], CANNOT),
-    ("an unknown count mode", [TWO], [claim("a", request(mode="Some"))],
-     "claim default/a, request r: unsupported count mode Some"),
-    ("a selector without CEL", [TWO], [claim("a", request(selectors=[{}]))],
-     "claim default/a, request r, selector #0: CEL expression empty (unsupported selector type?)"),
+    (
+        "admin access to a taken device",
+        [local("d"), claim("x", status=allocation("d"))],
+        [claim("a", request(adminAccess=True))],
+        [["r:d"]],
+    ),
+    (
+        "admin access to what a claim before it gets",
+        [local("d")],
+        [claim("b", request()), claim("a", request(adminAccess=True)), claim("c", request(adminAccess=True))],
+        [["r:d"], ["r:d"], ["r:d"]],
+    ),
+    (
+        "what admin access got first is not for a normal claim of the pod",
+        [local("d")],
+        [claim("a", request(adminAccess=True)), claim("b", request())],
+        CANNOT,
+    ),
+    (
+        "admin access twice in one claim",
+        [local("d")],
+        [claim("a", request("x", adminAccess=True), request("y", adminAccess=True))],
+        CANNOT,
+    ),
+    (
+        "all devices with admin access, after one was picked in the claim",
+        [TWO],
+        [claim("a", request("x", adminAccess=True), request("y", mode="All", adminAccess=True))],
+        CANNOT,
+    ),
+    (
+        "an unknown count mode",
+        [TWO],
+        [claim("a", request(mode="Some"))],
+        "claim default/a, request r: unsupported count mode Some",
+    ),
+    (
+        "a selector without CEL",
+        [TWO],
+        [claim("a", request(selectors=[{}]))],
+        "claim default/a, request r, selector #0: CEL expression empty (unsupported selector type?)",
+    ),
 ]
 
 
@@ -164,17 +312,29 @@ def test_first_fit(objects, claims, expected):
 
 
 GENERATIONS = [
-    ("an old generation on the same node is dropped",
-     [resource_slice("old", ["d1"], "n1", generation=1, count=2),
-      resource_slice("new", ["d2"], "n1", generation=2, count=2)], CANNOT),
-    ("a complete old generation stays in use while the new one is for other nodes",
-     [resource_slice("old", ["d1"], "n1", generation=1), resource_slice("new", ["d2"], "n2", generation=2)],
-     [["r:d1"]]),
-    ("an incomplete old generation is ignored once there is a newer one",
-     [resource_slice("old", ["d1"], "n1", generation=1, count=2), resource_slice("new", ["d2"], "n2", generation=2)],
-     CANNOT),
-    ("a pool over two nodes is complete for both",
-     [resource_slice("here", ["d1"], "n1", count=2), resource_slice("there", ["d2"], "n2", count=2)], [["r:d1"]]),
+    (
+        "an old generation on the same node is dropped",
+        [
+            resource_slice("old", ["d1"], "n1", generation=1, count=2),
+            resource_slice("new", ["d2"], "n1", generation=2, count=2),
+        ],
+        CANNOT,
+    ),
+    (
+        "a complete old generation stays in use while the new one is for other nodes",
+        [resource_slice("old", ["d1"], "n1", generation=1), resource_slice("new", ["d2"], "n2", generation=2)],
+        [["r:d1"]],
+    ),
+    (
+        "an incomplete old generation is ignored once there is a newer one",
+        [resource_slice("old", ["d1"], "n1", generation=1, count=2), resource_slice("new", ["d2"], "n2", generation=2)],
+        CANNOT,
+    ),
+    (
+        "a pool over two nodes is complete for both",
+        [resource_slice("here", ["d1"], "n1", count=2), resource_slice("there", ["d2"], "n2", count=2)],
+        [["r:d1"]],
+    ),
 ]
 
 
@@ -184,16 +344,19 @@ def test_generations(slices, expected):
 
 
 def test_all_devices_of_a_pool_over_two_nodes_are_those_of_the_node():
-    world = World(resource_slice("here", ["d1"], "n1", count=2), resource_slice("there", ["d2"], "n2", count=2),
-                  nodes=("n1", "n2"))
+    world = World(
+        resource_slice("here", ["d1"], "n1", count=2), resource_slice("there", ["d2"], "n2", count=2), nodes=("n1", "n2")
+    )
     assert world.give(claim("a", request(mode="All")), node_name="n2") == [["r:d2"]]
 
 
 def test_counters_are_shared_with_devices_that_other_nodes_reach():
-    world = World(resource_slice("one", [device("d1", consumes={"set": {"mem": "8"}})], "n1", count=3),
-                  resource_slice("two", [device("d2", consumes={"set": {"mem": "8"}})], "n2", count=3),
-                  resource_slice("counters", counters={"set": {"mem": "8"}}, count=3, allNodes=True),
-                  nodes=("n1", "n2"))
+    world = World(
+        resource_slice("one", [device("d1", consumes={"set": {"mem": "8"}})], "n1", count=3),
+        resource_slice("two", [device("d2", consumes={"set": {"mem": "8"}})], "n2", count=3),
+        resource_slice("counters", counters={"set": {"mem": "8"}}, count=3, allNodes=True),
+        nodes=("n1", "n2"),
+    )
     assert world.give(claim("a", request())) == [["r:d1"]]
     assert world.give(claim("b", request()), node_name="n2", name="other") == CANNOT
 
@@ -201,9 +364,16 @@ def test_counters_are_shared_with_devices_that_other_nodes_reach():
 CORES = {"cores": {"value": "4", "requestPolicy": {"default": "2", "validRange": {"min": "2", "step": "2"}}}}
 
 
-@pytest.mark.parametrize(("requested", "expected"), [
-    (None, "2"), ("1", "2"), ("3", "4"), ("4", "4"),
-], ids=["the default", "rounded up to the least", "rounded up to a step", "as asked"])
+@pytest.mark.parametrize(
+    ("requested", "expected"),
+    [
+        (None, "2"),
+        ("1", "2"),
+        ("3", "4"),
+        ("4", "4"),
+    ],
+    ids=["the default", "rounded up to the least", "rounded up to a step", "as asked"],
+)
 def test_a_share_takes_what_the_policy_makes_of_the_request(requested, expected):
     world = World(local(device("d", capacity=CORES, **SHAREABLE)))
     capacity = {"capacity": {"requests": {"cores": requested}}} if requested else {}
@@ -221,13 +391,19 @@ SHARES = [
     ("three shares do not", CORES, [request("x"), request("y"), request("z")], CANNOT),
     ("without a policy the first takes all", {"cores": "2"}, [request("x"), request("y")], CANNOT),
     ("a capacity that the device lacks", CORES, [request("x", capacity={"requests": {"other": "1"}})], CANNOT),
-    ("beyond the range", policy(validRange={"min": "1", "max": "4"}),
-     [request("x", capacity={"requests": {"cores": "5"}})], CANNOT),
-    ("one of the valid values", policy(validValues=["1", "4", "8"]),
-     [request("x", capacity={"requests": {"cores": "3"}}), request("y", capacity={"requests": {"cores": "4"}})],
-     [["x:d", "y:d"]]),
-    ("none of the valid values", policy(validValues=["1", "4"]),
-     [request("x", capacity={"requests": {"cores": "5"}})], CANNOT),
+    (
+        "beyond the range",
+        policy(validRange={"min": "1", "max": "4"}),
+        [request("x", capacity={"requests": {"cores": "5"}})],
+        CANNOT,
+    ),
+    (
+        "one of the valid values",
+        policy(validValues=["1", "4", "8"]),
+        [request("x", capacity={"requests": {"cores": "3"}}), request("y", capacity={"requests": {"cores": "4"}})],
+        [["x:d", "y:d"]],
+    ),
+    ("none of the valid values", policy(validValues=["1", "4"]), [request("x", capacity={"requests": {"cores": "5"}})], CANNOT),
 ]
 
 
@@ -242,8 +418,7 @@ def test_shares_of_earlier_pods_count():
 
 
 def test_a_device_that_became_exclusive_still_owes_what_was_shared():
-    share = {"request": "r", "driver": DRIVER, "pool": "p", "device": "d", "shareID": "1",
-             "consumedCapacity": {"cores": "2"}}
+    share = {"request": "r", "driver": DRIVER, "pool": "p", "device": "d", "shareID": "1", "consumedCapacity": {"cores": "2"}}
     world = World(local(device("d", capacity={"cores": "4"})), claim("x", status=allocation(share)))
     assert world.give(claim("a", request())) == CANNOT
 
@@ -265,8 +440,11 @@ MEMORY_FREE = "device.allowMultipleAllocations"
 
 REACH = [
     ("all nodes", {"allNodes": True}, {"n1", "n2"}),
-    ("a selector", {"nodeSelector": {"nodeSelectorTerms": [
-        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}}, {"n1"}),
+    (
+        "a selector",
+        {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}},
+        {"n1"},
+    ),
     ("a name", {"node_name": "n2"}, {"n2"}),
     ("nothing that we know", {}, set()),
 ]
@@ -274,18 +452,22 @@ REACH = [
 
 @pytest.mark.parametrize(("how", "expected"), [case[1:] for case in REACH], ids=[case[0] for case in REACH])
 def test_reach(how, expected):
-    world = World(resource_slice("s", ["d"], **how), claim("a", request()),
-                  nodes=(node("n1", {"zone": "a"}), node("n2", {"zone": "b"})))
+    world = World(
+        resource_slice("s", ["d"], **how), claim("a", request()), nodes=(node("n1", {"zone": "a"}), node("n2", {"zone": "b"}))
+    )
     found = world.filter(pod(claims=["a"]))
     assert {name for name, refused in found.items() if not refused} == expected
 
 
 def test_devices_that_choose_their_own_nodes():
-    zone = {"nodeSelector": {"nodeSelectorTerms": [
-        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}]}}
-    world = World(resource_slice("s", [device("d1", nodeName="n1"), device("d2", **zone), device("d3", allNodes=True)],
-                                 perDeviceNodeSelection=True), claim("a", request()),
-                  nodes=(node("n1", {"zone": "a"}), node("n2", {"zone": "b"}), node("n3")))
+    zone = {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}]}}
+    world = World(
+        resource_slice(
+            "s", [device("d1", nodeName="n1"), device("d2", **zone), device("d3", allNodes=True)], perDeviceNodeSelection=True
+        ),
+        claim("a", request()),
+        nodes=(node("n1", {"zone": "a"}), node("n2", {"zone": "b"}), node("n3")),
+    )
     assert set(world.filter(pod(claims=["a"])).values()) == {""}
     groups = world.plugin._pools.rows(world.store.snapshot()).tolist()
     reached = [[c.device.id.device for c in world.plugin._pools.groups[g].candidates if c.is_reachable] for g in groups]
@@ -299,8 +481,10 @@ def test_nodes_without_devices_are_one_group():
 
 
 def test_a_class_narrows_what_a_request_may_get():
-    world = World(local(device("a", {"model": "x"}), device("b", {"model": "y"})),
-                  device_class("only-y", f'device.attributes["{DRIVER}"].model == "y"'))
+    world = World(
+        local(device("a", {"model": "x"}), device("b", {"model": "y"})),
+        device_class("only-y", f'device.attributes["{DRIVER}"].model == "y"'),
+    )
     assert world.give(claim("a", request(class_name="only-y"))) == [["r:b"]]
 
 
@@ -324,11 +508,19 @@ def test_a_broken_selector_of_a_class_names_the_class():
 GATES = [
     ("DRADeviceTaints", [local(TAINTED)], [claim("a", request())], [["r:bad"]]),
     ("DRAPartitionableDevices", [local(*HALVES, "plain", count=2), COUNTERS], [claim("a", request())], [["r:plain"]]),
-    ("DRAConsumableCapacity", [local(device("d", capacity=CORES, **SHAREABLE))],
-     [claim("a", request("x"), request("y"))], CANNOT),
+    (
+        "DRAConsumableCapacity",
+        [local(device("d", capacity=CORES, **SHAREABLE))],
+        [claim("a", request("x"), request("y"))],
+        CANNOT,
+    ),
     ("DRADeviceBindingConditions", [local(device("d", bindingConditions=["ready"]))], [claim("a", request())], CANNOT),
-    ("DRAPrioritizedList", [TWO], [claim("a", first_available("q", sub("s")))],
-     "resource claim default/a, request q: has subrequests, but the DRAPrioritizedList feature is disabled"),
+    (
+        "DRAPrioritizedList",
+        [TWO],
+        [claim("a", first_available("q", sub("s")))],
+        "resource claim default/a, request q: has subrequests, but the DRAPrioritizedList feature is disabled",
+    ),
 ]
 
 
@@ -347,13 +539,25 @@ def test_list_attributes_need_their_gate():
 
 
 def taint_rule(**selector):
-    return make({"apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule", "metadata": {"name": "rule"},
-                 "spec": {"deviceSelector": selector, "taint": {"key": "k", "effect": "NoExecute"}}})
+    return make(
+        {
+            "apiVersion": "resource.k8s.io/v1beta2",
+            "kind": "DeviceTaintRule",
+            "metadata": {"name": "rule"},
+            "spec": {"deviceSelector": selector, "taint": {"key": "k", "effect": "NoExecute"}},
+        }
+    )
 
 
-@pytest.mark.parametrize(("selector", "expected"), [
-    ({"device": "d1"}, [["r:d2"]]), ({"driver": DRIVER, "pool": "p"}, CANNOT), ({"pool": "other"}, [["r:d1"]]),
-], ids=["a device", "a pool", "another pool"])
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ({"device": "d1"}, [["r:d2"]]),
+        ({"driver": DRIVER, "pool": "p"}, CANNOT),
+        ({"pool": "other"}, [["r:d1"]]),
+    ],
+    ids=["a device", "a pool", "another pool"],
+)
 def test_rules_taint_devices_from_outside(selector, expected):
     world = World(TWO, gates="DRADeviceTaintRules=true")
     assert world.filter(pod(claims=[])) == {"n1": ""}

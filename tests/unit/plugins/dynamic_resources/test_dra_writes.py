@@ -177,10 +177,16 @@ async def test_conflicts_without_end_fail():
 
 
 BROKEN = [
-    ("deleted", claim("a", request(), resourceVersion="9", deletionTimestamp="2026-01-01T00:00:00Z"),
-     "claim default/a got deleted in the meantime"),
-    ("allocated", claim("a", request(), resourceVersion="9", status=allocation("d2")),
-     "claim default/a got allocated elsewhere in the meantime"),
+    (
+        "deleted",
+        claim("a", request(), resourceVersion="9", deletionTimestamp="2026-01-01T00:00:00Z"),
+        "claim default/a got deleted in the meantime",
+    ),
+    (
+        "allocated",
+        claim("a", request(), resourceVersion="9", status=allocation("d2")),
+        "claim default/a got allocated elsewhere in the meantime",
+    ),
 ]
 
 
@@ -227,10 +233,10 @@ AWAITED = resource_slice("s", [device("d1", bindingConditions=["ready"], binding
 def reported(made, **conditions):
     """Let the driver report conditions of the device of claim a."""
     stored = made.book.get("a", "default")
-    told = tuple(Condition(type=name, status=status, reason="Why", message="what")
-                 for name, status in conditions.items())
-    status = msgspec.structs.replace(stored.status, devices=(
-        AllocatedDeviceStatus(driver=DRIVER, pool="p", device="d1", conditions=told),))
+    told = tuple(Condition(type=name, status=status, reason="Why", message="what") for name, status in conditions.items())
+    status = msgspec.structs.replace(
+        stored.status, devices=(AllocatedDeviceStatus(driver=DRIVER, pool="p", device="d1", conditions=told),)
+    )
     metadata = msgspec.structs.replace(stored.metadata, resource_version=str(int(stored.metadata.resource_version) + 1))
     made.put(msgspec.structs.replace(stored, metadata=metadata, status=status))
 
@@ -240,18 +246,20 @@ async def test_the_pod_waits_until_its_devices_are_ready():
     made.handle.clock.on_sleep = lambda: reported(made, ready="True") if len(made.handle.clock.slept) == 3 else None
     assert await bind(made, pod(claims=["a"])) is None
     assert made.handle.clock.slept == [5.0, 5.0, 5.0]
-    assert made.handle.recorder.events == [("Normal", "BindingConditionsPending", "Scheduling",
-                                            "waiting for binding conditions for device on node n1")]
-    assert made.handle.meter.counted == [("device_waited", "default-scheduler", DRIVER, "success", 15.0),
-                                         ("device_bound", "default-scheduler", DRIVER, "success")]
+    assert made.handle.recorder.events == [
+        ("Normal", "BindingConditionsPending", "Scheduling", "waiting for binding conditions for device on node n1")
+    ]
+    assert made.handle.meter.counted == [
+        ("device_waited", "default-scheduler", DRIVER, "success", 15.0),
+        ("device_bound", "default-scheduler", DRIVER, "success"),
+    ]
 
 
 async def test_a_device_that_fails_ends_the_wait():
     made = world(AWAITED, claim("a", request()))
     made.handle.clock.on_sleep = lambda: reported(made, broken="True")
     status = await bind(made, pod(claims=["a"]))
-    assert (status.code, status.message) == (
-        Code.ERROR, 'device binding failed: claim=a, reason=Why, message="what"')
+    assert (status.code, status.message) == (Code.ERROR, 'device binding failed: claim=a, reason=Why, message="what"')
     assert ("device_bound", "default-scheduler", DRIVER, "failure") in made.handle.meter.counted
 
 
@@ -309,15 +317,22 @@ async def test_a_failed_errand_does_not_spread(caplog):
 async def test_the_special_claim_is_created_reserved_and_told_to_the_pod():
     made = world(TWO, device_class("gpu", extendedResourceName=GPU))
     assert await bind(made, pod(requests={GPU: "2"})) is None
-    assert made.handle.writer.calls == ["create", "update pod-extended-resources-1",
-                                        "update pod-extended-resources-1 status", "patch pod"]
+    assert made.handle.writer.calls == [
+        "create",
+        "update pod-extended-resources-1",
+        "update pod-extended-resources-1 status",
+        "patch pod",
+    ]
     stored = made.store.objects.get(ResourceClaim, "pod-extended-resources-1", "default")
     assert stored.metadata.annotations == {"resource.kubernetes.io/extended-resource-claim": "true"}
     assert stored.metadata.owner_references[0].uid == "uid-pod"
     assert len(stored.status.allocation.devices.results) == 2 and len(made.book.exclusive) == 2
-    assert made.handle.writer.patched == {"extendedResourceClaimStatus": {
-        "requestMappings": [{"containerName": "c", "resourceName": GPU, "requestName": "container-0-request-0"}],
-        "resourceClaimName": "pod-extended-resources-1"}}
+    assert made.handle.writer.patched == {
+        "extendedResourceClaimStatus": {
+            "requestMappings": [{"containerName": "c", "resourceName": GPU, "requestName": "container-0-request-0"}],
+            "resourceClaimName": "pod-extended-resources-1",
+        }
+    }
     assert made.handle.meter.counted == [("claim_created", "success")]
 
 
@@ -340,8 +355,7 @@ async def test_unreserve_deletes_the_special_claim():
 
 
 async def test_on_a_node_that_serves_the_resource_itself_no_claim_is_made():
-    made = world(TWO, device_class("gpu", extendedResourceName=GPU), claim("a", request()),
-                 nodes=(node("n1", **{GPU: "4"}),))
+    made = world(TWO, device_class("gpu", extendedResourceName=GPU), claim("a", request()), nodes=(node("n1", **{GPU: "4"}),))
     assert await bind(made, pod(claims=["a"], requests={GPU: "2"})) is None
     assert made.handle.writer.calls == ["update a", "update a status"]
 

@@ -93,8 +93,7 @@ def selector(*requirements: tuple[str, str, tuple[str, ...]]) -> NodeSelector:
         node_selector_terms=(
             NodeSelectorTerm(
                 match_expressions=tuple(
-                    NodeSelectorRequirement(key=key, operator=operator, values=values)
-                    for key, operator, values in requirements
+                    NodeSelectorRequirement(key=key, operator=operator, values=values) for key, operator, values in requirements
                 )
             ),
         )
@@ -134,12 +133,8 @@ AFFINITIES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("before", "labels", "after"), [case[1:] for case in AFFINITIES], ids=[c[0] for c in AFFINITIES]
-)
-def test_affinity_in_the_drivers_words(
-    before: NodeSelector | None, labels: dict[str, str], after: NodeSelector | None
-) -> None:
+@pytest.mark.parametrize(("before", "labels", "after"), [case[1:] for case in AFFINITIES], ids=[c[0] for c in AFFINITIES])
+def test_affinity_in_the_drivers_words(before: NodeSelector | None, labels: dict[str, str], after: NodeSelector | None) -> None:
     volume = pv("v", labels=labels, node_affinity=VolumeNodeAffinity(required=before), aws_elastic_block_store=EBS)
     assert csi.translated_affinity(volume) == after
     moved = csi.translated(volume).spec.node_affinity

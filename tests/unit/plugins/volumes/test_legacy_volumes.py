@@ -91,9 +91,7 @@ OLD_ERRORS: list[tuple[str, list[Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("objects", "claim", "text"), [case[1:] for case in OLD_ERRORS], ids=[c[0] for c in OLD_ERRORS]
-)
+@pytest.mark.parametrize(("objects", "claim", "text"), [case[1:] for case in OLD_ERRORS], ids=[c[0] for c in OLD_ERRORS])
 def test_what_is_broken_is_an_error_on_nodes_with_zones(objects: list[Any], claim: str, text: str) -> None:
     scene = Scene(NoVolumeZoneConflict, node("n1", **{BETA_ZONE: "a"}), node("n2"), *objects)
     assert scene.ask(pod("p", claim)) == {"n1": f"Error: {text}"}
@@ -123,9 +121,7 @@ def test_each_kind_counts_its_own(predicate: type[InTreeVolumeCount], kind: str,
         pvc("lost", cls="s", volume="gone"),
         pvc("other", cls="none"),
     )
-    scene = Scene(
-        predicate, limited, node("n2"), *objects, pod("old", "c", "made", on="n1", volumes=(Volume(**source(1)),))
-    )
+    scene = Scene(predicate, limited, node("n2"), *objects, pod("old", "c", "made", on="n1", volumes=(Volume(**source(1)),)))
     assert scene.ask(pod("p", volumes=(Volume(**source(1)),))) == {}
     assert scene.ask(pod("p", "c", "made")) == {}
     assert scene.ask(pod("p", volumes=(Volume(**source(3)),))) == {"n1": FULL}
@@ -171,9 +167,7 @@ def test_nodes_that_left_the_kind_to_its_driver_are_not_asked() -> None:
 def test_csi_limits_stand_in_the_csinode_or_else_in_the_node() -> None:
     resource = csi_limit_resource(DRIVER)
     assert resource == f"attachable-volumes-csi-{DRIVER}"
-    claims = [
-        obj for i in (1, 2, 3) for obj in (pv(f"v{i}", claim=f"c{i}", handle=f"h{i}"), pvc(f"c{i}", volume=f"v{i}"))
-    ]
+    claims = [obj for i in (1, 2, 3) for obj in (pv(f"v{i}", claim=f"c{i}", handle=f"h{i}"), pvc(f"c{i}", volume=f"v{i}"))]
     scene = Scene(
         MaxCSIVolumeCountPred,
         node("n1", allocatable={resource: "1"}),

@@ -39,9 +39,7 @@ def ebs(volume_id: str) -> Volume:
 
 def scene(*objects: Any, limit: int | None = 2, volumes: int = 4, gates: str = "") -> Scene:
     made = [obj for i in range(1, volumes + 1) for obj in volume(i)]
-    return Scene(
-        NodeVolumeLimits, node("n1"), node("n2"), csi_node("n1", csi_example_com=limit), *made, *objects, gates=gates
-    )
+    return Scene(NodeVolumeLimits, node("n1"), node("n2"), csi_node("n1", csi_example_com=limit), *made, *objects, gates=gates)
 
 
 def test_pods_that_attach_nothing_are_left_alone() -> None:

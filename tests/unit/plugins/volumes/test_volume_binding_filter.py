@@ -117,9 +117,7 @@ REFUSED: list[tuple[str, list[Any], Pod, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("objects", "wanted", "text"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED]
-)
+@pytest.mark.parametrize(("objects", "wanted", "text"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
 def test_what_refuses_all_nodes(objects: list[Any], wanted: Pod, text: str) -> None:
     assert stage(*objects).ask(wanted) == ("UnschedulableAndUnresolvable", text)
 
@@ -303,8 +301,7 @@ def test_a_broken_selector_is_an_error() -> None:
     broken = LabelSelector(match_expressions=(LabelSelectorRequirement(key="k", operator="Near", values=("v",)),))
     found = stage(pvc("c", selector=broken), pv("v")).ask(pod("p", "c"))
     assert found["n1"] == (
-        'Error: error creating internal label selector for claim: default/c: "Near" is not a valid '
-        "label selector operator"
+        'Error: error creating internal label selector for claim: default/c: "Near" is not a valid label selector operator'
     )
 
 
@@ -314,8 +311,10 @@ def test_a_class_of_attributes_is_an_error_where_its_gate_is_off() -> None:
     scene = stage(claim)
     scene.plugin = VolumeBinding(None, replace(scene.handle, gates=Gates.defaults((1, 33))))
     answer = scene.ask(pod("p", "c"))
-    text = ("unsupported volumeAttributesClassName is set on claim default/c when the feature-gate VolumeAttributesClass is "
-            "disabled")
+    text = (
+        "unsupported volumeAttributesClassName is set on claim default/c when the feature-gate VolumeAttributesClass is "
+        "disabled"
+    )
     assert set(answer.values()) == {f"Error: {text}"}
 
 
@@ -473,9 +472,7 @@ def test_a_class_that_goes_away_between_the_points_is_an_error() -> None:
     seen, nodes, state = scene.view(pod("p", "c")), scene.store.snapshot(), State()
     assert scene.plugin.pre_filter(seen, nodes, state) is None
     scene.store.objects.drop(StorageClass, "wait")
-    assert (
-        scene.told(scene.plugin.filter(seen, nodes, state), nodes)["n1"] == 'Error: failed to find storage class "wait"'
-    )
+    assert scene.told(scene.plugin.filter(seen, nodes, state), nodes)["n1"] == 'Error: failed to find storage class "wait"'
 
 
 def test_hints() -> None:
@@ -495,9 +492,7 @@ def test_hints() -> None:
     assert plugin.capacity_may_help(waiting, capacity("x", None), capacity("x", "1Gi"))
     assert plugin.capacity_may_help(waiting, capacity("x", "1Gi"), capacity("x", "2Gi"))
     assert not plugin.capacity_may_help(waiting, capacity("x", "2Gi"), capacity("x", "1Gi"))
-    assert not plugin.capacity_may_help(
-        waiting, capacity("x", "2Gi", largest="1Gi"), capacity("x", "3Gi", largest="1Gi")
-    )
+    assert not plugin.capacity_may_help(waiting, capacity("x", "2Gi", largest="1Gi"), capacity("x", "3Gi", largest="1Gi"))
 
 
 def test_a_driver_that_stops_counting_wakes_pods_with_inline_volumes_of_it() -> None:

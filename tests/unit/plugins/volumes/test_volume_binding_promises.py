@@ -302,9 +302,7 @@ PROVISIONING: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("happens", "text"), [case[1:] for case in PROVISIONING], ids=[case[0] for case in PROVISIONING]
-)
+@pytest.mark.parametrize(("happens", "text"), [case[1:] for case in PROVISIONING], ids=[case[0] for case in PROVISIONING])
 async def test_what_ends_the_wait_for_a_volume_to_be_made(happens: Any, text: str) -> None:
     placing = Placing(wanted=pod("p", "d"))
     placing.reserve()

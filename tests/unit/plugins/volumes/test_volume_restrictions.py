@@ -100,9 +100,7 @@ def test_removing_the_user_helps_on_its_node_only() -> None:
 
 
 def test_disk_first_then_claim() -> None:
-    scene = Scene(
-        VolumeRestrictions, node("n1"), pvc("c", modes=ONE_POD), pod("old", "c", on="n1", volumes=(gce("d"),))
-    )
+    scene = Scene(VolumeRestrictions, node("n1"), pvc("c", modes=ONE_POD), pod("old", "c", on="n1", volumes=(gce("d"),)))
     assert scene.ask(pod("new", "c", volumes=(gce("d"),))) == {"n1": DISK}
 
 

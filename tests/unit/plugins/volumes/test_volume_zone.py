@@ -50,9 +50,7 @@ def test_labels(volume: dict[str, str], place: dict[str, str], refused: bool) ->
 
 def test_a_label_with_an_empty_part_is_ignored() -> None:
     assert zones_in("a__") == frozenset()
-    scene = Scene(
-        VolumeZone, node("n1", zone="b"), pv("v", claim="c", labels=labelled(zone="a__")), pvc("c", volume="v")
-    )
+    scene = Scene(VolumeZone, node("n1", zone="b"), pv("v", claim="c", labels=labelled(zone="a__")), pvc("c", volume="v"))
     assert scene.ask(pod("p", "c")) is SKIP
 
 

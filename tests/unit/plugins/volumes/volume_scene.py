@@ -71,9 +71,7 @@ def relabelled(old: Node, **labels: str) -> Node:
 
 def reaches(key: str, *values: str) -> VolumeNodeAffinity:
     wanted = NodeSelectorRequirement(key=key, operator="In", values=values)
-    return VolumeNodeAffinity(
-        required=NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(wanted,)),))
-    )
+    return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(wanted,)),)))
 
 
 def pv(
@@ -331,9 +329,7 @@ class Scene:
         found = {nodes.name(row): list(rejections.status(row).reasons) for row in range(nodes.n)}
         return {name: reasons for name, reasons in found.items() if reasons}
 
-    def imagine(
-        self, wanted: Pod, node_name: str, *, without: tuple[str, ...] = (), with_: tuple[Pod, ...] = ()
-    ) -> Any:
+    def imagine(self, wanted: Pod, node_name: str, *, without: tuple[str, ...] = (), with_: tuple[Pod, ...] = ()) -> Any:
         """Return what the plugin says of one node if some of its pods were gone, or others there."""
         nodes = self.store.snapshot()
         answer = self.ask(wanted)

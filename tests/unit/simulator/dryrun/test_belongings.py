@@ -15,13 +15,23 @@ from kubesched.testing import node, pod
 PODS = [pod(f"p{i}", labels={"app": "a"}, on="n" if i else "") for i in range(5)] + [pod("x", on="n")]
 
 
-@pytest.mark.parametrize(("spec", "allowed"), [
-    ({"minAvailable": 3}, 1), ({"minAvailable": "50%"}, 2), ({"minAvailable": 9}, 0),
-    ({"maxUnavailable": 1}, 1), ({"maxUnavailable": "30%"}, 2), ({}, 4),
-], ids=str)
+@pytest.mark.parametrize(
+    ("spec", "allowed"),
+    [
+        ({"minAvailable": 3}, 1),
+        ({"minAvailable": "50%"}, 2),
+        ({"minAvailable": 9}, 0),
+        ({"maxUnavailable": 1}, 1),
+        ({"maxUnavailable": "30%"}, 2),
+        ({}, 4),
+    ],
+    ids=str,
+)
 def test_a_budget_allows_what_the_healthy_pods_can_spare(spec: dict[str, Any], allowed: int) -> None:
-    budget = codec.convert({"metadata": {"name": "b", "namespace": "default"},
-                            "spec": {**spec, "selector": {"matchLabels": {"app": "a"}}}}, PodDisruptionBudget)
+    budget = codec.convert(
+        {"metadata": {"name": "b", "namespace": "default"}, "spec": {**spec, "selector": {"matchLabels": {"app": "a"}}}},
+        PodDisruptionBudget,
+    )
     assert with_allowance(budget, PODS).status.disruptions_allowed == allowed
 
 
@@ -39,21 +49,31 @@ def storage(provisioner: str = "disk", mode: str = "Immediate") -> StorageClass:
     return codec.convert({"metadata": {"name": "s"}, "provisioner": provisioner, "volumeBindingMode": mode}, StorageClass)
 
 
-FREE = [volume("huge", "50Gi"), volume("fits", "6Gi"), volume("small", "1Gi"), volume("other", storage_class="t"),
-        volume("taken", claimRef={"namespace": "x", "name": "y"})]
+FREE = [
+    volume("huge", "50Gi"),
+    volume("fits", "6Gi"),
+    volume("small", "1Gi"),
+    volume("other", storage_class="t"),
+    volume("taken", claimRef={"namespace": "x", "name": "y"}),
+]
 
 
-@pytest.mark.parametrize(("asked", "volumes", "of_class", "found"), [
-    (claim(), FREE, storage(), "fits"),
-    (claim(), [*FREE, volume("mine", "9Gi", claimRef={"namespace": "d", "name": "c"})], storage(), "mine"),
-    (claim(volumeName="huge"), FREE, storage(), "huge"),
-    (claim(volumeName="nowhere"), FREE, storage(), None),
-    (claim(), FREE, storage(mode="WaitForFirstConsumer"), None),
-    (claim(), [], storage("kubernetes.io/no-provisioner"), None),
-    (claim(), [], None, None),
-], ids=["the smallest", "kept for it", "by name", "not there", "it waits", "nobody makes one", "no class"])
-def test_a_claim_that_does_not_wait_is_given_a_volume(asked: PersistentVolumeClaim, volumes: list[PersistentVolume],
-                                                      of_class: StorageClass | None, found: str | None) -> None:
+@pytest.mark.parametrize(
+    ("asked", "volumes", "of_class", "found"),
+    [
+        (claim(), FREE, storage(), "fits"),
+        (claim(), [*FREE, volume("mine", "9Gi", claimRef={"namespace": "d", "name": "c"})], storage(), "mine"),
+        (claim(volumeName="huge"), FREE, storage(), "huge"),
+        (claim(volumeName="nowhere"), FREE, storage(), None),
+        (claim(), FREE, storage(mode="WaitForFirstConsumer"), None),
+        (claim(), [], storage("kubernetes.io/no-provisioner"), None),
+        (claim(), [], None, None),
+    ],
+    ids=["the smallest", "kept for it", "by name", "not there", "it waits", "nobody makes one", "no class"],
+)
+def test_a_claim_that_does_not_wait_is_given_a_volume(
+    asked: PersistentVolumeClaim, volumes: list[PersistentVolume], of_class: StorageClass | None, found: str | None
+) -> None:
     settled = settled_at_once(asked, volumes, of_class)
     assert (settled[0].spec.volume_name if settled else None) == found
     assert settled is None or settled[1].spec.claim_ref.uid == "u"  # type: ignore[union-attr]

@@ -37,13 +37,17 @@ def count(asked: Manifest, *objects: Any, **options: Any) -> Capacity:
 
 
 def test_it_counts_until_nothing_fits_and_says_what_is_short() -> None:
-    found = count(manifest(spec=asking()), node("a", cpu="2", zone="y"), node("b", cpu="3", zone="z"),
-                  pod("old", on="b", requests={"cpu": "2"}), pod("waiting", requests={"cpu": "1"}))
+    found = count(
+        manifest(spec=asking()),
+        node("a", cpu="2", zone="y"),
+        node("b", cpu="3", zone="z"),
+        pod("old", on="b", requests={"cpu": "2"}),
+        pod("waiting", requests={"cpu": "1"}),
+    )
     assert (found.count, found.nodes, found.zones, found.is_limited) == (3, {"a": 2, "b": 1}, {"y": 2, "z": 1}, False)
     told = found.as_dict()["stoppedBy"]
     assert told["message"] == "0/2 nodes are available: 2 Insufficient cpu."
-    assert told["reasons"] == [
-        {"plugin": "NodeResourcesFit", "reason": "Insufficient cpu", "nodes": 2, "examples": ["a", "b"]}]
+    assert told["reasons"] == [{"plugin": "NodeResourcesFit", "reason": "Insufficient cpu", "nodes": 2, "examples": ["a", "b"]}]
 
 
 def test_the_limit_ends_the_count() -> None:
@@ -55,31 +59,55 @@ def test_the_limit_ends_the_count() -> None:
 def test_copies_stand_in_each_others_way() -> None:
     spread = [even({"app": "w"}, "kubernetes.io/hostname")]
     template = {"metadata": {"labels": {"app": "w"}}, "spec": asking("1", topologySpreadConstraints=spread)}
-    asked = manifest("Deployment", "apps/v1", spec={"replicas": 9, "selector": {"matchLabels": {"app": "w"}},
-                                                    "template": template})
+    asked = manifest(
+        "Deployment", "apps/v1", spec={"replicas": 9, "selector": {"matchLabels": {"app": "w"}}, "template": template}
+    )
     found = count(asked, node("a", cpu="8"), node("b", cpu="2"))
     assert found.nodes == {"a": 3, "b": 2}
     assert found.workload == "Deployment/default/p"
 
 
-@pytest.mark.parametrize(("kind", "version", "spec"), [
-    ("ReplicationController", "v1", {"replicas": 0, "template": {"metadata": {"labels": {"a": "b"}}, "spec": asking()}}),
-    ("Job", "batch/v1", {"suspend": True, "template": {"spec": asking(restartPolicy="Never")}}),
-    ("CronJob", "batch/v1", {"schedule": "* * * * *", "suspend": True,
-                             "jobTemplate": {"spec": {"template": {"spec": asking(restartPolicy="Never")}}}}),
-    ("DaemonSet", "apps/v1", {"selector": {"matchLabels": {"a": "b"}},
-                              "template": {"metadata": {"labels": {"a": "b"}}, "spec": asking()}}),
-    ("StatefulSet", "apps/v1", {"serviceName": "s", "selector": {"matchLabels": {"a": "b"}},
-                                "template": {"metadata": {"labels": {"a": "b"}}, "spec": asking()}}),
-    ("Pod", "v1", asking(nodeName="a")),
-])
+@pytest.mark.parametrize(
+    ("kind", "version", "spec"),
+    [
+        ("ReplicationController", "v1", {"replicas": 0, "template": {"metadata": {"labels": {"a": "b"}}, "spec": asking()}}),
+        ("Job", "batch/v1", {"suspend": True, "template": {"spec": asking(restartPolicy="Never")}}),
+        (
+            "CronJob",
+            "batch/v1",
+            {
+                "schedule": "* * * * *",
+                "suspend": True,
+                "jobTemplate": {"spec": {"template": {"spec": asking(restartPolicy="Never")}}},
+            },
+        ),
+        (
+            "DaemonSet",
+            "apps/v1",
+            {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": asking()}},
+        ),
+        (
+            "StatefulSet",
+            "apps/v1",
+            {
+                "serviceName": "s",
+                "selector": {"matchLabels": {"a": "b"}},
+                "template": {"metadata": {"labels": {"a": "b"}}, "spec": asking()},
+            },
+        ),
+        ("Pod", "v1", asking(nodeName="a")),
+    ],
+)
 def test_of_a_workload_the_template_is_taken(kind: str, version: str, spec: dict[str, Any]) -> None:
     assert count(manifest(kind, version, spec=spec), node("a", cpu="4")).count == 4
 
 
 def test_nobody_is_evicted() -> None:
-    found = count(manifest(spec=asking(priorityClassName="system-node-critical")), node("a", cpu="2"),
-                  pod("old", on="a", requests={"cpu": "1"}))
+    found = count(
+        manifest(spec=asking(priorityClassName="system-node-critical")),
+        node("a", cpu="2"),
+        pod("old", on="a", requests={"cpu": "1"}),
+    )
     assert found.count == 1
 
 
@@ -93,8 +121,15 @@ def test_the_pods_of_a_drained_node_are_placed_first_and_those_that_do_not_fit_a
     daemon = pod("agent", on="a")
     owner = OwnerReference(api_version="apps/v1", kind="DaemonSet", name="agent", uid="u", controller=True)
     daemon = replace(daemon, metadata=replace(daemon.metadata, owner_references=(owner,)))
-    found = count(manifest(spec=asking()), node("a", cpu="9"), node("b", cpu="4"), pod("fits", on="a", requests={"cpu": "3"}),
-                  pod("whale", on="a", requests={"cpu": "6"}), daemon, drain=["a"])
+    found = count(
+        manifest(spec=asking()),
+        node("a", cpu="9"),
+        node("b", cpu="4"),
+        pod("fits", on="a", requests={"cpu": "3"}),
+        pod("whale", on="a", requests={"cpu": "6"}),
+        daemon,
+        drain=["a"],
+    )
     assert [(each.key, each.node) for each in found.drained] == [("default/fits", "b"), ("default/whale", "")]
     assert found.drained[1].why == "0/1 nodes are available: 1 Insufficient cpu."
     assert (found.count, found.lost) == (1, ["default/agent"])
@@ -117,9 +152,12 @@ def test_of_several_workloads_one_must_be_named() -> None:
 
 def test_each_copy_of_a_stateful_set_has_claims_of_its_own() -> None:
     claim = {"accessModes": ["ReadWriteOncePod"], "storageClassName": "s", "resources": {"requests": {"storage": "1Gi"}}}
-    spec = {"serviceName": "s", "selector": {"matchLabels": {"a": "b"}},
-            "template": {"metadata": {"labels": {"a": "b"}}, "spec": asking()},
-            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}]}
+    spec = {
+        "serviceName": "s",
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": asking()},
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
+    }
     for mode in ("Immediate", "WaitForFirstConsumer"):
         storage = StorageClass(metadata=ObjectMeta(name="s"), provisioner="disk", volume_binding_mode=mode)
         assert count(manifest("StatefulSet", "apps/v1", spec=spec), node("a", cpu="4"), storage).count == 4

@@ -36,12 +36,16 @@ def admitted(desk: Desk, **spec: Any) -> Pod:
     return pod
 
 
-@pytest.mark.parametrize(("known", "class_name", "priority", "policy"), [
-    ([], "", 0, "PreemptLowerPriority"),
-    ([URGENT], "urgent", 1000, "Never"),
-    ([URGENT, USUAL], "", 10, "PreemptLowerPriority"),
-    ([], "system-node-critical", 2_000_001_000, "PreemptLowerPriority"),
-], ids=["none", "a class", "the default", "built in"])
+@pytest.mark.parametrize(
+    ("known", "class_name", "priority", "policy"),
+    [
+        ([], "", 0, "PreemptLowerPriority"),
+        ([URGENT], "urgent", 1000, "Never"),
+        ([URGENT, USUAL], "", 10, "PreemptLowerPriority"),
+        ([], "system-node-critical", 2_000_001_000, "PreemptLowerPriority"),
+    ],
+    ids=["none", "a class", "the default", "built in"],
+)
 def test_a_priority_class_becomes_a_priority(known: list[Any], class_name: str, priority: int, policy: str) -> None:
     found = admitted(Desk(known), **({"priorityClassName": class_name} if class_name else {}))
     assert (found.spec.priority, found.spec.preemption_policy) == (priority, policy)
@@ -59,7 +63,9 @@ def test_limits_become_requests_and_silence_is_tolerated_for_five_minutes() -> N
     assert found.spec.containers[0].resources.requests == {"cpu": "2"}
     assert found.spec.containers[0].ports[0].host_port == 80
     assert [(each.key, each.toleration_seconds) for each in found.spec.tolerations] == [
-        ("node.kubernetes.io/not-ready", 300), ("node.kubernetes.io/unreachable", 300)]
+        ("node.kubernetes.io/not-ready", 300),
+        ("node.kubernetes.io/unreachable", 300),
+    ]
     assert found.spec.scheduler_name == "default-scheduler"
 
 
@@ -70,21 +76,50 @@ def test_a_claim_gets_the_default_class_of_the_cluster() -> None:
     assert desk.take(manifest("PersistentVolumeClaim", spec=spec))["spec"]["storageClassName"] == "fast"
 
 
-@pytest.mark.parametrize(("kind", "version", "spec", "names"), [
-    ("Deployment", "apps/v1", {"replicas": 2, "selector": SELECTOR, "template": TEMPLATE}, ["a-1", "a-2"]),
-    ("ReplicaSet", "apps/v1", {"selector": SELECTOR, "template": TEMPLATE}, ["a-1"]),
-    ("ReplicationController", "v1", {"replicas": 2, "template": TEMPLATE}, ["a-1", "a-2"]),
-    ("StatefulSet", "apps/v1", {"replicas": 2, "ordinals": {"start": 3}, "serviceName": "a", "selector": SELECTOR,
-                                "template": TEMPLATE}, ["a-3", "a-4"]),
-    ("Job", "batch/v1", {"parallelism": 3, "completions": 2, "template": {"spec": {**SPEC, "restartPolicy": "Never"}}},
-     ["a-1", "a-2"]),
-    ("Job", "batch/v1", {"parallelism": 2, "completions": 5, "completionMode": "Indexed",
-                         "template": {"spec": {**SPEC, "restartPolicy": "Never"}}}, ["a-0", "a-1"]),
-    ("Job", "batch/v1", {"suspend": True, "template": {"spec": {**SPEC, "restartPolicy": "Never"}}}, []),
-    ("CronJob", "batch/v1", {"schedule": "* * * * *", "jobTemplate": {"spec": {
-        "parallelism": 2, "completions": 2, "template": {"spec": {**SPEC, "restartPolicy": "Never"}}}}}, ["a-1", "a-2"]),
-    ("Pod", "v1", SPEC, ["a"]),
-])
+@pytest.mark.parametrize(
+    ("kind", "version", "spec", "names"),
+    [
+        ("Deployment", "apps/v1", {"replicas": 2, "selector": SELECTOR, "template": TEMPLATE}, ["a-1", "a-2"]),
+        ("ReplicaSet", "apps/v1", {"selector": SELECTOR, "template": TEMPLATE}, ["a-1"]),
+        ("ReplicationController", "v1", {"replicas": 2, "template": TEMPLATE}, ["a-1", "a-2"]),
+        (
+            "StatefulSet",
+            "apps/v1",
+            {"replicas": 2, "ordinals": {"start": 3}, "serviceName": "a", "selector": SELECTOR, "template": TEMPLATE},
+            ["a-3", "a-4"],
+        ),
+        (
+            "Job",
+            "batch/v1",
+            {"parallelism": 3, "completions": 2, "template": {"spec": {**SPEC, "restartPolicy": "Never"}}},
+            ["a-1", "a-2"],
+        ),
+        (
+            "Job",
+            "batch/v1",
+            {
+                "parallelism": 2,
+                "completions": 5,
+                "completionMode": "Indexed",
+                "template": {"spec": {**SPEC, "restartPolicy": "Never"}},
+            },
+            ["a-0", "a-1"],
+        ),
+        ("Job", "batch/v1", {"suspend": True, "template": {"spec": {**SPEC, "restartPolicy": "Never"}}}, []),
+        (
+            "CronJob",
+            "batch/v1",
+            {
+                "schedule": "* * * * *",
+                "jobTemplate": {
+                    "spec": {"parallelism": 2, "completions": 2, "template": {"spec": {**SPEC, "restartPolicy": "Never"}}}
+                },
+            },
+            ["a-1", "a-2"],
+        ),
+        ("Pod", "v1", SPEC, ["a"]),
+    ],
+)
 def test_workloads_become_pods(kind: str, version: str, spec: dict[str, Any], names: list[str]) -> None:
     found = pods(Desk(namespace="team"), kind, version, spec)
     assert [pod.key for pod in found] == [f"team/{name}" for name in names]
@@ -102,29 +137,47 @@ def test_a_deployment_has_its_pods_through_a_replica_set() -> None:
 def test_a_daemon_set_has_a_pod_for_each_node_that_it_matches() -> None:
     spec = {**SPEC, "nodeSelector": {"disk": "ssd"}}
     nodes = [
-        node("plain"), node("ssd", labels={"disk": "ssd"}), node("cordoned", labels={"disk": "ssd"}, cordoned=True,
-                                                                 taints=[Taint(key="node.kubernetes.io/unschedulable",
-                                                                               effect="NoSchedule")]),
+        node("plain"),
+        node("ssd", labels={"disk": "ssd"}),
+        node(
+            "cordoned",
+            labels={"disk": "ssd"},
+            cordoned=True,
+            taints=[Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")],
+        ),
         node("tainted", labels={"disk": "ssd"}, taints=[Taint(key="gpu", effect="NoSchedule")]),
     ]
     template = {"metadata": {"labels": {"app": "a"}}, "spec": spec}
     found = pods(Desk(), "DaemonSet", "apps/v1", {"selector": SELECTOR, "template": template}, *nodes)
-    pinned = [pod.spec.affinity.node_affinity.required.node_selector_terms[0].match_fields[0].values[0]  # type: ignore[union-attr]
-              for pod in found]
+    pinned = [
+        pod.spec.affinity.node_affinity.required.node_selector_terms[0].match_fields[0].values[0]  # type: ignore[union-attr]
+        for pod in found
+    ]
     assert pinned == ["ssd", "cordoned"]
     assert {"node.kubernetes.io/unschedulable", "node.kubernetes.io/disk-pressure"} <= {
-        each.key for each in found[0].spec.tolerations}
+        each.key for each in found[0].spec.tolerations
+    }
 
 
-@pytest.mark.parametrize(("asked", "complaint"), [
-    (manifest("Deployment", "apps/v1", spec={"replicas": "three"}),
-     "deployment a: spec.replicas: invalid value 'three': expected `int | null`, got `str`"),
-    (manifest("Deployment", "apps/v1", spec={"selector": SELECTOR, "template": {"spec": SPEC}}),
-     "spec.template.metadata.labels"),
-    (manifest("Pod", spec={**SPEC, "priorityClassName": "nobody"}), "no PriorityClass with name nobody was found"),
-    (manifest("Pod", spec={"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "lots"}}}]}),
-     "spec.containers[0].resources.requests.cpu"),
-], ids=["a wrong type", "labels missing", "no such class", "no quantity"])
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [
+        (
+            manifest("Deployment", "apps/v1", spec={"replicas": "three"}),
+            "deployment a: spec.replicas: invalid value 'three': expected `int | null`, got `str`",
+        ),
+        (
+            manifest("Deployment", "apps/v1", spec={"selector": SELECTOR, "template": {"spec": SPEC}}),
+            "spec.template.metadata.labels",
+        ),
+        (manifest("Pod", spec={**SPEC, "priorityClassName": "nobody"}), "no PriorityClass with name nobody was found"),
+        (
+            manifest("Pod", spec={"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "lots"}}}]}),
+            "spec.containers[0].resources.requests.cpu",
+        ),
+    ],
+    ids=["a wrong type", "labels missing", "no such class", "no quantity"],
+)
 def test_what_would_be_refused_is_refused_with_the_place_where_it_stands(asked: Manifest, complaint: str) -> None:
     with pytest.raises(SchedulerError) as caught:
         Desk().take(asked)

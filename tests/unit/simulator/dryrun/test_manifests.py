@@ -22,15 +22,17 @@ def names(folder: Path, *files: str) -> list[tuple[str, str]]:
 def test_documents_are_cut_at_their_separators_and_empty_ones_do_not_count(tmp_path: Path) -> None:
     text = "# who made this\n---\n" + POD % "a" + "--- # the second\n" + POD % "b" + "---\n---\n# nothing\n---\n" + POD % "c"
     (tmp_path / "x.yaml").write_text(text)
-    assert names(tmp_path, "x.yaml") == [
-        ("x.yaml, document 1", "a"), ("x.yaml, document 2", "b"), ("x.yaml, document 3", "c")]
+    assert names(tmp_path, "x.yaml") == [("x.yaml, document 1", "a"), ("x.yaml, document 2", "b"), ("x.yaml, document 3", "c")]
 
 
 def test_lists_are_taken_apart(tmp_path: Path) -> None:
     a, b, c = ({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}} for name in "abc")
     (tmp_path / "x.json").write_text(json.dumps({"apiVersion": "v1", "kind": "PodList", "items": [a, b]}) + json.dumps(c))
     assert names(tmp_path, "x.json") == [
-        ("x.json, document 1, item 1", "a"), ("x.json, document 1, item 2", "b"), ("x.json, document 2", "c")]
+        ("x.json, document 1, item 1", "a"),
+        ("x.json, document 1, item 2", "b"),
+        ("x.json, document 2", "c"),
+    ]
 
 
 def test_yaml_may_begin_with_a_brace(tmp_path: Path) -> None:
@@ -59,14 +61,21 @@ def test_words_mean_what_they_mean_to_kubectl(tmp_path: Path) -> None:
     assert found.content["spec"] == {"hostNetwork": True, "priority": 15}
 
 
-@pytest.mark.parametrize(("text", "complaint"), [
-    (POD % "a" + "---\nkind: Pod\nmetadata: {}\n", "x.yaml, document 2: apiVersion: invalid value None"),
-    (POD % "a" + "---\n- 1\n", "x.yaml, document 2: not an object but [1]"),
-    (POD % "a" + "---\na: [\n", "x.yaml, document 2: yaml: "),
-    ("apiVersion: v1\nkind: Pod\n", "x.yaml, document 1: metadata: invalid value None"),
-    ("apiVersion: v1\nkind: Pod\nmetadata: {}\n", "x.yaml, document 1: metadata.name: invalid value None: a name is needed"),
-    ('{"apiVersion": }', "x.yaml: not JSON"),
-], ids=["no version", "a list", "broken YAML", "no metadata", "no name", "broken JSON"])
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (POD % "a" + "---\nkind: Pod\nmetadata: {}\n", "x.yaml, document 2: apiVersion: invalid value None"),
+        (POD % "a" + "---\n- 1\n", "x.yaml, document 2: not an object but [1]"),
+        (POD % "a" + "---\na: [\n", "x.yaml, document 2: yaml: "),
+        ("apiVersion: v1\nkind: Pod\n", "x.yaml, document 1: metadata: invalid value None"),
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: {}\n",
+            "x.yaml, document 1: metadata.name: invalid value None: a name is needed",
+        ),
+        ('{"apiVersion": }', "x.yaml: not JSON"),
+    ],
+    ids=["no version", "a list", "broken YAML", "no metadata", "no name", "broken JSON"],
+)
 def test_what_is_no_object_is_said_with_file_and_document(text: str, complaint: str, tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text(text)
     with pytest.raises(SchedulerError) as caught:

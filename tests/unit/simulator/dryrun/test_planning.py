@@ -50,8 +50,12 @@ def manifests(text: str, folder: Path) -> list[Manifest]:
 @pytest.fixture
 def plan(tmp_path: Path) -> Any:
     def made(text: str, *objects: Any, only: bool = False, gates: tuple[str, ...] = ()) -> Plan:
-        return make_plan(Captured(5.0, list(objects)), manifests(text, tmp_path),
-                         lambda cluster, outside: engine(cluster, outside, *gates), only=only)
+        return make_plan(
+            Captured(5.0, list(objects)),
+            manifests(text, tmp_path),
+            lambda cluster, outside: engine(cluster, outside, *gates),
+            only=only,
+        )
 
     return made
 
@@ -63,21 +67,34 @@ def document(kind: str, name: str, version: str = "v1", **fields: Any) -> str:
 def deployment(name: str, replicas: int, cpu: str = "1", **spec: Any) -> str:
     container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
     labels = {"app": name}
-    return document("Deployment", name, "apps/v1", spec={
-        "replicas": replicas, "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container], **spec}}})
+    return document(
+        "Deployment",
+        name,
+        "apps/v1",
+        spec={
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container], **spec}},
+        },
+    )
 
 
 URGENT = document("PriorityClass", "urgent", "scheduling.k8s.io/v1", value=1000)
 
 
 def test_pods_go_where_there_is_room_and_the_others_say_why_not(plan: Any) -> None:
-    made = plan(deployment("web", 5, cpu="1"), node("a", cpu="2", zone="z1"), node("b", cpu="2", zone="z2"),
-                pod("old", on="a", requests={"cpu": "1"}))
+    made = plan(
+        deployment("web", 5, cpu="1"),
+        node("a", cpu="2", zone="z1"),
+        node("b", cpu="2", zone="z2"),
+        pod("old", on="a", requests={"cpu": "1"}),
+    )
     assert made.nodes_of("Deployment/web") == {"a": 1, "b": 2}
     assert made.zones_of("deployment/default/web") == {"z1": 1, "z2": 2}
     assert [(each.pod.name, each.why.partition(" no ")[0]) for each in made.pending] == [
-        ("web-4", "0/2 nodes are available: 2 Insufficient cpu."), ("web-5", "0/2 nodes are available: 2 Insufficient cpu.")]
+        ("web-4", "0/2 nodes are available: 2 Insufficient cpu."),
+        ("web-5", "0/2 nodes are available: 2 Insufficient cpu."),
+    ]
     assert made.as_dict()["summary"] == {"pods": 5, "placed": 3, "pending": 2, "ofOtherSchedulers": 0, "victims": 0}
 
 
@@ -88,16 +105,24 @@ def test_the_same_manifests_give_the_same_bytes(plan: Any) -> None:
 
 
 def test_an_urgent_pod_pushes_out_another_and_that_is_said(plan: Any) -> None:
-    made = plan(deployment("web", 1, cpu="3", priorityClassName="urgent") + URGENT, node("a", cpu="4"),
-                pod("small", on="a", requests={"cpu": "1"}), pod("large", on="a", requests={"cpu": "3"}))
+    made = plan(
+        deployment("web", 1, cpu="3", priorityClassName="urgent") + URGENT,
+        node("a", cpu="4"),
+        pod("small", on="a", requests={"cpu": "1"}),
+        pod("large", on="a", requests={"cpu": "3"}),
+    )
     assert made.nodes_of("Deployment/web") == {"a": 1}
     assert [(each.pod.key, each.node, each.by, each.by_workload) for each in made.victims] == [
-        ("default/large", "a", "default/web-1", "Deployment/web")]
+        ("default/large", "a", "default/web-1", "Deployment/web")
+    ]
 
 
 def test_it_goes_on_as_if_the_victims_were_gone(plan: Any) -> None:
-    made = plan(URGENT + deployment("web", 1, cpu="2", priorityClassName="urgent") + deployment("tail", 2, cpu="1"),
-                node("a", cpu="4"), pod("huge", on="a", requests={"cpu": "4"}))
+    made = plan(
+        URGENT + deployment("web", 1, cpu="2", priorityClassName="urgent") + deployment("tail", 2, cpu="1"),
+        node("a", cpu="4"),
+        pod("huge", on="a", requests={"cpu": "4"}),
+    )
     assert (len(made.victims), made.nodes_of("Deployment/web"), made.nodes_of("Deployment/tail")) == (1, {"a": 1}, {"a": 2})
 
 
@@ -122,11 +147,17 @@ def test_pods_of_other_schedulers_are_said_and_not_planned(plan: Any) -> None:
 
 def test_nodes_of_the_files_are_there_and_unknown_kinds_are_named_once(plan: Any) -> None:
     capacity = {"cpu": "4", "memory": "8Gi", "pods": "10"}
-    made = plan(deployment("web", 1) + document("Node", "new", status={"capacity": capacity}) + document("ConfigMap", "c")
-                + document("Rollout", "r", "argoproj.io/v1alpha1") + document("LimitRange", "l"))
+    made = plan(
+        deployment("web", 1)
+        + document("Node", "new", status={"capacity": capacity})
+        + document("ConfigMap", "c")
+        + document("Rollout", "r", "argoproj.io/v1alpha1")
+        + document("LimitRange", "l")
+    )
     assert made.nodes_of("Deployment/web") == {"new": 1}
-    assert made.warnings == ["kinds that the plan knows nothing of are left out: argoproj.io/v1alpha1/Rollout (1), "
-                             "v1/LimitRange (1)"]
+    assert made.warnings == [
+        "kinds that the plan knows nothing of are left out: argoproj.io/v1alpha1/Rollout (1), v1/LimitRange (1)"
+    ]
 
 
 def test_a_node_of_the_files_may_be_a_change_of_one_that_is_there(plan: Any) -> None:
@@ -149,8 +180,12 @@ def test_what_stands_twice_is_refused(plan: Any) -> None:
 
 
 def test_a_deployment_and_a_job_may_have_the_same_name(plan: Any) -> None:
-    job = document("Job", "web", "batch/v1", spec={"template": {"spec": {
-        "restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}}})
+    job = document(
+        "Job",
+        "web",
+        "batch/v1",
+        spec={"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}}},
+    )
     made = plan(deployment("web", 1) + job, node("a"))
     assert [each.key for each in made.placed] == ["default/web-1", "default/web-1-job"]
 
@@ -165,7 +200,9 @@ def test_a_workload_that_is_there_is_planned_for_what_it_adds(plan: Any, tmp_pat
     there = [obj if not isinstance(obj, Pod) else pod_on(obj, "a") for obj in before.objects]
     made = plan(deployment("web", 3), *there)
     assert ([each.key for each in made.placed], made.workload("Deployment/web").note) == (
-        ["default/web-3"], "2 pods of 3 are there already")
+        ["default/web-3"],
+        "2 pods of 3 are there already",
+    )
 
 
 def pod_on(planned: Pod, name: str) -> Pod:
@@ -175,15 +212,24 @@ def pod_on(planned: Pod, name: str) -> Pod:
 def test_old_pods_of_a_stateful_set_make_room_for_the_new_ones(plan: Any, tmp_path: Path) -> None:
     def stateful(image: str) -> str:
         container = {"name": "c", "image": image, "resources": {"requests": {"cpu": "3"}}}
-        return document("StatefulSet", "db", "apps/v1", spec={
-            "serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
-            "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [container]}}})
+        return document(
+            "StatefulSet",
+            "db",
+            "apps/v1",
+            spec={
+                "serviceName": "db",
+                "selector": {"matchLabels": {"app": "db"}},
+                "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [container]}},
+            },
+        )
 
     before = stage(Captured(5.0, [node("a")]), manifests(stateful("x"), tmp_path)).cluster
     there = [obj if not isinstance(obj, Pod) else pod_on(obj, "a") for obj in before.objects]
     made = plan(stateful("z"), *there)
     assert (made.nodes_of("StatefulSet/db"), made.workload("StatefulSet/db").note) == (
-        {"a": 1}, "another template: the pod of the old one goes first")
+        {"a": 1},
+        "another template: the pod of the old one goes first",
+    )
 
 
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "s"}
@@ -191,25 +237,53 @@ CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage":
 
 @pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])
 def test_claims_get_their_volumes_as_the_controllers_would_give_them(mode: str, plan: Any) -> None:
-    stateful = document("StatefulSet", "db", "apps/v1", spec={
-        "serviceName": "db", "replicas": 2, "selector": {"matchLabels": {"app": "db"}},
-        "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}},
-        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": CLAIM}]})
+    stateful = document(
+        "StatefulSet",
+        "db",
+        "apps/v1",
+        spec={
+            "serviceName": "db",
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": "db"}},
+            "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}},
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": CLAIM}],
+        },
+    )
     scratch = deployment("scratch", 1, volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}}])
-    made = plan(stateful + scratch + document("StorageClass", "s", "storage.k8s.io/v1", provisioner="disk",
-                                              volumeBindingMode=mode), node("a", zone="z"))
+    made = plan(
+        stateful + scratch + document("StorageClass", "s", "storage.k8s.io/v1", provisioner="disk", volumeBindingMode=mode),
+        node("a", zone="z"),
+    )
     assert (made.pending, made.nodes_of("StatefulSet/db"), made.nodes_of("Deployment/scratch")) == ([], {"a": 2}, {"a": 1})
 
 
 def test_a_volume_is_given_once(plan: Any) -> None:
-    volume = document("PersistentVolume", "pv", spec={
-        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "s",
-        "local": {"path": "/x"}, "nodeAffinity": {"required": {"nodeSelectorTerms": [
-            {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["b"]}]}]}}})
-    storage = StorageClass(metadata=ObjectMeta(name="s"), provisioner="kubernetes.io/no-provisioner",
-                           volume_binding_mode="WaitForFirstConsumer")
-    made = plan(volume + deployment("web", 2, volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}}]),
-                node("a"), node("b"), storage)
+    volume = document(
+        "PersistentVolume",
+        "pv",
+        spec={
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "s",
+            "local": {"path": "/x"},
+            "nodeAffinity": {
+                "required": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["b"]}]}
+                    ]
+                }
+            },
+        },
+    )
+    storage = StorageClass(
+        metadata=ObjectMeta(name="s"), provisioner="kubernetes.io/no-provisioner", volume_binding_mode="WaitForFirstConsumer"
+    )
+    made = plan(
+        volume + deployment("web", 2, volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}}]),
+        node("a"),
+        node("b"),
+        storage,
+    )
     assert (made.nodes_of("Deployment/web"), len(made.pending)) == ({"b": 1}, 1)
 
 
@@ -223,9 +297,16 @@ def test_devices_asked_for_by_template_are_claimed(plan: Any) -> None:
     request = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}
     template = document("ResourceClaimTemplate", "one", "resource.k8s.io/v1", spec={"spec": request})
     devices = document("DeviceClass", "gpu", "resource.k8s.io/v1", spec={}) + document(
-        "ResourceSlice", "a", "resource.k8s.io/v1", spec={
-            "driver": "gpu.example.com", "nodeName": "a", "devices": [{"name": "g0"}, {"name": "g1"}],
-            "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1}})
+        "ResourceSlice",
+        "a",
+        "resource.k8s.io/v1",
+        spec={
+            "driver": "gpu.example.com",
+            "nodeName": "a",
+            "devices": [{"name": "g0"}, {"name": "g1"}],
+            "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1},
+        },
+    )
     asks = deployment("train", 3, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}])
     made = plan(asks + template + devices, node("a"), node("b"))
     assert (made.nodes_of("Deployment/train"), len(made.pending)) == ({"a": 2}, 1)
@@ -234,10 +315,16 @@ def test_devices_asked_for_by_template_are_claimed(plan: Any) -> None:
 
 
 def test_a_budget_of_the_files_protects_what_it_selects(plan: Any) -> None:
-    budget = document("PodDisruptionBudget", "b", "policy/v1", spec={
-        "minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}})
-    made = plan(URGENT + budget + deployment("web", 1, cpu="4", priorityClassName="urgent"), node("a"), node("b"),
-                pod("kept", on="a", requests={"cpu": "4"}, labels={"app": "kept"}), pod("other", on="b", requests={"cpu": "4"}))
+    budget = document(
+        "PodDisruptionBudget", "b", "policy/v1", spec={"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}}
+    )
+    made = plan(
+        URGENT + budget + deployment("web", 1, cpu="4", priorityClassName="urgent"),
+        node("a"),
+        node("b"),
+        pod("kept", on="a", requests={"cpu": "4"}, labels={"app": "kept"}),
+        pod("other", on="b", requests={"cpu": "4"}),
+    )
     assert [each.key for each in made.victims] == ["default/other"]
 
 
@@ -258,12 +345,22 @@ def test_gangs_by_a_plugin_are_planned_too(tmp_path: Path) -> None:
     for name, number in (("a", 1), ("b", 3)):
         labels = {"app": name, "scheduling.x-k8s.io/pod-group": "g"}
         container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}}}
-        text += document("Deployment", name, "apps/v1", spec={
-            "replicas": number, "selector": {"matchLabels": {"app": name}},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}})
+        text += document(
+            "Deployment",
+            name,
+            "apps/v1",
+            spec={
+                "replicas": number,
+                "selector": {"matchLabels": {"app": name}},
+                "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+            },
+        )
     for nodes, n_placed in (([node("a")], 0), ([node("a"), node("b")], 4)):
-        made = make_plan(Captured(5.0, nodes), manifests(text, tmp_path),
-                         lambda cluster, outside: cluster.engine(configuration, gates, outside=outside))
+        made = make_plan(
+            Captured(5.0, nodes),
+            manifests(text, tmp_path),
+            lambda cluster, outside: cluster.engine(configuration, gates, outside=outside),
+        )
         assert (len(made.placed), len(made.pending)) == (n_placed, 4 - n_placed)
         assert all("odGroup default/g" in each.why for each in made.pending)
 

@@ -28,8 +28,12 @@ def workload(desk: Desk, kind: str = "Deployment", *, image: str = "x", cpu: str
         spec["serviceName"] = "w"
         claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
         spec["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": claim}]
-    raw = {"apiVersion": "batch/v1" if kind == "Job" else "apps/v1", "kind": kind, "metadata": {"name": "w"},
-           "spec": {**spec, "template": template}}
+    raw = {
+        "apiVersion": "batch/v1" if kind == "Job" else "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "w"},
+        "spec": {**spec, "template": template},
+    }
     return desk.take(Manifest("x", raw))
 
 
@@ -38,8 +42,13 @@ def placed(pods: list[Pod], *, names: str = "") -> list[Pod]:
     found = []
     for number, pod in enumerate(pods):
         labels = {**pod.metadata.labels, "topology.kubernetes.io/zone": "z"}
-        found.append(msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name="abc"[number % 3]),
-                                             metadata=msgspec.structs.replace(pod.metadata, labels=labels)))
+        found.append(
+            msgspec.structs.replace(
+                pod,
+                spec=msgspec.structs.replace(pod.spec, node_name="abc"[number % 3]),
+                metadata=msgspec.structs.replace(pod.metadata, labels=labels),
+            )
+        )
     return [renamed(pod, f"{names}{number}") for number, pod in enumerate(found)] if names else found
 
 
@@ -57,8 +66,12 @@ def names(pods: list[Pod]) -> list[str]:
 def test_of_the_same_template_only_what_is_missing_is_added(kind: str) -> None:
     found = addition({"replicas": 2}, {"replicas": 4, "cpu": "1000m"}, kind)
     assert (names(found.pods), found.gone, found.note) == (["w-3", "w-4"], [], "2 pods of 4 are there already")
-    assert {pod.metadata.controller().name for pod in found.pods} == {  # type: ignore[union-attr]
-        pod.metadata.controller().name for pod in found.pods[:1]}  # type: ignore[union-attr]
+    assert (
+        {pod.metadata.controller().name for pod in found.pods}
+        == {  # type: ignore[union-attr]
+            pod.metadata.controller().name for pod in found.pods[:1]
+        }
+    )  # type: ignore[union-attr]
 
 
 def test_more_pods_belong_to_the_replica_set_that_is_there() -> None:
@@ -111,7 +124,8 @@ def test_pods_that_have_ended_or_are_ending_do_not_count() -> None:
     old = placed(desk.pods_of(workload(desk, "Job", parallelism=2)), names="w-xyz-")
     ended = msgspec.structs.replace(old[0], status=msgspec.structs.replace(old[0].status, phase="Succeeded"))
     ending = msgspec.structs.replace(
-        old[1], metadata=msgspec.structs.replace(old[1].metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
+        old[1], metadata=msgspec.structs.replace(old[1].metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    )
     assert len(Standing([ended, ending]).addition(workload(desk, "Job", parallelism=2), desk, NODES).pods) == 2
     assert len(Standing(old).addition(workload(desk, "Job", parallelism=2), desk, NODES).pods) == 0
 
@@ -129,8 +143,12 @@ def test_templates_are_compared_where_they_are_known_as_pods_may_be_changed_on_t
     there = workload(desk, replicas=2)
     sidecar = {"name": "proxy", "image": "proxy"}
     old = placed(desk.pods_of(workload(desk, replicas=2)), names="w-xyz-")
-    changed = [msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, containers=(
-        *pod.spec.containers, codec.convert(sidecar, Container)))) for pod in old]
+    changed = [
+        msgspec.structs.replace(
+            pod, spec=msgspec.structs.replace(pod.spec, containers=(*pod.spec.containers, codec.convert(sidecar, Container)))
+        )
+        for pod in old
+    ]
     assert Standing(changed).addition(there, desk, NODES).note.startswith("another template")
     (kept,) = kept_by(there, desk)
     assert Standing([*changed, kept]).addition(there, desk, NODES).note == "2 pods of 2 are there already"

@@ -13,14 +13,17 @@ from kubesched.simulator.scenarios.arrivals import Traced, read_trace, running_t
 from kubesched.simulator.scenarios.scenario import Arrivals, Law
 
 
-@pytest.mark.parametrize(("given", "expected"), [
-    (Arrivals(at="1m"), [60.0]),
-    (Arrivals(at=(20, 10)), [10.0, 20.0]),
-    (Arrivals(at=5, size=3), [5.0, 5.0, 5.0]),
-    (Arrivals(every=10, count=3), [0.0, 10.0, 20.0]),
-    (Arrivals(every=10, start=5, end=25), [5.0, 15.0]),
-    (Arrivals(every=10, size=2, count=2), [0.0, 0.0, 10.0, 10.0]),
-])
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (Arrivals(at="1m"), [60.0]),
+        (Arrivals(at=(20, 10)), [10.0, 20.0]),
+        (Arrivals(at=5, size=3), [5.0, 5.0, 5.0]),
+        (Arrivals(every=10, count=3), [0.0, 10.0, 20.0]),
+        (Arrivals(every=10, start=5, end=25), [5.0, 15.0]),
+        (Arrivals(every=10, size=2, count=2), [0.0, 0.0, 10.0, 10.0]),
+    ],
+)
 def test_even_steps(given: Arrivals, expected: list[float]) -> None:
     assert list(times(given, Random(1))) == expected
 
@@ -51,23 +54,30 @@ def test_running_times() -> None:
 
 
 def test_a_trace_is_read_from_csv_and_from_json_lines(tmp_path: Path) -> None:
-    expected = [Traced(5.0, "a", "", 60.0, None, {"cpu": "2", "memory": "1Gi"}),
-                Traced(10.0, "b", "team", None, 100, {"cpu": "500m", "nvidia.com/gpu": "1"})]
+    expected = [
+        Traced(5.0, "a", "", 60.0, None, {"cpu": "2", "memory": "1Gi"}),
+        Traced(10.0, "b", "team", None, 100, {"cpu": "500m", "nvidia.com/gpu": "1"}),
+    ]
     (tmp_path / "t.csv").write_text(
-        "time,name,namespace,cpu,memory,duration,priority,nvidia.com/gpu\n10,b,team,500m,,,100,1\n5,a,,2,1Gi,1m,,\n")
+        "time,name,namespace,cpu,memory,duration,priority,nvidia.com/gpu\n10,b,team,500m,,,100,1\n5,a,,2,1Gi,1m,,\n"
+    )
     (tmp_path / "t.jsonl").write_text(
         '{"time": 10, "name": "b", "namespace": "team", "cpu": "500m", "priority": 100, "nvidia.com/gpu": 1}\n'
-        '{"time": "5s", "name": "a", "cpu": 2, "memory": "1Gi", "duration": 60}\n')
+        '{"time": "5s", "name": "a", "cpu": 2, "memory": "1Gi", "duration": 60}\n'
+    )
     assert read_trace(tmp_path / "t.csv") == expected == read_trace(tmp_path / "t.jsonl")
 
 
-@pytest.mark.parametrize(("text", "complaint"), [
-    ("time,name\nsoon,a\n", "t.csv, line 2: time: 'soon' is no time"),
-    ("name\na\n", "t.csv, line 2: time: missing"),
-    ("time,cpus\n1,1\n", "t.csv, line 2: cpus: unknown column"),
-    ("time,cpu\n1,many\n", "t.csv, line 2: cpu: 'many' is no quantity"),
-    ("time,priority\n1,high\n", "t.csv, line 2: priority: 'high' is no whole number"),
-])
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("time,name\nsoon,a\n", "t.csv, line 2: time: 'soon' is no time"),
+        ("name\na\n", "t.csv, line 2: time: missing"),
+        ("time,cpus\n1,1\n", "t.csv, line 2: cpus: unknown column"),
+        ("time,cpu\n1,many\n", "t.csv, line 2: cpu: 'many' is no quantity"),
+        ("time,priority\n1,high\n", "t.csv, line 2: priority: 'high' is no whole number"),
+    ],
+)
 def test_a_bad_trace_is_refused_in_one_line(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(ConfigError) as caught:

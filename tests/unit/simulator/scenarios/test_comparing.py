@@ -22,8 +22,15 @@ def ran(*cpus: str, nodes: int = 2) -> Simulation:
 
 def test_the_same_twice_moves_nothing() -> None:
     document = compare(ran("1", "1", "1"), ran("1", "1", "1"))
-    assert document["moves"] == {"placed": 3, "moved": 0, "otherZone": 0, "onlyA": 0, "onlyB": 0, "pods": [], "workloads": [
-        {"workload": "w", "placed": 3, "moved": 0, "otherZone": 0, "onlyA": 0, "onlyB": 0}]}
+    assert document["moves"] == {
+        "placed": 3,
+        "moved": 0,
+        "otherZone": 0,
+        "onlyA": 0,
+        "onlyB": 0,
+        "pods": [],
+        "workloads": [{"workload": "w", "placed": 3, "moved": 0, "otherZone": 0, "onlyA": 0, "onlyB": 0}],
+    }
     assert document["a"] == document["b"]
 
 
@@ -41,8 +48,12 @@ def test_pending_pods_of_a_cluster_are_decided_and_placed_ones_stay() -> None:
 
 def test_rescheduled_pods_come_again_oldest_first() -> None:
     pods = [pod(f"p{i}", on="a", requests={"cpu": "3"}) for i in range(3)]
-    pods = [msgspec.structs.replace(each, metadata=msgspec.structs.replace(
-        each.metadata, creation_timestamp=f"2026-01-0{3 - i}T00:00:00Z")) for i, each in enumerate(pods)]
+    pods = [
+        msgspec.structs.replace(
+            each, metadata=msgspec.structs.replace(each.metadata, creation_timestamp=f"2026-01-0{3 - i}T00:00:00Z")
+        )
+        for i, each in enumerate(pods)
+    ]
     stays = [pod("theirs", on="a", scheduler="other"), pod("ending", on="b", deleted_at="2026-01-01T00:00:00Z")]
     with decide_anew(Captured(9.0, [*pods, *stays, *NODES]), reschedule=True, movable={"default-scheduler"}) as sim:
         sim.run()

@@ -68,8 +68,9 @@ def states(sim: Simulation, workload: str) -> Counter[str]:
 
 
 def test_a_workload_is_spread_and_keeps_its_number() -> None:
-    sim, said = run(workloads=[{"name": "web", "replicas": 6, "requests": {"cpu": "100m"}}],
-                    events=[{"at": 60, "remove": {"nodes": "n-0"}}])
+    sim, said = run(
+        workloads=[{"name": "web", "replicas": 6, "requests": {"cpu": "100m"}}], events=[{"at": 60, "remove": {"nodes": "n-0"}}]
+    )
     assert states(sim, "web") == {"running": 6, "deleted": 2}
     assert sim.metrics()["spread"]["maxSkew"]["end"] == 0
     assert [event["event"] for event in said if event["at"] >= 60][:3] == ["nodeRemoved", "deleted", "arrived"]
@@ -77,9 +78,13 @@ def test_a_workload_is_spread_and_keeps_its_number() -> None:
 
 
 def test_a_workload_is_scaled_up_and_down() -> None:
-    sim, _ = run(workloads=[{"name": "web", "replicas": 2, "requests": {"cpu": "100m"}}],
-                 events=[{"at": 10, "scale": {"workload": "web", "replicas": 5}},
-                         {"at": 20, "scale": {"workload": "web", "replicas": 1}}])
+    sim, _ = run(
+        workloads=[{"name": "web", "replicas": 2, "requests": {"cpu": "100m"}}],
+        events=[
+            {"at": 10, "scale": {"workload": "web", "replicas": 5}},
+            {"at": 20, "scale": {"workload": "web", "replicas": 1}},
+        ],
+    )
     assert states(sim, "web") == {"running": 1, "deleted": 4}
     assert sim.pods["default/web-1"].state == "running" and sim.pods["default/web-5"].why == "scaled"
 
@@ -87,11 +92,17 @@ def test_a_workload_is_scaled_up_and_down() -> None:
 def test_nodes_fail_recover_and_are_added() -> None:
     sim, said = run(
         workloads=[{"name": "w", "replicas": 3, "requests": {"cpu": "3"}}],
-        events=[{"at": 10, "fail": {"nodes": "n-0", "lostAfter": 30}},
-                {"at": 20, "add": group(count=1, startup=15)},
-                {"at": 200, "recover": {}}])
+        events=[
+            {"at": 10, "fail": {"nodes": "n-0", "lostAfter": 30}},
+            {"at": 20, "add": group(count=1, startup=15)},
+            {"at": 200, "recover": {}},
+        ],
+    )
     assert [(event["at"], event["event"]) for event in said if event["event"].startswith("node")] == [
-        (10.0, "nodeFailed"), (35.0, "nodeAdded"), (200.0, "nodeRecovered")]
+        (10.0, "nodeFailed"),
+        (35.0, "nodeAdded"),
+        (200.0, "nodeRecovered"),
+    ]
     lost = next(life for life in sim.pods.values() if life.why == "lost")
     assert lost.ended == pytest.approx(40)
     assert sim.pods[f"{lost.key}-r1"].node == "n-3" and not sim.world.down
@@ -100,8 +111,13 @@ def test_nodes_fail_recover_and_are_added() -> None:
 def test_cordon_drain_resize_and_chance() -> None:
     sim, said = run(
         workloads=[{"name": "w", "replicas": 3, "requests": {"cpu": "1"}}],
-        events=[{"at": 10, "cordon": {"count": 1}}, {"at": 20, "uncordon": {}}, {"at": 30, "drain": {"nodes": "n-1"}},
-                {"at": 40, "resize": {"nodes": "n-2", "capacity": {"cpu": 16}}}])
+        events=[
+            {"at": 10, "cordon": {"count": 1}},
+            {"at": 20, "uncordon": {}},
+            {"at": 30, "drain": {"nodes": "n-1"}},
+            {"at": 40, "resize": {"nodes": "n-2", "capacity": {"cpu": 16}}},
+        ],
+    )
     kinds = Counter(event["event"] for event in said)
     assert (kinds["nodeCordoned"], kinds["nodeUncordoned"], kinds["nodeDrained"], kinds["nodeResized"]) == (2, 1, 1, 1)
     assert sim.nodes["n-2"].status.allocatable["cpu"] == 16
@@ -111,12 +127,21 @@ def test_cordon_drain_resize_and_chance() -> None:
 def test_manifests_make_what_their_controllers_would(tmp_path: Path) -> None:
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
     (tmp_path / "shop.yaml").write_text(DEPLOYMENT)
-    sim, _ = run(folder=str(tmp_path), cluster={"nodes": [group()], "manifests": ["cluster.yaml"]},
-                 workloads=[{"name": "shop", "manifest": "shop.yaml", "arrivals": {"at": [0, 10]}}],
-                 events=[{"at": 30, "add": group(count=1)}])
+    sim, _ = run(
+        folder=str(tmp_path),
+        cluster={"nodes": [group()], "manifests": ["cluster.yaml"]},
+        workloads=[{"name": "shop", "manifest": "shop.yaml", "arrivals": {"at": [0, 10]}}],
+        events=[{"at": 30, "add": group(count=1)}],
+    )
     assert states(sim, "agent") == {"running": 4} and states(sim, "shop") == {"running": 6}
     assert sorted(key for key in sim.pods if "shop" in key) == [
-        "default/shop-1", "default/shop-1-2", "default/shop-2", "default/shop-2-2", "default/shop-3", "default/shop-3-2"]
+        "default/shop-1",
+        "default/shop-1-2",
+        "default/shop-2",
+        "default/shop-2-2",
+        "default/shop-3",
+        "default/shop-3-2",
+    ]
     assert sim.pods["default/shop-1"].pod.priority == 1000
     assert sim.metrics()["packing"]["nodesUsed"]["end"] == 3  # what a DaemonSet owns does not make a node used
 
@@ -136,15 +161,20 @@ def test_a_snapshot_is_where_it_begins(tmp_path: Path) -> None:
     assert sim.pods["default/new-1"].pod.metadata.creation_timestamp == "1970-03-23T00:26:40Z"
 
 
-@pytest.mark.parametrize(("parts", "complaint"), [
-    ({"workloads": [{"name": "w", "arrivals": {"rate": 1}}]}, r"workloads\[0\].arrivals: pods would come forever"),
-    ({"workloads": [{"name": "w", "pod": {"spec": {"tolerations": [{"operator": "Never"}]}}}]},
-     r"workloads\[0\].pod: .*operator"),
-    ({"workloads": [{"name": "w", "manifest": "none.yaml"}]}, "none.yaml cannot be read"),
-    ({"workloads": [{"name": "w", "arrivals": {"trace": "none.csv"}}]}, "none.csv: cannot be read"),
-    ({"cluster": {"snapshot": "none.jsonl"}}, "none.jsonl"),
-    ({"cluster": {"nodes": [group(), group()]}}, r"cluster.nodes\[1\].name: there are nodes named n already"),
-])
+@pytest.mark.parametrize(
+    ("parts", "complaint"),
+    [
+        ({"workloads": [{"name": "w", "arrivals": {"rate": 1}}]}, r"workloads\[0\].arrivals: pods would come forever"),
+        (
+            {"workloads": [{"name": "w", "pod": {"spec": {"tolerations": [{"operator": "Never"}]}}}]},
+            r"workloads\[0\].pod: .*operator",
+        ),
+        ({"workloads": [{"name": "w", "manifest": "none.yaml"}]}, "none.yaml cannot be read"),
+        ({"workloads": [{"name": "w", "arrivals": {"trace": "none.csv"}}]}, "none.csv: cannot be read"),
+        ({"cluster": {"snapshot": "none.jsonl"}}, "none.jsonl"),
+        ({"cluster": {"nodes": [group(), group()]}}, r"cluster.nodes\[1\].name: there are nodes named n already"),
+    ],
+)
 def test_what_cannot_be_enacted_is_said_in_one_line(parts: dict[str, Any], complaint: str) -> None:
     with pytest.raises((ConfigError, SchedulerError), match=complaint):
         run(**parts)

@@ -49,8 +49,14 @@ def test_the_series_has_a_row_for_every_step() -> None:
     assert [(row["running"], row["pending"], row["cpu"]) for row in rows] == [(0, 0, 0)] * 2 + [(2, 1, 1)] * 3
 
 
-@pytest.mark.parametrize(("values", "percent", "expected"), [
-    ([], 50, 0.0), ([7.0], 99, 7.0), ([1.0, 2.0, 3.0, 4.0], 50, 2.0), ([float(i) for i in range(1, 101)], 99, 99.0),
-])
+@pytest.mark.parametrize(
+    ("values", "percent", "expected"),
+    [
+        ([], 50, 0.0),
+        ([7.0], 99, 7.0),
+        ([1.0, 2.0, 3.0, 4.0], 50, 2.0),
+        ([float(i) for i in range(1, 101)], 99, 99.0),
+    ],
+)
 def test_percentiles_are_values_that_were_there(values: list[float], percent: int, expected: float) -> None:
     assert percentile(values, percent) == expected

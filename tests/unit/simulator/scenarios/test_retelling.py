@@ -27,10 +27,13 @@ def played(*lines: bytes) -> Simulation:
 
 def test_pods_are_decided_anew_and_run_until_the_log_says_that_they_are_gone() -> None:
     sim = played(
-        entry(100.0, pod("one", requests={"cpu": "3"})), entry(100.0, node("a", cpu="4")),
+        entry(100.0, pod("one", requests={"cpu": "3"})),
+        entry(100.0, node("a", cpu="4")),
         entry(101.0, bound="uid-default-one", node="elsewhere"),
         entry(101.0, pod("one", requests={"cpu": "3"}, on="elsewhere")),
-        entry(105.0, pod("two", requests={"cpu": "3"})), entry(160.0, kind="Pod", gone={"name": "one", "namespace": "default"}))
+        entry(105.0, pod("two", requests={"cpu": "3"})),
+        entry(160.0, kind="Pod", gone={"name": "one", "namespace": "default"}),
+    )
     one, two = sim.pods["default/one"], sim.pods["default/two"]
     assert sim.seed == 4 and (one.node, one.ended, one.why) == ("a", 60.0, "removed")
     assert two.node == "a" and 60 <= (two.placed or 0) < 62
@@ -44,14 +47,22 @@ def test_a_pod_that_ended_in_the_log_has_finished() -> None:
 
 
 def test_the_pods_of_other_schedulers_go_where_the_log_says() -> None:
-    sim = played(entry(100.0, node("a")), entry(100.0, pod("theirs", scheduler="other")),
-                 entry(110.0, pod("theirs", scheduler="other", on="a")))
+    sim = played(
+        entry(100.0, node("a")),
+        entry(100.0, pod("theirs", scheduler="other")),
+        entry(110.0, pod("theirs", scheduler="other", on="a")),
+    )
     assert (sim.pods["default/theirs"].node, sim.pods["default/theirs"].placed) == ("a", 10.0)
 
 
 def test_nodes_come_and_go() -> None:
-    sim = played(entry(100.0, node("a")), entry(100.0, pod("p")), entry(120.0, kind="Node", gone={"name": "a"}),
-                 entry(130.0, node("b")), entry(140.0, pod("q")))
+    sim = played(
+        entry(100.0, node("a")),
+        entry(100.0, pod("p")),
+        entry(120.0, kind="Node", gone={"name": "a"}),
+        entry(130.0, node("b")),
+        entry(140.0, pod("q")),
+    )
     assert sim.pods["default/p"].why == "lost" and sim.pods["default/q"].node == "b"
 
 

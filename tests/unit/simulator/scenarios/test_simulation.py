@@ -100,8 +100,7 @@ def test_step_goes_from_decision_to_decision() -> None:
 
 def test_wire_objects_are_taken_as_well() -> None:
     raw = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1", "pods": "10"}}}
-    with Simulation([{"apiVersion": "v1", "kind": "Node", **raw}],
-                    objects=[PriorityClass(value=5)]) as sim:
+    with Simulation([{"apiVersion": "v1", "kind": "Node", **raw}], objects=[PriorityClass(value=5)]) as sim:
         sim.submit({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}})
         assert sim.run()["pods"]["running"] == 1
 
