@@ -29,7 +29,7 @@ from kubesched.framework.registry import Registry
 from kubesched.plugins import IN_TREE
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.queue import Queue, QueueOptions
-from kubesched.queue.observing import Observer as QueueObserver
+from kubesched.queue.observer import QueueObserver
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """Who is next: pods that may be tried, pods that pause, pods that wait for something to happen, pods in flight."""
 
-from kubesched.queue.observing import Observer
+from kubesched.queue.observer import QueueObserver
 from kubesched.queue.queued import QueuedPod
-from kubesched.queue.scheduling import Queue, QueueError, QueueOptions
+from kubesched.queue.scheduling_queue import Queue, QueueError, QueueOptions
 
-__all__ = ["Observer", "Queue", "QueueError", "QueueOptions", "QueuedPod"]
+__all__ = ["Queue", "QueueError", "QueueObserver", "QueueOptions", "QueuedPod"]

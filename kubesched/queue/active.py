@@ -12,7 +12,7 @@ from kubesched.queue.heap import Heap
 from kubesched.queue.queued import QueuedPod
 
 
-class Active:
+class ActiveQueue:
     """Pods that are next."""
 
     name = "active"
@@ -30,16 +30,16 @@ class Active:
     def add(self, entry: QueuedPod) -> None:
         """Take in an entry."""
         self._heap.push(entry.sort_key, entry)
-        entry.place = self
+        entry.sub_queue = self
 
     def remove(self, entry: QueuedPod) -> None:
         """Give an entry up."""
         self._heap.remove(entry)
-        entry.place = None
+        entry.sub_queue = None
 
     def pop(self) -> QueuedPod | None:
         """Take out the entry that is first."""
         entry = self._heap.pop()
         if entry is not None:
-            entry.place = None
+            entry.sub_queue = None
         return entry

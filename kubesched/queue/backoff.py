@@ -48,7 +48,7 @@ class Pauses:
         return expiry < (math.floor(now) if self.whole_seconds else now)
 
 
-class Backoff:
+class BackoffQueue:
     """Pods that pause."""
 
     name = "backoff"
@@ -83,18 +83,18 @@ class Backoff:
             self._refused.push(key, entry)
         else:
             self._after_error.push(expiry, entry)
-        entry.place = self
+        entry.sub_queue = self
 
     def remove(self, entry: QueuedPod) -> None:
         """Give an entry up."""
         (self._refused if _may_be_early(entry) else self._after_error).remove(entry)
-        entry.place = None
+        entry.sub_queue = None
 
     def pop(self) -> QueuedPod | None:
         """Take out the refused pod whose pause ends first, whether it has ended or not."""
         entry = self._refused.pop()
         if entry is not None:
-            entry.place = None
+            entry.sub_queue = None
         return entry
 
     def pop_over(self, now: float) -> Iterator[QueuedPod]:
@@ -102,7 +102,7 @@ class Backoff:
         for heap in (self._refused, self._after_error):
             while (entry := heap.first()) is not None and not self.is_pausing(entry, now):
                 heap.pop()
-                entry.place = None
+                entry.sub_queue = None
                 yield entry
 
     def next_over(self) -> float | None:

@@ -1,7 +1,7 @@
 """A pod in the queue: what is to be placed, and what the queue remembers about it between attempts.
 
-In: a pod view, when it came. Out: the same, with counters that grow with every attempt. An entry is in one place at a
-time (active, backoff, waiting), or in flight; `place` says which.
+In: a pod view, when it came. Out: the same, with counters that grow with every attempt. An entry is in one sub-queue at a
+time (active, backoff, unschedulable), or in flight; `sub_queue` says which.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 NOBODY: frozenset[str] = frozenset()
 
 
-class Place(Protocol):
+class SubQueue(Protocol):
     """Where entries are."""
 
     @property
     def name(self) -> str:
-        """Return the place's name in metrics."""
+        """Return the sub-queue's name in metrics."""
         ...
 
     def add(self, entry: QueuedPod) -> None:
-        """Take in an entry that is in no place."""
+        """Take in an entry that is in no sub-queue."""
         ...
 
     def remove(self, entry: QueuedPod) -> None:
@@ -44,10 +44,10 @@ class QueuedPod:
         "gating_plugin",
         "initial_attempt",
         "pending_plugins",
-        "place",
         "profile",
         "sits_out",
         "sort_key",
+        "sub_queue",
         "ticket",
         "timestamp",
         "unschedulable_count",
@@ -60,7 +60,7 @@ class QueuedPod:
         self.view = view
         self.profile = profile
         self.timestamp = timestamp
-        self.place: Place | None = None
+        self.sub_queue: SubQueue | None = None
         self.ticket = 0
         """What tells the heap's item of this entry from left-over ones; 0 where it is in no heap."""
         self.sort_key: Any = None

@@ -242,7 +242,7 @@ def _message(entry: QueuedPod) -> str:
 def _place(entry: QueuedPod) -> str:
     if entry.is_gated:
         return "gated"
-    return entry.place.name if entry.place is not None else ""
+    return entry.sub_queue.name if entry.sub_queue is not None else ""
 
 
 def _pod(engine: Engine, key: str) -> dict[str, Any] | None:

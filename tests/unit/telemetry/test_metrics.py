@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubesched.queue.observing import Observer
+from kubesched.queue.observer import QueueObserver
 from kubesched.telemetry.exposing import MetricsCollector, exposition, register
 from kubesched.telemetry.families import FAMILIES, Family, Kind, exponential, hidden, selected
 from kubesched.telemetry.metrics import Metrics, MetricsSettings
@@ -388,7 +388,7 @@ def test_a_profiles_observer_sorts_points_from_plugins() -> None:
 
 def test_the_facade_is_an_observer_of_the_queue() -> None:
     metrics = Metrics()
-    observer: Observer = metrics
+    observer: QueueObserver = metrics
     observer.queue_incoming("backoff", "ScheduleAttemptFailure")
     observer.unschedulable("NodeName", "p", 1)
     observer.unschedulable("NodeName", "p", -1)

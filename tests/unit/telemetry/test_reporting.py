@@ -12,7 +12,7 @@ import pytest
 from kubesched.client.connection import Observers
 from kubesched.engine.observing import Observer as EngineObserver
 from kubesched.framework.ports import Meter
-from kubesched.queue.observing import Observer as QueueObserver
+from kubesched.queue.observer import QueueObserver
 from kubesched.telemetry import Metrics, Reporter
 from kubesched.telemetry.log_lines import TextFormatter
 from kubesched.telemetry.logs import set_verbosity

@@ -1,4 +1,4 @@
-"""The waiting room: pods that no node takes, and pods that a gate keeps back, until something happens that may help.
+"""The unschedulable pods: pods that no node takes, and pods that a gate keeps back, until something happens that may help.
 
 Pods are found by the plugin that stands in their way, and under it by their template: an event asks only about pods
 whose rejector waits for it, and a hint that reads nothing but the template is asked once for all of a template's pods.
@@ -15,13 +15,13 @@ from kubesched.queue.heap import Heap
 from kubesched.queue.hints import Interest
 from kubesched.queue.queued import QueuedPod
 
-Group = dict[QueuedPod, None]
+SameTemplate = dict[QueuedPod, None]
 """Pods of one template, in the order in which they came."""
 
-_NO_GROUPS: dict[Any, Group] = {}
+_NO_GROUPS: dict[Any, SameTemplate] = {}
 
 
-class Waiting:
+class UnschedulablePods:
     """Pods that wait for an event."""
 
     name = "unschedulable"
@@ -29,8 +29,8 @@ class Waiting:
 
     def __init__(self) -> None:
         self._by_age = Heap()
-        self._refused: dict[tuple[str, str], dict[Any, Group]] = {}
-        self._gated: dict[str, Group] = {}
+        self._refused: dict[tuple[str, str], dict[Any, SameTemplate]] = {}
+        self._gated: dict[str, SameTemplate] = {}
         self._n_gated = 0
 
     def __len__(self) -> int:
@@ -54,12 +54,12 @@ class Waiting:
             profile, template = entry.profile.name, entry.view.template
             for plugin in entry.rejectors:
                 self._refused.setdefault((profile, plugin), {}).setdefault(template, {})[entry] = None
-        entry.place = self
+        entry.sub_queue = self
 
     def remove(self, entry: QueuedPod) -> None:
         """Give an entry up; to be called before its rejectors, its gate or its pod change."""
         self._by_age.remove(entry)
-        entry.place = None
+        entry.sub_queue = None
         if entry.gating_plugin:
             gated = self._gated[entry.gating_plugin]
             del gated[entry]
@@ -81,7 +81,7 @@ class Waiting:
         """Return whether any pod waits behind a plugin that is interested in an event."""
         return not interest.pairs.isdisjoint(self._refused) or not self._gated.keys().isdisjoint(interest.plugins)
 
-    def refused_by(self, profile: str, plugin: str) -> Iterable[Group]:
+    def refused_by(self, profile: str, plugin: str) -> Iterable[SameTemplate]:
         """Return the pods that a profile's plugin refused, gated ones left out, grouped by template; borrowed."""
         return self._refused.get((profile, plugin), _NO_GROUPS).values()
 

@@ -8,7 +8,7 @@ QUEUED, SKIPPED, BROKE = "Queue", "QueueSkip", "Error"
 """What a hint can say, in the words of the metric."""
 
 
-class Observer(Protocol):
+class QueueObserver(Protocol):
     """Is told what happens in the queue; how many pods are where is read from the queue's properties instead."""
 
     def queue_incoming(self, queue: str, event: str) -> None:

@@ -28,11 +28,11 @@ from kubesched.framework.wakeups import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, C
 from kubesched.queue.backoff import Pauses
 from kubesched.queue.hints import Hints
 from kubesched.queue.inflight import InFlight
-from kubesched.queue.judging import AFTER_BACKOFF, IMMEDIATELY, SKIP, Judge, Strategy
 from kubesched.queue.nominated import Nominated
-from kubesched.queue.observing import Observer
-from kubesched.queue.places import POD_ADDED, POD_UPDATED, Places
+from kubesched.queue.observer import QueueObserver
 from kubesched.queue.queued import QueuedPod
+from kubesched.queue.requeue_judge import AFTER_BACKOFF, IMMEDIATELY, SKIP, RequeueJudge, Strategy
+from kubesched.queue.sub_queues import POD_ADDED, POD_UPDATED, SubQueues
 
 ATTEMPT_FAILED = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
@@ -70,18 +70,22 @@ class Queue:
     """Pods in the order in which they are to be tried, and pods that wait."""
 
     def __init__(
-        self, profiles: Sequence[Profile], clock: Now, options: QueueOptions | None = None, observer: Observer | None = None
+        self,
+        profiles: Sequence[Profile],
+        clock: Now,
+        options: QueueOptions | None = None,
+        observer: QueueObserver | None = None,
     ) -> None:
         self.options = given = options or QueueOptions()
         self._clock = clock
         self._observer = observer
         self._hints = Hints(profiles, has_extenders=given.has_extenders, has_pod_groups=given.has_pod_groups)
-        self._judge = Judge(self._hints, observer)
+        self._judge = RequeueJudge(self._hints, observer)
         pauses = Pauses(given.initial_backoff_seconds, given.max_backoff_seconds, given.pops_from_backoff)
-        self._places = Places(profiles[0].sorter if profiles else None, pauses, observer)
-        self._pods = self._places.pods
-        self._active, self._backoff = self._places.active, self._places.backoff
-        self._waiting = self._places.waiting
+        self._sub_queues = SubQueues(profiles[0].sorter if profiles else None, pauses, observer)
+        self._pods = self._sub_queues.pods
+        self._active, self._backoff = self._sub_queues.active, self._sub_queues.backoff
+        self._unschedulable = self._sub_queues.unschedulable
         self._in_flight = InFlight()
         self._started = clock.now()
         self._cycle = 0
@@ -92,7 +96,7 @@ class Queue:
     @property
     def nominations(self) -> Nominated:
         """Return who is nominated where."""
-        return self._places.nominated
+        return self._sub_queues.nominated
 
     @property
     def n_active(self) -> int:
@@ -107,12 +111,12 @@ class Queue:
     @property
     def n_unschedulable(self) -> int:
         """Return how many pods wait for an event after an attempt."""
-        return len(self._waiting) - self._waiting.n_gated
+        return len(self._unschedulable) - self._unschedulable.n_gated
 
     @property
     def n_gated(self) -> int:
         """Return how many pods a gate keeps back."""
-        return self._waiting.n_gated
+        return self._unschedulable.n_gated
 
     @property
     def n_in_flight(self) -> int:
@@ -146,7 +150,7 @@ class Queue:
 
     def held_back(self) -> Iterator[QueuedPod]:
         """Yield the pods that may not be tried now: those that wait for an event, longest first, and those that pause."""
-        yield from self._waiting
+        yield from self._unschedulable
         yield from self._backoff
 
     def find(self, key: str) -> QueuedPod | None:
@@ -156,9 +160,9 @@ class Queue:
     def place_of(self, key: str) -> str:
         """Return where a pod is: active, backoff, unschedulable or gated; empty if it is not in the queue."""
         entry = self._pods.get(key)
-        if entry is None or entry.place is None:
+        if entry is None or entry.sub_queue is None:
             return ""
-        return "gated" if entry.is_gated else entry.place.name
+        return "gated" if entry.is_gated else entry.sub_queue.name
 
     def is_in_flight(self, uid: str) -> bool:
         """Return whether a pod was popped and is not done."""
@@ -182,7 +186,7 @@ class Queue:
         over = self._backoff.next_over()
         if over is not None:
             deadlines.append(over)
-        oldest = self._waiting.oldest()
+        oldest = self._unschedulable.oldest()
         if oldest is not None:
             ripe = oldest + self.options.max_waiting_seconds - self._started
             turns = max(math.floor(ripe / LEFTOVERS_EVERY_SECONDS) + 1, 0)
@@ -195,7 +199,7 @@ class Queue:
         """Take in a new pod. A pod of the same name that is still here makes room for it."""
         there = self._pods.get(pod.key)
         if there is not None:
-            self._places.forget(there)
+            self._sub_queues.forget(there)
         self._admit(pod, POD_ADDED)
 
     def update(self, old: Pod, new: PodView, events: Iterable[ClusterEvent]) -> None:
@@ -208,12 +212,12 @@ class Queue:
         if entry is None:
             self._admit(new, POD_UPDATED)
             return
-        self._places.replace_pod(entry, new)
+        self._sub_queues.replace_pod(entry, new)
         self.nominations.update(old, new)
-        if entry.place is self._waiting:
+        if entry.sub_queue is self._unschedulable:
             for event in events:
                 strategy = self._judge.strategy(entry, event, old, new.pod)
-                if strategy is not SKIP and self._places.requeue(entry, strategy, event.label, self._clock.now()):
+                if strategy is not SKIP and self._sub_queues.requeue(entry, strategy, event.label, self._clock.now()):
                     break
 
     def delete(self, pod: PodView) -> None:
@@ -221,7 +225,7 @@ class Queue:
         self.nominations.drop(pod.uid)
         entry = self._pods.get(pod.key)
         if entry is not None:
-            self._places.forget(entry)
+            self._sub_queues.forget(entry)
 
     def pop(self) -> QueuedPod | None:
         """Take out the pod that is next, or return None; it is in flight until `done` or `park`."""
@@ -241,7 +245,7 @@ class Queue:
     def take(self, pod: PodView) -> QueuedPod | None:
         """Take out one particular pod, wherever it is, as `pop` would; None if it is not here or a gate keeps it."""
         entry = self._pods.get(pod.key)
-        if entry is None or not self._places.activate(entry, self._clock.now()):
+        if entry is None or not self._sub_queues.activate(entry, self._clock.now()):
             return None
         self._active.remove(entry)
         return entry if self._launch(entry) else None
@@ -287,12 +291,12 @@ class Queue:
         if not is_wildcard and not interest.plugins:
             return 0
         moved = 0
-        if len(self._waiting) if is_wildcard else self._waiting.is_any_behind(interest):
+        if len(self._unschedulable) if is_wildcard else self._unschedulable.is_any_behind(interest):
             label, now = event.label, self._clock.now()
             for entry, strategy in self._awakened(event, old, new).items():
                 if concerns is None or concerns(entry.view):
-                    self._waiting.remove(entry)
-                    moved += self._places.requeue(entry, strategy, label, now)
+                    self._unschedulable.remove(entry)
+                    moved += self._sub_queues.requeue(entry, strategy, label, now)
         self._in_flight.record(event, old, new)
         return moved
 
@@ -301,7 +305,7 @@ class Queue:
         be left waiting when it comes back."""
         for pod in pods:
             entry = self._pods.get(pod.key)
-            if entry is not None and self._places.activate(entry, self._clock.now()):
+            if entry is not None and self._sub_queues.activate(entry, self._clock.now()):
                 continue
             if pod.uid in self._in_flight:
                 self._in_flight.record(FORCE_ACTIVATE, None, pod.pod)
@@ -309,16 +313,16 @@ class Queue:
     def flush_backoff(self, now: float) -> int:
         """Move the pods whose pause is over to the active queue; return how many went."""
         over = list(self._backoff.pop_over(now))
-        return sum(self._places.to_active(entry, BACKOFF_COMPLETE, now, from_backoff=True) for entry in over)
+        return sum(self._sub_queues.to_active(entry, BACKOFF_COMPLETE, now, from_backoff=True) for entry in over)
 
     def flush_leftovers(self, now: float) -> int:
         """Move the pods that waited too long, whatever they wait for; return how many went."""
-        flushed = self._waiting.pop_older(now - self.options.max_waiting_seconds)
+        flushed = self._unschedulable.pop_older(now - self.options.max_waiting_seconds)
         moved = 0
         for entry in flushed:
             entry.was_flushed = True
             entry.flushed_at = now
-            moved += self._places.requeue(entry, AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now)
+            moved += self._sub_queues.requeue(entry, AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now)
         if flushed:
             self._in_flight.record(UNSCHEDULABLE_TIMEOUT, None, None)
         return moved
@@ -333,16 +337,16 @@ class Queue:
         now = self._clock.now()
         entry = self._pods[pod.key] = QueuedPod(pod, profile, now)
         self.nominations.touch(pod.uid)
-        self._places.to_active(entry, label, now)
+        self._sub_queues.to_active(entry, label, now)
 
     def _launch(self, entry: QueuedPod) -> bool:
-        """Put an entry that is in no place in flight; a second entry of a pod in flight is dropped."""
+        """Put an entry that is in no sub-queue in flight; a second entry of a pod in flight is dropped."""
         view = entry.view
         del self._pods[view.key]
         self.nominations.touch(view.uid)
         entry.attempts += 1
         if entry.unschedulable_plugins or entry.pending_plugins:
-            self._places.count_rejectors(entry, -1)
+            self._sub_queues.count_rejectors(entry, -1)
         if view.uid in self._in_flight:
             log.error("pod %s is queued although an attempt for it is under way: dropping the second entry", view.key)
             return False
@@ -357,9 +361,9 @@ class Queue:
         if there is not None:
             where = (
                 "in unschedulable queue"
-                if there.place is self._waiting
+                if there.sub_queue is self._unschedulable
                 else "in the active queue"
-                if there.place is self._active
+                if there.sub_queue is self._active
                 else "in the backoff queue"
             )
             raise QueueError(f"Pod {entry.view.key} is already present {where}")
@@ -376,14 +380,14 @@ class Queue:
         # A group's members go to backoff whatever happens. Popped early, as the reference pops them, a group that does
         # not fit would be tried again without a pause for as long as nothing else is active.
         entry.sits_out = self._is_grouped(entry)
-        self._places.count_rejectors(entry, 1)
+        self._sub_queues.count_rejectors(entry, 1)
         strategy = self._judge_in_flight(entry)
         self._pods[entry.view.key] = entry
         self.nominations.touch(entry.view.uid)
         if strategy is SKIP:
-            self._places.to_waiting(entry, ATTEMPT_FAILED)
+            self._sub_queues.to_unschedulable(entry, ATTEMPT_FAILED)
         else:
-            self._places.requeue(entry, strategy, ATTEMPT_FAILED, now)
+            self._sub_queues.requeue(entry, strategy, ATTEMPT_FAILED, now)
 
     def _is_grouped(self, entry: QueuedPod) -> bool:
         return self.options.has_pod_groups and entry.view.pod.spec.scheduling_group is not None
@@ -408,7 +412,7 @@ class Queue:
 
     def _awakened(self, event: ClusterEvent, old: Any, new: Any) -> dict[QueuedPod, Strategy]:
         if event.is_wildcard:
-            found = ((entry, self._judge.strategy(entry, event, old, new)) for entry in self._waiting)
+            found = ((entry, self._judge.strategy(entry, event, old, new)) for entry in self._unschedulable)
             return {entry: strategy for entry, strategy in found if strategy is not SKIP}
         changed = new if new is not None else old
         itself = None
@@ -416,4 +420,4 @@ class Queue:
             itself = self._pods.get(f"{changed.metadata.namespace}/{changed.metadata.name}")
             if itself is not None and itself.view.uid != changed.metadata.uid:
                 itself = None
-        return self._judge.awakened(self._waiting, event, old, new, itself)
+        return self._judge.awakened(self._unschedulable, event, old, new, itself)

@@ -13,9 +13,9 @@ from typing import Any
 from kubesched.api.pod import Pod
 from kubesched.framework.wakeups import ClusterEvent
 from kubesched.queue.hints import Hints, Registered
-from kubesched.queue.observing import BROKE, QUEUED, SKIPPED, Observer
+from kubesched.queue.observer import BROKE, QUEUED, SKIPPED, QueueObserver
 from kubesched.queue.queued import QueuedPod
-from kubesched.queue.waiting import Group, Waiting
+from kubesched.queue.unschedulable import SameTemplate, UnschedulablePods
 
 
 class Strategy(IntEnum):
@@ -29,12 +29,12 @@ class Strategy(IntEnum):
 SKIP, AFTER_BACKOFF, IMMEDIATELY = Strategy.SKIP, Strategy.AFTER_BACKOFF, Strategy.IMMEDIATELY
 
 
-class Judge:
+class RequeueJudge:
     """Asks the hints."""
 
     __slots__ = ("_hints", "_observer")
 
-    def __init__(self, hints: Hints, observer: Observer | None) -> None:
+    def __init__(self, hints: Hints, observer: QueueObserver | None) -> None:
         self._hints = hints
         self._observer = observer
 
@@ -58,7 +58,7 @@ class Judge:
         return best
 
     def awakened(
-        self, waiting: Waiting, event: ClusterEvent, old: Any, new: Any, itself: QueuedPod | None = None
+        self, waiting: UnschedulablePods, event: ClusterEvent, old: Any, new: Any, itself: QueuedPod | None = None
     ) -> dict[QueuedPod, Strategy]:
         """Return the waiting pods that an event concerns, with what it means for them; pods it is nothing to are left
         out. `itself` is the waiting pod that the event is about, if it is about one."""
@@ -79,7 +79,7 @@ class Judge:
         self,
         found: dict[QueuedPod, Strategy],
         registered: Registered,
-        group: Group,
+        group: SameTemplate,
         event: ClusterEvent,
         old: Any,
         new: Any,

@@ -1,7 +1,7 @@
-"""The places of the queue, and the ways between them.
+"""The sub-queues, and the ways between them.
 
-In: an entry and where it should go. Out: where it went: a PreEnqueue gate may keep it in the waiting room. Every entry
-of the queue is in exactly one place, and found by its pod's namespace/name. What gates and the sort raise stays here: a
+In: an entry and where it should go. Out: where it went: a PreEnqueue gate may keep it among the unschedulable. Every entry
+of the queue is in exactly one sub-queue, and found by its pod's namespace/name. What gates and the sort raise stays here: a
 pod whose plugin breaks waits as if that plugin had gated it, and is tried again like all that wait too long.
 """
 
@@ -14,13 +14,13 @@ from typing import Any
 from kubesched.cluster import PodView
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.wakeups import ADD, FORCE_ACTIVATE, UNSCHEDULABLE_POD, UPDATE, ClusterEvent
-from kubesched.queue.active import Active
-from kubesched.queue.backoff import Backoff, Pauses
-from kubesched.queue.judging import AFTER_BACKOFF, Strategy
+from kubesched.queue.active import ActiveQueue
+from kubesched.queue.backoff import BackoffQueue, Pauses
 from kubesched.queue.nominated import Nominated
-from kubesched.queue.observing import Observer
+from kubesched.queue.observer import QueueObserver
 from kubesched.queue.queued import QueuedPod
-from kubesched.queue.waiting import Waiting
+from kubesched.queue.requeue_judge import AFTER_BACKOFF, Strategy
+from kubesched.queue.unschedulable import UnschedulablePods
 
 POD_ADDED = ClusterEvent(UNSCHEDULABLE_POD, int(ADD)).label
 POD_UPDATED = ClusterEvent(UNSCHEDULABLE_POD, int(UPDATE)).label
@@ -31,19 +31,19 @@ SortKey = Callable[[PodView, float], Any]
 log = logging.getLogger(__name__)
 
 
-class Places:
-    """Active, backoff and waiting pods. `pops_early` says whether pods may be popped during their pause."""
+class SubQueues:
+    """ActiveQueue, backoff and waiting pods. `pops_early` says whether pods may be popped during their pause."""
 
-    __slots__ = ("_observer", "_sort_key", "_sorter", "active", "backoff", "nominated", "pods", "pops_early", "waiting")
+    __slots__ = ("_observer", "_sort_key", "_sorter", "active", "backoff", "nominated", "pods", "pops_early", "unschedulable")
 
-    def __init__(self, sorter: Plugin | None, pauses: Pauses, observer: Observer | None) -> None:
+    def __init__(self, sorter: Plugin | None, pauses: Pauses, observer: QueueObserver | None) -> None:
         self._sorter = sorter.name if sorter is not None else ""
         self._sort_key: SortKey = sorter.sort_key if sorter is not None else _first_come
         self._observer = observer
         self.pods: dict[str, QueuedPod] = {}
-        self.active = Active()
-        self.backoff = Backoff(pauses)
-        self.waiting = Waiting()
+        self.active = ActiveQueue()
+        self.backoff = BackoffQueue(pauses)
+        self.unschedulable = UnschedulablePods()
         self.nominated = Nominated(self._view_of)
         self.pops_early = pauses.whole_seconds
 
@@ -54,14 +54,14 @@ class Places:
         return self.to_active(entry, label, now)
 
     def to_active(self, entry: QueuedPod, label: str, now: float, *, from_backoff: bool = False) -> bool:
-        """Make an entry that waits, or is in no place, active; return False if a gate keeps it waiting."""
-        was_waiting = entry.place is not None
+        """Make an entry that waits, or is in no sub-queue, active; return False if a gate keeps it waiting."""
+        was_waiting = entry.sub_queue is not None
         if was_waiting:
-            self.waiting.remove(entry)
+            self.unschedulable.remove(entry)
         # A pod that pauses passed its gates on the way in, unless popping early is switched off.
         asks_gates = not (from_backoff and self.pops_early)
         if (asks_gates and not self._passes_gates(entry)) or not self._is_sorted(entry):
-            self.to_waiting(entry, label, is_new=not was_waiting)
+            self.to_unschedulable(entry, label, is_new=not was_waiting)
             return False
         if entry.initial_attempt is None:
             entry.initial_attempt = now
@@ -73,43 +73,43 @@ class Places:
         return True
 
     def _to_backoff(self, entry: QueuedPod, label: str) -> bool:
-        was_waiting = entry.place is not None
+        was_waiting = entry.sub_queue is not None
         if was_waiting:
-            self.waiting.remove(entry)
+            self.unschedulable.remove(entry)
         if (self.pops_early and not self._passes_gates(entry)) or not self._is_sorted(entry):
-            self.to_waiting(entry, label, is_new=not was_waiting)
+            self.to_unschedulable(entry, label, is_new=not was_waiting)
             return False
         self.backoff.add(entry)
         if self._observer is not None:
             self._observer.queue_incoming(self.backoff.name, label)
         return True
 
-    def to_waiting(self, entry: QueuedPod, label: str, *, is_new: bool = True) -> None:
-        """Let an entry that is in no place wait."""
+    def to_unschedulable(self, entry: QueuedPod, label: str, *, is_new: bool = True) -> None:
+        """Let an entry that is in no sub-queue wait."""
         entry.was_flushed = False
-        self.waiting.add(entry)
+        self.unschedulable.add(entry)
         if is_new and self._observer is not None:
-            self._observer.queue_incoming(self.waiting.name, label)
+            self._observer.queue_incoming(self.unschedulable.name, label)
 
     def activate(self, entry: QueuedPod, now: float) -> bool:
         """Make an entry active, pause or not; return False if a gate keeps it waiting."""
-        if entry.place is self.active:
+        if entry.sub_queue is self.active:
             return True
-        from_backoff = entry.place is self.backoff
+        from_backoff = entry.sub_queue is self.backoff
         if from_backoff:
             self.backoff.remove(entry)
         return self.to_active(entry, FORCE_ACTIVATE.label, now, from_backoff=from_backoff)
 
     def replace_pod(self, entry: QueuedPod, pod: PodView) -> None:
         """Give an entry its pod's new version, where it is."""
-        place = entry.place
-        assert place is not None
-        place.remove(entry)
+        sub_queue = entry.sub_queue
+        assert sub_queue is not None
+        sub_queue.remove(entry)
         entry.view = pod
-        if place is self.waiting or self._is_sorted(entry):
-            place.add(entry)
+        if sub_queue is self.unschedulable or self._is_sorted(entry):
+            sub_queue.add(entry)
         else:
-            self.to_waiting(entry, POD_UPDATED)
+            self.to_unschedulable(entry, POD_UPDATED)
 
     def forget(self, entry: QueuedPod) -> None:
         """Remove an entry for good.
@@ -117,8 +117,8 @@ class Places:
         The reference takes only waiting pods off the gauge of refusals, so that a pod deleted during its pause is
         counted forever; here every pod is taken off.
         """
-        if entry.place is not None:
-            entry.place.remove(entry)
+        if entry.sub_queue is not None:
+            entry.sub_queue.remove(entry)
         del self.pods[entry.view.key]
         self.count_rejectors(entry, -1)
 
