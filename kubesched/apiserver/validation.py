@@ -151,6 +151,21 @@ def _node(node: Object) -> list[Cause]:
     return causes
 
 
+def _stateful_set(obj: Object) -> list[Cause]:
+    """Judge the template with the volumes that each pod will have: its containers may mount what the claims will give."""
+    spec = obj["spec"]
+    causes = []
+    claimed = {}
+    for at, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+        name = (claim.get("metadata") or {}).get("name", "")
+        claimed[name] = {"name": name, "persistentVolumeClaim": {"claimName": name}}
+        causes += _claim_spec_problems(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{at}].spec")
+    inner = spec["template"]["spec"]
+    kept = [one for one in inner.get("volumes") or () if one.get("name") not in claimed]
+    template = {**spec["template"], "spec": {**inner, "volumes": [*kept, *claimed.values()]}}
+    return causes + _workload({**obj, "spec": {**spec, "template": template}})
+
+
 def _workload(obj: Object) -> list[Cause]:
     spec = obj["spec"]
     causes = _not_negative(spec, "replicas", "spec")
@@ -233,18 +248,21 @@ def _priority_class(obj: Object) -> list[Cause]:
 
 
 def _volume_claim(obj: Object) -> list[Cause]:
-    spec = obj.get("spec") or {}
+    return _claim_spec_problems(obj.get("spec") or {}, "spec")
+
+
+def _claim_spec_problems(spec: Object, path: str) -> list[Cause]:
     causes = []
     if not spec.get("accessModes"):
-        causes.append(required("spec.accessModes", "at least 1 access mode is required"))
+        causes.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
     for mode in spec.get("accessModes") or ():
         if mode not in _ACCESS_MODES:
-            causes.append(not_supported("spec.accessModes", mode, _ACCESS_MODES))
+            causes.append(not_supported(f"{path}.accessModes", mode, _ACCESS_MODES))
     asked = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     if asked is None:
-        causes.append(required("spec.resources[storage]"))
+        causes.append(required(f"{path}.resources[storage]"))
     elif amount(asked) <= 0:
-        causes.append(invalid_value("spec.resources[storage]", asked, "must be greater than zero"))
+        causes.append(invalid_value(f"{path}.resources[storage]", asked, "must be greater than zero"))
     return causes
 
 
@@ -382,7 +400,7 @@ _CHECKS: dict[str, Callable[[Object], list[Cause]]] = {
     "nodes": _node,
     "deployments.apps": _workload,
     "replicasets.apps": _workload,
-    "statefulsets.apps": _workload,
+    "statefulsets.apps": _stateful_set,
     "daemonsets.apps": _workload,
     "jobs.batch": _job,
     "poddisruptionbudgets.policy": _budget,

@@ -6,7 +6,8 @@ ended pods removed; an allocation nobody has reserved given back; generated clai
 
 from __future__ import annotations
 
-from kubesched.apiserver.patching import copied
+from kubesched.api.resource import DELETE_PROTECTION_FINALIZER
+from kubesched.apiserver.patching import MERGE_PATCH, copied
 from kubesched.apiserver.resources import Object
 from kubesched.apiserver.store import Store
 from kubesched.apiserver.watch import Change
@@ -117,12 +118,27 @@ class DeviceClaims:
                 fresh.pop("reservedFor")
                 fresh.pop("allocation", None)
             claim = self._store.update("resourceclaims", {**claim, "status": fresh}, subresource="status")
+        self._release(claim)
         owner = next(iter(claim["metadata"].get("ownerReferences") or ()), None)
         if FROM_POD_CLAIM in (claim["metadata"].get("annotations") or {}) and owner is not None and not kept:
             pod = self._pods.get(f"{namespace}/{owner['name']}")
             if pod is None or pod["metadata"]["uid"] != owner["uid"] or is_finished(pod):
                 self._delete(namespace, name)
         return None
+
+    def _release(self, claim: Object) -> None:
+        """Give back what a deleted claim still holds, and take off the finalizer that nothing needs any more."""
+        metadata, status = claim["metadata"], claim.get("status") or {}
+        if DELETE_PROTECTION_FINALIZER not in (metadata.get("finalizers") or ()) or status.get("reservedFor"):
+            return
+        if status.get("allocation"):
+            if "deletionTimestamp" not in metadata:
+                return
+            kept = {key: value for key, value in status.items() if key != "allocation"}
+            self._store.update("resourceclaims", {**claim, "status": kept}, subresource="status")
+        finalizers = [one for one in metadata["finalizers"] if one != DELETE_PROTECTION_FINALIZER]
+        patch = {"metadata": {"finalizers": finalizers or None}}
+        self._store.patch("resourceclaims", metadata["name"], patch, metadata["namespace"], patch_type=MERGE_PATCH)
 
     def _is_used(self, namespace: str, consumer: Object) -> bool:
         if consumer.get("resource") != "pods":

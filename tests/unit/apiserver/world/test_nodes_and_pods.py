@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kubesched import errors
+from kubesched.api.resource import DELETE_PROTECTION_FINALIZER
 from kubesched.apiserver.world import INSTANT, Pace
 
 Cluster = Any  # see conftest.py
@@ -251,12 +252,38 @@ def test_a_pod_gets_the_claim_of_its_template_and_it_ends_with_the_pod(cluster: 
     held = cluster.store.get("resourceclaims", entry["resourceClaimName"])
     assert held["spec"]["devices"]["requests"][0]["exactly"]["count"] == 1
     reserved = [{"resource": "pods", "name": "p", "uid": made["metadata"]["uid"]}]
-    status = {"allocation": {"devices": {}}, "reservedFor": reserved}
-    cluster.store.update("resourceclaims", {**held, "status": status}, subresource="status")
+    allocate(cluster, held, reserved)
     cluster.run(1)
     assert cluster.store.get("resourceclaims", entry["resourceClaimName"])["status"]["reservedFor"] == reserved
     cluster.store.delete("pods", "p")
     cluster.run(10)
+    assert cluster.store.list("resourceclaims").items == []
+
+
+def allocate(cluster: Cluster, claim: dict, reserved: list[dict]) -> None:
+    """Do what the scheduler does: the finalizer first, then the allocation."""
+    name = claim["metadata"]["name"]
+    held = cluster.store.patch("resourceclaims", name, {"metadata": {"finalizers": [DELETE_PROTECTION_FINALIZER]}})
+    status = {"allocation": {"devices": {}}, "reservedFor": reserved}
+    cluster.store.update("resourceclaims", {**held, "status": status}, subresource="status")
+
+
+def test_a_claim_of_ones_own_loses_its_allocation_and_its_finalizer_and_stays(cluster: Cluster) -> None:
+    body = {"metadata": {"name": "mine"}, "spec": {"devices": {}}}
+    gone = [{"resource": "pods", "name": "long-gone", "uid": "u"}]
+    allocate(cluster, cluster.store.create("resourceclaims", body), gone)
+    cluster.run(1)
+    held = cluster.store.get("resourceclaims", "mine")
+    assert (held["status"], held["metadata"].get("finalizers")) == ({}, None)
+
+
+def test_a_deleted_claim_that_nobody_reserved_gives_its_allocation_back_and_goes(cluster: Cluster) -> None:
+    body = {"metadata": {"name": "mine"}, "spec": {"devices": {}}}
+    allocate(cluster, cluster.store.create("resourceclaims", body), [])
+    cluster.run(1)
+    assert cluster.store.get("resourceclaims", "mine")["status"]["allocation"] == {"devices": {}}
+    cluster.store.delete("resourceclaims", "mine")
+    cluster.run(1)
     assert cluster.store.list("resourceclaims").items == []
 
 

@@ -201,8 +201,12 @@ def test_a_stateful_set_claims_volumes_that_outlive_its_pods(cluster: Cluster) -
             "resources": {"requests": {"storage": "1Gi"}},
         },
     }
-    cluster.store.create("statefulsets", stateful_set(volumeClaimTemplates=[claim]))
+    body = stateful_set(volumeClaimTemplates=[claim])
+    mount = {"name": "data", "mountPath": "/data"}
+    body["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = [mount]
+    cluster.store.create("statefulsets", body)
     cluster.run()
+    assert cluster.phases("app=db") == ["Running"] * 3
     claims = cluster.store.list("persistentvolumeclaims").items
     assert [one["metadata"]["name"] for one in claims] == ["data-db-0", "data-db-1", "data-db-2"]
     assert {one["status"]["phase"] for one in claims} == {"Bound"}
