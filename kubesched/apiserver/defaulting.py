@@ -54,7 +54,7 @@ def _pod_spec(spec: Object) -> None:
     )
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
-    for name in ("initContainers", "containers"):
+    for name in ("initContainers", "containers", "ephemeralContainers"):
         for container in spec.get(name) or ():
             _container(container, bool(spec.get("hostNetwork")))
     resources = spec.get("resources")

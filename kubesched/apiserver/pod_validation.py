@@ -31,6 +31,7 @@ from kubesched.apiserver.refusals import (
     invalid_values,
     not_supported,
     required,
+    unknown_name,
 )
 from kubesched.apiserver.resources import Object
 from kubesched.apiserver.volume_validation import claim_problems, volume_problems
@@ -66,6 +67,9 @@ def template_problems(template: Object, path: str) -> list[Cause]:
     for key in labels:
         if not is_label_key(key):
             causes += invalid_values(f"{path}.labels", key, qualified_name_faults(key))
+    if template["spec"].get("ephemeralContainers"):
+        text = "ephemeral containers not allowed in pod template"
+        causes.append(forbidden_field(f"{path}.spec.ephemeralContainers", text))
     return causes + _spec_problems(template["spec"], f"{path}.spec")
 
 
@@ -277,6 +281,8 @@ def _gate_problems(spec: Object, path: str) -> list[Cause]:
 
 def changed_pod_problems(new: Object, old: Object, subresource: str) -> list[Cause]:
     """Return what a change to an existing pod may not do."""
+    if subresource == "ephemeralcontainers":
+        return _ephemeral_changes(new["spec"], old["spec"])
     after, before = _fixed_part(new["spec"], subresource), _fixed_part(old["spec"], subresource)
     causes = _gate_changes(new["spec"], old["spec"]) + _deadline_changes(new["spec"], old["spec"])
     tolerations = [_without_seconds(one) for one in new["spec"].get("tolerations") or ()]
@@ -300,6 +306,33 @@ def changed_pod_problems(new: Object, old: Object, subresource: str) -> list[Cau
             f"\nchanged: {', '.join(fields)}"
         )
         causes.append(forbidden_field("spec", text))
+    return causes
+
+
+def _ephemeral_changes(new: Object, old: Object) -> list[Cause]:
+    """Ephemeral containers can be added, under names and for targets that make sense, and nothing else."""
+    path, causes = "spec.ephemeralContainers", []
+    running = {one["name"] for group in GROUPS for one in new.get(group) or ()}
+    seen = set(running)
+    for at, one in enumerate(new.get("ephemeralContainers") or ()):
+        name, target = one.get("name", ""), one.get("targetContainerName")
+        if not name:
+            causes.append(required(f"{path}[{at}].name"))
+        elif name in seen:
+            causes.append(duplicate(f"{path}[{at}].name", name))
+        else:
+            causes += invalid_values(f"{path}[{at}].name", name, dns_label_faults(name))
+        seen.add(name)
+        if not one.get("image"):
+            causes.append(required(f"{path}[{at}].image"))
+        if target and target not in running:
+            causes.append(unknown_name(f"{path}[{at}].targetContainerName", target))
+    there = {one.get("name"): one for one in new.get("ephemeralContainers") or ()}
+    for one in old.get("ephemeralContainers") or ():
+        if one["name"] not in there:
+            causes.append(forbidden_field(path, f'existing ephemeral containers "{one["name"]}" may not be removed\n'))
+        elif there[one["name"]] != one:
+            causes.append(forbidden_field(path, f'existing ephemeral containers "{one["name"]}" may not be changed'))
     return causes
 
 

@@ -17,6 +17,9 @@ from kubesched import errors
 from kubesched.apiserver.resources import Resource
 from kubesched.errors import ApiError
 
+# What kube-apiserver's router refuses has details, if empty ones; clients (kubectl debug) read them without asking.
+_ALWAYS_WITH_DETAILS = (404, 405)
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:
@@ -217,7 +220,7 @@ def status_of(error: ApiError) -> dict[str, Any]:
         "reason": error.reason,
         "code": error.status,
     }
-    if details:
+    if details or error.status in _ALWAYS_WITH_DETAILS:
         status["details"] = details
     return status
 

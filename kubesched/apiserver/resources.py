@@ -18,6 +18,7 @@ SUBRESOURCE_VERBS: dict[str, tuple[str, ...]] = {
     "finalize": ("update",),
     "status": ("get", "patch", "update"),
     "resize": ("get", "patch", "update"),
+    "ephemeralcontainers": ("get", "patch", "update"),
 }
 # A deletion is answered with the object that is gone for these, with a Status for the others.
 RETURNED_WHEN_DELETED = frozenset(
@@ -88,7 +89,7 @@ def _rows() -> Iterator[Resource]:
         "Pod",
         "po",
         categories=("all",),
-        subresources=("status", "binding", "eviction", "resize"),
+        subresources=("status", "binding", "ephemeralcontainers", "eviction", "resize"),
         has_generation=True,
     )
     yield core("bindings", "Binding", verbs=("create",))

@@ -43,7 +43,10 @@ _OWNER_FIELDS = {
 
 def check_new(resource: Resource, obj: Object) -> None:
     """Refuse a new object that may not be stored."""
-    _refuse(resource, obj, _metadata_problems(obj) + _own_problems(resource, obj))
+    causes = _metadata_problems(obj) + _own_problems(resource, obj)
+    if resource.table == "pods" and obj["spec"].get("ephemeralContainers"):
+        causes.append(forbidden_field("spec.ephemeralContainers", "cannot be set on create"))
+    _refuse(resource, obj, causes)
 
 
 def check_changed(resource: Resource, new: Object, old: Object, subresource: str) -> None:
@@ -52,7 +55,7 @@ def check_changed(resource: Resource, new: Object, old: Object, subresource: str
     if not subresource:
         causes += _own_problems(resource, new)
     changed = _ON_CHANGE.get(resource.table)
-    if changed is not None and subresource in ("", "resize"):
+    if changed is not None and subresource in ("", "resize", "ephemeralcontainers"):
         causes += changed(new, old, subresource)
     _refuse(resource, new, causes)
 

@@ -212,7 +212,7 @@ def replace(context: Context, resource: Resource, old: Entry, new: Object, subre
     managed = new["metadata"].get("managedFields")
     identity.carry_over(new, before)
     new = _part(resource, before, new, subresource)
-    if not subresource:
+    if subresource in ("", "ephemeralcontainers"):
         defaulting.fill(new, resource)
     admission.admit_changed(context, resource, new, before, subresource)
     validation.check_changed(resource, new, before, subresource)
@@ -279,6 +279,10 @@ def _part(resource: Resource, before: Object, new: Object, subresource: str) -> 
         return kept
     if subresource == "resize":
         return {**before, "metadata": new["metadata"], "spec": _resized(before["spec"], new["spec"])}
+    if subresource == "ephemeralcontainers":
+        added = {key: new["spec"][key] for key in ("ephemeralContainers",) if key in (new.get("spec") or {})}
+        kept_spec = {key: value for key, value in before["spec"].items() if key != "ephemeralContainers"}
+        return {**before, "metadata": new["metadata"], "spec": {**kept_spec, **added}}
     if resource.has_status:
         if "status" in before:
             new["status"] = before["status"]

@@ -191,7 +191,20 @@ class Kubelets:
                 return wait
             self._write(pod, _ready_status(pod, timestamp(self._clock.now())))
             return self._lifetime_left(pod)
+        self._start_ephemeral(pod, status)
         return self._finish(pod)
+
+    def _start_ephemeral(self, pod: Object, status: Object) -> None:
+        """Start the containers that were added to a running pod, for debugging."""
+        held = status.get("ephemeralContainerStatuses") or []
+        known = {one["name"] for one in held}
+        added = [one for one in pod["spec"].get("ephemeralContainers") or () if one["name"] not in known]
+        if added:
+            state = {"running": {"startedAt": timestamp(self._clock.now())}}
+            fresh = [_container_status(one, {}, state, False, 0) for one in added]
+            self._write(pod, {**status, "ephemeralContainerStatuses": [*held, *fresh]})
+            for one in added:
+                self._tell(pod, "Started", f"Started container {one['name']}")
 
     def _start(self, pod: Object, node: Object) -> float | None:
         metadata, name = pod["metadata"], node["metadata"]["name"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from kubesched import errors
 from kubesched.api.resource import DELETE_PROTECTION_FINALIZER
+from kubesched.apiserver.patching import MERGE_PATCH
 from kubesched.apiserver.world import INSTANT, Pace
 
 Cluster = Any  # see conftest.py
@@ -295,3 +297,34 @@ def test_an_instant_world_needs_no_time(new_cluster: Cluster, tmp_path: Path) ->
     cluster.run(1)
     assert cluster.phases() == ["Running"] * 20
     cluster.store.close()
+
+
+def test_an_ephemeral_container_joins_a_running_pod(cluster: Cluster) -> None:
+    cluster.store.create("pods", pod())
+    cluster.run(10)
+    body = {"spec": {"ephemeralContainers": [{"name": "debugger", "image": "busybox", "targetContainerName": "c"}]}}
+    cluster.store.patch("pods", "p", body, subresource="ephemeralcontainers")
+    cluster.run(1)
+    held = cluster.store.get("pods", "p")
+    assert held["spec"]["ephemeralContainers"][0]["imagePullPolicy"] == "Always"
+    (status,) = held["status"]["ephemeralContainerStatuses"]
+    assert (status["name"], list(status["state"])) == ("debugger", ["running"])
+
+
+@pytest.mark.parametrize(
+    ("containers", "refusal"),
+    [
+        ([], 'existing ephemeral containers "first" may not be removed'),
+        ([{"name": "first", "image": "other"}], 'existing ephemeral containers "first" may not be changed'),
+        ([{"name": "c", "image": "i"}], 'spec.ephemeralContainers[0].name: Duplicate value: "c"'),
+        ([{"name": "x", "image": "i", "targetContainerName": "y"}], '[0].targetContainerName: Not found: "y"'),
+        ([{"name": "x"}], "spec.ephemeralContainers[0].image: Required value"),
+    ],
+)
+def test_ephemeral_containers_can_only_be_added(cluster: Cluster, containers: list[dict], refusal: str) -> None:
+    cluster.store.create("pods", pod())
+    first = {"spec": {"ephemeralContainers": [{"name": "first", "image": "i"}]}}
+    cluster.store.patch("pods", "p", first, subresource="ephemeralcontainers")
+    with pytest.raises(errors.Invalid, match=re.escape(refusal)):
+        patch = {"spec": {"ephemeralContainers": containers}}
+        cluster.store.patch("pods", "p", patch, patch_type=MERGE_PATCH, subresource="ephemeralcontainers")
