@@ -1,53 +1,45 @@
-"""The command `kubesched`: one file a command, loaded only when it is called.
+"""The command `kubesched`: what each command takes is in `commands`, the work beside it, both loaded only when needed.
 
-Exit codes: 0 done, 1 a failure explained in one line on stderr, 2 wrong usage. No traceback reaches a user.
+Exit codes: 0 done, 1 a failure explained in one line on stderr, 2 wrong usage, 130 and 141 as a shell reports a program
+that Ctrl-C or a closed pipe has ended. No traceback reaches a user.
 """
 
 from __future__ import annotations
 
-import importlib
 import sys
 
 import click
 
+from kubesched.cli.commands.completion import COMPLETE_VARIABLE, PROGRAM
+from kubesched.cli.commands.lazy import INTERRUPTED, LazyGroup
 from kubesched.errors import SchedulerError
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "bench": ("kubesched.cli.bench", "bench_group"),
-    "capacity": ("kubesched.cli.capacity", "capacity_command"),
-    "compare": ("kubesched.cli.compare", "compare_command"),
-    "demo": ("kubesched.cli.demo", "demo_command"),
-    "plan": ("kubesched.cli.plan", "plan_command"),
-    "plugins": ("kubesched.cli.plugins", "plugins_group"),
-    "replay": ("kubesched.cli.replay", "replay_command"),
-    "run": ("kubesched.cli.run", "run_command"),
-    "simulate": ("kubesched.cli.simulate", "simulate_command"),
-    "snapshot": ("kubesched.cli.snapshot", "snapshot_command"),
-    "why": ("kubesched.cli.why", "why_command"),
-    "conformance": ("kubesched.cli.conformance", "conformance_command"),
-    "config": ("kubesched.cli.config", "config_group"),
-    "apiserver": ("kubesched.cli.apiserver", "apiserver_command"),
-}
-"""Command -> where it lives. Importing all of them would make `--help` slow."""
+COMMANDS = (
+    "apiserver",
+    "bench",
+    "capacity",
+    "compare",
+    "completion",
+    "config",
+    "conformance",
+    "demo",
+    "plan",
+    "plugins",
+    "replay",
+    "run",
+    "simulate",
+    "snapshot",
+    "why",
+)
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are imported when they are needed."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        where = COMMANDS.get(cmd_name)
-        if where is None:
-            return None
-        module, name = where
-        command: click.Command = getattr(importlib.import_module(module), name)
-        return command
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
-@click.version_option(package_name="kubesched", prog_name="kubesched")
+@click.group(
+    cls=LazyGroup,
+    package="kubesched.cli.commands",
+    names=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
+@click.version_option(package_name="kubesched", prog_name=PROGRAM)
 def cli() -> None:
     """A Kubernetes scheduler that decides as kube-scheduler does, explains itself, and simulates."""
 
@@ -55,9 +47,9 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; turn our errors into one line and exit code 1."""
     try:
-        cli(prog_name="kubesched")
+        cli(prog_name=PROGRAM, complete_var=COMPLETE_VARIABLE)
     except SchedulerError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
-    except BrokenPipeError:
-        sys.exit(1)
+    except KeyboardInterrupt:  # in the moments before a command runs, and after
+        sys.exit(INTERRUPTED)

@@ -4,38 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
 from rich.console import Console
 from rich.markup import escape
 
-from kubesched.cli.plan import files_option
 from kubesched.cli.printing import bar, fewer, print_document, warned
-from kubesched.cli.sources import (
-    Policy,
-    cluster_options,
-    namespace_of,
-    namespace_option,
-    output_option,
-    policy_options,
-    read_cluster,
-)
+from kubesched.cli.sources import Policy, namespace_of, read_cluster
 from kubesched.simulator.dryrun.capacity import Capacity, measure
 from kubesched.simulator.dryrun.manifests import read_manifests
 
 _MOST_NODES = 10
 
 
-@click.command("capacity", epilog="Example:  kubesched capacity -f web.yaml --drain node-7 --snapshot cluster.jsonl.gz")
-@files_option
-@click.option("--workload", default="", metavar="KIND/NAME", help="Which one, if the files have several.")
-@namespace_option
-@click.option("--limit", type=click.IntRange(1), default=100_000, show_default=True, help="Do not count further.")
-@click.option("--without", multiple=True, metavar="NODE", help="As if this node were lost with all that is on it.")
-@click.option("--drain", multiple=True, metavar="NODE", help="As if this node were lost and its pods had to go elsewhere.")
-@cluster_options
-@policy_options
-@output_option
-def capacity_command(
+def run_capacity(
     files: tuple[str, ...],
     workload: str,
     namespace: str,
@@ -50,11 +30,6 @@ def capacity_command(
     plugins: tuple[str, ...],
     output: str,
 ) -> None:
-    """Count how many more of a pod fit, and say what stops the next one.
-
-    Takes a Pod, or a workload for its template. Nobody is evicted for the copies, and pods that wait in the cluster are left
-    out. Nothing is written.
-    """
     policy = Policy.for_dry_run(config_file, feature_gates, plugins)
     manifests = read_manifests(files)
     with Console(stderr=True).status("reading the cluster"):

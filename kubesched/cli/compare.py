@@ -11,7 +11,7 @@ from rich.table import Table
 from kubesched.cli.figures import count, print_table, table_of
 from kubesched.cli.printing import bar, print_document
 from kubesched.cli.simulate import Play, collect_seldom
-from kubesched.cli.sources import Policy, cluster_options, gates_option, output_option, plugin_option, read_cluster
+from kubesched.cli.sources import Policy, read_cluster
 from kubesched.errors import SchedulerError
 from kubesched.simulator.scenarios.comparing import compare, decide_anew
 from kubesched.simulator.scenarios.simulation import Simulation
@@ -20,23 +20,7 @@ DEFAULT = "default"
 _MOST_SHOWN = 10
 
 
-@click.command("compare", epilog="Example:  kubesched compare default packing.yaml --scenario batch.yaml")
-@click.argument("a")
-@click.argument("b")
-@click.option(
-    "--scenario",
-    "scenario_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Simulate this scenario, inbox log or snapshot under both, as `simulate` does.",
-)
-@cluster_options
-@click.option("--reschedule", is_flag=True, help="Take all pods off their nodes first, and place them again, oldest first.")
-@click.option("--duration", help="How long to simulate, instead of what the scenario says.")
-@click.option("--seed", type=int, help="Another seed than the scenario's.")
-@gates_option
-@plugin_option
-@output_option
-def compare_command(
+def run_compare(
     a: str,
     b: str,
     scenario_file: Path | None,
@@ -50,11 +34,6 @@ def compare_command(
     plugins: tuple[str, ...],
     output: str,
 ) -> None:
-    """Run two KubeSchedulerConfigurations, A and B, on the same thing, and print side by side what comes of it.
-
-    The thing is a scenario (--scenario), or a cluster as it is now: a snapshot (--snapshot) or a live one, which is only
-    read. Of a cluster, the pending pods are decided under both. The word `default` stands for the default configuration.
-    """
     policies = [_policy(name, feature_gates, plugins) for name in (a, b)]
     collect_seldom()
     if scenario_file is not None:

@@ -14,7 +14,6 @@ from typing import Any
 import click
 
 from kubesched import legacy
-from kubesched.cli.own_flags import SELECTABLE
 from kubesched.config import Configuration, Gates, Known, as_json, as_yaml, effective, load
 from kubesched.config.building import unreadable
 from kubesched.config.documents import Object, is_json, read_json
@@ -30,26 +29,6 @@ from kubesched.legacy.selecting import runs_as
 from kubesched.plugins.args import IN_TREE_CATALOGUE
 
 _STDIN = "-"
-
-
-@click.group("config", epilog="Example:  kubesched config check scheduler.yaml")
-def config_group() -> None:
-    """Check a KubeSchedulerConfiguration or a legacy Policy, show it with all defaults, or convert a Policy."""
-
-
-_file = click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-_gates = click.option(
-    "--feature-gates", "feature_gates", multiple=True, metavar="A=true,B=false", help="Gates to switch, as for `run`."
-)
-_plugins = click.option("--plugin", "plugins", multiple=True, metavar="FILE.py:Class", help="A plugin of your own.")
-_version = click.option(
-    "--legacy-version",
-    type=click.Choice(SELECTABLE),
-    default=SELECTABLE[-1],
-    show_default=True,
-    help="The release that a Policy was written for.",
-)
-_output = click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", help="How to print.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +65,7 @@ class _Old:
         return document
 
 
-@config_group.command("check", epilog="Example:  kubesched config check scheduler.yaml")
-@_file
-@_gates
-@_plugins
-@_version
-def check_command(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str) -> None:
-    """Say whether the scheduler would start with FILE (`-`: standard input), a configuration or a Policy."""
+def run_config_check(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str) -> None:
     found = _load(file, feature_gates, plugins, legacy_version)
     if isinstance(found, _Old):
         counts = (
@@ -105,39 +78,16 @@ def check_command(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str
     click.echo(f"{file}: valid, profiles: {names}")
 
 
-@config_group.command("show", epilog="Example:  kubesched config show scheduler.yaml -o json")
-@_file
-@_gates
-@_plugins
-@_version
-@_output
-def show_command(
+def run_config_show(
     file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str, output: str
 ) -> None:
-    """Print FILE (`-`: standard input) as the scheduler understands it, every default filled in.
-
-    Of a configuration it is the document that `kubesched run --write-config-to` writes; of a Policy, the predicates and
-    priorities that its release would run.
-    """
     found = _load(file, feature_gates, plugins, legacy_version)
     _print(found.document() if isinstance(found, _Old) else effective(found), output)
 
 
-@config_group.command("convert", epilog="Example:  kubesched config convert policy.json > scheduler.yaml")
-@_file
-@_plugins
-@_version
-@click.option("--scheduler-name", default="default-scheduler", show_default=True, help="The name of the profile.")
-@click.option("--partial", is_flag=True, help="Print what can be said even if something has no equivalent.")
-@_output
-def convert_command(
+def run_config_convert(
     file: Path, plugins: tuple[str, ...], legacy_version: str, scheduler_name: str, partial: bool, output: str
 ) -> None:
-    """Print the KubeSchedulerConfiguration that behaves as the Policy in FILE (`-`: standard input).
-
-    What behaves a little differently is said on standard error. If something has no equivalent, that is said instead,
-    nothing is printed and the exit code is 1; `--partial` prints the rest, and the exit code is still 1.
-    """
     text = _read(file)
     _run_files(plugins)
     try:

@@ -19,14 +19,7 @@ from kubesched.simulator.golden_families import run_case
 _SHOWN = 20
 
 
-@click.command("conformance", epilog="Example:  kubesched conformance tests/conformance -o json")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")
-def conformance_command(paths: tuple[Path, ...], output: str) -> None:
-    """Run golden cases (.jsonl, .jsonl.gz, folders of them) and compare with what was recorded.
-
-    Exits with 1 if anything differs.
-    """
+def run_conformance(paths: tuple[Path, ...], output: str) -> None:
     families: dict[str, dict[str, int]] = {}
     differences: list[Difference] = []
     cases = list(read_cases(paths))

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
 import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -55,15 +54,7 @@ class Settings:
     data_dir: Path | None
 
 
-@click.command("demo", epilog="Example:  kubesched demo --nodes 50 --pods 400 --once")
-@click.option("--nodes", type=click.IntRange(1, 5000), default=20, show_default=True, help="How many nodes.")
-@click.option("--pods", type=click.IntRange(6, 50000), default=100, show_default=True, help="About how many pods.")
-@click.option("--once", is_flag=True, help="Print what was placed, and exit.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API; 0 picks a free one.")
-@click.option("--page-port", type=click.IntRange(0, 65535), default=0, help="Port of the page; 0 picks a free one.")
-@click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Keep the objects here across restarts.")
-def demo_command(nodes: int, pods: int, once: bool, port: int, page_port: int, data_dir: Path | None) -> None:
-    """Show the scheduler at work on a cluster that lives in this process. kubectl works beside it."""
+def run_demo(nodes: int, pods: int, once: bool, port: int, page_port: int, data_dir: Path | None) -> None:
     # The demo speaks for itself; what the parts have to say is of interest only if something breaks.
     logging.getLogger("kubesched").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory(prefix="kubesched-demo-") as scratch:

@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
+from kubesched.cli.commands.shared import LEGACY_RELEASES
 from kubesched.cli.flagset import Parsed
-from kubesched.cli.own_flags import LEGACY_FLAGS, NOTICES, SELECTABLE, SINCE, UNTIL
+from kubesched.cli.own_flags import LEGACY_FLAGS, NOTICES, SINCE, UNTIL
 from kubesched.config.gates import read_pairs
 from kubesched.config.types import ClientConnection, LeaderElection
 from kubesched.errors import ConfigError
@@ -54,7 +55,7 @@ def refuse_old_flags(parsed: Parsed) -> None:
     given = sorted(flag.name for flag in LEGACY_FLAGS if flag.name in parsed.given)
     if given:
         raise ConfigError(
-            "", f"--{given[0]} is a flag of old releases: say which one with --legacy-version={'|'.join(SELECTABLE)}"
+            "", f"--{given[0]} is a flag of old releases: say which one with --legacy-version={'|'.join(LEGACY_RELEASES)}"
         )
 
 
@@ -92,8 +93,8 @@ def notices(parsed: Parsed, release: Release) -> list[str]:
 
 
 def _release(text: str) -> Release:
-    if text not in SELECTABLE:
-        raise ConfigError("", f"--legacy-version: {text!r} is not one of {', '.join(SELECTABLE)}")
+    if text not in LEGACY_RELEASES:
+        raise ConfigError("", f"--legacy-version: {text!r} is not one of {', '.join(LEGACY_RELEASES)}")
     return release_of(text)
 
 

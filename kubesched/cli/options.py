@@ -18,9 +18,9 @@ import msgspec
 
 from kubesched.api import quantity
 from kubesched.cli import flags as table
-from kubesched.cli.flagset import CertificatePair, Parsed, UsageError, parse, usage
+from kubesched.cli.flagset import CertificatePair, Parsed, UsageError, parse
 from kubesched.cli.old_world import notices, read_world, refuse_old_flags, split_gates
-from kubesched.cli.own_flags import LEGACY_FLAGS, OWN_FLAGS
+from kubesched.cli.usage import ALL_FLAGS, PROGRAM, help_text
 from kubesched.config import Configuration, Duration, Gates, defaults, load
 from kubesched.config.building import unreadable
 from kubesched.config.catalogue import Catalogue
@@ -33,9 +33,7 @@ from kubesched.errors import ConfigError
 from kubesched.legacy import World
 from kubesched.legacy.world import ASSUMED_TTL_SECONDS, MAX_WAITING_SECONDS
 
-PROGRAM = "kube-scheduler"
 RELEASE = "v1.36.4"
-ALL_FLAGS = (*table.FLAGS, *OWN_FLAGS, *LEGACY_FLAGS)
 _METRIC = "[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL = "[a-zA-Z_][a-zA-Z0-9_]*"
 _CURVES = frozenset({23, 24, 25, 29, 4587, 4588, 4589})
@@ -230,22 +228,6 @@ def read_options(
         legacy=legacy,
         notices=tuple(notices(parsed, legacy.release)) if legacy is not None else (),
     )
-
-
-STORY = """\
-Runs the scheduler: it follows a cluster, finds a node for each pod that asks for it by spec.schedulerName, and binds
-the pod. It takes kube-scheduler's place, or works beside it under another name. All flags are optional: without
---config or --kubeconfig it schedules for the cluster that it runs in.
-"""
-
-
-def help_text(*, columns: int = 0, command: str = PROGRAM) -> str:
-    """Return what --help prints."""
-    return f"{STORY}\n{usage_text(columns=columns, command=command)}"
-
-
-def usage_text(*, columns: int = 0, command: str = PROGRAM) -> str:
-    return f"{usage(ALL_FLAGS, command, columns)}\nExample:  {command} --config scheduler.yaml --v=2\n"
 
 
 def _replace(configuration: Configuration, **changes: Any) -> Configuration:

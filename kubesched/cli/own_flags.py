@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kubesched.cli.commands.shared import LEGACY_RELEASES
 from kubesched.cli.flagset import ADDRESS, BOOL, DURATION, INT, INT32, STRING, WORDS, Flag
 from kubesched.config.durations import Duration
-from kubesched.legacy.componentconfig import FAILURE_DOMAINS
-from kubesched.legacy.releases import RELEASES
 
 OWN = "kubesched"
 LEGACY = "legacy"
-SELECTABLE = tuple(str(release) for release in RELEASES if release.minor != 3)
-"""The releases that the flag selects. 1.3, little different from 1.4, can be asked for in Python only."""
+FAILURE_DOMAINS = "kubernetes.io/hostname,failure-domain.beta.kubernetes.io/zone,failure-domain.beta.kubernetes.io/region"
 
 OWN_FLAGS: tuple[Flag, ...] = (
     Flag(
@@ -36,7 +34,11 @@ OWN_FLAGS: tuple[Flag, ...] = (
         "Write all that reaches the engine to this file, for `kubesched replay`; compressed if it ends in .gz.",
     ),
     Flag(
-        "legacy-version", OWN, STRING, "", f"Run the scheduler of an old release, with its own flags: {', '.join(SELECTABLE)}."
+        "legacy-version",
+        OWN,
+        STRING,
+        "",
+        f"Run the scheduler of an old release, with its own flags: {', '.join(LEGACY_RELEASES)}.",
     ),
     Flag(
         "plugin",

@@ -10,15 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from kubesched.cli.printing import bar, fewer, print_document, warned
-from kubesched.cli.sources import (
-    Policy,
-    cluster_options,
-    namespace_of,
-    namespace_option,
-    output_option,
-    policy_options,
-    read_cluster,
-)
+from kubesched.cli.sources import Policy, namespace_of, read_cluster
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.dryrun.manifests import Manifest, read_manifests
@@ -32,26 +24,8 @@ _MOST_VICTIMS = 4
 _MOST_EVICTIONS = 8
 _MOST_OTHERS = 10
 
-files_option = click.option(
-    "-f",
-    "--filename",
-    "files",
-    multiple=True,
-    required=True,
-    metavar="FILE",
-    help="A file of manifests, a folder of such files, or - for the standard input. May be repeated.",
-)
 
-
-@click.command("plan", epilog="Example:  kubesched plan -f deploy/ --snapshot cluster.jsonl.gz --fail-on-pending")
-@files_option
-@namespace_option
-@click.option("--only", is_flag=True, help="Leave out other pods that wait in the cluster; they compete if not given.")
-@click.option("--fail-on-pending", is_flag=True, help="Exit with 1 if a planned pod would wait.")
-@cluster_options
-@policy_options
-@output_option
-def plan_command(
+def run_plan(
     files: tuple[str, ...],
     namespace: str,
     only: bool,
@@ -64,11 +38,6 @@ def plan_command(
     plugins: tuple[str, ...],
     output: str,
 ) -> None:
-    """Say where the pods of manifests would go if they were applied now, and which pods would be evicted for them.
-
-    Takes Deployments, StatefulSets, ReplicaSets, ReplicationControllers, Jobs, CronJobs (one run), DaemonSets and Pods, and
-    what they need: PriorityClasses, claims, volumes, nodes and so on. Nothing is written.
-    """
     policy = Policy.for_dry_run(config_file, feature_gates, plugins)
     manifests = read_manifests(files)
     with Console(stderr=True).status("reading the cluster"):

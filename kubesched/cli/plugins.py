@@ -38,15 +38,7 @@ class {name}(Plugin):
 '''
 
 
-@click.group("plugins", epilog="Example:  kubesched plugins list")
-def plugins_group() -> None:
-    """List plugins, start one of your own, check it."""
-
-
-@plugins_group.command("list", epilog="Example:  kubesched plugins list -o json")
-@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")
-def list_command(output: str) -> None:
-    """List the plugins in the tree: where they act, their default weight, what they do."""
+def run_plugins_list(output: str) -> None:
     (profile,) = default_configuration().profiles
     weights = {entry.name: entry.weight for entry in profile.at("score")}
     rows = [
@@ -84,11 +76,7 @@ def _about(cls: type[Plugin]) -> str:
     return re.sub(rf"^{cls.name}: ", "", line)
 
 
-@plugins_group.command("new", epilog="Example:  kubesched plugins new QuietNodes")
-@click.argument("name")
-@click.option("--force", is_flag=True, help="Overwrite a file that is there.")
-def new_command(name: str, force: bool) -> None:
-    """Write a one-file plugin to start from."""
+def run_plugins_new(name: str, force: bool) -> None:
     if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", name):
         raise ConfigError("", f"{name!r} is no name for a plugin class: letters and digits are wanted, a capital first")
     path = Path(re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() + ".py")
@@ -98,11 +86,7 @@ def new_command(name: str, force: bool) -> None:
     click.echo(f"wrote {path}; try:  kubesched plugins check {path}")
 
 
-@plugins_group.command("check", epilog="Example:  kubesched plugins check quiet_nodes.py")
-@click.argument("where")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random clusters.")
-def check_command(where: str, seed: int) -> None:
-    """Hold a plugin (module:Class, file.py:Class or file.py) to the contract on random clusters."""
+def run_plugins_check(where: str, seed: int) -> None:
     for cls in find_plugins(where):
         try:
             check_plugin(cls, seed=seed)

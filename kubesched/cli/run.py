@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gzip
-import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,7 +15,8 @@ import click
 from kubesched import telemetry
 from kubesched.app import Face, Scheduler, Wiring, stop_on_signals
 from kubesched.cli.flagset import UsageError
-from kubesched.cli.options import Answer, Logs, Options, read_options, usage_text
+from kubesched.cli.options import Answer, Logs, Options, read_options
+from kubesched.cli.usage import usage_text
 from kubesched.client.credentials import find_credentials
 from kubesched.client.fencing import LeaseLost
 from kubesched.config import Configuration, Gates, as_yaml, effective
@@ -31,15 +31,8 @@ from kubesched.telemetry import MetricsSettings, logs
 log = logs.logger(__name__)
 
 
-@click.command(
-    "run",
-    add_help_option=False,
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-)
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
-def run_command(words: tuple[str, ...]) -> None:
-    """Run the scheduler; takes kube-scheduler's flags (see `run --help`)."""
-    columns = shutil.get_terminal_size().columns
+def run_scheduler(words: Sequence[str], columns: int, command: str) -> None:
+    """Run until told to stop; `columns` is the width of the terminal, `command` what the user called."""
     is_logging = False
 
     def begin_to_log(settings: Logs) -> None:
@@ -48,13 +41,13 @@ def run_command(words: tuple[str, ...]) -> None:
         is_logging = True
 
     try:
-        options = read_options(words, columns=columns, command="kubesched run", on_logs=begin_to_log)
+        options = read_options(words, columns=columns, command=command, on_logs=begin_to_log)
         if isinstance(options, Answer):
             click.echo(options.text, nl=False)
             return
         status = _run(options)
     except UsageError as error:
-        click.echo(usage_text(columns=columns, command="kubesched run"), err=True)
+        click.echo(usage_text(columns=columns, command=command), err=True)
         click.echo(f"Error: {error}", err=True)
         status = 1
     except SchedulerError as error:

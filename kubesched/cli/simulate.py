@@ -15,7 +15,7 @@ import msgspec
 
 from kubesched.cli.figures import print_table, table_of
 from kubesched.cli.printing import bar, print_document
-from kubesched.cli.sources import Policy, output_option, policy_options, read_lines
+from kubesched.cli.sources import Policy, read_lines
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.simulator.replay import entries_of
 from kubesched.simulator.scenarios.enacting import enact
@@ -27,25 +27,7 @@ from kubesched.simulator.scenarios.world import Journal
 _LOGS = (".jsonl", ".gz")
 
 
-@click.command("simulate", epilog="Example:  kubesched simulate docs/examples/shop.yaml --series series.csv")
-@click.argument("scenario", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@policy_options
-@click.option("--duration", help="How long to simulate, such as 90s, 5m or 1h30m, instead of what the scenario says.")
-@click.option("--seed", type=int, help="Another seed than the scenario's.")
-@click.option(
-    "--events",
-    "events_file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write everything that happens to this file, a JSON line each.",
-)
-@click.option(
-    "--series",
-    "series_file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write utilisation and queue lengths over time to this file, as CSV.",
-)
-@output_option
-def simulate_command(
+def run_simulate(
     scenario: Path,
     config_file: Path | None,
     feature_gates: tuple[str, ...],
@@ -56,11 +38,6 @@ def simulate_command(
     series_file: Path | None,
     output: str,
 ) -> None:
-    """Run SCENARIO in virtual time against a cluster in memory, with the real scheduling engine, and print what came of it.
-
-    SCENARIO is a scenario file (docs/simulate.md), or an inbox log or a snapshot (.jsonl, .gz). The same scenario,
-    configuration and seed print the same bytes.
-    """
     policy = Policy.read(config_file, feature_gates, plugins)
     play = Play.read(scenario, duration, seed)
     collect_seldom()

@@ -1,4 +1,4 @@
-"""Where a command takes its cluster from, and how it is to be decided: options that several commands share.
+"""Where a command takes its cluster from, and how it is to be decided: what the shared options name, read.
 
 A live cluster is read and never written; a file is a snapshot or an inbox log, plain or gzipped.
 """
@@ -9,10 +9,8 @@ import asyncio
 import os
 import time
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 import yaml
@@ -28,55 +26,7 @@ from kubesched.framework.finding import find_plugins
 from kubesched.framework.registry import Registry
 from kubesched.simulator.captured import Captured, capture, read_captured
 
-F = TypeVar("F", bound=Callable[..., Any])
 _READ_QPS = 200.0
-
-config_option = click.option(
-    "--config",
-    "config_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Decide with this KubeSchedulerConfiguration instead of the default one.",
-)
-gates_option = click.option(
-    "--feature-gates", "feature_gates", multiple=True, metavar="A=true,B=false", help="Gates to switch, as for `run`."
-)
-plugin_option = click.option(
-    "--plugin", "plugins", multiple=True, metavar="FILE.py:Class", help="A plugin that --config names."
-)
-output_option = click.option(
-    "-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True, help="How to print."
-)
-
-
-namespace_option = click.option(
-    "-n", "--namespace", default="", help="For what names none; the kubeconfig's namespace, or default, if not given."
-)
-
-
-def policy_options(command: F) -> F:
-    """Add the options that say how pods are decided."""
-    return config_option(gates_option(plugin_option(command)))
-
-
-def cluster_options(command: F) -> F:
-    """Add the options that say which cluster is looked at."""
-    for option in (
-        click.option("--context", default="", help="The context of the kubeconfig; its current one if not given."),
-        click.option(
-            "--kubeconfig",
-            type=click.Path(dir_okay=False),
-            default="",
-            help="The cluster to read; what kubectl would take if not given.",
-        ),
-        click.option(
-            "--snapshot",
-            "snapshot_file",
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="A snapshot or an inbox log to read instead of a cluster.",
-        ),
-    ):
-        command = option(command)
-    return command
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +39,7 @@ class Policy:
 
     @classmethod
     def read(cls, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...]) -> Policy:
-        """Read what the options of `policy_options` name; raise ConfigError if it cannot be used."""
+        """Read what the options of `shared.policy_options` name; raise ConfigError if it cannot be used."""
         gates = config.Gates.parse(feature_gates)
         registry = registry_with([cls for asked in plugins for cls in find_plugins(asked)])
         if config_file is None:
@@ -111,7 +61,7 @@ class Policy:
 
 
 def read_cluster(snapshot_file: Path | None, kubeconfig: str, context: str, gates: config.Gates) -> Captured:
-    """Read the cluster that the options of `cluster_options` name."""
+    """Read the cluster that the options of `shared.cluster_options` name."""
     if snapshot_file is not None:
         if kubeconfig or context:
             raise click.UsageError("--snapshot reads a file: --kubeconfig and --context have no part in it")

@@ -11,15 +11,7 @@ from rich.console import Console
 
 from kubesched.api.pod import Pod
 from kubesched.cli.printing import print_document
-from kubesched.cli.sources import (
-    Policy,
-    cluster_options,
-    namespace_of,
-    namespace_option,
-    output_option,
-    policy_options,
-    read_cluster,
-)
+from kubesched.cli.sources import Policy, namespace_of, read_cluster
 from kubesched.cli.why_report import print_story
 from kubesched.client.asking import SchedulerAddress, ask_about_pod
 from kubesched.client.connection import connect
@@ -30,34 +22,7 @@ from kubesched.simulator.captured import Captured
 from kubesched.web.telling import told
 
 
-@click.command("why", epilog="Example:  kubesched why team-a/web-0 --kubeconfig ~/.kube/config")
-@click.argument("pod", metavar="[NS/]POD")
-@namespace_option
-@cluster_options
-@click.option(
-    "--server",
-    default="",
-    metavar="URL",
-    help="Ask a running kubesched: its secure port (https://HOST:10259) or a demo's page.",
-)
-@click.option("--token", default="", help="With --server: who we are, for its secure port.")
-@click.option(
-    "--certificate-authority",
-    "ca_file",
-    type=click.Path(exists=True, dir_okay=False),
-    help="With --server: whose certificates to trust.",
-)
-@click.option("--insecure-skip-tls-verify", "is_trusting", is_flag=True, help="With --server: trust any certificate.")
-@policy_options
-@click.option(
-    "--top",
-    type=click.IntRange(1),
-    default=5,
-    show_default=True,
-    help="How many nodes to rank; a running scheduler ranks five.",
-)
-@output_option
-def why_command(
+def run_why(
     pod: str,
     namespace: str,
     snapshot_file: Path | None,
@@ -73,11 +38,6 @@ def why_command(
     top: int,
     output: str,
 ) -> None:
-    """Explain a pending pod, or a placed one: who refuses which nodes, what would help, what it would evict.
-
-    The pod is looked for in a cluster, which is only read, in a file that `snapshot` or `run --inbox-log` wrote, or in the
-    memory of a running scheduler.
-    """
     given, _, name = pod.rpartition("/")
     if not name or (given and namespace and given != namespace):
         raise click.UsageError(f"{pod!r} is not a pod's name" if not name else f"{pod} is not in namespace {namespace}")

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from kubesched.cli.commands.shared import LEGACY_RELEASES
 from kubesched.cli.options import Options, read_options
-from kubesched.cli.own_flags import LEGACY_FLAGS, OWN_FLAGS, SELECTABLE
+from kubesched.cli.own_flags import LEGACY_FLAGS, OWN_FLAGS
 from kubesched.config import Duration
 from kubesched.errors import ConfigError
 from kubesched.legacy import FromConfigMap, FromFile, FromProvider, World
@@ -20,17 +21,17 @@ V1ALPHA1 = {"apiVersion": "kubescheduler.config.k8s.io/v1alpha1", "kind": "KubeS
 
 # name: type in the usage, default, the releases that have it
 OLD: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "address": ("ip", "0.0.0.0", SELECTABLE),
-    "algorithm-provider": ("string", "", SELECTABLE),
+    "address": ("ip", "0.0.0.0", LEGACY_RELEASES),
+    "algorithm-provider": ("string", "", LEGACY_RELEASES),
     "failure-domains": ("string", DOMAINS, ("1.4", "1.6", "1.13")),
-    "hard-pod-affinity-symmetric-weight": ("int32", "1", SELECTABLE),
+    "hard-pod-affinity-symmetric-weight": ("int32", "1", LEGACY_RELEASES),
     "lock-object-name": ("string", "kube-scheduler", ("1.13", "1.17")),
     "lock-object-namespace": ("string", "kube-system", ("1.13", "1.17")),
-    "policy-config-file": ("string", "", SELECTABLE),
+    "policy-config-file": ("string", "", LEGACY_RELEASES),
     "policy-configmap": ("string", "", ("1.13", "1.17")),
     "policy-configmap-namespace": ("string", "kube-system", ("1.13", "1.17")),
-    "port": ("int", "10251", SELECTABLE),
-    "scheduler-name": ("string", "default-scheduler", SELECTABLE),
+    "port": ("int", "10251", LEGACY_RELEASES),
+    "scheduler-name": ("string", "default-scheduler", LEGACY_RELEASES),
     "use-legacy-policy-config": ("", "false", ("1.13", "1.17")),
 }
 OWN: dict[str, tuple[str, str]] = {
@@ -74,7 +75,7 @@ def test_an_old_flag_wants_to_know_the_release(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("release", SELECTABLE)
+@pytest.mark.parametrize("release", LEGACY_RELEASES)
 @pytest.mark.parametrize("name", OLD)
 def test_a_release_takes_its_own_flags_only(name: str, release: str) -> None:
     kind, default, releases = OLD[name]

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from kubesched.cli.capacity import capacity_command
-from kubesched.cli.plan import plan_command
+from kubesched.cli.commands.capacity import command as capacity_command
+from kubesched.cli.commands.plan import command as plan_command
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
 from kubesched.testing import node, pod

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kubesched.cli.plugins import plugins_group
+from kubesched.cli.commands.plugins import command as plugins_group
 from kubesched.errors import ConfigError
 from kubesched.plugins import IN_TREE
 

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from kubesched.cli.compare import compare_command
-from kubesched.cli.simulate import simulate_command
+from kubesched.cli.commands.compare import command as compare_command
+from kubesched.cli.commands.simulate import command as simulate_command
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
 from kubesched.testing import node, pod

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from kubesched.cli.snapshot import snapshot_command
+from kubesched.cli.commands.snapshot import command as snapshot_command
 from kubesched.cli.sources import read_lines
 from kubesched.simulator.captured import Captured, read_captured
 from kubesched.testing import node, pod

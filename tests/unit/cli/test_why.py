@@ -12,8 +12,8 @@ import yaml
 from click.testing import CliRunner, Result
 
 from kubesched.api.pod import Pod, PodCondition
+from kubesched.cli.commands.why import command as why_command
 from kubesched.cli.sources import namespace_of
-from kubesched.cli.why import why_command
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
 from kubesched.testing import node, pod, taint

@@ -1,0 +1,63 @@
+"""What `kubesched bench` takes; the work is in `kubesched.cli.bench`."""
+
+from __future__ import annotations
+
+import click
+
+from kubesched.cli.commands.lazy import runs
+
+KINDS = ("basic", "spread", "softspread", "affinity", "antiaffinity", "prefaffinity", "mixed", "churn", "csi", "dra")
+CLUSTER_KINDS = tuple(kind for kind in KINDS if kind not in ("churn", "csi"))
+
+
+@click.group("bench", short_help="Measure throughput.", epilog="Example:  kubesched bench engine --kind basic")
+def command() -> None:
+    """Measure throughput on the workloads that kube-scheduler's own benchmarks use."""
+
+
+@command.command(
+    "engine",
+    short_help="Decide pods in memory.",
+    epilog="Example:  kubesched bench engine --kind spread --nodes 5000 --pods 10000 -o json",
+)
+@click.option("--kind", type=click.Choice(KINDS), default="basic", show_default=True, help="What the pods ask for.")
+@click.option("--nodes", type=click.IntRange(1), default=5000, show_default=True, help="How many nodes.")
+@click.option("--init", type=click.IntRange(0), default=1000, show_default=True, help="Pods that run already.")
+@click.option("--pods", type=click.IntRange(1), default=10000, show_default=True, help="Pods to schedule and measure.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the choice among equally good nodes.")
+@click.option("--no-memo", is_flag=True, help="Compute every answer anew instead of remembering answers per pod class.")
+@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")
+@runs("kubesched.cli.bench:run_bench_engine")
+def engine() -> None:
+    """Decide pods in memory: pop, schedule and assume, without binding. All nodes are evaluated."""
+
+
+@command.command(
+    "cluster",
+    short_help="Schedule pods through an API server.",
+    epilog="Example:  kubesched bench cluster --kind spread --nodes 1000 --pods 3000 -o json",
+)
+@click.option("--kind", type=click.Choice(CLUSTER_KINDS), default="basic", show_default=True, help="What the pods ask for.")
+@click.option("--nodes", type=click.IntRange(1), default=1000, show_default=True, help="How many nodes.")
+@click.option("--pods", type=click.IntRange(1), default=3000, show_default=True, help="Pods to schedule and measure.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False),
+    default="",
+    help="A cluster without nodes of its own to measure with; the embedded API server if not given.",
+)
+@click.option(
+    "--timeout",
+    "timeout",
+    type=click.FloatRange(min=1.0),
+    default=600.0,
+    show_default=True,
+    help="Seconds after which what is not bound is given up.",
+)
+@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")
+@runs("kubesched.cli.bench:run_bench_cluster")
+def cluster() -> None:
+    """Schedule pods through an API server: bindings a second as the server saw them, CPU a pod, memory.
+
+    All pods wait when the scheduler starts. Its CPU is given with its start and (steady) from the first binding on.
+    """

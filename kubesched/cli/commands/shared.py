@@ -1,0 +1,68 @@
+"""Options that several commands take: which cluster, how it is to be decided, how to print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LEGACY_RELEASES = ("1.4", "1.6", "1.13", "1.17")
+"""The releases that --legacy-version selects. 1.3, little different from 1.4, can be asked for in Python only."""
+
+config_option = click.option(
+    "--config",
+    "config_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Decide with this KubeSchedulerConfiguration instead of the default one.",
+)
+gates_option = click.option(
+    "--feature-gates", "feature_gates", multiple=True, metavar="A=true,B=false", help="Gates to switch, as for `run`."
+)
+plugin_option = click.option(
+    "--plugin", "plugins", multiple=True, metavar="FILE.py:Class", help="A plugin that --config names."
+)
+output_option = click.option(
+    "-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True, help="How to print."
+)
+namespace_option = click.option(
+    "-n", "--namespace", default="", help="For what names none; the kubeconfig's namespace, or default, if not given."
+)
+files_option = click.option(
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="A file of manifests, a folder of such files, or - for the standard input. May be repeated.",
+)
+
+
+def policy_options(command: F) -> F:
+    """Add the options that say how pods are decided."""
+    return config_option(gates_option(plugin_option(command)))
+
+
+def cluster_options(command: F) -> F:
+    """Add the options that say which cluster is looked at."""
+    for option in (
+        click.option("--context", default="", help="The context of the kubeconfig; its current one if not given."),
+        click.option(
+            "--kubeconfig",
+            type=click.Path(dir_okay=False),
+            default="",
+            help="The cluster to read; what kubectl would take if not given.",
+        ),
+        click.option(
+            "--snapshot",
+            "snapshot_file",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="A snapshot or an inbox log to read instead of a cluster.",
+        ),
+    ):
+        command = option(command)
+    return command

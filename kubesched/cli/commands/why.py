@@ -1,0 +1,48 @@
+"""What `kubesched why` takes; the work is in `kubesched.cli.why`."""
+
+from __future__ import annotations
+
+import click
+
+from kubesched.cli.commands.lazy import runs
+from kubesched.cli.commands.shared import cluster_options, namespace_option, output_option, policy_options
+
+
+@click.command(
+    "why",
+    short_help="Explain why a pod waits, or is where it is.",
+    epilog="Example:  kubesched why team-a/web-0 --kubeconfig ~/.kube/config",
+)
+@click.argument("pod", metavar="[NS/]POD")
+@namespace_option
+@cluster_options
+@click.option(
+    "--server",
+    default="",
+    metavar="URL",
+    help="Ask a running kubesched: its secure port (https://HOST:10259) or a demo's page.",
+)
+@click.option("--token", default="", help="With --server: who we are, for its secure port.")
+@click.option(
+    "--certificate-authority",
+    "ca_file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="With --server: whose certificates to trust.",
+)
+@click.option("--insecure-skip-tls-verify", "is_trusting", is_flag=True, help="With --server: trust any certificate.")
+@policy_options
+@click.option(
+    "--top",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="How many nodes to rank; a running scheduler ranks five.",
+)
+@output_option
+@runs("kubesched.cli.why:run_why")
+def command() -> None:
+    """Explain a pending pod, or a placed one: who refuses which nodes, what would help, what it would evict.
+
+    The pod is looked for in a cluster, which is only read, in a file that `snapshot` or `run --inbox-log` wrote, or in the
+    memory of a running scheduler.
+    """

@@ -1,0 +1,178 @@
+"""The command line as a whole: quick help, short summaries, completion, and how it ends."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from kubesched.apiserver.journal import SYNC_POLICIES
+from kubesched.cli import COMMANDS, cli
+from kubesched.cli.commands.bench import CLUSTER_KINDS, KINDS
+from kubesched.cli.commands.completion import SHELLS
+from kubesched.cli.commands.shared import LEGACY_RELEASES
+from kubesched.cli.own_flags import FAILURE_DOMAINS
+from kubesched.legacy import RELEASES, componentconfig
+from kubesched.simulator import cluster_bench, workloads
+
+
+def commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Return every command below one, with the words that call it."""
+    if not isinstance(command, click.Group):
+        yield words, command
+        return
+    for name in command.list_commands(click.Context(command)):
+        inner = command.get_command(click.Context(command), name)
+        assert inner is not None
+        yield from commands(inner, (*words, name))
+
+
+ALL = dict(commands(cli))
+NAMES = [" ".join(words) for words in ALL]
+
+
+def python(code: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_help_imports_neither_numpy_nor_aiohttp_nor_plugins() -> None:
+    code = """
+import json, sys
+from click.testing import CliRunner
+from kubesched.cli import cli
+for words in json.loads(sys.argv[1]):
+    done = CliRunner().invoke(cli, [*words, "--help"])
+    assert done.exit_code == 0 and done.output, words
+print(json.dumps(sorted({name.partition(".")[0] if not name.startswith("kubesched.") else ".".join(name.split(".")[:2])
+                         for name in sys.modules})))
+"""
+    done = python(code, json.dumps([[], *(list(words) for words in ALL)]))
+    assert done.returncode == 0, done.stderr
+    heavy = {"numpy", "aiohttp", "rich", "prometheus_client", "kubernetes_asyncio", "cryptography"}
+    rooms = {
+        f"kubesched.{room}" for room in ("app", "apiserver", "engine", "framework", "legacy", "plugins", "simulator", "web")
+    }
+    assert not (heavy | rooms) & set(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize("words", ALL, ids=NAMES)
+def test_every_command_shows_an_example(words: tuple[str, ...]) -> None:
+    assert f"Example:  kubesched {words[0]}" in CliRunner().invoke(cli, [*words, "--help"]).output
+
+
+@pytest.mark.parametrize("words", [words for words in ALL if words not in (("run",), ("completion",))], ids=" ".join)
+def test_what_a_command_takes_is_what_its_work_takes(words: tuple[str, ...]) -> None:
+    command = ALL[words]
+    module, _, name = getattr(command.callback, "runs").partition(":")  # noqa: B009
+    work = getattr(importlib.import_module(module), name)
+    assert {param.name for param in command.params} == set(inspect.signature(work).parameters)
+
+
+def test_choices_are_those_of_the_rooms_that_know_them() -> None:
+    assert tuple(str(release) for release in RELEASES if release.minor != 3) == LEGACY_RELEASES
+    assert componentconfig.FAILURE_DOMAINS == FAILURE_DOMAINS
+    assert (KINDS, CLUSTER_KINDS) == (workloads.KINDS, cluster_bench.KINDS)
+    fsync = next(param for param in ALL[("apiserver",)].params if param.name == "fsync")
+    assert isinstance(fsync.type, click.Choice) and tuple(fsync.type.choices) == SYNC_POLICIES
+
+
+@pytest.mark.parametrize("group", [[], ["bench"], ["config"], ["plugins"]], ids=lambda words: " ".join(words) or "kubesched")
+def test_summaries_are_short_enough_for_80_columns(group: list[str]) -> None:
+    text = CliRunner().invoke(cli, [*group, "--help"], terminal_width=80).output
+    listed = text.split("Commands:\n")[1].split("\n\n")[0].splitlines()
+    assert all(line.endswith(".") and not line.endswith("...") for line in listed), text
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_completion_is_a_script_for_the_shell(shell: str) -> None:
+    done = CliRunner().invoke(cli, ["completion", shell])
+    assert (done.exit_code, f"_KUBESCHED_COMPLETE={shell}_complete" in done.stdout) == (0, True)
+
+
+COMPLETED = [
+    ("a command", "kubesched pl", ["plan", "plugins"]),
+    ("a command of a group", "kubesched plugins c", ["check"]),
+    ("an option", "kubesched plan --fail", ["--fail-on-pending"]),
+    ("a choice", "kubesched why -o j", ["json"]),
+    (
+        "a flag of kube-scheduler",
+        "kubesched run --leader-elect-ren",
+        ["--leader-elect-renew-deadline"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("typed", "expected"), [case[1:] for case in COMPLETED], ids=[case[0] for case in COMPLETED])
+def test_a_shell_completes(typed: str, expected: list[str]) -> None:
+    words = typed.split()
+    environment = {"COMP_WORDS": typed, "COMP_CWORD": str(len(words) - 1), "_KUBESCHED_COMPLETE": "bash_complete"}
+    done = CliRunner().invoke(cli, [], prog_name="kubesched", complete_var="_KUBESCHED_COMPLETE", env=environment)
+    found = [line.partition(",")[2] for line in done.stdout.splitlines()]
+    assert found == expected
+
+
+# --- how it ends ------------------------------------------------------------------------------------------------------
+
+_MAIN = "from kubesched.cli import main; main()"
+
+
+def test_ctrl_c_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(**given: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kubesched.cli.plan.run_plan", interrupted)
+    done = CliRunner().invoke(cli, ["plan", "-f", "x.yaml"])
+    assert (done.exit_code, done.output) == (130, "")
+
+
+def test_ctrl_c_in_a_terminal_is_130() -> None:
+    started = subprocess.Popen(
+        [sys.executable, "-c", _MAIN, "plan", "-f", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    _await_reading(started.pid)
+    started.send_signal(signal.SIGINT)
+    out, err = started.communicate(timeout=30)
+    assert (started.returncode, out, err) == (130, b"", b"")
+
+
+def _await_reading(pid: int) -> None:
+    """Wait until a process sleeps in a read of its standard input."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        with open(f"/proc/{pid}/syscall") as file:
+            if file.read().startswith("0 0x0 "):
+                return
+        time.sleep(0.01)
+    raise AssertionError("it does not read its standard input")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["plugins", "list", "-o", "json"], ["run", "--help"]], ids=" ".join)
+def test_a_closed_pipe_is_141(words: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-c", _MAIN, *words], stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_another_error_of_the_system_is_not_taken_for_a_closed_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(**given: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("kubesched.cli.plan.run_plan", full)
+    assert isinstance(CliRunner().invoke(cli, ["plan", "-f", "x.yaml"]).exception, OSError)
+
+
+def test_every_name_is_a_command() -> None:
+    assert {words[0] for words in ALL} == set(COMMANDS)
