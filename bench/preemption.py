@@ -27,10 +27,10 @@ from kubesched.api import codec
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import Container, Pod, PodCondition, PodSpec, PodStatus, ResourceRequirements
 from kubesched.cluster import PodView
-from kubesched.engine.assembly import Outside, assemble, default_configuration
-from kubesched.engine.collecting import spare_the_collector
+from kubesched.engine.assembly import Ports, assemble, default_configuration
+from kubesched.engine.gc_tuning import spare_the_collector
 from kubesched.engine.handle import NoWriter
-from kubesched.engine.inbox import Changed, Inbox, Placement
+from kubesched.engine.inbox import AssumedBinding, Changed, Inbox
 from kubesched.engine.loop import Engine, EngineOptions
 from kubesched.framework.plugin import Preemption
 from kubesched.simulator import workloads
@@ -85,7 +85,7 @@ def build(args: argparse.Namespace, server: ApiServer) -> Engine:
     engine = assemble(
         default_configuration(gates),
         gates,
-        Outside(writer=server, seed=args.seed),
+        Ports(writer=server, seed=args.seed),
         options=EngineOptions(remembers=not args.no_memory),
     )
     server.inbox = engine.inbox
@@ -138,11 +138,11 @@ async def measure_placed(args: argparse.Namespace) -> dict[str, Any]:
     """Try every preemptor until it is placed; victims go at once."""
     server = ApiServer()
     engine = build(args, server)
-    placed: list[Placement] = []
+    placed: list[AssumedBinding] = []
 
-    def keep(placement: Placement) -> None:
-        placed.append(placement)
-        engine.queue.done(placement.booked.uid)
+    def keep(binding: AssumedBinding) -> None:
+        placed.append(binding)
+        engine.queue.done(binding.booked.uid)
 
     engine.hand_over = keep
     started = time.perf_counter()

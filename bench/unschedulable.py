@@ -20,8 +20,8 @@ from typing import Any
 import msgspec
 
 from kubesched.api.pod import Pod, ResourceRequirements
-from kubesched.engine.collecting import spare_the_collector
-from kubesched.engine.inbox import Placement
+from kubesched.engine.gc_tuning import spare_the_collector
+from kubesched.engine.inbox import AssumedBinding
 from kubesched.simulator import workloads
 from kubesched.simulator.bench import build_engine
 
@@ -41,7 +41,7 @@ def measure(n_nodes: int, n_pods: int, how: str) -> tuple[float, float]:
     engine = build_engine(0)
     for obj in workloads.cluster("basic", n_nodes, 1000, n_pods):
         engine.intake.apply(obj.kind, None, obj)
-    placed: list[Placement] = []
+    placed: list[AssumedBinding] = []
     engine.hand_over = placed.append
     engine.failures.writes = False
     fits = [workloads.pod(i, "basic") for i in range(n_pods)]
@@ -59,9 +59,9 @@ def measure(n_nodes: int, n_pods: int, how: str) -> tuple[float, float]:
         if len(placed) == count:
             others += clock() - before
             continue
-        placement = placed[-1]
-        engine.queue.done(placement.booked.uid)
-        engine.intake.apply("Pod", placement.queued.view.pod, placement.booked.pod)
+        binding = placed[-1]
+        engine.queue.done(binding.booked.uid)
+        engine.intake.apply("Pod", binding.queued.view.pod, binding.booked.pod)
         fitting += clock() - before
     assert len(placed) == n_pods, f"{len(placed)} of {n_pods} pods were placed"
     gc.unfreeze()

@@ -40,13 +40,13 @@ from kubesched.client.watching import Watching
 from kubesched.client.writer import Writer
 from kubesched.cluster import PodView, Store
 from kubesched.cluster.pods import Templates
-from kubesched.engine.assembly import Outside, assemble, engine_options, new_handle, registry_with
-from kubesched.engine.collecting import spare_the_collector
-from kubesched.engine.debugging import debug_later
+from kubesched.engine.assembly import Ports, assemble, engine_options, new_handle, registry_with
+from kubesched.engine.cache_debugger import debug_later
+from kubesched.engine.gc_tuning import spare_the_collector
 from kubesched.engine.handle import EngineHandle
-from kubesched.engine.inbox import Changed, Errand
+from kubesched.engine.inbox import Changed, LoopCall
+from kubesched.engine.inbox_log import InboxLog
 from kubesched.engine.loop import Engine
-from kubesched.engine.recording import InboxLog
 from kubesched.errors import ApiError, ConfigError, Unreachable
 from kubesched.framework.building import catalogue
 from kubesched.framework.plugin import Plugin
@@ -145,7 +145,7 @@ class Scheduler:
         self._stopped = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[Any]] = {}
         self._prepared: tuple[Store, EngineHandle] | None = None
-        self._outside = Outside()
+        self._outside = Ports()
         self._broadcaster: Broadcaster | None = None
         self._policy: ConfigMap | None = None
         self._timing = self._check_election()
@@ -229,7 +229,7 @@ class Scheduler:
         reporter = self.chronicle
         names = [profile.scheduler_name for profile in self.configuration.profiles]
         world = self.wiring.legacy
-        self._outside = Outside(
+        self._outside = Ports(
             writer=Writer(self._fenced(connection)),
             recorder=RecorderByProfile(broadcaster, names),
             observer=reporter,
@@ -307,7 +307,7 @@ class Scheduler:
         self._begin("watching", self.watching.run())
         await self.watching.wait_synced()
         taken_in = asyncio.Event()
-        self.engine.inbox.post(Errand(taken_in.set))
+        self.engine.inbox.post(LoopCall(taken_in.set))
         await taken_in.wait()
         self.is_synced = True
         log.info("caches are synced")

@@ -19,7 +19,7 @@ from kubesched.config.building import unreadable
 from kubesched.config.documents import Object, is_json, read_json
 from kubesched.config.wire import encode
 from kubesched.config.yamltext import read_yaml
-from kubesched.engine.assembly import Outside, new_handle, registry_with
+from kubesched.engine.assembly import Ports, new_handle, registry_with
 from kubesched.errors import ConfigError
 from kubesched.framework.building import catalogue
 from kubesched.framework.finding import find_plugins, run_module
@@ -127,7 +127,7 @@ def _load(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], 
 
 def _build_old(text: str, version: str) -> _Old:
     policy = legacy.load_policy(text, version)
-    handle = new_handle(Gates.defaults(), Outside())[1]
+    handle = new_handle(Gates.defaults(), Ports())[1]
     return _Old(policy, legacy.profile_from_policy(policy, handle, version))
 
 

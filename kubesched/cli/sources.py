@@ -18,7 +18,7 @@ import yaml
 from kubesched import config
 from kubesched.client.connection import connect
 from kubesched.client.credentials import default_kubeconfig, find_credentials
-from kubesched.engine.assembly import Outside, default_configuration, registry_with
+from kubesched.engine.assembly import Ports, default_configuration, registry_with
 from kubesched.engine.loop import Engine
 from kubesched.errors import SchedulerError
 from kubesched.framework.building import catalogue
@@ -55,9 +55,9 @@ class Policy:
             policy = replace(policy, configuration=replace(policy.configuration, extenders=()))
         return policy
 
-    def engine(self, cluster: Captured, outside: Outside | None = None) -> Engine:
+    def engine(self, cluster: Captured, ports: Ports | None = None) -> Engine:
         """Return an engine that decides so and believes in a cluster."""
-        return cluster.engine(self.configuration, self.gates, registry=self.registry, outside=outside)
+        return cluster.engine(self.configuration, self.gates, registry=self.registry, ports=ports)
 
 
 def read_cluster(snapshot_file: Path | None, kubeconfig: str, context: str, gates: config.Gates) -> Captured:

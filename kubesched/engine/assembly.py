@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from kubesched import config
 from kubesched.cluster import Gates as ClusterGates
 from kubesched.cluster import Store
-from kubesched.engine.chance import ChanceByAttempt
 from kubesched.engine.cycle import SeededTies, Ties
 from kubesched.engine.extenders import Extenders, Poster
 from kubesched.engine.handle import EngineHandle, NoMeter, NoRecorder, NoWriter, SystemClock
 from kubesched.engine.inbox import Inbox
 from kubesched.engine.loop import Engine, EngineOptions
-from kubesched.engine.observing import Observer
+from kubesched.engine.observer import EngineObserver
+from kubesched.engine.randomness import RandomByAttempt
 from kubesched.errors import ConfigError
 from kubesched.framework.building import build_profile, catalogue
 from kubesched.framework.plugin import Plugin
@@ -33,14 +33,14 @@ from kubesched.queue.observer import QueueObserver
 
 
 @dataclass(slots=True)
-class Outside:
+class Ports:
     """What the engine is given of the world; the defaults write to nobody."""
 
     clock: Clock = field(default_factory=SystemClock)
     writer: Writer = field(default_factory=NoWriter)
     recorder: Recorder = field(default_factory=NoRecorder)
     meter: Meter = field(default_factory=NoMeter)
-    observer: Observer | None = None
+    observer: EngineObserver | None = None
     queue_observer: QueueObserver | None = None
     ties: Ties | None = None
     poster: Poster | None = None
@@ -63,7 +63,7 @@ def build_profiles(configuration: config.Configuration, registry: Registry, hand
     return {p.scheduler_name: build_profile(p, registry, handle) for p in configuration.profiles}
 
 
-def new_handle(gates: config.Gates, outside: Outside) -> tuple[Store, EngineHandle]:
+def new_handle(gates: config.Gates, ports: Ports) -> tuple[Store, EngineHandle]:
     """Return an empty store, and the handle that plugins reach it and the world through."""
     store = Store(
         ClusterGates(
@@ -76,11 +76,11 @@ def new_handle(gates: config.Gates, outside: Outside) -> tuple[Store, EngineHand
     handle = EngineHandle(
         store.objects,
         gates,
-        outside.clock,
-        outside.writer,
-        outside.recorder,
-        chance.Random(outside.seed),
-        meter=outside.meter,
+        ports.clock,
+        ports.writer,
+        ports.recorder,
+        chance.Random(ports.seed),
+        meter=ports.meter,
         groups=store.groups,
         find_node=store.node,
         knows_pod=lambda uid: store.pod(uid) is not None,
@@ -105,7 +105,7 @@ def engine_options(configuration: config.Configuration, gates: config.Gates) -> 
 def assemble(
     configuration: config.Configuration,
     gates: config.Gates,
-    outside: Outside | None = None,
+    ports: Ports | None = None,
     *,
     registry: Registry | None = None,
     profiles: Mapping[str, Profile] | None = None,
@@ -115,8 +115,8 @@ def assemble(
     max_waiting_seconds: float = 300.0,
 ) -> Engine:
     """Put an engine together. `profiles` (with the store and handle they were built for) replace the configured ones."""
-    outside, options = outside or Outside(), options or engine_options(configuration, gates)
-    store, handle = prepared or new_handle(gates, outside)
+    ports, options = ports or Ports(), options or engine_options(configuration, gates)
+    store, handle = prepared or new_handle(gates, ports)
     if profiles is None:
         profiles = build_profiles(configuration, registry or registry_with(), handle)
     queue = Queue(
@@ -130,14 +130,14 @@ def assemble(
             has_extenders=bool(configuration.extenders),
             has_pod_groups=gates.is_enabled("GenericWorkload"),
         ),
-        outside.queue_observer,
+        ports.queue_observer,
     )
-    handle.random = ChanceByAttempt(outside.seed, lambda: queue.scheduling_cycle)
+    handle.random = RandomByAttempt(ports.seed, lambda: queue.scheduling_cycle)
     extenders: Extenders | None = None
     if configuration.extenders:
-        if outside.poster is None:
+        if ports.poster is None:
             raise ConfigError("extenders", "this run has no way to reach extenders")
-        extenders = Extenders(configuration.extenders, outside.poster, scores_bare_nodes=options.scores_bare_nodes)
+        extenders = Extenders(configuration.extenders, ports.poster, scores_bare_nodes=options.scores_bare_nodes)
         for profile in profiles.values():
             for plugin in profile.plugins:
                 if isinstance(plugin, DefaultPreemption):
@@ -148,8 +148,8 @@ def assemble(
         queue,
         handle,
         inbox=inbox,
-        ties=outside.ties or SeededTies(outside.seed),
-        observer=outside.observer,
+        ties=ports.ties or SeededTies(ports.seed),
+        observer=ports.observer,
         options=options,
         extenders=extenders,
     )

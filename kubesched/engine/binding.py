@@ -1,7 +1,7 @@
-"""Carry out a placement: wait for Permit, PreBind, Bind, PostBind.
+"""Carry out a binding: wait for Permit, PreBind, Bind, PostBind.
 
-In: a placement that the loop booked. Out: `Bound` or `BindFailed` in the inbox; nothing else is touched, so that many
-placements can be under way beside the loop. What a failure undoes, the loop undoes.
+In: a binding that the loop booked. Out: `Bound` or `BindFailed` in the inbox; nothing else is touched, so that many
+bindings can be under way beside the loop. What a failure undoes, the loop undoes.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 from kubesched.cluster import PodView
 from kubesched.engine.extenders import Extenders
-from kubesched.engine.inbox import BindFailed, Bound, Errand, Inbox, Placement
-from kubesched.engine.observing import Observer
+from kubesched.engine.inbox import AssumedBinding, BindFailed, Bound, Inbox, LoopCall
+from kubesched.engine.observer import EngineObserver
 from kubesched.engine.permits import WaitingPods
 from kubesched.errors import SchedulerError
 from kubesched.framework.plugin import Plugin
@@ -32,8 +32,8 @@ class Binder:
         waiting: WaitingPods,
         writer: Writer,
         clock: Clock,
-        observer: Observer,
-        release: Callable[[Placement], None],
+        observer: EngineObserver,
+        release: Callable[[AssumedBinding], None],
         *,
         writes_expectation: bool = True,
         extenders: Extenders | None = None,
@@ -57,19 +57,19 @@ class Binder:
         task = self._pre_binding.pop(uid, None)
         return task is not None and task.cancel(reason)
 
-    async def carry_out(self, placement: Placement) -> None:
+    async def carry_out(self, binding: AssumedBinding) -> None:
         """Bind a booked pod and report."""
         self._observer.binding_started()
         try:
-            status = await self._bind_or_say_why(placement)
+            status = await self._bind_or_say_why(binding)
         except SchedulerError as error:
             status = failed(str(error))
         finally:
             self._observer.binding_ended()
-        self._inbox.post(Bound(placement) if status.is_success else BindFailed(placement, status))
+        self._inbox.post(Bound(binding) if status.is_success else BindFailed(binding, status))
 
-    async def _bind_or_say_why(self, placement: Placement) -> Status:
-        pod, node_name, state, profile = placement.booked, placement.node_name, placement.state, placement.profile
+    async def _bind_or_say_why(self, binding: AssumedBinding) -> Status:
+        pod, node_name, state, profile = binding.booked, binding.node_name, binding.state, binding.profile
         acting, status = list(profile.pre_binds), SUCCESS
         if self._writes_expectation:
             acting, status = profile.pre_bind_pre_flight(pod, node_name, state)
@@ -87,9 +87,9 @@ class Binder:
                 return decision
             if not decision.is_success:
                 return failed(f"waiting on permit for pod: {decision.message}").by(decision.plugin)
-        self._inbox.post(Errand(lambda: self._release(placement)))
+        self._inbox.post(LoopCall(lambda: self._release(binding)))
         if acting:
-            status = await self._pre_bind(placement, acting)
+            status = await self._pre_bind(binding, acting)
             if not status.is_success:
                 return status
         if self._extenders:
@@ -111,10 +111,10 @@ class Binder:
         except SchedulerError as error:
             self._observer.write_failed(pod, "nominatedNodeName", error)
 
-    async def _pre_bind(self, placement: Placement, acting: Sequence[Plugin]) -> Status:
+    async def _pre_bind(self, binding: AssumedBinding, acting: Sequence[Plugin]) -> Status:
         """Run PreBind, which may be called off, and report it as one point."""
-        uid, started = placement.booked.uid, time.perf_counter()
-        task = asyncio.ensure_future(self._run_pre_binds(placement, acting))
+        uid, started = binding.booked.uid, time.perf_counter()
+        task = asyncio.ensure_future(self._run_pre_binds(binding, acting))
         self._pre_binding[uid] = task
         status = failed("")
         try:
@@ -125,14 +125,14 @@ class Binder:
             status = failed(str(cancelled.args[0]) if cancelled.args else "cancelled")
         finally:
             self._pre_binding.pop(uid, None)
-            placement.profile.report("PreBind", status, started)
+            binding.profile.report("PreBind", status, started)
         return status
 
-    async def _run_pre_binds(self, placement: Placement, acting: Sequence[Plugin]) -> Status:
+    async def _run_pre_binds(self, binding: AssumedBinding, acting: Sequence[Plugin]) -> Status:
         """Run PreBind plugins in order; neighbours that allow it run side by side."""
         groups: list[list[Plugin]] = []
         last_parallel: Plugin | None = None
-        for plugin in placement.profile.pre_binds:
+        for plugin in binding.profile.pre_binds:
             if not plugin.pre_binds_in_parallel:
                 last_parallel = None
                 if plugin in acting:
@@ -144,16 +144,14 @@ class Binder:
                     groups.append([plugin])
                 last_parallel = plugin
         for group in groups:
-            status = await self._run_group(placement, group)
+            status = await self._run_group(binding, group)
             if not status.is_success:
                 return status
         return SUCCESS
 
-    async def _run_group(self, placement: Placement, group: Sequence[Plugin]) -> Status:
-        profile = placement.profile
-        tasks = [
-            asyncio.ensure_future(profile.pre_bind(p, placement.booked, placement.node_name, placement.state)) for p in group
-        ]
+    async def _run_group(self, binding: AssumedBinding, group: Sequence[Plugin]) -> Status:
+        profile = binding.profile
+        tasks = [asyncio.ensure_future(profile.pre_bind(p, binding.booked, binding.node_name, binding.state)) for p in group]
         try:
             for finished in asyncio.as_completed(tasks):
                 status = await finished

@@ -220,7 +220,7 @@ def _give_up_from_memory(made: Attempt, profile: Profile, rules: Rules, recalled
     if result is None or not isinstance(decision, Unschedulable):
         return
     known_by = standing if result.is_settled and standing is not None else moment
-    if known_by is not None and result.preemption is None and result.errand is None:
+    if known_by is not None and result.preemption is None and result.follow_up is None:
         entry.hopeless = known_by, (diagnosis, result, decision.message)
 
 

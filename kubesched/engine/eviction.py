@@ -22,8 +22,8 @@ from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
 from kubesched.engine.binding import Binder
 from kubesched.engine.handle import EngineHandle
-from kubesched.engine.inbox import Errand, Inbox
-from kubesched.engine.observing import Nobody, Observer
+from kubesched.engine.inbox import Inbox, LoopCall
+from kubesched.engine.observer import EngineObserver, NoObserver
 from kubesched.engine.permits import WaitingPods
 from kubesched.errors import NotFound, SchedulerError
 from kubesched.framework.plugin import Preemption
@@ -56,7 +56,7 @@ class Evictions:
         spawn: Spawn,
         *,
         in_background: bool = True,
-        observer: Observer | None = None,
+        observer: EngineObserver | None = None,
     ) -> None:
         self._handle = handle
         self._inbox = inbox
@@ -65,7 +65,7 @@ class Evictions:
         self._waiting = waiting
         self._binder = binder
         self._spawn = spawn
-        self._observer = observer or Nobody()
+        self._observer = observer or NoObserver()
         self.in_background = in_background
 
     def carry_out(self, preemptor: PodView, preemption: Preemption, then: Then | None = None) -> None:
@@ -101,7 +101,7 @@ class Evictions:
             log.error("pod %s: preemption on node %s failed: %s", preemptor.key, preemption.node_name, error)
         finally:
             if then is not None:
-                self._inbox.post(Errand(lambda: then(problem)))
+                self._inbox.post(LoopCall(lambda: then(problem)))
 
     async def _evict_meanwhile(self, preemptor: PodView, preemption: Preemption, displaced: Sequence[PodView]) -> None:
         started = self._handle.clock.monotonic()
@@ -118,7 +118,7 @@ class Evictions:
             log.error("pod %s: preemption on node %s failed: %s", preemptor.key, preemption.node_name, error)
         finally:
             self._observer.evictions_ended("success" if is_done else "error", self._handle.clock.monotonic() - started)
-            self._inbox.post(Errand(lambda: self._end(preemptor, is_done and is_awaited)))
+            self._inbox.post(LoopCall(lambda: self._end(preemptor, is_done and is_awaited)))
 
     def _end(self, preemptor: PodView, is_awaited: bool) -> None:
         """Let the preemptor be tried again. If its last victim is on its way, its going wakes it. If it stays, or was

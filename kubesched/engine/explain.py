@@ -61,7 +61,7 @@ class Explanation:
     n_feasible: int = 0
     refusals: list[Refusal] = field(default_factory=list)
     ranking: list[NodeScores] = field(default_factory=list)
-    counsel: list[Advice] = field(default_factory=list)
+    suggestions: list[Advice] = field(default_factory=list)
     ever: Ever | None = None
     preemption_said: str | None = None
     """What came of trying to evict somebody, empty if it would help; None if it was not tried."""
@@ -74,7 +74,7 @@ class Explanation:
     @property
     def advice(self) -> list[str]:
         """Return what would help, as texts."""
-        return [each.text for each in self.counsel]
+        return [each.text for each in self.suggestions]
 
 
 def explain(
@@ -97,7 +97,7 @@ def explain(
     if isinstance(decision, Unschedulable):
         again = Retrying(made.nodes, profile, rules) if profile is not None and rules is not None else None
         obstacles = Obstacles(made, made.verdicts) if made.verdicts is not None else None
-        told.counsel = advise(made, obstacles, again)
+        told.suggestions = advise(made, obstacles, again)
         told.ever = ever(obstacles) if obstacles is not None else None
         if made.post_filtered is not None:
             told.preemption, told.preemption_said = made.post_filtered.preemption, made.post_filtered.status.message

@@ -18,7 +18,7 @@ import numpy as np
 
 from kubesched.cluster import Bools, GroupKey, PodView, Snapshot, Store
 from kubesched.engine.cycle import Attempt
-from kubesched.engine.failing import Failure, refusal, refused_on_node
+from kubesched.engine.failures import Failure, refusal, refused_on_node
 from kubesched.framework.grouping import GROUP_TURN, GroupRefusal, GroupTurn, Placement, Proposal
 from kubesched.framework.ports import Clock, Random
 from kubesched.framework.profile import Profile
@@ -92,7 +92,7 @@ class Rehearsal:
 Decide = Callable[[PodView, Profile, Bools | None], Attempt]
 
 
-class Stage:
+class GroupCycle:
     """Where groups are rehearsed."""
 
     def __init__(

@@ -30,7 +30,7 @@ class Changed:
     new: Any | None
 
 
-class Placement(Struct, eq=False):
+class AssumedBinding(Struct, eq=False):
     """A booked pod on its way to being bound."""
 
     queued: QueuedPod
@@ -45,21 +45,21 @@ class Placement(Struct, eq=False):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A placement was written to the API server."""
+    """A binding was written to the API server."""
 
-    placement: Placement
+    binding: AssumedBinding
 
 
 @dataclass(frozen=True, slots=True)
 class BindFailed:
-    """A placement could not be carried out."""
+    """A binding could not be carried out."""
 
-    placement: Placement
+    binding: AssumedBinding
     status: Status
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class LoopCall:
     """Something to do in the loop's own turn, where the store and the queue may be touched."""
 
     run: Callable[[], None]
@@ -67,7 +67,7 @@ class Errand:
     """Whether pods are tried from here on, and none was before."""
 
 
-Arrival = Changed | Bound | BindFailed | Errand
+Arrival = Changed | Bound | BindFailed | LoopCall
 
 
 class Inbox:

@@ -1,6 +1,6 @@
 """The loop: take, decide, book, hand over.
 
-In: the inbox. Out: bookings in the store, placements handed to the binder, failures handed to `failing`. Everything that
+In: the inbox. Out: bookings in the store, bindings handed to the binder, failures handed to `failures`. Everything that
 changes the store or the queue happens here, one thing after another, so there are no locks to reason about. This is the
 one place with a broad `except`: a plugin that breaks costs its attempt, never the scheduler.
 """
@@ -19,14 +19,14 @@ from kubesched.engine.binding import Binder
 from kubesched.engine.cycle import Attempt, Rules, SeededTies, Ties, attempt
 from kubesched.engine.eviction import Evictions
 from kubesched.engine.extenders import Extenders
-from kubesched.engine.failing import Failure, Failures, refusal, refused_on_node
-from kubesched.engine.gathering import Acts, Gang, Gangs
-from kubesched.engine.group import Stage
+from kubesched.engine.failures import Failure, Failures, refusal, refused_on_node
+from kubesched.engine.group import GroupCycle
 from kubesched.engine.handle import EngineHandle
-from kubesched.engine.inbox import Arrival, BindFailed, Bound, Changed, Errand, Inbox, Placement
+from kubesched.engine.inbox import Arrival, AssumedBinding, BindFailed, Bound, Changed, Inbox, LoopCall
 from kubesched.engine.intake import POD_WENT, Intake
-from kubesched.engine.observing import Nobody, Observer
+from kubesched.engine.observer import EngineObserver, NoObserver
 from kubesched.engine.permits import LONGEST_WAIT_SECONDS, WaitingPod, WaitingPods
+from kubesched.engine.pod_groups import Gang, Gangs, GroupActions
 from kubesched.engine.sampling import Sampling
 from kubesched.errors import PluginError, SchedulerError
 from kubesched.framework.grouping import workload_of
@@ -70,7 +70,7 @@ class Engine:
         *,
         inbox: Inbox | None = None,
         ties: Ties | None = None,
-        observer: Observer | None = None,
+        observer: EngineObserver | None = None,
         options: EngineOptions | None = None,
         extenders: Extenders | None = None,
     ) -> None:
@@ -80,7 +80,7 @@ class Engine:
         self.handle = handle
         self.inbox = inbox if inbox is not None else Inbox()  # an empty one counts as false
         self.options = options or EngineOptions()
-        self.observer: Observer = observer or Nobody()
+        self.observer: EngineObserver = observer or NoObserver()
         self.waiting = WaitingPods()
         self.rules = Rules(
             ties or SeededTies(),
@@ -137,13 +137,13 @@ class Engine:
             handle,
             self.inbox,
             self.observer,
-            Stage(store, self._try, queue.nominations.drop, handle.clock, handle.random),
-            Acts(self._is_worth_trying, self._book_or_break, self._fail, self._follow_up, self._spawn),
+            GroupCycle(store, self._try, queue.nominations.drop, handle.clock, handle.random),
+            GroupActions(self._is_worth_trying, self._book_or_break, self._fail, self._follow_up, self._spawn),
         )
-        self.hand_over: Callable[[Placement], None] = lambda placement: self._spawn(self.binder.carry_out(placement))
+        self.hand_over: Callable[[AssumedBinding], None] = lambda binding: self._spawn(self.binder.carry_out(binding))
         """What becomes of a booked pod; a benchmark of decisions puts something else here."""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._placements: dict[str, Placement] = {}
+        self._bindings: dict[str, AssumedBinding] = {}
         self._is_stopped = False
         self.is_leading = True
         """Whether pods are tried. A standby takes everything in, so that it can go on where the leader stopped."""
@@ -177,12 +177,12 @@ class Engine:
     def lead(self) -> None:
         """Begin to try pods."""
         self.is_leading = True
-        self.inbox.post(Errand(lambda: None, begins_lead=True))
+        self.inbox.post(LoopCall(lambda: None, begins_lead=True))
 
     def stop(self) -> None:
         """Let the loop end; bindings under way are not waited for."""
         self._is_stopped = True
-        self.inbox.post(Errand(lambda: None))
+        self.inbox.post(LoopCall(lambda: None))
 
     def turn(self) -> bool:
         """Take in what arrived and decide a few pods; return whether there was anything to do."""
@@ -240,12 +240,12 @@ class Engine:
             self.queue.flush_leftovers(now)
 
     async def drain(self, seconds: float) -> None:
-        """Wait until no placement is under way; those that wait for a permit are refused, as nobody may come to allow
+        """Wait until no binding is under way; those that wait for a permit are refused, as nobody may come to allow
         them, and after so many seconds the rest is not waited for."""
         for waiting in self.waiting:
             waiting.reject("", "the configuration is being reloaded")
         deadline = self.handle.clock.monotonic() + seconds
-        while self._placements and self.handle.clock.monotonic() < deadline:
+        while self._bindings and self.handle.clock.monotonic() < deadline:
             await self.handle.clock.sleep(0.01)
 
     def take_over(self, old: Engine) -> None:
@@ -285,9 +285,9 @@ class Engine:
         if isinstance(arrival, Changed):
             self.intake.apply(arrival.kind, arrival.old, arrival.new)
         elif isinstance(arrival, Bound):
-            self._bound(arrival.placement)
+            self._bound(arrival.binding)
         elif isinstance(arrival, BindFailed):
-            self._bind_failed(arrival.placement, arrival.status)
+            self._bind_failed(arrival.binding, arrival.status)
         else:
             arrival.run()
 
@@ -360,8 +360,8 @@ class Engine:
         not fail before they are over.
         """
         result = made.post_filtered
-        if result is not None and result.errand is not None:
-            self._spawn(result.errand())  # type: ignore[arg-type]
+        if result is not None and result.follow_up is not None:
+            self._spawn(result.follow_up())  # type: ignore[arg-type]
         preemption = result.preemption if result is not None else None
         if preemption is None:
             fail(failure)
@@ -382,25 +382,25 @@ class Engine:
         state = made.state
         booked = self.store.assume(queued.view, node_name)
         self.queue.nominations.drop(booked.uid)
-        placement = Placement(queued, booked, node_name, state, profile, started)
+        binding = AssumedBinding(queued, booked, node_name, state, profile, started)
         try:
             status = profile.reserve(booked, node_name, state)
             limits: dict[str, float] = {}
             if status.is_success:
                 status, limits = profile.permit(booked, node_name, state)
         except Exception:
-            self._undo(placement)
+            self._undo(binding)
             raise
         if not (status.is_success or limits):
-            self._undo(placement)
+            self._undo(binding)
             self._fail(queued, profile, refused_on_node(node_name, status), started)
             return
         if limits:
             limits = {plugin: min(seconds, LONGEST_WAIT_SECONDS) for plugin, seconds in limits.items()}
             self.waiting.add(WaitingPod(booked, node_name, limits))
         self._activate(state)
-        self._placements[booked.uid] = placement
-        self.hand_over(placement)
+        self._bindings[booked.uid] = binding
+        self.hand_over(binding)
 
     def _book_or_break(self, queued: QueuedPod, profile: Profile, made: Attempt, node_name: str, started: float) -> None:
         """Book one member of a group; if that breaks it costs this member's attempt."""
@@ -416,20 +416,20 @@ class Engine:
             self.queue.activate(list(pods.values()))
             pods.clear()
 
-    def _undo(self, placement: Placement) -> None:
+    def _undo(self, binding: AssumedBinding) -> None:
         """Take back a booking and all promises."""
-        self._unreserve(placement)
+        self._unreserve(binding)
         try:
-            self.store.forget(placement.booked.uid)
+            self.store.forget(binding.booked.uid)
         except SchedulerError as error:
             log.warning("%s", error)
 
-    def _unreserve(self, placement: Placement) -> None:
+    def _unreserve(self, binding: AssumedBinding) -> None:
         """Take back all promises; a plugin that breaks over it keeps the others from nothing, and the booking goes too."""
         try:
-            placement.profile.unreserve(placement.booked, placement.node_name, placement.state)
+            binding.profile.unreserve(binding.booked, binding.node_name, binding.state)
         except Exception as error:
-            self._blame(placement.queued, placement.profile, error)
+            self._blame(binding.queued, binding.profile, error)
 
     def _broke(self, queued: QueuedPod, profile: Profile, started: float, error: Exception) -> None:
         self._fail(queued, profile, Failure(self._blame(queued, profile, error), False, None, CLEAR), started)
@@ -448,25 +448,25 @@ class Engine:
 
     # What the binder reports
 
-    def _release(self, placement: Placement) -> None:
+    def _release(self, binding: AssumedBinding) -> None:
         """The pod is past Permit: whatever happens to it now, no plugin refused it."""
-        placement.is_released = True
-        self.queue.done(placement.booked.uid)
+        binding.is_released = True
+        self.queue.done(binding.booked.uid)
 
-    def _bound(self, placement: Placement) -> None:
-        self._placements.pop(placement.booked.uid, None)
-        queued, pod, node_name = placement.queued, placement.booked, placement.node_name
+    def _bound(self, binding: AssumedBinding) -> None:
+        self._bindings.pop(binding.booked.uid, None)
+        queued, pod, node_name = binding.queued, binding.booked, binding.node_name
         now = self.handle.clock.now()
-        self.observer.attempt_ended("scheduled", placement.profile.name, self.handle.clock.monotonic() - placement.started)
+        self.observer.attempt_ended("scheduled", binding.profile.name, self.handle.clock.monotonic() - binding.started)
         first = queued.initial_attempt if queued.initial_attempt is not None else now
         self.observer.pod_bound(pod, node_name, queued.attempts, now - first, queued.was_flushed)
         note = f"Successfully assigned {pod.namespace}/{pod.name} to {node_name}"
         self.handle.recorder.event(pod, "Normal", "Scheduled", "Binding", note)
-        placement.profile.post_bind(pod, node_name, placement.state)
-        self._activate(placement.state)
+        binding.profile.post_bind(pod, node_name, binding.state)
+        self._activate(binding.state)
         if self.options.assumed_ttl_seconds is not None:
             asyncio.get_running_loop().call_later(
-                self.options.assumed_ttl_seconds, lambda: self.inbox.post(Errand(lambda: self._expire(pod.uid)))
+                self.options.assumed_ttl_seconds, lambda: self.inbox.post(LoopCall(lambda: self._expire(pod.uid)))
             )
 
     def _expire(self, uid: str) -> None:
@@ -477,26 +477,26 @@ class Engine:
                 log.warning("pod %s was bound to %s but never seen there; its booking expired", gone.key, gone.node_name)
                 self.queue.wake(POD_WENT, gone.pod, None)
 
-    def _bind_failed(self, placement: Placement, status: Status) -> None:
-        queued, pod = placement.queued, placement.booked
-        self._placements.pop(pod.uid, None)
-        self._unreserve(placement)
+    def _bind_failed(self, binding: AssumedBinding, status: Status) -> None:
+        queued, pod = binding.queued, binding.booked
+        self._bindings.pop(pod.uid, None)
+        self._unreserve(binding)
         is_forgotten = True
         try:
             self.store.forget(pod.uid)
         except SchedulerError as error:
             log.warning("%s", error)  # the API server has bound it after all
             is_forgotten = False
-        if status.is_rejected and not placement.is_released:
-            failure = refused_on_node(placement.node_name, status)
-            self._fail(queued, placement.profile, failure, placement.started)
+        if status.is_rejected and not binding.is_released:
+            failure = refused_on_node(binding.node_name, status)
+            self._fail(queued, binding.profile, failure, binding.started)
             if is_forgotten:
                 self._wake_after(pod.pod, leaving_out=pod.uid)
             return
         if is_forgotten:
             self._wake_after(pod.pod)
         failure = Failure(status.message, status.is_rejected, None, CLEAR, is_silent=not status.message)
-        self._fail(queued, placement.profile, failure, placement.started)
+        self._fail(queued, binding.profile, failure, binding.started)
 
     def _wake_after(self, gone: Pod, leaving_out: str = "") -> None:
         concerns = (lambda waiting: waiting.uid != leaving_out) if leaving_out else None

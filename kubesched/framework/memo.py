@@ -30,7 +30,7 @@ import numpy as np
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.framework.ground import Ground
 from kubesched.framework.plugin import NodeNames, Plugin
-from kubesched.framework.profile import Observer, PreFiltered, Profile
+from kubesched.framework.profile import PointObserver, PreFiltered, Profile
 from kubesched.framework.reach import Reach, Unusual, Weighted
 from kubesched.framework.remembered import Entry
 from kubesched.framework.remembering import Plan, plan_for
@@ -305,7 +305,7 @@ class _Stopwatch:
         self._seconds[point] = self._seconds.get(point, 0.0) + now - self._last
         self._last = now
 
-    def tell(self, observe: Observer) -> None:
+    def tell(self, observe: PointObserver) -> None:
         """Report every point that was passed."""
         for point, seconds in self._seconds.items():
             observe(point, "", Code.SUCCESS.text, seconds)

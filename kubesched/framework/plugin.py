@@ -78,13 +78,13 @@ class Preemption:
 
 @dataclass(frozen=True, slots=True)
 class PostFiltered:
-    """PostFilter's answer. `nomination` None leaves the nominated node as it is; `preemption` and `errand` are carried
+    """PostFilter's answer. `nomination` None leaves the nominated node as it is; `preemption` and `follow_up` are carried
     out by the engine, never by the plugin."""
 
     status: Status
     nomination: Nomination | None = None
     preemption: Preemption | None = None
-    errand: Callable[[], Awaitable[None]] | None = None
+    follow_up: Callable[[], Awaitable[None]] | None = None
     is_settled: bool = False
     """Whether the answer follows from the verdicts alone: then every pod of the class gets it while they stand."""
 

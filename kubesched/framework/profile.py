@@ -39,9 +39,9 @@ MAX_SCORE = 100
 NO_PLACEMENTS = "no feasible placements found"
 ASKED_TO_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
 
-Errand = Callable[[], Awaitable[None]]
+FollowUp = Callable[[], Awaitable[None]]
 
-Observer = Callable[[str, str, str, float], None]
+PointObserver = Callable[[str, str, str, float], None]
 """(extension point, plugin or "" for the whole point, status code's text, seconds)"""
 
 Wording = Callable[[PodView, Diagnosis], str]
@@ -110,7 +110,7 @@ class Profile:
         self.points = {point: tuple(entries) for point, entries in points.items()}
         self.percentage_of_nodes = percentage_of_nodes
         self.running: tuple[str, str] | None = None
-        self.observe: Observer | None = None
+        self.observe: PointObserver | None = None
         self.word: Wording | None = None
         """How a pod that fits nowhere is told so, where it is not in today's words."""
         self.pre_enqueues = self._at("pre_enqueue")
@@ -226,25 +226,27 @@ class Profile:
     def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis) -> PostFiltered:
         """Run the PostFilters until one finds a way out; merge what the others say."""
         reasons: list[str] = []
-        errands: list[Errand | None] = []
+        follow_ups: list[FollowUp | None] = []
         nomination: Nomination | None = None
         rejector, is_settled = "", True
         for plugin in self.post_filters:
             answer: PostFiltered = self.call("PostFilter", plugin, plugin.post_filter, pod, nodes, state, diagnosis, self)
             status = answer.status
             if status.is_success or status.code is Code.UNRESOLVABLE:
-                errand = _all_of([*errands, answer.errand])
+                follow_up = _all_of([*follow_ups, answer.follow_up])
                 named = status if status.is_success else status.by(plugin.name)
-                return PostFiltered(named, answer.nomination, answer.preemption, errand)
-            errands.append(answer.errand)
+                return PostFiltered(named, answer.nomination, answer.preemption, follow_up)
+            follow_ups.append(answer.follow_up)
             is_settled = is_settled and answer.is_settled
             if not status.is_rejected:
-                return PostFiltered(failed(*status.reasons).by(plugin.name), answer.nomination, errand=_all_of(errands))
+                return PostFiltered(failed(*status.reasons).by(plugin.name), answer.nomination, follow_up=_all_of(follow_ups))
             reasons.extend(status.reasons)
             rejector = rejector or plugin.name
             if answer.nomination is not None:
                 nomination = answer.nomination
-        return PostFiltered(unschedulable(*reasons).by(rejector), nomination, errand=_all_of(errands), is_settled=is_settled)
+        return PostFiltered(
+            unschedulable(*reasons).by(rejector), nomination, follow_up=_all_of(follow_ups), is_settled=is_settled
+        )
 
     # Scoring
 
@@ -510,15 +512,15 @@ class Profile:
         return answer
 
 
-def _all_of(errands: Sequence[Errand | None]) -> Errand | None:
-    """Return one errand that runs all of them, one after another; None if there is none."""
-    wanted = [errand for errand in errands if errand is not None]
+def _all_of(follow_ups: Sequence[FollowUp | None]) -> FollowUp | None:
+    """Return one follow-up that runs all of them, one after another; None if there is none."""
+    wanted = [follow_up for follow_up in follow_ups if follow_up is not None]
     if len(wanted) < 2:
         return wanted[0] if wanted else None
 
     async def run() -> None:
-        for errand in wanted:
-            await errand()
+        for follow_up in wanted:
+            await follow_up()
 
     return run
 

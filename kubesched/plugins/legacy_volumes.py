@@ -34,7 +34,7 @@ from kubesched.plugins.legacy_volume_counts import (
 from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.plugins.volume_binding.plugin import NO_SPACE, NOTHING_TO_BIND, VOLUME_MISSING
 from kubesched.plugins.volume_restrictions import DISK_CONFLICT
-from kubesched.plugins.volume_zone import ZONE_CONFLICT, Placement, placements_of_volume, zone_conflicts
+from kubesched.plugins.volume_zone import ZONE_CONFLICT, VolumeTopology, placements_of_volume, zone_conflicts
 
 OLD_ZONE_LABELS = (BETA_ZONE, BETA_REGION)
 GONE = "a persistent volume that a claim is bound to was not found"
@@ -85,9 +85,9 @@ class NoVolumeZoneConflict(Plugin):
         return Rejections.where(zone_conflicts(found, nodes, OLD_ZONE_LABELS), ZONE_CONFLICT)
 
 
-def _old_placements(pod: Pod, objects: Objects) -> list[Placement] | str:
+def _old_placements(pod: Pod, objects: Objects) -> list[VolumeTopology] | str:
     """Return where a pod's bound volumes are, or what is broken about one of them."""
-    found: list[Placement] = []
+    found: list[VolumeTopology] = []
     for name in direct_claim_names(pod):
         if not name:
             return "PersistentVolumeClaim had no name"

@@ -40,7 +40,7 @@ STABLE_NAMES = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 """What a node may carry instead of an old label; the other way round does not work."""
 
 
-class Placement(NamedTuple):
+class VolumeTopology(NamedTuple):
     """One label of one volume: the key, and the values that a node may have for it."""
 
     volume_name: str
@@ -54,18 +54,18 @@ def zones_in(label: str) -> frozenset[str]:
     return frozenset(values) if all(values) else frozenset()
 
 
-def placements_of_volume(volume: PersistentVolume, keys: Sequence[str] = TOPOLOGY_LABELS) -> list[Placement]:
+def placements_of_volume(volume: PersistentVolume, keys: Sequence[str] = TOPOLOGY_LABELS) -> list[VolumeTopology]:
     """Return where a volume's labels say that it is."""
     labels = volume.metadata.labels
     if not labels:
         return []
-    found = [Placement(volume.metadata.name, key, zones_in(labels[key])) for key in keys if key in labels]
+    found = [VolumeTopology(volume.metadata.name, key, zones_in(labels[key])) for key in keys if key in labels]
     return [placement for placement in found if placement.values]
 
 
-def placements(pod: Pod, objects: Objects, keys: Sequence[str] = TOPOLOGY_LABELS) -> list[Placement] | Status:
+def placements(pod: Pod, objects: Objects, keys: Sequence[str] = TOPOLOGY_LABELS) -> list[VolumeTopology] | Status:
     """Return where all of a pod's bound volumes say that they are, or why one of them cannot be found."""
-    found: list[Placement] = []
+    found: list[VolumeTopology] = []
     for name in direct_claim_names(pod):
         if not name:
             return unresolvable("PersistentVolumeClaim had no name")
@@ -100,7 +100,7 @@ def _refuse_unbound(claim: PersistentVolumeClaim, objects: Objects) -> Status | 
     return None
 
 
-def zone_conflicts(found: Sequence[Placement], nodes: Snapshot, keys: Sequence[str] = TOPOLOGY_LABELS) -> Bools:
+def zone_conflicts(found: Sequence[VolumeTopology], nodes: Snapshot, keys: Sequence[str] = TOPOLOGY_LABELS) -> Bools:
     """Return which nodes' labels contradict a placement; nodes with none of the keys contradict nothing."""
     judged = np.zeros(nodes.n, dtype=np.bool_)
     for key in keys:
@@ -164,7 +164,7 @@ class VolumeZone(Plugin):
         """Refuse nodes in other zones than the volumes."""
         if not pod.pod.spec.volumes:
             return Rejections.none(nodes)
-        found: list[Placement] | Status | None = state.find(self.name)
+        found: list[VolumeTopology] | Status | None = state.find(self.name)
         if found is None:
             found = placements(pod.pod, self.handle.objects)
         if isinstance(found, Status):

@@ -17,9 +17,9 @@ import numpy as np
 
 from kubesched import config
 from kubesched.api.pod import Pod
-from kubesched.engine.assembly import Outside, assemble, default_configuration
-from kubesched.engine.collecting import spare_the_collector
-from kubesched.engine.inbox import Placement
+from kubesched.engine.assembly import Ports, assemble, default_configuration
+from kubesched.engine.gc_tuning import spare_the_collector
+from kubesched.engine.inbox import AssumedBinding
 from kubesched.engine.loop import Engine, EngineOptions
 from kubesched.simulator import workloads
 
@@ -39,7 +39,7 @@ class Bench:
 def build_engine(seed: int, *, remembers: bool = True) -> Engine:
     """Return an engine with the default configuration that writes to nobody."""
     gates = config.Gates.defaults()
-    return assemble(default_configuration(gates), gates, Outside(seed=seed), options=EngineOptions(remembers=remembers))
+    return assemble(default_configuration(gates), gates, Ports(seed=seed), options=EngineOptions(remembers=remembers))
 
 
 def run(bench: Bench, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
@@ -48,11 +48,11 @@ def run(bench: Bench, progress: Callable[[int], None] | None = None) -> dict[str
     for obj in workloads.cluster(bench.kind, bench.nodes, bench.init, bench.pods):
         engine.intake.apply(obj.kind, None, obj)
     measured = list(workloads.pods(bench.pods, bench.kind))
-    placed: list[Placement] = []
+    placed: list[AssumedBinding] = []
 
-    def keep(placement: Placement) -> None:
-        placed.append(placement)
-        engine.queue.done(placement.booked.uid)
+    def keep(binding: AssumedBinding) -> None:
+        placed.append(binding)
+        engine.queue.done(binding.booked.uid)
 
     engine.hand_over = keep
     engine.failures.writes = False
@@ -92,7 +92,7 @@ def run(bench: Bench, progress: Callable[[int], None] | None = None) -> dict[str
     }
 
 
-def _churn(engine: Engine, bench: Bench, placed: list[Placement]) -> Iterator[None]:
+def _churn(engine: Engine, bench: Bench, placed: list[AssumedBinding]) -> Iterator[None]:
     """Between every ten pods: change one node's labels and delete one of the pods placed before."""
     turn = 0
     while True:

@@ -25,7 +25,7 @@ from kubesched.client.connection import Connection
 from kubesched.client.discovery import Served, discover
 from kubesched.client.reading import list_objects
 from kubesched.client.resources import LIVE_PODS, watch_set
-from kubesched.engine.assembly import Outside, assemble
+from kubesched.engine.assembly import Ports, assemble
 from kubesched.engine.loop import Engine
 from kubesched.errors import ApiError, Forbidden, SchedulerError
 from kubesched.framework.registry import Registry
@@ -60,12 +60,12 @@ class Captured:
         gates: config.Gates,
         *,
         registry: Registry | None = None,
-        outside: Outside | None = None,
+        ports: Ports | None = None,
     ) -> Engine:
         """Return an engine that believes in all of it, with pending pods in its queue; by default it writes to nobody, and
         its time stands still."""
-        outside = outside or Outside(clock=StillClock(self.at), seed=self.seed)
-        engine = assemble(configuration, gates, outside, registry=registry)
+        ports = ports or Ports(clock=StillClock(self.at), seed=self.seed)
+        engine = assemble(configuration, gates, ports, registry=registry)
         for obj in sorted(self.objects, key=after_what_it_needs):
             engine.intake.apply(INFO[type(obj)].kind, None, obj)
         return engine

@@ -21,7 +21,7 @@ from kubesched.api import codec
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.cluster import Ints, PodView, Snapshot
-from kubesched.engine.assembly import Outside, build_profiles, default_configuration, new_handle, registry_with
+from kubesched.engine.assembly import Ports, build_profiles, default_configuration, new_handle, registry_with
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.errors import SchedulerError
 from kubesched.framework.building import catalogue
@@ -87,7 +87,7 @@ class Cluster:
 
     def __init__(self, objects: Iterable[Mapping[str, Any]], document: Mapping[str, Any] | None = None) -> None:
         self.gates = config.Gates.defaults()
-        self.store, self.handle = new_handle(self.gates, Outside())
+        self.store, self.handle = new_handle(self.gates, Ports())
         for raw in objects:
             self.put(codec.decode(dict(raw)))
         registry = registry_with()

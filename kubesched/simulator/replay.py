@@ -1,6 +1,6 @@
 """Decide again: an inbox log played to a new engine in virtual time.
 
-In: the lines that `engine/recording.py` wrote. Out: what the engine decided, one line a decision. The same log, the same
+In: the lines that `engine/inbox_log.py` wrote. Out: what the engine decided, one line a decision. The same log, the same
 configuration and the same seed give the same bytes; another configuration shows what it would have done with the same
 cluster at the same times.
 """
@@ -16,7 +16,7 @@ import msgspec
 from kubesched import config
 from kubesched.api import codec
 from kubesched.cluster import PodView
-from kubesched.engine.assembly import Outside, assemble, default_configuration
+from kubesched.engine.assembly import Ports, assemble, default_configuration
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
 from kubesched.errors import MalformedObject, SchedulerError, ServerFault
@@ -121,13 +121,13 @@ async def _play(
             outcomes.setdefault(uid, []).append((entry["at"], entry.get("why", "")))
     decisions = Decisions()
     decisions.clock = clock
-    outside = Outside(
+    ports = Ports(
         clock=clock,
         writer=RecordedOutcomes(outcomes, clock),
         recorder=decisions,
         seed=entries[0]["seed"] if seed is None else seed,
     )
-    engine = assemble(configuration or default_configuration(gates), gates, outside, registry=registry)
+    engine = assemble(configuration or default_configuration(gates), gates, ports, registry=registry)
     engine.is_leading = not any("leading" in entry for entry in entries)
     running = asyncio.create_task(engine.run())
     await _feed(engine, clock, entries)

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from kubesched.cluster import CPU, Ints, Snapshot
-from kubesched.engine.inbox import Errand
+from kubesched.engine.inbox import LoopCall
 from kubesched.engine.loop import Engine
 from kubesched.engine.shortage import amount_text, is_bytes
 from kubesched.queue.queued import QueuedPod
@@ -112,7 +112,7 @@ class EngineShowing:
             except Exception as error:  # whatever a plugin raises, it belongs to who asked and not to the loop
                 answer.set_exception(error)
 
-        engine.inbox.post(Errand(run))
+        engine.inbox.post(LoopCall(run))
         try:
             return await asyncio.wait_for(answer, _PATIENCE_SECONDS)
         except TimeoutError as error:

@@ -81,7 +81,7 @@ def _now(now: Explanation) -> dict[str, Any]:
                 "examples": a.examples,
                 **({"change": a.change} if a.change else {}),
             }
-            for a in now.counsel
+            for a in now.suggestions
         ],
         "wakesOn": [{"plugin": each.plugin, "events": each.events, "text": each.text} for each in now.wakes],
     }

@@ -12,7 +12,7 @@ import pytest
 
 from kubesched import config
 from kubesched.client.extending import HttpPoster
-from kubesched.engine.assembly import Outside, assemble, registry_with
+from kubesched.engine.assembly import Ports, assemble, registry_with
 from kubesched.engine.handle import NoWriter
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
@@ -62,7 +62,7 @@ def build(*extenders: dict[str, Any]) -> tuple[Engine, Notes]:
     }
     configured = config.load(msgspec.json.encode(document).decode(), gates=gates, registry=catalogue(registry))
     notes = Notes()
-    engine = assemble(configured, gates, Outside(writer=notes, recorder=notes, poster=HttpPoster()), registry=registry)
+    engine = assemble(configured, gates, Ports(writer=notes, recorder=notes, poster=HttpPoster()), registry=registry)
     for i in range(3):
         engine.inbox.post(Changed("Node", None, node(f"n{i}")))
     return engine, notes

@@ -82,10 +82,10 @@ def test_following_advice_finds_as_many_nodes_as_it_says(seed: int) -> None:
         pod = clusters.random_pod(random, f"new-{i}")
         _, found = told(cluster, pod)
         if found.n_feasible:
-            assert not found.counsel
+            assert not found.suggestions
             continue
-        assert found.counsel, "whoever is refused everywhere is told something"
-        for advice in found.counsel:
+        assert found.suggestions, "whoever is refused everywhere is told something"
+        for advice in found.suggestions:
             n = followed(advice, cluster, pod)
             assert n is None or n == advice.n_nodes, (advice, n, pod)
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
-from kubesched.engine.assembly import Outside, assemble, default_configuration
+from kubesched.engine.assembly import Ports, assemble, default_configuration
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
 from kubesched.errors import Conflict, NotFound, ServerFault, Unreachable
@@ -120,8 +120,8 @@ async def live(seed: int, turns: int) -> None:
     random = Random(seed)
     world = World(random)
     gates = config.Gates.defaults()
-    outside = Outside(clock=VirtualClock(asyncio.get_running_loop()), writer=world, seed=seed)
-    engine = world.engine = assemble(default_configuration(gates), gates, outside)
+    ports = Ports(clock=VirtualClock(asyncio.get_running_loop()), writer=world, seed=seed)
+    engine = world.engine = assemble(default_configuration(gates), gates, ports)
     (profile,) = engine.profiles.values()
     fit = next(p for p in profile.plugins if p.name == "NodeResourcesFit")
     honest = type(fit).filter

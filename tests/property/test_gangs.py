@@ -28,7 +28,7 @@ from kubesched.api.workload import (
     PodGroupSpec,
 )
 from kubesched.cluster import Group, GroupKey, PodView
-from kubesched.engine.assembly import Outside, assemble, default_configuration, registry_with
+from kubesched.engine.assembly import Ports, assemble, default_configuration, registry_with
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
 from kubesched.errors import Conflict, NotFound, ServerFault, Unreachable
@@ -68,7 +68,7 @@ class World:
         self.problems: list[str] = []
         self.is_calm = False
         self.version = 0
-        self.engine: Engine = assemble(loaded, gates, Outside(clock=clock, writer=self, seed=random.randrange(1 << 30)))
+        self.engine: Engine = assemble(loaded, gates, Ports(clock=clock, writer=self, seed=random.randrange(1 << 30)))
         self.running = asyncio.create_task(self.engine.run())
 
     # What happens

@@ -12,7 +12,7 @@ from kubesched import config
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.quantity import parse
-from kubesched.engine.assembly import Outside, default_configuration
+from kubesched.engine.assembly import Ports, default_configuration
 from kubesched.engine.loop import Engine
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.dryrun.capacity import measure
@@ -26,8 +26,8 @@ _NODES = st.lists(st.tuples(st.integers(1, 8), st.integers(1, 6)), min_size=1, m
 _CLASSES = {"low": 1, "high": 100}
 
 
-def engine(cluster: Captured, outside: Outside) -> Engine:
-    return cluster.engine(_CONFIGURATION, _GATES, outside=outside)
+def engine(cluster: Captured, ports: Ports) -> Engine:
+    return cluster.engine(_CONFIGURATION, _GATES, ports=ports)
 
 
 @st.composite

@@ -191,7 +191,7 @@ class Auditor:
 
 
 WRITTEN: tuple[tuple[type[TopLevel], str], ...] = (
-    # Who does: plugins/volume_binding, plugins/dynamic_resources, engine/gathering.
+    # Who does: plugins/volume_binding, plugins/dynamic_resources, engine/pod_groups.
     (PersistentVolume, "update"),
     (PersistentVolumeClaim, "update"),
     (ResourceClaim, "create update delete status"),
@@ -266,7 +266,7 @@ def test_every_call_that_writes_is_among_those_that_were_audited() -> None:
         if where.parts[0] in ("engine", "plugins", "legacy", "framework"):
             found |= {(str(where), call) for call in re.findall(r"writer\.(\w+)\(", file.read_text()) if call in CALLS}
     assert {(where, call) for where, call in found if call not in ("bind", "patch_pod_status", "delete_pod")} == {
-        ("engine/gathering.py", "patch_status"),
+        ("engine/pod_groups.py", "patch_status"),
         ("plugins/volume_binding/binding.py", "update"),
         ("plugins/dynamic_resources/plugin.py", "create"),
         ("plugins/dynamic_resources/writes.py", "create"),

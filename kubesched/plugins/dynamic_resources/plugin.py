@@ -324,10 +324,10 @@ class DynamicResources(Plugin):
         for holder in mine.allocated:
             away = self._unavailable(holder, refused) if refused is not None else None
             if away is not None and away.any() and can_be_deallocated(holder.claim, pod.uid):
-                return PostFiltered(unschedulable(DEALLOCATED), errand=partial(self._writer.deallocate, holder.claim))
+                return PostFiltered(unschedulable(DEALLOCATED), follow_up=partial(self._writer.deallocate, holder.claim))
         left_behind = mine.special
         if left_behind is not None and not extended.is_special(left_behind):
-            return PostFiltered(unschedulable(DELETED), errand=partial(self._writer.delete_quietly, left_behind))
+            return PostFiltered(unschedulable(DELETED), follow_up=partial(self._writer.delete_quietly, left_behind))
         return PostFiltered(unschedulable(STILL_NOT))
 
     def _refused_rows(self, diagnosis: Diagnosis) -> Snapshot | None:

@@ -2,7 +2,7 @@
 
 In: a captured cluster, the manifest of a pod or of a workload whose template is taken, and how to build an engine. Out: a
 `Capacity`. Copies of the pod go through the engine one after the other: pop, decide, reserve and book, without binding, so
-thousands take a moment. Nobody is evicted for them: with preemption the count would say how much of the cluster is less
+thousands take a moment. NoObserver is evicted for them: with preemption the count would say how much of the cluster is less
 important, not how much room it has. Pods that wait in the cluster are left out; nodes can be taken away first.
 """
 
@@ -21,12 +21,12 @@ from kubesched.api.meta import TopLevel
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.apiserver.world.volumes import ZONE
-from kubesched.engine.assembly import Outside
+from kubesched.engine.assembly import Ports
 from kubesched.engine.cycle import Rules, SeededTies, attempt
 from kubesched.engine.explain import Explanation, explain
-from kubesched.engine.inbox import Placement
+from kubesched.engine.inbox import AssumedBinding
 from kubesched.engine.loop import Engine
-from kubesched.engine.observing import Nobody
+from kubesched.engine.observer import NoObserver
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.clock import StillClock
@@ -174,22 +174,22 @@ def _moves(pod: Pod) -> bool:
     return not is_daemon and MIRROR not in pod.metadata.annotations and pod.metadata.deletion_timestamp is None
 
 
-class _Counting(Nobody):
+class _Counting(NoObserver):
     """An engine that books and goes no further."""
 
     def __init__(self, build: Build, cluster: Captured) -> None:
         self.refused: Pod | None = None
         self._messages: dict[str, str] = {}
-        self._placed: list[Placement] = []
-        outside = Outside(clock=StillClock(cluster.at), observer=self, seed=cluster.seed)
-        self._engine: Engine = build(cluster, outside)
+        self._placed: list[AssumedBinding] = []
+        ports = Ports(clock=StillClock(cluster.at), observer=self, seed=cluster.seed)
+        self._engine: Engine = build(cluster, ports)
         self._engine.rules = dataclasses.replace(self._engine.rules, preempts=False)
         self._engine.hand_over = self._keep
         self._engine.failures.writes = False
 
-    def _keep(self, placement: Placement) -> None:
-        self._placed.append(placement)
-        self._engine.queue.done(placement.booked.uid)
+    def _keep(self, binding: AssumedBinding) -> None:
+        self._placed.append(binding)
+        self._engine.queue.done(binding.booked.uid)
 
     def pod_failed(self, pod: Any, reason: str, message: str) -> None:
         """Keep why a pod does not fit."""
@@ -204,7 +204,7 @@ class _Counting(Nobody):
             engine.intake.apply("Pod", None, again)
         while engine.step():
             pass
-        went = {placement.booked.uid: placement.node_name for placement in self._placed}
+        went = {binding.booked.uid: binding.node_name for binding in self._placed}
         unknown = "for a scheduler that is not configured here"
         self._placed, self.refused = [], None
         return [
@@ -229,7 +229,7 @@ class _Counting(Nobody):
                 self.refused = self.refused or self._stuck()
             if progress is not None:
                 progress(len(self._placed))
-        return dict(sorted(Counter(placement.node_name for placement in self._placed).items()))
+        return dict(sorted(Counter(binding.node_name for binding in self._placed).items()))
 
     def _stuck(self) -> Pod:
         """Return a pod that is not even tried: a gate keeps it, or its scheduler is not configured here."""

@@ -22,7 +22,7 @@ from kubesched.cluster import PodView
 from kubesched.cluster.claims import class_of_claim
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
-from kubesched.engine.observing import Nobody
+from kubesched.engine.observer import NoObserver
 from kubesched.errors import NotFound
 from kubesched.simulator.dryrun.belongings import bound, is_bound, provisioned
 
@@ -45,7 +45,7 @@ class Victim:
     """The uid of the pod that took its place."""
 
 
-class Echo(Nobody):
+class Echo(NoObserver):
     """The Writer, the Recorder and the Observer of an engine that only pretends."""
 
     def __init__(self, progress: Callable[[], None] | None = None) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.apiserver.world.volumes import ZONE
-from kubesched.engine.assembly import Outside
+from kubesched.engine.assembly import Ports
 from kubesched.engine.loop import Engine
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.clock import VirtualClock, run_virtually
@@ -22,7 +22,7 @@ from kubesched.simulator.dryrun.manifests import Manifest
 from kubesched.simulator.dryrun.plan import Plan, PlannedPod, PlannedVictim, PlannedWorkload
 from kubesched.simulator.dryrun.staging import Staged, stage
 
-Build = Callable[[Captured, Outside], Engine]
+Build = Callable[[Captured, Ports], Engine]
 """How an engine is made that believes in a cluster."""
 
 _UNENDED = "not decided when the plan ended"
@@ -49,7 +49,7 @@ def decide(staged: Staged, build: Build, progress: Callable[[], None] | None = N
 async def _decide(staged: Staged, build: Build, echo: Echo) -> Plan:
     loop, cluster = asyncio.get_running_loop(), staged.cluster
     clock = VirtualClock(loop, epoch=cluster.at - loop.time())
-    engine = build(cluster, Outside(clock=clock, writer=echo, recorder=echo, observer=echo, seed=cluster.seed))
+    engine = build(cluster, Ports(clock=clock, writer=echo, recorder=echo, observer=echo, seed=cluster.seed))
     echo.follow(engine, cluster.of(Pod))
     await echo.play(engine)
     by_uid = {victim.pod.uid: victim.by for victim in echo.victims}

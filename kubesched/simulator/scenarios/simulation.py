@@ -25,8 +25,8 @@ from kubesched.api.meta import TopLevel
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
-from kubesched.engine.assembly import Outside, assemble, engine_options, registry_with
-from kubesched.engine.inbox import Placement
+from kubesched.engine.assembly import Ports, assemble, engine_options, registry_with
+from kubesched.engine.inbox import AssumedBinding
 from kubesched.engine.loop import EngineOptions
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
@@ -97,9 +97,9 @@ class Simulation:
         for cls, _ in wanted:
             registry.register(cls)
         configuration = enable(read_configuration(config, self.gates, registry), wanted)
-        outside = Outside(clock=self._clock, writer=ApiDouble(self.world, binding_seconds), recorder=self, seed=seed)
+        ports = Ports(clock=self._clock, writer=ApiDouble(self.world, binding_seconds), recorder=self, seed=seed)
         self.engine = assemble(
-            configuration, self.gates, outside, registry=registry, options=options or engine_options(configuration, self.gates)
+            configuration, self.gates, ports, registry=registry, options=options or engine_options(configuration, self.gates)
         )
         self.world.inbox = self.engine.inbox
         self._decided: list[Decided] = []
@@ -221,10 +221,10 @@ class Simulation:
 
     # Inside
 
-    def _hand_over(self, placement: Placement) -> None:
+    def _hand_over(self, binding: AssumedBinding) -> None:
         self._last_news = self.now
-        self._decided.append(Decided(self.now, placement.booked.key, placement.node_name))
-        self._carry_out(placement)
+        self._decided.append(Decided(self.now, binding.booked.key, binding.node_name))
+        self._carry_out(binding)
 
     async def _live(self, until: float | None, is_one_step: bool, progress: Callable[[float], None] | None) -> None:
         """Do what `Engine.run` does, and what the agenda says; stop at a time, at a decision, or when all is quiet."""

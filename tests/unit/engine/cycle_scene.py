@@ -7,7 +7,7 @@ from typing import Any
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.config import Gates
-from kubesched.engine.assembly import Outside, build_profiles, default_configuration, new_handle, registry_with
+from kubesched.engine.assembly import Ports, build_profiles, default_configuration, new_handle, registry_with
 from kubesched.engine.cycle import Attempt, Rules, SeededTies, attempt
 from kubesched.framework.memo import Memo
 from kubesched.framework.profile import Profile
@@ -21,7 +21,7 @@ class Scene:
 
     def __init__(self, *objects: Node | Pod) -> None:
         gates = Gates.defaults()
-        self.store, handle = new_handle(gates, Outside())
+        self.store, handle = new_handle(gates, Ports())
         for obj in objects:
             self.store.put_node(obj) if isinstance(obj, Node) else self.store.put_pod(obj)
         self.nominations = Nominations()

@@ -22,7 +22,7 @@ from kubesched.api.workload import (
     TopologyConstraint,
 )
 from kubesched.cluster import PodView
-from kubesched.engine.assembly import Outside, assemble, default_configuration, registry_with
+from kubesched.engine.assembly import Ports, assemble, default_configuration, registry_with
 from kubesched.engine.inbox import Changed
 from kubesched.errors import NotFound, ServerFault
 from kubesched.framework.building import catalogue
@@ -104,7 +104,7 @@ class Scene:
         self.engine = assemble(
             loaded,
             self.gates,
-            Outside(clock=self.clock, writer=self, recorder=self, observer=Reporter(self.metrics), poster=poster),
+            Ports(clock=self.clock, writer=self, recorder=self, observer=Reporter(self.metrics), poster=poster),
             registry=registry,
         )
         self.running = asyncio.create_task(self.engine.run())

@@ -222,11 +222,11 @@ CASES: list[tuple[str, list[Any], Any, list[tuple[str, int, str]]]] = [
 def test_the_smallest_change_that_would_help_is_named(
     sentence: str, objects: list[Any], wanted: Any, advice: list[tuple[str, int, str]]
 ) -> None:
-    assert [(each.kind, each.n_nodes, each.text) for each in told(objects, wanted).counsel] == advice
+    assert [(each.kind, each.n_nodes, each.text) for each in told(objects, wanted).suggestions] == advice
 
 
 def test_the_change_is_given_in_the_words_of_the_api() -> None:
-    tolerate, lower, _ = told([node("a", taints=[GPU]), node("c", cpu="1")], pod(**BIG)).counsel
+    tolerate, lower, _ = told([node("a", taints=[GPU]), node("c", cpu="1")], pod(**BIG)).suggestions
     assert tolerate.change == {"tolerations": [{"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}]}
     assert lower.change == {"requests": {"cpu": "1"}, "lacking": {"cpu": "2"}}
 

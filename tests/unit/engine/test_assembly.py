@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from kubesched import config
-from kubesched.engine.assembly import Outside, assemble, default_configuration
+from kubesched.engine.assembly import Ports, assemble, default_configuration
 from kubesched.engine.inbox import Inbox
 from kubesched.engine.loop import Engine
 
 
 def assembled(seed: int = 0, inbox: Inbox | None = None) -> Engine:
     gates = config.Gates.defaults()
-    return assemble(default_configuration(gates), gates, Outside(seed=seed), inbox=inbox)
+    return assemble(default_configuration(gates), gates, Ports(seed=seed), inbox=inbox)
 
 
 def test_an_empty_inbox_that_is_handed_in_is_used() -> None:

@@ -12,7 +12,7 @@ import pytest
 from kubesched import config
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.cluster import Objects, PodView, Store
-from kubesched.engine.assembly import Outside, assemble, default_configuration
+from kubesched.engine.assembly import Ports, assemble, default_configuration
 from kubesched.engine.eviction import Evictions
 from kubesched.engine.handle import EngineHandle, NoWriter
 from kubesched.engine.inbox import Changed, Inbox
@@ -418,7 +418,7 @@ def build(server: Server, *, in_background: bool, recorder: Recorder) -> Engine:
     engine = assemble(
         default_configuration(gates),
         gates,
-        Outside(clock=Clock(), writer=server, recorder=recorder),
+        Ports(clock=Clock(), writer=server, recorder=recorder),
         options=EngineOptions(evicts_in_background=in_background),
     )
     server.engine = engine

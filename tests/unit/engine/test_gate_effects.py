@@ -13,7 +13,7 @@ import pytest
 from kubesched import config
 from kubesched.api import codec
 from kubesched.api.pod import Pod
-from kubesched.engine.assembly import Outside, assemble, default_configuration, engine_options, registry_with
+from kubesched.engine.assembly import Ports, assemble, default_configuration, engine_options, registry_with
 from kubesched.engine.handle import NoWriter
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
@@ -76,7 +76,7 @@ def run(gates: str, story: Any, *plugins: type[Plugin]) -> Any:
             "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": cls.name} for cls in plugins]}}}],
         }
         configuration = config.load(json.dumps(text), gates=given, registry=catalogue(registry))
-        engine = assemble(configuration, given, Outside(clock=clock, writer=server), registry=registry)
+        engine = assemble(configuration, given, Ports(clock=clock, writer=server), registry=registry)
         running = asyncio.create_task(engine.run())
         found = await story(engine, server, clock)
         engine.stop()
@@ -201,7 +201,7 @@ def test_a_booking_that_is_never_confirmed_expires_where_that_is_asked_for(secon
         server, gates = Server(clock), config.Gates.defaults()
         configuration = default_configuration(gates)
         options = replace(engine_options(configuration, gates), assumed_ttl_seconds=seconds)
-        engine = assemble(configuration, gates, Outside(clock=clock, writer=server), options=options)
+        engine = assemble(configuration, gates, Ports(clock=clock, writer=server), options=options)
         running = asyncio.create_task(engine.run())
         post(engine, "Node", node("n", cpu="2"))
         post(engine, "Pod", pod("first", requests={"cpu": "2"}))

@@ -11,7 +11,7 @@ import pytest
 from framework_fakes import small_store, some_pod
 
 from kubesched import config
-from kubesched.engine.assembly import Outside, assemble, default_configuration, registry_with
+from kubesched.engine.assembly import Ports, assemble, default_configuration, registry_with
 from kubesched.engine.handle import EngineHandle, NoWriter
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine, EngineOptions
@@ -148,7 +148,7 @@ class Agreeable(NoWriter):
 def engine_with(seen: Seen, *, remembers: bool, n_nodes: int = 3) -> Engine:
     gates = config.Gates.defaults()
     engine = assemble(
-        default_configuration(gates), gates, Outside(writer=Agreeable()), options=EngineOptions(remembers=remembers)
+        default_configuration(gates), gates, Ports(writer=Agreeable()), options=EngineOptions(remembers=remembers)
     )
     for profile in engine.profiles.values():
         profile.observe = lambda point, plugin, code, seconds: seen.append((point, plugin, code))

@@ -10,7 +10,7 @@ from legacy_clusters import node, pod
 from kubesched import config
 from kubesched.api import codec
 from kubesched.cluster import PodView
-from kubesched.engine.assembly import Outside, assemble, default_configuration, new_handle
+from kubesched.engine.assembly import Ports, assemble, default_configuration, new_handle
 from kubesched.engine.loop import Engine, EngineOptions
 from kubesched.legacy import Algorithm, load_policy, profile_from_policy, profile_from_provider, release_of, ties_of
 
@@ -27,8 +27,8 @@ class Recorder:
 
 def engine_of(version: str, objects: list[dict[str, Any]], policy: str = "") -> tuple[Engine, Recorder, list[str]]:
     gates, recorder = config.Gates.defaults(), Recorder()
-    outside = Outside(recorder=recorder, ties=ties_of(release_of(version)))
-    store, handle = new_handle(gates, outside)
+    ports = Ports(recorder=recorder, ties=ties_of(release_of(version)))
+    store, handle = new_handle(gates, ports)
     algorithm: Algorithm = (
         profile_from_policy(load_policy(policy, version), handle, version)
         if policy
@@ -38,7 +38,7 @@ def engine_of(version: str, objects: list[dict[str, Any]], policy: str = "") -> 
     engine = assemble(
         default_configuration(gates),
         gates,
-        outside,
+        ports,
         profiles=profiles,
         prepared=(store, handle),
         options=EngineOptions(remembers=False),

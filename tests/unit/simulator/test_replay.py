@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from kubesched import config
-from kubesched.engine.assembly import Outside, assemble, default_configuration
+from kubesched.engine.assembly import Ports, assemble, default_configuration
 from kubesched.engine.inbox import Changed
-from kubesched.engine.recording import InboxLog
+from kubesched.engine.inbox_log import InboxLog
 from kubesched.errors import SchedulerError, ServerFault
 from kubesched.simulator.clock import VirtualClock, run_virtually
 from kubesched.simulator.replay import Decisions, replay
@@ -51,7 +51,7 @@ def record() -> tuple[bytes, list[dict[str, Any]]]:
     async def live() -> None:
         clock = decisions.clock = VirtualClock(asyncio.get_running_loop())
         gates = config.Gates.defaults()
-        engine = assemble(default_configuration(gates), gates, Outside(clock=clock, writer=Moody(), recorder=decisions, seed=5))
+        engine = assemble(default_configuration(gates), gates, Ports(clock=clock, writer=Moody(), recorder=decisions, seed=5))
         InboxLog(engine.inbox, clock, file, seed=5)
         running = asyncio.create_task(engine.run())
         for i in range(4):
@@ -108,7 +108,7 @@ def test_nothing_is_tried_before_the_program_led() -> None:
     async def live() -> None:
         clock = VirtualClock(asyncio.get_running_loop())
         gates = config.Gates.defaults()
-        engine = assemble(default_configuration(gates), gates, Outside(clock=clock, writer=Moody(), seed=5))
+        engine = assemble(default_configuration(gates), gates, Ports(clock=clock, writer=Moody(), seed=5))
         InboxLog(engine.inbox, clock, file, seed=5)
         engine.is_leading = False
         running = asyncio.create_task(engine.run())

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from kubesched.client.connection import Observers
-from kubesched.engine.observing import Observer as EngineObserver
+from kubesched.engine.observer import EngineObserver as EngineObserver
 from kubesched.framework.ports import Meter
 from kubesched.queue.observer import QueueObserver
 from kubesched.telemetry import Metrics, Reporter

@@ -17,7 +17,7 @@ from kubesched.api import codec
 from kubesched.api.pod import PodCondition
 from kubesched.cluster import PodView, Store
 from kubesched.config import Gates
-from kubesched.engine.assembly import Outside, assemble, default_configuration
+from kubesched.engine.assembly import Ports, assemble, default_configuration
 from kubesched.engine.handle import NoWriter
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
@@ -37,7 +37,7 @@ class Scene(NoWriter):
     def __init__(self) -> None:
         self.chronicle = Chronicle(Metrics())
         gates = Gates.defaults()
-        self.engine = assemble(default_configuration(gates), gates, Outside(writer=self, observer=self.chronicle))
+        self.engine = assemble(default_configuration(gates), gates, Ports(writer=self, observer=self.chronicle))
         self.showing = EngineShowing(lambda: self.engine, self.chronicle)
 
     @property

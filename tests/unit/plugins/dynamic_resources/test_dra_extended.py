@@ -162,7 +162,7 @@ def test_a_claim_left_behind_keeps_the_pod_off_every_node_until_it_is_deleted():
     raw = pod(requests={GPU: "1"})
     assert world.filter(raw) == {"n1": "cannot schedule extended resource claim"}
     answer = post_filter(world, raw)
-    assert answer.status.message == "deletion of ResourceClaim completed" and answer.errand is not None
+    assert answer.status.message == "deletion of ResourceClaim completed" and answer.follow_up is not None
 
 
 def test_the_gate():

@@ -200,7 +200,7 @@ POST = [
 def test_post_filter(raw, objects, text):
     answer = post_filter(World(TWO, *objects), raw)
     assert (answer.status.code, answer.status.message) == (Code.UNSCHEDULABLE, text)
-    assert (answer.errand is not None) == text.startswith("deallocation")
+    assert (answer.follow_up is not None) == text.startswith("deallocation")
 
 
 def test_post_filter_without_pre_filter_fails():

@@ -298,7 +298,7 @@ async def test_unreserve_takes_the_reservation_back_and_leaves_the_allocation():
 
 async def test_post_filter_clears_the_claim():
     made = world(TWO, claim("a", request(), status=AWAY))
-    await post_filter(made, pod(claims=["a"])).errand()
+    await post_filter(made, pod(claims=["a"])).follow_up()
     stored = made.store.objects.get(ResourceClaim, "a", "default")
     assert stored.status.allocation is None and not made.book.exclusive
     assert made.filter(pod(claims=["a"])) == {"n1": ""}
@@ -307,7 +307,7 @@ async def test_post_filter_clears_the_claim():
 async def test_a_failed_errand_does_not_spread(caplog):
     made = world(TWO, claim("a", request(), status=AWAY))
     made.handle.writer.failures = [Forbidden(403, "Forbidden", "no")]
-    await post_filter(made, pod(claims=["a"])).errand()
+    await post_filter(made, pod(claims=["a"])).follow_up()
     assert "deallocate claim default/a: no" in caplog.text
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kubesched import config
 from kubesched.api.meta import ObjectMeta, OwnerReference
 from kubesched.api.storage import StorageClass
-from kubesched.engine.assembly import Outside, default_configuration
+from kubesched.engine.assembly import Ports, default_configuration
 from kubesched.engine.loop import Engine
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
@@ -19,9 +19,9 @@ from kubesched.simulator.dryrun.manifests import Manifest
 from kubesched.testing import even, node, pod
 
 
-def engine(cluster: Captured, outside: Outside) -> Engine:
+def engine(cluster: Captured, ports: Ports) -> Engine:
     gates = config.Gates.defaults()
-    return cluster.engine(default_configuration(gates), gates, outside=outside)
+    return cluster.engine(default_configuration(gates), gates, ports=ports)
 
 
 def manifest(kind: str = "Pod", version: str = "v1", name: str = "p", **fields: Any) -> Manifest:

@@ -15,7 +15,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolumeClaim, StorageClass
-from kubesched.engine.assembly import Outside, default_configuration, registry_with
+from kubesched.engine.assembly import Ports, default_configuration, registry_with
 from kubesched.engine.loop import Engine
 from kubesched.errors import SchedulerError
 from kubesched.framework.building import catalogue
@@ -27,9 +27,9 @@ from kubesched.simulator.dryrun.staging import stage
 from kubesched.testing import node, pod
 
 
-def engine(cluster: Captured, outside: Outside, *gates: str) -> Engine:
+def engine(cluster: Captured, ports: Ports, *gates: str) -> Engine:
     switched = config.Gates.parse(gates)
-    return cluster.engine(default_configuration(switched), switched, outside=outside)
+    return cluster.engine(default_configuration(switched), switched, ports=ports)
 
 
 COSCHEDULING = """
@@ -53,7 +53,7 @@ def plan(tmp_path: Path) -> Any:
         return make_plan(
             Captured(5.0, list(objects)),
             manifests(text, tmp_path),
-            lambda cluster, outside: engine(cluster, outside, *gates),
+            lambda cluster, ports: engine(cluster, ports, *gates),
             only=only,
         )
 
@@ -359,7 +359,7 @@ def test_gangs_by_a_plugin_are_planned_too(tmp_path: Path) -> None:
         made = make_plan(
             Captured(5.0, nodes),
             manifests(text, tmp_path),
-            lambda cluster, outside: cluster.engine(configuration, gates, outside=outside),
+            lambda cluster, ports: cluster.engine(configuration, gates, ports=ports),
         )
         assert (len(made.placed), len(made.pending)) == (n_placed, 4 - n_placed)
         assert all("odGroup default/g" in each.why for each in made.pending)

@@ -15,7 +15,7 @@ from typing import Any
 from kubesched.api.meta import format_time
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
-from kubesched.engine.observing import Observer
+from kubesched.engine.observer import EngineObserver
 from kubesched.errors import SchedulerError
 from kubesched.framework.ports import Clock, Recorder, Writer
 from kubesched.framework.verdicts import CLEAR, Diagnosis, Nomination, Status, Unschedulable
@@ -75,7 +75,7 @@ class Failures:
         writer: Writer,
         recorder: Recorder,
         clock: Clock,
-        observer: Observer,
+        observer: EngineObserver,
         spawn: Spawn,
     ) -> None:
         self._queue = queue

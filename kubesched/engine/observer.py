@@ -7,7 +7,7 @@ from typing import Protocol
 from kubesched.cluster import PodView
 
 
-class Observer(Protocol):
+class EngineObserver(Protocol):
     """Counts and logs what the engine does. Calls must be cheap and never fail."""
 
     def attempt_ended(self, result: str, profile: str, seconds: float) -> None:
@@ -67,8 +67,8 @@ class Observer(Protocol):
         ...
 
 
-class Nobody:
-    """Nobody counts."""
+class NoObserver:
+    """NoObserver counts."""
 
     def attempt_ended(self, result: str, profile: str, seconds: float) -> None:
         """Do nothing."""

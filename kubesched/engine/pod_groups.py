@@ -18,12 +18,12 @@ from kubesched.api.meta import format_time
 from kubesched.api.workload import PodGroup
 from kubesched.cluster import GroupKey, Groups, PodView
 from kubesched.engine.cycle import Attempt
-from kubesched.engine.failing import SCHEDULER_ERROR, Failure
-from kubesched.engine.failing import UNSCHEDULABLE as UNSCHEDULABLE_REASON
-from kubesched.engine.group import SIBLING_BROKE, UNSCHEDULABLE, Fate, Member, Rehearsal, Stage, Verdict
+from kubesched.engine.failures import SCHEDULER_ERROR, Failure
+from kubesched.engine.failures import UNSCHEDULABLE as UNSCHEDULABLE_REASON
+from kubesched.engine.group import SIBLING_BROKE, UNSCHEDULABLE, Fate, GroupCycle, Member, Rehearsal, Verdict
 from kubesched.engine.handle import EngineHandle
-from kubesched.engine.inbox import Errand, Inbox
-from kubesched.engine.observing import Observer
+from kubesched.engine.inbox import Inbox, LoopCall
+from kubesched.engine.observer import EngineObserver
 from kubesched.errors import SchedulerError
 from kubesched.framework.grouping import GROUP_TURN, WORKLOAD, GroupTurn, Shortfall, workload_of
 from kubesched.framework.plugin import Plugin
@@ -40,7 +40,7 @@ SCHEDULED_REASON = "Scheduled"
 
 
 @dataclass(frozen=True, slots=True)
-class Acts:
+class GroupActions:
     """What the loop does for a member: whether it is worth trying, booking it, failing it, carrying out what PostFilter
     proposed before it fails, and doing something beside the loop."""
 
@@ -66,22 +66,29 @@ class Gangs:
     """Gathers groups, has them rehearsed, and acts on it."""
 
     def __init__(
-        self, groups: Groups, queue: Queue, handle: EngineHandle, inbox: Inbox, observer: Observer, stage: Stage, acts: Acts
+        self,
+        groups: Groups,
+        queue: Queue,
+        handle: EngineHandle,
+        inbox: Inbox,
+        observer: EngineObserver,
+        cycle: GroupCycle,
+        actions: GroupActions,
     ) -> None:
         self._groups = groups
         self._queue = queue
         self._handle = handle
         self._inbox = inbox
         self._observer = observer
-        self._stage = stage
-        self._acts = acts
+        self._cycle = cycle
+        self._actions = actions
         self._has_workloads = handle.gates.is_enabled("GenericWorkload")
         self._has_placements = handle.gates.is_enabled("TopologyAwareWorkloadScheduling")
 
     @property
     def trying(self) -> QueuedPod | None:
         """Return the member that is being looked at."""
-        return self._stage.trying
+        return self._cycle.trying
 
     # From a pod to its group
 
@@ -119,7 +126,7 @@ class Gangs:
             )
             return gang
         for member in members:
-            if member is queued or self._acts.is_worth_trying(member.view):
+            if member is queued or self._actions.is_worth_trying(member.view):
                 gang.members.append(member)
             else:
                 self._queue.done(member.view.uid)
@@ -128,7 +135,7 @@ class Gangs:
     def _fail_all(self, members: Iterable[QueuedPod], message: str) -> None:
         started = self._handle.clock.monotonic()
         for member in members:
-            self._acts.fail(member, member.profile.profile, Failure(message, False, None, CLEAR), started)
+            self._actions.fail(member, member.profile.profile, Failure(message, False, None, CLEAR), started)
 
     # From a group to a rehearsal
 
@@ -138,9 +145,9 @@ class Gangs:
             return Rehearsal()
         started = self._handle.clock.monotonic()
         if self._has_placements and gang.plugin is None:
-            rehearsal = self._stage.rehearse_placements(gang.key, gang.members, gang.profile)
+            rehearsal = self._cycle.rehearse_placements(gang.key, gang.members, gang.profile)
         else:
-            rehearsal = self._stage.rehearse(gang.key, gang.members, gang.profile)
+            rehearsal = self._cycle.rehearse(gang.key, gang.members, gang.profile)
         self._observer.group_decided(self._handle.clock.monotonic() - started)
         if gang.plugin is not None and rehearsal.verdict is Verdict.UNSCHEDULABLE:
             members = rehearsal.members.values()
@@ -153,7 +160,7 @@ class Gangs:
         """Return what it means for a group that a plugin broke at the member that was being looked at."""
         rehearsal = Rehearsal()
         rehearsal.conclude(Verdict.ERROR, SIBLING_BROKE + message)
-        trying = self._stage.trying
+        trying = self._cycle.trying
         if trying is not None:
             own = Failure(message, False, None, CLEAR)
             rehearsal.members[trying.view.uid] = Member(trying, Fate.BROKE, failure=own)
@@ -176,7 +183,7 @@ class Gangs:
                 assert member.made is not None
                 turn.to_come -= 1
                 member.made.state.write(GROUP_TURN, turn)
-                self._acts.book(queued, gang.profile, member.made, member.node_name, since)
+                self._actions.book(queued, gang.profile, member.made, member.node_name, since)
             else:
                 self._fail(gang, queued, member, rehearsal, since)
         self._observer.group_ended(
@@ -191,7 +198,7 @@ class Gangs:
         failure = _failure(gang, member, rehearsal)
 
         def fail(given: Failure) -> None:
-            self._acts.fail(queued, gang.profile, given, since)
+            self._actions.fail(queued, gang.profile, given, since)
 
         # A group that a plugin gathered evicts nobody unless all of it fits then; the reference does so at once.
         is_vain = (
@@ -203,11 +210,11 @@ class Gangs:
         if member is None or member.made is None or is_vain:
             fail(failure)
         else:
-            self._acts.follow_up(member.made, fail, failure)
+            self._actions.follow_up(member.made, fail, failure)
 
     def _try_again(self, gang: Gang, seconds: float) -> None:
         pods = [member.view for member in gang.members]
-        asyncio.get_running_loop().call_later(seconds, lambda: self._inbox.post(Errand(lambda: self._queue.activate(pods))))
+        asyncio.get_running_loop().call_later(seconds, lambda: self._inbox.post(LoopCall(lambda: self._queue.activate(pods))))
 
     # The group's condition
 
@@ -241,7 +248,7 @@ class Gangs:
         }
         if generation:
             condition["observedGeneration"] = generation
-        self._acts.spawn(self._write(group, {"conditions": [condition]}))
+        self._actions.spawn(self._write(group, {"conditions": [condition]}))
 
     async def _write(self, group: PodGroup, status: dict[str, Any]) -> None:
         try:

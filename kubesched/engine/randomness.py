@@ -10,7 +10,7 @@ from collections.abc import Callable
 from random import Random
 
 
-class ChanceByAttempt:
+class RandomByAttempt:
     """The Random port; `attempt` says which attempt it is."""
 
     def __init__(self, seed: int, attempt: Callable[[], int]) -> None:

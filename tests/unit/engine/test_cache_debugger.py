@@ -10,7 +10,7 @@ import pytest
 from kubesched import config
 from kubesched.api.pod import PodStatus
 from kubesched.engine.assembly import assemble, default_configuration
-from kubesched.engine.debugging import Mismatch, compare, debug, debug_later, dump_nodes, dump_queue
+from kubesched.engine.cache_debugger import Mismatch, compare, debug, debug_later, dump_nodes, dump_queue
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
 from kubesched.testing.builders import node, pod

@@ -30,7 +30,7 @@ class InboxLog:
         inbox.on_arrival = self.note
 
     def note(self, arrival: Arrival) -> None:
-        """Write down one arrival; the engine's own errands follow from the others and are left out."""
+        """Write down one arrival; the engine's own calls follow from the others and are left out."""
         if self._inbox.n_emptied != self._emptied:
             self._emptied, self._at = self._inbox.n_emptied, self._clock.now()
         line: dict[str, Any] = {"at": self._at}
@@ -42,9 +42,9 @@ class InboxLog:
                 meta = arrival.old.metadata if arrival.old is not None else None
                 line["gone"] = {"name": meta.name, "namespace": meta.namespace} if meta is not None else {}
         elif isinstance(arrival, Bound):
-            line |= {"bound": arrival.placement.booked.uid, "node": arrival.placement.node_name}
+            line |= {"bound": arrival.binding.booked.uid, "node": arrival.binding.node_name}
         elif isinstance(arrival, BindFailed):
-            line |= {"unbound": arrival.placement.booked.uid, "why": arrival.status.message}
+            line |= {"unbound": arrival.binding.booked.uid, "why": arrival.status.message}
         elif arrival.begins_lead:
             line["leading"] = True
         else:

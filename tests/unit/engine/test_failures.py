@@ -11,8 +11,8 @@ import pytest
 
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.cluster import PodView, Store
-from kubesched.engine.failing import Failure, Failures, refused_on_node, truncated
-from kubesched.engine.observing import Nobody
+from kubesched.engine.failures import Failure, Failures, refused_on_node, truncated
+from kubesched.engine.observer import NoObserver
 from kubesched.errors import NotFound, SchedulerError
 from kubesched.framework.verdicts import CLEAR, Diagnosis, Nomination, failed, unschedulable
 from kubesched.testing import pod
@@ -21,7 +21,7 @@ NOW = 1_767_225_600.0
 """2026-01-01T00:00:00Z"""
 
 
-class World(Nobody):
+class World(NoObserver):
     """Everything that failures touch, written down."""
 
     def __init__(self, newest: Pod | None) -> None:

@@ -15,7 +15,7 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
 from kubesched.cluster.pods import NATIVE_RESOURCES
-from kubesched.engine.inbox import Errand
+from kubesched.engine.inbox import LoopCall
 from kubesched.engine.loop import Engine
 from kubesched.telemetry import logger
 
@@ -40,9 +40,9 @@ def debug_later(engine: Engine, nodes: Callable[[], Iterable[Node]], pods: Calla
     def look() -> None:
         # What is posted here is reached in the same turn, when the inbox has nothing before it: the watches cannot have
         # said anything in between.
-        engine.inbox.post(Errand(lambda: debug(engine, nodes(), pods())))
+        engine.inbox.post(LoopCall(lambda: debug(engine, nodes(), pods())))
 
-    engine.inbox.post(Errand(look))
+    engine.inbox.post(LoopCall(look))
 
 
 def debug(engine: Engine, nodes: Iterable[Node], pods: Iterable[Pod]) -> None:
