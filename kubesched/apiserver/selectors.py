@@ -206,7 +206,7 @@ def _parse_fields(resource: Resource, field_text: str) -> list[tuple[tuple[str, 
     for part in field_text.split(","):
         if not part.strip():
             continue
-        split = re.fullmatch(r"\s*([^=!\s]+)\s*(==|=|!=)\s*(.*?)\s*", part)
+        split = re.fullmatch(r"([^=!\s]+)\s*(==|=|!=)\s*(.*)", part.strip())
         if split is None:
             raise bad_request(f"invalid selector: '{field_text}'; can't understand '{part}'")
         name, operator, value = split.groups()

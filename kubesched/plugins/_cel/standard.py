@@ -269,10 +269,13 @@ def _to_duration(value: Any) -> timedelta:
     if not isinstance(value, str):
         raise no_overload("duration", value)
     sign, body = (-1, value[1:]) if value[:1] == "-" else (1, value.removeprefix("+"))
-    parts = _SPAN.findall(body)
-    if not parts or "".join(number + unit for number, unit in parts) != body:
-        raise EvaluationError(f'time: invalid duration "{value}"')
-    return timedelta(seconds=sign * sum(float(number) * _SECONDS[unit] for number, unit in parts))
+    at, seconds = 0, 0.0
+    while at < len(body) or not body:
+        part = _SPAN.match(body, at)
+        if part is None:
+            raise EvaluationError(f'time: invalid duration "{value}"')
+        at, seconds = part.end(), seconds + float(part[1]) * _SECONDS[part[2]]
+    return timedelta(seconds=sign * seconds)
 
 
 # Time

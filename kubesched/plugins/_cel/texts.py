@@ -1,6 +1,6 @@
 """Strings in CEL: the standard functions, the strings extension, and Kubernetes' `find` and `findAll`.
 
-Positions count characters. Patterns are RE2's: what RE2 refuses (look-around, back-references) is refused here too.
+Positions count characters. Patterns are RE2's.
 """
 
 from __future__ import annotations
@@ -9,22 +9,17 @@ import math
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Any
 
+from kubesched.api.regex import Regex, RegexError, compile_regex
 from kubesched.plugins._cel.values import CelType, EvaluationError, no_overload, type_name
 
-_FORBIDDEN = re.compile(r"\(\?(?:[=!]|<[=!]|P=|\(|#)|\\[1-9]")
 
-
-@lru_cache(maxsize=1024)
-def _pattern(text: str) -> re.Pattern[str]:
-    if _FORBIDDEN.search(text):
-        raise EvaluationError(f"error parsing regexp: invalid or unsupported Perl syntax: `{text}`")
+def _pattern(text: str, mark: str = "") -> Regex:
     try:
-        return re.compile(text.replace(r"\z", r"\Z"))
-    except re.error as error:
-        raise EvaluationError(f"error parsing regexp: {error}: `{text}`") from None
+        return compile_regex(text)
+    except RegexError as error:
+        raise EvaluationError(f"{mark}{error}") from None
 
 
 def _texts(name: str, *values: Any) -> bool:
@@ -37,19 +32,17 @@ def _texts(name: str, *values: Any) -> bool:
 def matches(text: Any, pattern: Any) -> bool:
     """Return whether a pattern is found anywhere in a text."""
     _texts("matches", text, pattern)
-    return _pattern(pattern).search(text) is not None
+    return _pattern(pattern).matches(text)
 
 
 def _find(text: str, pattern: Any) -> str:
     _texts("find", text, pattern)
-    found = _pattern(pattern).search(text)
-    return found[0] if found else ""
+    return _pattern(pattern, "Illegal regex: ").find(text)
 
 
 def _find_all(text: str, pattern: Any, limit: Any = -1) -> list[str]:
     _texts("findAll", text, pattern)
-    found = [match[0] for match in _pattern(pattern).finditer(text)]
-    return found if limit < 0 else found[:limit]
+    return _pattern(pattern, "Illegal regex: ").find_all(text, limit)
 
 
 def _char_at(text: str, at: Any) -> str:

@@ -206,6 +206,13 @@ def test_a_definition_serves_its_kind_in_all_versions(store: Store) -> None:
         store.list("things.x.io")
 
 
+def test_a_pattern_that_is_no_regular_expression_is_refused(store: Store) -> None:
+    body = definition()
+    body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["name"]["pattern"] = "(?=a)"
+    with pytest.raises(errors.Invalid, match=r"\.pattern: Invalid value: .*must be a valid regular expression, but isn't"):
+        store.create("customresourcedefinitions", body)
+
+
 WRONG_THINGS = [
     ("too small", {"size": 0}, "spec.size: Invalid value: 0: should be greater than or equal to 1"),
     ("missing", {}, "spec.size: Required value"),
