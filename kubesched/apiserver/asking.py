@@ -6,6 +6,7 @@ that nobody understands. Nothing here reads or writes an object.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from kubesched.apiserver.refusals import (
     invalid_options,
     not_supported,
     required,
+    timed_out,
     too_large_body,
     too_long,
     unsupported_media_type,
@@ -33,6 +35,7 @@ from kubesched.apiserver.schema import protobuf
 
 JSON, YAML = "application/json", "application/yaml"
 MAX_BODY_BYTES = 3 * 1024 * 1024
+BODY_SECONDS = 60.0
 _LONGEST_MANAGER = 128
 _OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
@@ -119,13 +122,18 @@ def _dry_run_problems(query: Any) -> list[Cause]:
 
 
 async def read_body(request: web.BaseRequest) -> bytes:
-    """Return the body, all of it; 413 for more than anybody needs."""
+    """Return the body, all of it; 413 for more than anybody needs, 504 for one that takes longer than anybody waits."""
     if request.content_length is not None and request.content_length > MAX_BODY_BYTES:
         raise too_large_body(MAX_BODY_BYTES)
     try:
-        return await request.read()
+        async with asyncio.timeout(BODY_SECONDS):
+            return await request.read()
     except HTTPRequestEntityTooLarge:
         raise too_large_body(MAX_BODY_BYTES) from None
+    except TimeoutError:
+        raise timed_out(BODY_SECONDS) from None
+    except web.RequestPayloadError:  # its words quote the body
+        raise bad_request("the body of the request is not what its headers announce") from None
 
 
 def decoded_object(request: web.BaseRequest, raw: bytes) -> Object:

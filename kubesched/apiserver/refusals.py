@@ -183,6 +183,10 @@ def too_large_body(limit: int) -> ApiError:
     return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
 
 
+def timed_out(seconds: float) -> ApiError:
+    return errors.ServerFault(504, "Timeout", f"Timeout: the body of the request did not arrive within {seconds:g} s")
+
+
 def expired(text: str, continue_token: str = "") -> ApiError:
     return errors.Gone(410, "Expired", text, details={"continue": continue_token} if continue_token else None)
 

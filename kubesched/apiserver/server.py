@@ -21,9 +21,11 @@ from kubesched.apiserver.certificates import Certificate, serving_certificate
 from kubesched.apiserver.http import MAX_BODY_BYTES, HttpFace
 from kubesched.apiserver.store import Store
 from kubesched.errors import ConfigError
+from kubesched.serving import Listener
 
 _KEEPALIVE_SECONDS = 300.0
-_BACKLOG = 4096
+_MOST_CONNECTIONS = 16384
+_SHARE_OF_FILES = 0.75
 
 
 class ApiServer:
@@ -70,13 +72,7 @@ class ApiServer:
 
     async def start(self) -> None:
         """Begin to listen."""
-        server = web.Server(
-            self._face.handle,
-            request_factory=_make_request,
-            handler_cancellation=True,
-            access_log=None,
-            keepalive_timeout=_KEEPALIVE_SECONDS,
-        )
+        server = web.Server(self._face.handle, request_factory=_make_request, handler_cancellation=True)
         self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()
         try:
@@ -91,7 +87,16 @@ class ApiServer:
             raise
 
     async def _listen(self, runner: web.ServerRunner, port: int, tls: ssl.SSLContext | None) -> int:
-        site = web.TCPSite(runner, self.host, port, ssl_context=tls, backlog=_BACKLOG)
+        site = Listener(
+            runner,
+            self.host,
+            port,
+            most=_MOST_CONNECTIONS,
+            share=_SHARE_OF_FILES,
+            tls=tls,
+            access_log=None,
+            keepalive_timeout=_KEEPALIVE_SECONDS,
+        )
         try:
             await site.start()
         except OSError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import resource
 import shlex
 import signal
 import tempfile
@@ -17,6 +16,7 @@ from kubesched.apiserver import ApiServer, Store
 from kubesched.apiserver.access import User, read_tokens
 from kubesched.apiserver.world import World
 from kubesched.errors import AlreadyExists
+from kubesched.serving import raise_file_limit
 
 
 def run_apiserver(
@@ -31,7 +31,7 @@ def run_apiserver(
     nodes: int,
     kubeconfig_out: Path | None,
 ) -> None:
-    _allow_many_connections()
+    raise_file_limit()
     tokens = read_tokens(token_file) if token_file is not None else None
     with tempfile.TemporaryDirectory(prefix="kubesched-") as scratch:
         home = data_dir or Path(scratch)
@@ -84,8 +84,3 @@ def _an_admin_token(tokens: dict[str, User] | None) -> str:
     """Return the token to put into the kubeconfig: an administrator's if there is one."""
     tokens = tokens or {}
     return next((token for token, user in tokens.items() if "system:masters" in user.groups), next(iter(tokens), ""))
-
-
-def _allow_many_connections() -> None:
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

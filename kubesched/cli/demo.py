@@ -25,6 +25,7 @@ from kubesched.cli import demo_report, sample
 from kubesched.client.credentials import find_credentials
 from kubesched.engine.assembly import default_configuration
 from kubesched.errors import AlreadyExists
+from kubesched.serving import raise_file_limit
 
 _STUCK_SECONDS = 60.0
 """After so long without a change the demo goes on with what there is."""
@@ -57,6 +58,7 @@ class Settings:
 def run_demo(nodes: int, pods: int, once: bool, port: int, page_port: int, data_dir: Path | None) -> None:
     # The demo speaks for itself; what the parts have to say is of interest only if something breaks.
     logging.getLogger("kubesched").setLevel(logging.ERROR)
+    raise_file_limit()
     with tempfile.TemporaryDirectory(prefix="kubesched-demo-") as scratch:
         asyncio.run(_demo(Settings(nodes, pods, once, port, page_port, data_dir), Path(scratch)))
 

@@ -26,6 +26,7 @@ from kubesched.errors import ConfigError, SchedulerError
 from kubesched.framework.finding import find_plugins, run_module
 from kubesched.framework.plugin import Plugin
 from kubesched.legacy.registry import CUSTOM
+from kubesched.serving import raise_file_limit
 from kubesched.telemetry import MetricsSettings, logs
 
 log = logs.logger(__name__)
@@ -80,6 +81,7 @@ def _run(options: Options) -> int:
             _write(options.write_config_to, document)
             log.info("Wrote configuration", file=options.write_config_to)
             return 0
+    raise_file_limit()
     with _opened(options.inbox_log) as inbox_log:
         return asyncio.run(_serve(configuration, _wiring(options, configuration, plugins, read, inbox_log)))
 

@@ -13,6 +13,7 @@ from collections.abc import Awaitable
 from aiohttp import web
 
 from kubesched.errors import ConfigError
+from kubesched.serving import Listener
 from kubesched.telemetry.logs import logger
 from kubesched.web.guard import Guard
 from kubesched.web.tls import ServingSettings, ServingTls
@@ -20,6 +21,9 @@ from kubesched.web.tls import ServingSettings, ServingTls
 log = logger(__name__)
 
 GRACE_SECONDS = 5.0
+KEEPALIVE_SECONDS = 90.0
+MOST_CONNECTIONS = 256
+SHARE_OF_FILES = 0.125
 LOOKUP_EVERY_SECONDS = 60.0
 INSECURE_PORT = 10251
 
@@ -44,7 +48,7 @@ class Server:
         shares_port: bool = False,
         shares_address: bool = False,
     ) -> None:
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=GRACE_SECONDS)
+        self._runner = web.AppRunner(app, shutdown_timeout=GRACE_SECONDS)
         self._host, self._wanted_port = host, port
         self._tls = tls
         self._shares_port, self._shares_address = shares_port, shares_address
@@ -59,13 +63,17 @@ class Server:
         """Listen; raise `ConfigError` if the address cannot be had."""
         await self._runner.setup()
         # Like Go, asyncio sets SO_REUSEADDR on listeners by itself; the flag can only make sure of it.
-        site = web.TCPSite(
+        site = Listener(
             self._runner,
             self._host,
             self._wanted_port,
-            ssl_context=self._tls.context if self._tls is not None else None,
+            most=MOST_CONNECTIONS,
+            share=SHARE_OF_FILES,
+            tls=self._tls.context if self._tls is not None else None,
             reuse_port=self._shares_port or None,
             reuse_address=self._shares_address or None,
+            access_log=None,
+            keepalive_timeout=KEEPALIVE_SECONDS,
         )
         try:
             await site.start()

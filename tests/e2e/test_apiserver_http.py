@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 import aiohttp
 import pytest
 
-from kubesched.apiserver import ApiServer, Store
+from kubesched.apiserver import ApiServer, Store, asking
 from kubesched.apiserver.http import MAX_BODY_BYTES
 
 POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
@@ -325,3 +325,34 @@ async def test_reviews_answer_for_known_tokens(tmp_path: object) -> None:
             assert answer.status == 200
         async with session.get("/api/v1/pods", headers={"Authorization": "Bearer x"}) as answer:
             assert answer.status == 401
+
+
+BODIES = [
+    ("a body that does not come", b"Content-Length: 9", b"{", 504, b"did not arrive within"),
+    ("chunks that are none", b"Transfer-Encoding: chunked", b"secret\r\n", 400, b"Bad Request"),
+]
+
+
+@pytest.mark.parametrize(("case", "header", "sent", "code", "text"), BODIES, ids=[case[0] for case in BODIES])
+async def test_a_body_is_not_waited_for_without_end(
+    case: str,
+    header: bytes,
+    sent: bytes,
+    code: int,
+    text: bytes,
+    server: ApiServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(asking, "BODY_SECONDS", 0.05)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    kind = b"Content-Type: application/json"
+    writer.write(b"POST %b HTTP/1.1\r\nHost: localhost\r\n%b\r\n%b\r\n\r\n%b" % (PODS.encode(), kind, header, sent))
+    async with asyncio.timeout(10):
+        head = await reader.readuntil(b"\r\n\r\n")
+    assert f" {code} ".encode() in head
+    answer = await reader.read(1 << 16)
+    writer.close()
+    assert text in answer
+    assert b"secret" not in answer
+    assert "secret" not in caplog.text
