@@ -5,7 +5,7 @@ from kubesched.cluster.groups import Group, GroupKey, Groups
 from kubesched.cluster.nodes import ABSENT
 from kubesched.cluster.objects import Objects
 from kubesched.cluster.pods import CPU, EPHEMERAL_STORAGE, MEMORY, Gates, PodView
-from kubesched.cluster.snapshot import Snapshot, Whole
+from kubesched.cluster.snapshot import ClusterTables, Snapshot
 from kubesched.cluster.store import Store, StoreError
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "EPHEMERAL_STORAGE",
     "MEMORY",
     "Bools",
+    "ClusterTables",
     "Codes",
     "Gates",
     "Group",
@@ -25,5 +26,4 @@ __all__ = [
     "Snapshot",
     "Store",
     "StoreError",
-    "Whole",
 ]

@@ -40,7 +40,7 @@ class ClaimError(SchedulerError):
 
 
 class DeviceClaims:
-    """The books of device claims; one for each `Objects`, shared by all profiles (see `Objects.companion`)."""
+    """The books of device claims; one for each `Objects`, shared by all profiles (see `Objects.shared`)."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects

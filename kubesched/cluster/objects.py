@@ -27,13 +27,13 @@ class ObjectChange(NamedTuple):
 class Objects:
     """API objects by kind, namespace and name."""
 
-    __slots__ = ("_companions", "_kinds", "_logs", "_revision", "_versions")
+    __slots__ = ("_kinds", "_logs", "_revision", "_shared", "_versions")
 
     def __init__(self, objects: Iterable[Any] = ()) -> None:
         self._kinds: dict[Kind, dict[str, dict[str, Any]]] = {}
         self._versions: dict[Kind, int] = {}
         self._logs: dict[Kind, list[ObjectChange]] = {}
-        self._companions: dict[Any, Any] = {}
+        self._shared: dict[Any, Any] = {}
         self._revision = 0
         for obj in objects:
             self.put(obj)
@@ -119,18 +119,18 @@ class Objects:
         if len(log) > _LONGEST_LOG:
             del log[: _LONGEST_LOG // 2]
 
-    def companion(self, make: Callable[[Objects], T]) -> T:
+    def shared(self, make: Callable[[Objects], T]) -> T:
         """Return the one value that `make` makes of these objects, made on first use.
 
-        For books kept about objects that all profiles of a scheduler must share: promises, indexes.
+        For indexes of objects, and promises about them, that all profiles of a scheduler must share.
         """
-        found: T | None = self._companions.get(make)
+        found: T | None = self._shared.get(make)
         if found is None:
-            found = self._companions[make] = make(self)
+            found = self._shared[make] = make(self)
         return found
 
 
-class Glance:
+class KindVersions:
     """The versions that some kinds had when somebody looked, to tell cheaply whether any of them has changed since."""
 
     __slots__ = ("_kinds", "_objects", "_revision", "_versions")

@@ -58,30 +58,30 @@ class Gates:
 class PodTemplate:
     """What all pods of one signature have in common."""
 
-    def __init__(self, pod: Pod, signature: bytes, books: Templates) -> None:
+    def __init__(self, pod: Pod, signature: bytes, interners: Templates) -> None:
         self.signature = signature
-        self.books = books
+        self.interners = interners
         self.namespace = pod.metadata.namespace
         self.labels: Mapping[str, str] = pod.metadata.labels or {}
         self.sample = pod
         self.priority = pod.spec.priority or 0
-        self.class_id = books.label_classes.id(self.namespace, self.labels, pod.metadata.deletion_timestamp is not None)
-        self.affinity_id = books.affinity_group(pod)
+        self.class_id = interners.label_classes.id(self.namespace, self.labels, pod.metadata.deletion_timestamp is not None)
+        self.affinity_id = interners.affinity_group(pod)
         self.ports = tuple(dict.fromkeys(requests.host_ports(pod)))  # a sidecar may name a container's port once more
         usage = requests.amounts(self._requests(use_status=True))
-        self.usage: Amounts = books.amounts(usage)
+        self.usage: Amounts = interners.amounts(usage)
         self.non_zero_cpu, self.non_zero_memory = requests.non_zero_requests(
             pod,
-            pod_level=books.gates.pod_level_resources,
-            in_place_pod_level=books.gates.in_place_pod_level_resize,
-            claim_resources=books.gates.node_allocatable_claims,
+            pod_level=interners.gates.pod_level_resources,
+            in_place_pod_level=interners.gates.in_place_pod_level_resize,
+            claim_resources=interners.gates.node_allocatable_claims,
         )
         self.remembered: dict[Any, Any] = {}
 
     def _requests(
         self, *, use_status: bool, non_missing: Mapping[str, int] | None = None, pod_level: bool | None = None
     ) -> dict[str, int]:
-        gates = self.books.gates
+        gates = self.interners.gates
         return requests.pod_requests(
             self.sample,
             use_status=use_status,
@@ -104,7 +104,7 @@ class PodTemplate:
     @cached_property
     def requested(self) -> Amounts:
         """Return what the pod asks for when it is placed: the spec alone counts."""
-        return self.books.amounts(requests.amounts(self._read_again(self._requests(use_status=False), 1)))
+        return self.interners.amounts(requests.amounts(self._read_again(self._requests(use_status=False), 1)))
 
     @cached_property
     def scored(self) -> dict[str, int]:
@@ -132,7 +132,7 @@ class PodTemplate:
     @cached_property
     def _drift(self) -> dict[str, int]:
         spec = self.sample.spec
-        if not spec.overhead or spec.resources is None or not self.books.gates.pod_level_resources:
+        if not spec.overhead or spec.resources is None or not self.interners.gates.pod_level_resources:
             return {}
         return {
             name: quantity.parse(spec.overhead[name])
@@ -143,12 +143,12 @@ class PodTemplate:
     @property
     def affinity(self) -> matching.PodAffinityTerms:
         """Return the parsed inter-pod affinity."""
-        return self.books.affinity_groups[self.affinity_id]
+        return self.interners.affinity_groups[self.affinity_id]
 
     @property
     def label_class(self) -> LabelClass:
         """Return the class of equal namespace and labels."""
-        return self.books.label_classes[self.class_id]
+        return self.interners.label_classes[self.class_id]
 
     def remember(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return what `make` returned the first time for this key: a plugin's reading of the pod's spec."""
@@ -207,7 +207,7 @@ class PodView:
 
     def tolerates(self, taint: Taint) -> bool:
         """Return whether any toleration of the pod covers the taint."""
-        compare = self.template.books.gates.toleration_comparison
+        compare = self.template.interners.gates.toleration_comparison
         return any(matching.tolerates(t, taint, comparison_operators=compare) for t in self.pod.spec.tolerations)
 
     def on(self, node_name: str) -> PodView:
@@ -244,7 +244,7 @@ class LabelClasses:
 
 
 class Templates:
-    """The books: templates by signature, label classes, affinity groups and resources by number."""
+    """The interners: templates by signature, label classes, affinity groups and resources by number."""
 
     def __init__(self, gates: Gates | None = None) -> None:
         self.gates = gates or Gates()

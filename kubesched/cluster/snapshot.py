@@ -1,8 +1,8 @@
-"""The read-only columnar view that a cycle works on.
+"""The snapshot: a live, read-only view of the columns, which a cycle works on. Nothing is copied, and it does not stand still.
 
 In: the store's columns. Out: arrays over all nodes, or over some of them: `take(rows)` gives the same view with fewer
 rows, so a plugin that answers for all nodes also answers for the three that changed, with the same code.
-A snapshot is lent, not copied: it is valid until the store changes. Its arrays refuse to be written.
+It is lent: whoever holds it while the store changes sees the change. Its arrays refuse to be written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kubesched.cluster.topology import VisitOrder
 
 
-class Whole:
+class ClusterTables:
     """What every view of the cluster shares: the store's tables, borrowed."""
 
     __slots__ = ("journal", "nodes", "objects", "on_node", "order", "slots", "structure", "templates")
@@ -69,7 +69,7 @@ class Snapshot:
         "whole",
     )
 
-    def __init__(self, whole: Whole, rows: Ints | None = None) -> None:
+    def __init__(self, whole: ClusterTables, rows: Ints | None = None) -> None:
         self.whole = whole
         self._nodes = whole.nodes
         self._on_node = whole.on_node

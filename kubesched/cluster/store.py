@@ -19,7 +19,7 @@ from kubesched.cluster.nodes import NodeColumns
 from kubesched.cluster.objects import Objects
 from kubesched.cluster.pods import Gates, PodView, Templates
 from kubesched.cluster.slots import PodSlots
-from kubesched.cluster.snapshot import Snapshot, Whole
+from kubesched.cluster.snapshot import ClusterTables, Snapshot
 from kubesched.cluster.topology import VisitOrder
 from kubesched.errors import SchedulerError
 
@@ -193,7 +193,7 @@ class Store:
         """Lend the read-only view that a cycle works on; it is valid until the store changes again."""
         if self._snapshot is None:
             self._snapshot = Snapshot(
-                Whole(
+                ClusterTables(
                     self.nodes,
                     self.slots,
                     self.objects,

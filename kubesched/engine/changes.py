@@ -66,7 +66,7 @@ def _asks_for_less(old: PodView, new: PodView) -> bool:
 
 
 def _requests(pod: PodView) -> dict[str, int]:
-    in_place = pod.template.books.gates.in_place_pod_level_resize
+    in_place = pod.template.interners.gates.in_place_pod_level_resize
     return requests.pod_requests(pod.pod, use_status=True, in_place_pod_level=in_place)
 
 

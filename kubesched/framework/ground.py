@@ -16,7 +16,7 @@ import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.cluster.journal import Change, concern_nodes
-from kubesched.cluster.objects import Glance
+from kubesched.cluster.objects import KindVersions
 from kubesched.framework import lifting
 from kubesched.framework.plugin import Plugin, Refusal, Scope
 from kubesched.framework.profile import MAX_SCORE, Profile
@@ -141,7 +141,7 @@ class Ground:
         self.is_valid = True
         """Whether it may be used: false once it was found easier to begin anew."""
         self._position = nodes.journal.end
-        self._glance = Glance(nodes.objects, plan.kept_reads)
+        self._glance = KindVersions(nodes.objects, plan.kept_reads)
         self.state = state = State()
         self.admitted: Bools = np.ones(nodes.n, dtype=np.bool_)
         """The nodes that pass everything that pods do not change."""

@@ -175,6 +175,6 @@ class Coming:
 
 def coming_to(nodes: Snapshot, nominations: Nominations) -> Coming:
     """Return the nominated pods of a cluster by row, as they are now."""
-    coming = nodes.objects.companion(Coming)
+    coming = nodes.objects.shared(Coming)
     coming.follow(nominations, nodes)
     return coming

@@ -11,7 +11,7 @@ from typing import Any
 
 from kubesched.cluster import PodView, Snapshot
 from kubesched.cluster.journal import concern_nodes
-from kubesched.cluster.objects import Glance
+from kubesched.cluster.objects import KindVersions
 from kubesched.cluster.pods import PodTemplate
 from kubesched.framework.ground import Ground
 from kubesched.framework.plugin import Plugin
@@ -47,7 +47,7 @@ class Entry:
         self.state.skip_filter |= ground.state.skip_filter
         self.state.skip_score |= ground.state.skip_score
         self._position = nodes.journal.end
-        self._glance = Glance(nodes.objects, plan.counted_reads)
+        self._glance = KindVersions(nodes.objects, plan.counted_reads)
         self._feeling: dict[PodTemplate, list[Plugin]] = {}
         self.hopeless: tuple[tuple[int, ...], Any] | None = None
         """What was concluded when no node passed, and the verdicts' versions that it was concluded from."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from kubesched.api.requests import HostPort, ports_conflict
-from kubesched.cluster import CPU, MEMORY, Bools, Codes, Ints, PodView, Snapshot, Whole
+from kubesched.cluster import CPU, MEMORY, Bools, ClusterTables, Codes, Ints, PodView, Snapshot
 from kubesched.cluster.pods import PodTemplate
 from kubesched.framework.whatif import WhatIf
 
@@ -70,7 +70,7 @@ class Thinned(WhatIf):
     __slots__ = ("_book", "_numbers", "_slots_of", "gone")
 
     def __init__(
-        self, whole: Whole, rows: Ints, count: Ints, book: TemplateNumbers, numbers: Codes, slots_of: Codes, gone: Bools
+        self, whole: ClusterTables, rows: Ints, count: Ints, book: TemplateNumbers, numbers: Codes, slots_of: Codes, gone: Bools
     ) -> None:
         super().__init__(whole, rows, count)
         self._book = book

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from kubesched.api.requests import HostPort, ports_conflict
-from kubesched.cluster import CPU, MEMORY, Bools, Ints, PodView, Snapshot, Whole
+from kubesched.cluster import CPU, MEMORY, Bools, ClusterTables, Ints, PodView, Snapshot
 from kubesched.framework.nominated import Ahead
 
 Reader = Callable[[int], Ints]
@@ -25,7 +25,7 @@ class WhatIf(Snapshot):
 
     __slots__ = ("_added", "_arrived", "_count", "_non_zero", "_ports", "_removed", "_requested")
 
-    def __init__(self, whole: Whole, rows: Ints, count: Ints) -> None:
+    def __init__(self, whole: ClusterTables, rows: Ints, count: Ints) -> None:
         super().__init__(whole, rows)
         self._count = count
         self._non_zero: dict[int, Ints] = {}

@@ -120,7 +120,7 @@ class Budgets:
         others: list[PodView] = []
         for pod in pods:
             is_over = False
-            for number in self.of_class(pod.template.class_id, pod.template.books.label_classes):
+            for number in self.of_class(pod.template.class_id, pod.template.interners.label_classes):
                 if pod.name not in self._disrupted.get(number, ()):
                     left[number] = left.get(number, int(self._allowed[number])) - 1
                     is_over = is_over or left[number] < 0

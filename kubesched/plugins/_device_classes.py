@@ -20,7 +20,7 @@ from kubesched.plugins._cel import CelError, FactBook, holds
 
 
 class DeviceClassMap:
-    """Resource names to classes; one for each `Objects` (see `Objects.companion`).
+    """Resource names to classes; one for each `Objects` (see `Objects.shared`).
 
     It follows the changes one by one, as the reference's cache does, and keeps its quirks: a class that loses a name to
     another is not entered under its implicit name either; an update that keeps the name keeps the old object; deleting
@@ -90,12 +90,12 @@ class ServedByDevices:
         self._objects = objects
         self._is_enabled = is_enabled
 
-    def serves(self, resource: int, nodes_or_books: Snapshot | PodView) -> bool:
+    def serves(self, resource: int, nodes_or_pod: Snapshot | PodView) -> bool:
         """Return whether devices serve a resource on nodes that do not offer it themselves."""
         if not self._is_enabled or resource <= EPHEMERAL_STORAGE:
             return False
-        books = nodes_or_books.templates if isinstance(nodes_or_books, Snapshot) else nodes_or_books.template.books
-        return delegated(books.resources.values[resource], self._objects)
+        interners = nodes_or_pod.templates if isinstance(nodes_or_pod, Snapshot) else nodes_or_pod.template.interners
+        return delegated(interners.resources.values[resource], self._objects)
 
     def serves_any(self, pod: PodView, asked: Amounts) -> bool:
         """Return whether devices serve any of the resources that a pod asks for."""
@@ -122,7 +122,7 @@ class ServedByDevices:
 
 def delegated(resource: str, objects: Objects) -> bool:
     """Return whether devices serve a resource on nodes that do not offer it themselves."""
-    return objects.companion(DeviceClassMap).find(resource) is not None
+    return objects.shared(DeviceClassMap).find(resource) is not None
 
 
 class DeviceCounts:
@@ -135,9 +135,9 @@ class DeviceCounts:
 
     def columns(self, resource: str, nodes: Snapshot) -> tuple[Ints, Ints]:
         """Return how many devices each node reaches that serve a resource, and how many of them somebody holds."""
-        claims = self._objects.companion(DeviceClaims)
+        claims = self._objects.shared(DeviceClaims)
         claims.refresh()
-        device_class = self._objects.companion(DeviceClassMap).find(resource)
+        device_class = self._objects.shared(DeviceClassMap).find(resource)
         # A label may change which nodes a slice reaches, so the journal is part of what the answer was computed for.
         valid_for = (
             id(device_class),
@@ -204,4 +204,4 @@ def _reached(
 
 def device_columns(resource: str, nodes: Snapshot) -> tuple[Ints, Ints]:
     """Return how many devices each node reaches that serve a resource, and how many of them somebody holds."""
-    return nodes.objects.companion(DeviceCounts).columns(resource, nodes)
+    return nodes.objects.shared(DeviceCounts).columns(resource, nodes)

@@ -145,7 +145,7 @@ class DefaultPreemption(Plugin):
         """Return a dry run that starts from what is remembered for the pod's class."""
         objects = nodes.objects
         coming = coming_to(nodes, self.handle.nominations)
-        importance, budgets = objects.companion(Importance), objects.companion(Budgets)
+        importance, budgets = objects.shared(Importance), objects.shared(Budgets)
         importance.follow(nodes)
         budgets.follow()
         imagining = Imagining(profile, pod, state, diagnosis.verdicts)

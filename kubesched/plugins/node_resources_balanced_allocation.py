@@ -68,7 +68,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         asked: tuple[tuple[int, int], ...] = pod.template.remember(
             self,
             lambda: tuple(
-                (pod.template.books.resources.id(name), amount)
+                (pod.template.interners.resources.id(name), amount)
                 for name, amount in pod.template.balanced(self._names).items()
                 if amount or not is_scalar_name(name)
             ),

@@ -168,7 +168,7 @@ class NodeResourcesFit(Plugin):
             if amount > offered - used:
                 if offered == 0 and self._devices.serves(resource, pod):
                     continue
-                name = pod.template.books.resources.values[resource]
+                name = pod.template.interners.resources.values[resource]
                 reasons.append(Reason(f"Insufficient {name}", resolvable=amount <= offered))
         return tuple(reasons) or None
 
@@ -195,7 +195,7 @@ class NodeResourcesFit(Plugin):
                 sorted(
                     (resource, amount)
                     for resource, amount in pod.requests
-                    if amount and not self._is_ignored(pod.template.books.resources.values[resource])
+                    if amount and not self._is_ignored(pod.template.interners.resources.values[resource])
                 )
             ),
         )
@@ -240,7 +240,7 @@ class NodeResourcesFit(Plugin):
             return True
         if not new.spec.node_name:
             return False
-        names = pod.template.books.resources.values
+        names = pod.template.interners.resources.values
         before = requests.amounts(requests.pod_requests(old, use_status=True))
         after = requests.amounts(requests.pod_requests(new, use_status=True))
         return any(amount > 0 and after.get(names[r], 0) < before.get(names[r], 0) for r, amount in pod.requests)
@@ -248,7 +248,7 @@ class NodeResourcesFit(Plugin):
     def node_grew(self, pod: PodView, old: Node | None, new: Node) -> bool:
         """Return whether the pod would fit the node if it were empty, and the node offers more than before of something
         that matters to the pod."""
-        names = pod.template.books.resources.values
+        names = pod.template.interners.resources.values
         wanted = {names[resource]: amount for resource, amount in pod.requests}
         offer = requests.node_allocatable(new)
         if offer.get("pods", 0) < 1:
@@ -268,7 +268,7 @@ class NodeResourcesFit(Plugin):
 
     def class_serves(self, pod: PodView, old: DeviceClass | None, new: DeviceClass) -> bool:
         """Return whether a device class newly serves a resource that the pod asks for."""
-        names = pod.template.books.resources.values
+        names = pod.template.interners.resources.values
         wanted = {names[resource] for resource, _ in pod.requests}
         if old is not None and old.spec.extended_resource_name == new.spec.extended_resource_name:
             return False

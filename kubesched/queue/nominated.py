@@ -100,4 +100,4 @@ class Nominated:
 def _bare(pod: PodView) -> PodView:
     """Return a pod of that name that asks for nothing."""
     meta = pod.pod.metadata
-    return pod.template.books.view(Pod(metadata=ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid)))
+    return pod.template.interners.view(Pod(metadata=ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid)))

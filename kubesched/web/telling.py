@@ -135,5 +135,5 @@ def condition_of(pod: PodView) -> str:
 
 def requests_of(pod: PodView) -> dict[str, str]:
     """Return what a pod asks for, as people write it."""
-    names = pod.template.books.resources.values
+    names = pod.template.interners.resources.values
     return {names[i]: amount_text(names[i], amount) for i, amount in pod.requests if amount}

@@ -41,7 +41,7 @@ class Variant:
 
 def wanted_resources(pod: PodView) -> tuple[str, ...]:
     """Return the extended resources that a pod asks for, sorted by name."""
-    names = pod.template.books.resources.values
+    names = pod.template.interners.resources.values
     return tuple(
         sorted(
             names[resource]

@@ -163,7 +163,7 @@ class World:
         self.handle = EngineHandle(self.store.objects, gates=_Gates(settings), **outside)
         self.plugin = DynamicResources(None, self.handle)
         self.profile = Profile("test", {point: [(self.plugin, 2)] for point in points_of(DynamicResources)})
-        self.book = self.store.objects.companion(DeviceClaims)
+        self.book = self.store.objects.shared(DeviceClaims)
         self.state = State()
 
     def put(self, *objects):

@@ -14,7 +14,7 @@ D1 = DeviceId(DRIVER, "p", "d1")
 
 def books(*claims):
     objects = Objects(claims)
-    return objects, objects.companion(DeviceClaims)
+    return objects, objects.shared(DeviceClaims)
 
 
 def test_the_api_counts_only_if_it_is_newer_than_what_was_assumed():
@@ -120,7 +120,7 @@ def _created(device_class_, moment):
 
 def test_classes_answer_to_their_own_name_and_to_the_one_they_state():
     objects = Objects([served("gpu")])
-    found = objects.companion(DeviceClassMap)
+    found = objects.shared(DeviceClassMap)
     assert found.find("example.com/gpu").name == "gpu"
     assert found.find("deviceclass.resource.kubernetes.io/gpu").name == "gpu"
     assert delegated("example.com/gpu", objects) and not delegated("example.com/other", objects)
@@ -137,7 +137,7 @@ def test_classes_answer_to_their_own_name_and_to_the_one_they_state():
 )
 def test_two_classes_want_the_same_name(first, second, winner):
     objects = Objects([served(*first)])
-    found = objects.companion(DeviceClassMap)
+    found = objects.shared(DeviceClassMap)
     assert found.find("example.com/gpu").name == first[0]
     objects.put(served(*second))
     assert found.find("example.com/gpu").name == winner
@@ -145,7 +145,7 @@ def test_two_classes_want_the_same_name(first, second, winner):
 
 def test_the_quirks_of_the_map():
     objects = Objects([served("new", "2025-01-01T00:00:00Z")])
-    found = objects.companion(DeviceClassMap)
+    found = objects.shared(DeviceClassMap)
     found.find("")
     objects.put(served("old", "2024-01-01T00:00:00Z"))
     assert found.find("deviceclass.resource.kubernetes.io/old") is None
