@@ -33,7 +33,7 @@ from kubesched.client.resources import collection_path
 from kubesched.errors import AlreadyExists, ConfigError, NotFound, SchedulerError
 from kubesched.simulator import workloads
 
-KINDS = tuple(kind for kind in workloads.KINDS if kind not in ("churn", "csi"))
+KINDS = tuple(kind for kind in workloads.SCHEDULER_PERF_KINDS if kind not in ("churn", "csi"))
 LEASE = "kubesched-bench"
 _PROGRAM = (sys.executable, "-c", "from kubesched.cli import main; main()")
 _PODS = collection_path("v1", "pods", workloads.NAMESPACE)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from kubesched.api.meta import LabelSelector, ObjectMeta, ObjectReference, Quantity, TopLevel
 from kubesched.api.node import (
     Node,
@@ -64,10 +66,22 @@ from kubesched.api.volumes import (
     Volume,
     VolumeResources,
 )
+from kubesched.simulator import controller_pods
 
-KINDS = ("basic", "spread", "softspread", "affinity", "antiaffinity", "prefaffinity", "mixed", "churn", "csi", "dra")
-HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
-NAMESPACE = "sched-0"
+SCHEDULER_PERF_KINDS = (
+    "basic",
+    "spread",
+    "softspread",
+    "affinity",
+    "antiaffinity",
+    "prefaffinity",
+    "mixed",
+    "churn",
+    "csi",
+    "dra",
+)
+KINDS = (*SCHEDULER_PERF_KINDS, *controller_pods.KINDS)
+HOSTNAME, ZONE, NAMESPACE = controller_pods.HOSTNAME, controller_pods.ZONE, controller_pods.NAMESPACE
 DRIVER, DEVICE_CLASS, DEVICES_PER_NODE = "driver.example.com", "test-class", 10
 CSI_DRIVER, VOLUMES_PER_NODE = "ebs.csi.aws.com", 39
 _MIXED = ("basic", "spread", "prefaffinity", "softspread")
@@ -138,6 +152,7 @@ def cluster(kind: str, n_nodes: int, n_init: int, n_pods: int) -> Iterator[TopLe
         yield from (CSINode(metadata=ObjectMeta(name=f"node-{i:05d}"), spec=limit) for i in range(n_nodes))
         for i in range(n_pods):
             yield from volume(i)
+    yield from controller_pods.objects(kind, n_pods)
 
 
 def volume(i: int) -> tuple[PersistentVolume, PersistentVolumeClaim]:
@@ -196,10 +211,25 @@ def device_claim(i: int) -> ResourceClaim:
     )
 
 
-def pods(n: int, kind: str) -> Iterator[Pod]:
-    """Yield the measured pods of a kind; with churn, every tenth begins a class of its own."""
+def pods(n: int, kind: str, n_nodes: int = 5000, classes: int = 0) -> Iterator[Pod]:
+    """Yield the measured pods of a kind; with churn, every tenth begins a class of its own.
+
+    `classes` is how many different labels and requests there are among pods of kind unlike; 0 for no two alike. Those of
+    kind daemonset are pinned to the nodes in turn.
+    """
     for i in range(n):
-        yield pod(i, kind, extra_label=f"c{i // 10}" if kind == "churn" and i % 10 == 9 else "")
+        if kind == "unlike":
+            yield replace_name(controller_pods.unlike(i % classes if classes else i), i)
+        elif kind in controller_pods.KINDS:
+            yield controller_pods.pod(i, kind, n_nodes)
+        else:
+            yield pod(i, kind, extra_label=f"c{i // 10}" if kind == "churn" and i % 10 == 9 else "")
+
+
+def replace_name(pod: Pod, i: int) -> Pod:
+    """Return the same pod with the name and uid of pod number i."""
+    named = msgspec.structs.replace(pod.metadata, name=f"pod-{i}", uid=f"pod-uid-{i}")
+    return msgspec.structs.replace(pod, metadata=named)
 
 
 def _spread(kind: str) -> tuple[TopologySpreadConstraint, ...]:

@@ -6,8 +6,9 @@ import click
 
 from kubesched.cli.commands.lazy import runs
 
-KINDS = ("basic", "spread", "softspread", "affinity", "antiaffinity", "prefaffinity", "mixed", "churn", "csi", "dra")
-CLUSTER_KINDS = tuple(kind for kind in KINDS if kind not in ("churn", "csi"))
+_PERF_KINDS = ("basic", "spread", "softspread", "affinity", "antiaffinity", "prefaffinity", "mixed", "churn", "csi", "dra")
+KINDS = (*_PERF_KINDS, "owned", "statefulset", "indexed-job", "daemonset", "gang", "unlike", "appspread")
+CLUSTER_KINDS = tuple(kind for kind in _PERF_KINDS if kind not in ("churn", "csi"))
 
 
 @click.group("bench", short_help="Measure throughput.", epilog="Example:  kubesched bench engine --kind basic")
@@ -25,6 +26,7 @@ def command() -> None:
 @click.option("--init", type=click.IntRange(0), default=1000, show_default=True, help="Pods that run already.")
 @click.option("--pods", type=click.IntRange(1), default=10000, show_default=True, help="Pods to schedule and measure.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the choice among equally good nodes.")
+@click.option("--classes", type=click.IntRange(0), default=0, help="Of kind unlike: different pods there are; 0 for all.")
 @click.option("--no-memo", is_flag=True, help="Compute every answer anew instead of remembering answers per pod class.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")
 @runs("kubesched.cli.bench:run_bench_engine")

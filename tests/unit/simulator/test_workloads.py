@@ -7,9 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from kubesched.api.core import Service
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.cluster.pods import sign
 from kubesched.simulator import workloads
+from kubesched.simulator.bench import Bench, run
 from kubesched.simulator.workloads import KINDS
 
 BLUE, GREEN = {"matchLabels": {"color": "blue"}}, {"matchLabels": {"color": "green"}}
@@ -85,3 +88,38 @@ def test_pods_have_names_and_uids_of_their_own_and_follow_from_the_arguments(kin
     pods = list(workloads.pods(20, kind))
     assert len({pod.metadata.name for pod in pods}) == len({pod.metadata.uid for pod in pods}) == 20
     assert pods == list(workloads.pods(20, kind))
+
+
+def test_no_two_pods_of_kind_unlike_ask_for_the_same_unless_classes_are_named() -> None:
+    def classes(*, classes: int = 0) -> set[bytes]:
+        return {sign(pod) for pod in workloads.pods(2000, "unlike", classes=classes)}
+
+    assert (len(classes()), len(classes(classes=7))) == (2000, 7)
+
+
+def test_daemons_are_pinned_to_the_nodes_in_turn() -> None:
+    pinned = []
+    for pod in workloads.pods(4, "daemonset", 3):
+        (term,) = wire(pod)["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+        assert term == {"matchFields": [{"key": "metadata.name", "operator": "In", "values": term["matchFields"][0]["values"]}]}
+        pinned += term["matchFields"][0]["values"]
+    assert pinned == ["node-00000", "node-00001", "node-00002", "node-00000"]
+
+
+@pytest.mark.parametrize("kind", ["owned", "statefulset"])
+def test_owned_pods_have_an_owner_and_a_service_that_select_them(kind: str) -> None:
+    objects = list(workloads.cluster(kind, 1, 0, 60))
+    for pod in workloads.pods(60, kind):
+        owner = next(
+            o
+            for o in objects
+            if o.kind == pod.metadata.owner_references[0].kind and o.metadata.uid == pod.metadata.owner_references[0].uid
+        )
+        service = next(o for o in objects if isinstance(o, Service) and o.metadata.name == owner.metadata.name)
+        assert service.spec.selector is not None and service.spec.selector.items() <= pod.metadata.labels.items()
+
+
+@pytest.mark.parametrize("kind", ["owned", "gang", "daemonset", "unlike", "appspread"])
+def test_pods_of_controllers_are_all_placed(kind: str) -> None:
+    figures = run(Bench(kind, nodes=20, init=0, pods=20))
+    assert (figures["kind"], figures["scheduled"]) == (kind, 20)
