@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kubesched.app import Scheduler
     from kubesched.framework import (
         SKIP,
+        CycleState,
         NodeNames,
         NodeView,
         Plugin,
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
         Rejections,
         Scope,
         Snapshot,
-        State,
         Status,
         unresolvable,
         unschedulable,
@@ -42,7 +42,7 @@ _WHERE = {
             "Rejections",
             "Scope",
             "Snapshot",
-            "State",
+            "CycleState",
             "Status",
             "unresolvable",
             "unschedulable",
@@ -54,6 +54,7 @@ _WHERE = {
 
 __all__ = [
     "SKIP",
+    "CycleState",
     "NodeNames",
     "NodeView",
     "Plugin",
@@ -64,7 +65,6 @@ __all__ = [
     "Scope",
     "Simulation",
     "Snapshot",
-    "State",
     "Status",
     "unresolvable",
     "unschedulable",

@@ -18,13 +18,13 @@ from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.engine.extenders import BareNodes, Extenders
 from kubesched.engine.sampling import Sampling
 from kubesched.errors import SchedulerError
-from kubesched.framework.beside import feasible_beside_nominated, filter_with_nominated, refuse_for_nominated
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.memo import Memo, Recalled, first_best
 from kubesched.framework.plugin import PostFiltered
 from kubesched.framework.ports import Nominations
 from kubesched.framework.profile import PreFiltered, Profile, Scores
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import CLEAR, Decision, Diagnosis, Failed, Placed, Unschedulable, Verdicts
+from kubesched.framework.with_nominated import feasible_beside_nominated, filter_with_nominated, refuse_for_nominated
 
 NO_NODES = "no nodes available to schedule pods"
 
@@ -67,7 +67,7 @@ class Attempt(Struct):
 
     pod: PodView
     nodes: Snapshot
-    state: State
+    state: CycleState
     decision: Decision | None = None
     pre_filtered: PreFiltered | None = None
     verdicts: Verdicts | None = None
@@ -106,7 +106,7 @@ class Rules:
         return percentage if percentage < 100 else 0
 
 
-_NOTHING_WRITTEN = State()
+_NOTHING_WRITTEN = CycleState()
 
 
 def attempt(
@@ -127,7 +127,7 @@ def attempt(
 
 def _decide(made: Attempt, profile: Profile, rules: Rules) -> None:
     pod, nodes = made.pod, made.nodes
-    state = made.state = State()
+    state = made.state = CycleState()
     if not made.n_nodes:
         made.decision = Unschedulable(pod, Diagnosis(0), CLEAR, NO_NODES)
         return

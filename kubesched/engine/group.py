@@ -19,10 +19,10 @@ import numpy as np
 from kubesched.cluster import Bools, GroupKey, PodView, Snapshot, Store
 from kubesched.engine.cycle import Attempt
 from kubesched.engine.failures import Failure, refusal, refused_on_node
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.grouping import GROUP_TURN, GroupRefusal, GroupTurn, Placement, Proposal
 from kubesched.framework.ports import Clock, Random
 from kubesched.framework.profile import Profile
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import Code, Failed, Placed, Status, Unschedulable
 from kubesched.queue.queued import QueuedPod
 
@@ -211,7 +211,7 @@ class GroupCycle:
         return status
 
 
-def _take_back(profile: Profile, booked: PodView, node_name: str, state: State) -> None:
+def _take_back(profile: Profile, booked: PodView, node_name: str, state: CycleState) -> None:
     """Give back what was reserved; if that is done because a plugin broke, it stays the one that is blamed."""
     running = profile.running
     profile.unreserve(booked, node_name, state)

@@ -15,8 +15,8 @@ from typing import Any
 from msgspec import Struct
 
 from kubesched.cluster import PodView
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.profile import Profile
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import Status
 from kubesched.queue.queued import QueuedPod
 
@@ -36,7 +36,7 @@ class AssumedBinding(Struct, eq=False):
     queued: QueuedPod
     booked: PodView
     node_name: str
-    state: State
+    state: CycleState
     profile: Profile
     started: float
     is_released: bool = False

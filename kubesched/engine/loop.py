@@ -29,10 +29,10 @@ from kubesched.engine.permits import LONGEST_WAIT_SECONDS, WaitingPod, WaitingPo
 from kubesched.engine.pod_groups import Gang, Gangs, GroupActions
 from kubesched.engine.sampling import Sampling
 from kubesched.errors import PluginError, SchedulerError
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.grouping import workload_of
 from kubesched.framework.memo import Memo
 from kubesched.framework.profile import Profile
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import CLEAR, Failed, Placed, Status, Unschedulable
 from kubesched.queue import Queue
 from kubesched.queue.queued import QueuedPod
@@ -409,7 +409,7 @@ class Engine:
         except Exception as error:
             self._broke(queued, profile, started, error)
 
-    def _activate(self, state: State) -> None:
+    def _activate(self, state: CycleState) -> None:
         """Move the pods that plugins of this attempt asked to have tried."""
         pods = state.find(PODS_TO_ACTIVATE)
         if pods:

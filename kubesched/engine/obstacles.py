@@ -18,8 +18,8 @@ from kubesched.api.pod import Pod
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.engine.cycle import Attempt, Rules, find_feasible
 from kubesched.errors import SchedulerError
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.profile import Profile
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import Reason, Verdicts
 
 CORDON, TAINTS = "NodeUnschedulable", "TaintToleration"
@@ -125,7 +125,7 @@ class Retrying:
         return self._tried(pod, Profile(self._profile.name, points, self._profile.percentage_of_nodes))
 
     def _tried(self, pod: PodView, profile: Profile) -> Attempt:
-        made = Attempt(pod, self._nodes, State())
+        made = Attempt(pod, self._nodes, CycleState())
         try:
             find_feasible(made, profile, self._rules)
         except SchedulerError:  # a changed pod may break a plugin that the real one does not: then it is no advice

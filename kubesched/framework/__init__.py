@@ -2,6 +2,7 @@
 
 from kubesched.cluster import PodView, Snapshot
 from kubesched.framework import wakeups
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.lifting import NodeView
 from kubesched.framework.plugin import (
     POINTS,
@@ -16,7 +17,6 @@ from kubesched.framework.plugin import (
 from kubesched.framework.profile import Profile, Scores
 from kubesched.framework.reach import Reach
 from kubesched.framework.registry import Registry
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import (
     SKIP,
     SUCCESS,
@@ -41,6 +41,7 @@ __all__ = [
     "SKIP",
     "SUCCESS",
     "Code",
+    "CycleState",
     "Decision",
     "Diagnosis",
     "DomainScores",
@@ -63,7 +64,6 @@ __all__ = [
     "Scope",
     "Scores",
     "Snapshot",
-    "State",
     "Status",
     "Unschedulable",
     "failed",

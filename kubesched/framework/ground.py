@@ -18,11 +18,11 @@ from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.cluster.journal import Change, concern_nodes
 from kubesched.cluster.objects import KindVersions
 from kubesched.framework import lifting
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin, Refusal, Scope
 from kubesched.framework.profile import MAX_SCORE, Profile
 from kubesched.framework.reach import REFUSED, Unusual, count_by
 from kubesched.framework.remembering import Plan
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import MAX_REASONS, Bits, Code, Reason, Rejections
 
 Running = tuple[str, str]
@@ -142,7 +142,7 @@ class Ground:
         """Whether it may be used: false once it was found easier to begin anew."""
         self._position = nodes.journal.end
         self._glance = KindVersions(nodes.objects, plan.kept_reads)
-        self.state = state = State()
+        self.state = state = CycleState()
         self.admitted: Bools = np.ones(nodes.n, dtype=np.bool_)
         """The nodes that pass everything that pods do not change."""
         self.passing: Bools = np.ones(nodes.n, dtype=np.bool_)
@@ -381,7 +381,7 @@ class Ground:
         return lambda row: int(profile.rate(plugin, pod, nodes.take([row]), here, state)[0])
 
 
-def _filter(profile: Profile, plugin: Plugin, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+def _filter(profile: Profile, plugin: Plugin, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
     rejections = profile.filter_one(plugin, pod, nodes, state)
     if rejections.errors:
         raise Unusual

@@ -15,11 +15,11 @@ import numpy as np
 from kubesched.cluster import Bools, PodView, Snapshot
 from kubesched.cluster.pods import PodTemplate
 from kubesched.errors import PluginError
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.lifting import reasons_of
 from kubesched.framework.onenode import ImaginedNode
 from kubesched.framework.plugin import Plugin, Scope
 from kubesched.framework.profile import Profile
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import Reason, Rejections, Verdicts
 from kubesched.framework.whatif import WhatIf
 
@@ -70,7 +70,7 @@ class Imagining:
 
     __slots__ = ("_known", "_moved", "_plan", "by_row", "counting", "pod", "profile", "skipped", "state")
 
-    def __init__(self, profile: Profile, pod: PodView, state: State, known: Verdicts | None) -> None:
+    def __init__(self, profile: Profile, pod: PodView, state: CycleState, known: Verdicts | None) -> None:
         self.profile = profile
         self.pod = pod
         self.state = state
@@ -103,7 +103,7 @@ class Imagining:
             )
         return moved
 
-    def filter(self, imagined: WhatIf, state: State | None = None) -> Verdicts:
+    def filter(self, imagined: WhatIf, state: CycleState | None = None) -> Verdicts:
         """Run the filters over rows; with a state of their own, counters are asked again."""
         verdicts = Verdicts(imagined)
         for plugin in self._plan.active:
@@ -120,7 +120,7 @@ class Imagining:
                 raise self._broken(*verdicts.error)
         return verdicts
 
-    def refusal(self, node: ImaginedNode, state: State | None = None) -> Refused | None:
+    def refusal(self, node: ImaginedNode, state: CycleState | None = None) -> Refused | None:
         """Run the filters over one node; return the first refusal."""
         for plugin in self._plan.active:
             known = self._known_of(plugin, state)
@@ -148,7 +148,7 @@ class Imagining:
                 fitting &= rejections.bits == 0
         return fitting
 
-    def _known_of(self, plugin: Plugin, state: State | None) -> Rejections | None:
+    def _known_of(self, plugin: Plugin, state: CycleState | None) -> Rejections | None:
         """Return a plugin's answers on the rows as they are, if they stand whatever pods are imagined: the scope says so,
         and the plugin is not told of every pod that comes or goes, as those for disks and attached volumes are."""
         scope, is_told = plugin.filter_scope, state is not None and plugin in self.counting

@@ -13,8 +13,8 @@ import numpy as np
 from kubesched.api.node import Node, Taint
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.errors import PluginError
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin, Refusal
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import MAX_REASONS, Code, Reason, Rejections
 
 
@@ -87,7 +87,7 @@ class NodeView:
         return resource if isinstance(resource, int) else self.nodes.resource(resource)
 
 
-def filter_rows(plugin: Plugin, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+def filter_rows(plugin: Plugin, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
     """Ask `filter_node` for every row and gather the answers into one column."""
     numbers: dict[Reason, int] = {}
     bits = np.zeros(nodes.n, dtype=np.uint64)
@@ -100,7 +100,7 @@ def filter_rows(plugin: Plugin, pod: PodView, nodes: Snapshot, state: State) -> 
     return Rejections(bits, tuple(numbers)[:MAX_REASONS]) if numbers else Rejections.none(nodes)
 
 
-def score_rows(plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:
+def score_rows(plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Ints:
     """Ask `score_node` for every feasible row; the others get zero."""
     scores = np.zeros(nodes.n, dtype=np.int64)
     for row in np.flatnonzero(feasible).tolist():
@@ -108,13 +108,13 @@ def score_rows(plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, s
     return scores
 
 
-def row_filter(plugin: Plugin, pod: PodView, nodes: Snapshot, state: State) -> Callable[[int], Refusal]:
+def row_filter(plugin: Plugin, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], Refusal]:
     """Return a plugin's verdict on one row as a function of the row."""
     ready = plugin.row_filter(pod, nodes, state)
     return ready if ready is not None else lambda row: plugin.filter_node(pod, NodeView(nodes, row), state)
 
 
-def row_score(plugin: Plugin, pod: PodView, nodes: Snapshot, state: State) -> Callable[[int], int]:
+def row_score(plugin: Plugin, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], int]:
     """Return a plugin's score of one row as a function of the row."""
     ready = plugin.row_score(pod, nodes, state)
     return ready if ready is not None else lambda row: plugin.score_node(pod, NodeView(nodes, row), state)

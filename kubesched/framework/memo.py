@@ -28,13 +28,13 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.ground import Ground
 from kubesched.framework.plugin import NodeNames, Plugin
 from kubesched.framework.profile import PointObserver, PreFiltered, Profile
 from kubesched.framework.reach import Reach, Unusual, Weighted
 from kubesched.framework.remembered import Entry
 from kubesched.framework.remembering import Plan, plan_for
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import Code, DomainScores, DomainVerdicts, Rejections, Status, Verdicts
 
 BUDGET_BYTES = 256 << 20
@@ -60,7 +60,12 @@ class Recalled:
     __slots__ = ("entry", "live", "n_feasible", "pre_filtered", "reach", "state", "totals")
 
     def __init__(
-        self, state: State, pre_filtered: PreFiltered, reach: Reach, entry: Entry, live: dict[str, Rejections | DomainVerdicts]
+        self,
+        state: CycleState,
+        pre_filtered: PreFiltered,
+        reach: Reach,
+        entry: Entry,
+        live: dict[str, Rejections | DomainVerdicts],
     ) -> None:
         self.state = state
         self.pre_filtered = pre_filtered
@@ -174,7 +179,7 @@ class Memo:
     # Answering
 
     def _answer(self, entry: Entry, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> Recalled:
-        state = State(entry.state)
+        state = CycleState(entry.state)
         before = self._pre_filter(entry, pod, nodes, state) if entry.live.pre_filters else entry.ground.pre_filtered
         state.skip_filter |= entry.state.skip_filter
         state.skip_score |= entry.state.skip_score
@@ -206,7 +211,7 @@ class Memo:
         return recalled
 
     @staticmethod
-    def _heed(answer: Status | None, plugin: Plugin, state: State) -> bool:
+    def _heed(answer: Status | None, plugin: Plugin, state: CycleState) -> bool:
         """Return whether a plugin that was asked at PreScore has anything to say."""
         if answer is None or answer.code is Code.SUCCESS:
             state.skip_score.discard(plugin.name)
@@ -216,7 +221,7 @@ class Memo:
         state.skip_score.add(plugin.name)
         return False
 
-    def _pre_filter(self, entry: Entry, pod: PodView, nodes: Snapshot, state: State) -> PreFiltered:
+    def _pre_filter(self, entry: Entry, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFiltered:
         """Ask those that are asked for every pod."""
         kept = entry.ground.pre_filtered
         considered, narrowed_by = kept.considered, kept.narrowed_by
@@ -272,7 +277,7 @@ class Memo:
         watch.lap("Score")
 
     def _rate_domains(
-        self, entry: Entry, pod: PodView, nodes: Snapshot, reach: Reach, state: State, scores: list[Weighted]
+        self, entry: Entry, pod: PodView, nodes: Snapshot, reach: Reach, state: CycleState, scores: list[Weighted]
     ) -> AbstractSet[Plugin]:
         """Ask for the scores of domains; return who answered."""
         rated: set[Plugin] = set()

@@ -48,7 +48,7 @@ class ChangedNodes:
         return self._names[version - self._start :] if version >= self._start else None
 
 
-class Ahead:
+class NominatedAbove:
     """The pods of at least one priority that are nominated to each row, and what they ask for."""
 
     __slots__ = ("_rows", "count", "here", "non_zero_cpu", "non_zero_memory", "pods", "priority", "usage", "with_ports")
@@ -103,7 +103,7 @@ class Ahead:
         self.count[row] += sign
 
 
-class Coming:
+class NominatedByRow:
     """All nominated pods by row. One for each store, shared by its profiles; `journal` lists the rows that changed."""
 
     def __init__(self, objects: Objects) -> None:
@@ -113,7 +113,7 @@ class Coming:
         self._version = 0
         self._pods: dict[int, tuple[PodView, ...]] = {}
         self._row_of: dict[str, int] = {}
-        self._levels: OrderedDict[int, Ahead] = OrderedDict()
+        self._levels: OrderedDict[int, NominatedAbove] = OrderedDict()
         self._n = 0
 
     def follow(self, nominations: Nominations, nodes: Snapshot) -> None:
@@ -160,11 +160,11 @@ class Coming:
         """Return the row that a pod is nominated to, -1 for none."""
         return self._row_of.get(uid, -1)
 
-    def above(self, priority: int) -> Ahead:
+    def above(self, priority: int) -> NominatedAbove:
         """Return the nominated pods that a pod of this priority gives way to."""
         ahead = self._levels.get(priority)
         if ahead is None:
-            ahead = self._levels[priority] = Ahead(priority, self._n)
+            ahead = self._levels[priority] = NominatedAbove(priority, self._n)
             for row, pods in self._pods.items():
                 ahead.write(row, pods)
             while len(self._levels) > _PRIORITIES:
@@ -173,8 +173,8 @@ class Coming:
         return ahead
 
 
-def coming_to(nodes: Snapshot, nominations: Nominations) -> Coming:
+def nominated_by_row(nodes: Snapshot, nominations: Nominations) -> NominatedByRow:
     """Return the nominated pods of a cluster by row, as they are now."""
-    coming = nodes.objects.shared(Coming)
+    coming = nodes.objects.shared(NominatedByRow)
     coming.follow(nominations, nodes)
     return coming

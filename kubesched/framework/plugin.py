@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from kubesched.cluster import Bools, GroupKey, Ints, PodView, Snapshot
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.grouping import GroupRefusal, Placement, Proposal, Shortfall
 from kubesched.framework.ports import Handle
 from kubesched.framework.reach import Reach
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import (
     SUCCESS,
     Diagnosis,
@@ -152,16 +152,16 @@ class Plugin:
 
     # Which nodes
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         """Boil the pod down, once. Return SKIP if `filter` would pass every node, a rejection if no node can do, or the
         only nodes that come into question."""
         return None
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Return a verdict for every node of the view."""
         return Rejections.none(nodes)
 
-    def filter_node(self, pod: PodView, node: NodeView, state: State) -> Refusal:
+    def filter_node(self, pod: PodView, node: NodeView, state: CycleState) -> Refusal:
         """Return why one node is refused, or None; for authors who do not want columns.
 
         A plugin may have both `filter` and `filter_node`: the framework then asks for a single changed row without the
@@ -169,26 +169,26 @@ class Plugin:
         """
         return None
 
-    def row_filter(self, pod: PodView, nodes: Snapshot, state: State) -> Callable[[int], Refusal] | None:
+    def row_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], Refusal] | None:
         """Return `filter_node` for a pod's class as a function of the row, with everything read beforehand that is the
         same for all rows; None where that gains nothing. `nodes` is the whole cluster, and the function is good until
         nodes come or go."""
         return None
 
-    def filter_domains(self, pod: PodView, nodes: Snapshot, state: State) -> DomainVerdicts | None:
+    def filter_domains(self, pod: PodView, nodes: Snapshot, state: CycleState) -> DomainVerdicts | None:
         """Return what `filter` would say, where all nodes of a domain of one label key are told the same; else None.
 
         Asked of plugins of scope DOMAINS for remembered classes: a few domains are looked at instead of all nodes.
         """
         return None
 
-    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         """Bring the state up to date: `other` came to the node in `row` (a row of the whole cluster)."""
 
-    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         """Bring the state up to date: `other` left the node in `row` (a row of the whole cluster)."""
 
-    def is_moved_by(self, pod: PodView, other: PodView, nodes: Snapshot, state: State) -> bool:
+    def is_moved_by(self, pod: PodView, other: PodView, nodes: Snapshot, state: CycleState) -> bool:
         """Return whether `add_pod` or `remove_pod` of such a pod could change the state, on any node.
 
         The answer is taken for all pods of `other`'s template. Where it is False, many nodes are imagined at once
@@ -196,7 +196,7 @@ class Plugin:
         """
         return True
 
-    def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: State) -> bool:
+    def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: CycleState) -> bool:
         """Bring counters that are remembered for the pod's class up to date: `other` came (+1) or left (-1) for good.
 
         The same as add_pod and remove_pod unless a what-if counts differently from the real thing. Return whether
@@ -208,7 +208,7 @@ class Plugin:
             self.remove_pod(pod, other, row, nodes, state)
         return True
 
-    def feels(self, pod: PodView, other: PodView, nodes: Snapshot, state: State) -> bool:
+    def feels(self, pod: PodView, other: PodView, nodes: Snapshot, state: CycleState) -> bool:
         """Return whether `repair` could change the counters of the pod's class when such a pod comes or goes, on any node.
 
         The answer is taken for all pods of `other`'s template for as long as the class is remembered; where it is False,
@@ -216,67 +216,69 @@ class Plugin:
         """
         return True
 
-    def forget(self, state: State) -> None:
+    def forget(self, state: CycleState) -> None:
         """Drop the counters of scope DOMAINS from the state: nodes changed, they must be built again."""
         state.drop(self.name)
 
-    def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis, profile: Profile) -> PostFiltered:
+    def post_filter(
+        self, pod: PodView, nodes: Snapshot, state: CycleState, diagnosis: Diagnosis, profile: Profile
+    ) -> PostFiltered:
         """Find a way out when no node passed: propose an eviction, or nothing."""
         return PostFiltered(SUCCESS)
 
     # Which of them
 
-    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         """Prepare scoring. Return SKIP if all scores would say nothing."""
         return None
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         """Return a score for every node of the view; those of nodes that did not pass are not read."""
         return np.zeros(nodes.n, dtype=np.int64)
 
-    def score_node(self, pod: PodView, node: NodeView, state: State) -> int:
+    def score_node(self, pod: PodView, node: NodeView, state: CycleState) -> int:
         """Return one node's score; for authors who do not want columns."""
         return 0
 
-    def row_score(self, pod: PodView, nodes: Snapshot, state: State) -> Callable[[int], int] | None:
+    def row_score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], int] | None:
         """Return `score_node` for a pod's class as a function of the row, as `row_filter` does for `filter_node`."""
         return None
 
-    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         """Bring the scores of the feasible nodes into 0 to 100."""
         return scores
 
-    def rate_domains(self, pod: PodView, nodes: Snapshot, reach: Reach, state: State) -> DomainScores | Status | None:
+    def rate_domains(self, pod: PodView, nodes: Snapshot, reach: Reach, state: CycleState) -> DomainScores | Status | None:
         """Return what `pre_score`, `score` and `normalize` would say, where all nodes of a domain of one label key score the
         same: the domains' scores, or the Status of PreScore. None leaves it to those. Asked as `filter_domains` is."""
         return None
 
     # Booked, waiting, bound
 
-    def reserve(self, pod: PodView, node_name: str, state: State) -> Status | None:
+    def reserve(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
         """Promise what the pod needs on the node."""
         return None
 
-    def unreserve(self, pod: PodView, node_name: str, state: State) -> None:
+    def unreserve(self, pod: PodView, node_name: str, state: CycleState) -> None:
         """Take every promise back; called also if nothing was promised."""
 
-    def permit(self, pod: PodView, node_name: str, state: State) -> tuple[Status, float]:
+    def permit(self, pod: PodView, node_name: str, state: CycleState) -> tuple[Status, float]:
         """Allow, refuse, or ask to wait at most so many seconds."""
         return SUCCESS, 0.0
 
-    def pre_bind_pre_flight(self, pod: PodView, node_name: str, state: State) -> Status | None:
+    def pre_bind_pre_flight(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
         """Say whether `pre_bind` has anything to do: SKIP if not. Does no work itself."""
         return None
 
-    async def pre_bind(self, pod: PodView, node_name: str, state: State) -> Status | None:
+    async def pre_bind(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
         """Do what must be done before the binding is written."""
         return None
 
-    async def bind(self, pod: PodView, node_name: str, state: State) -> Status | None:
+    async def bind(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
         """Bind the pod, or return SKIP to leave it to the next plugin."""
         return None
 
-    def post_bind(self, pod: PodView, node_name: str, state: State) -> None:
+    def post_bind(self, pod: PodView, node_name: str, state: CycleState) -> None:
         """Take notice that the pod is bound."""
 
     # Pods that belong together

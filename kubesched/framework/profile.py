@@ -18,9 +18,9 @@ import numpy as np
 from kubesched.cluster import Bools, GroupKey, Ints, PodView, Snapshot
 from kubesched.errors import PluginError
 from kubesched.framework import lifting
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.grouping import GroupRefusal, Placement, Proposal, Shortfall
 from kubesched.framework.plugin import NodeNames, Plugin, PostFiltered
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import (
     SKIP,
     SUCCESS,
@@ -141,11 +141,11 @@ class Profile:
     # Filtering
 
     @_reported("PreFilter", lambda answer: (answer.status or SUCCESS).code.text)
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFiltered:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFiltered:
         """Run the PreFilters and merge what they say."""
         return self.pre_filter_with(self.pre_filters, pod, nodes, state)
 
-    def pre_filter_with(self, plugins: Iterable[Plugin], pod: PodView, nodes: Snapshot, state: State) -> PreFiltered:
+    def pre_filter_with(self, plugins: Iterable[Plugin], pod: PodView, nodes: Snapshot, state: CycleState) -> PreFiltered:
         """Run some of the PreFilters and merge what they say."""
         names: frozenset[str] | None = None
         narrowed: set[str] = set()
@@ -183,11 +183,11 @@ class Profile:
         return PreFiltered(None, considered, frozenset(narrowed))
 
     @_reported("Filter")
-    def filter(self, pod: PodView, nodes: Snapshot, state: State, considered: Bools | None = None) -> Verdicts:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState, considered: Bools | None = None) -> Verdicts:
         """Run the filters over all rows of the view; the first to refuse a row owns it."""
         return self.filter_again(pod, nodes, state, considered)
 
-    def filter_again(self, pod: PodView, nodes: Snapshot, state: State, considered: Bools | None = None) -> Verdicts:
+    def filter_again(self, pod: PodView, nodes: Snapshot, state: CycleState, considered: Bools | None = None) -> Verdicts:
         """Do the same for some rows that were asked about before: no point of its own."""
         verdicts = Verdicts(nodes, considered)
         for plugin in self.filters:
@@ -198,7 +198,7 @@ class Profile:
                     raise PluginError(name, "Filter", f'running "{name}" filter plugin: {text}', pod.key)
         return verdicts
 
-    def filter_one(self, plugin: Plugin, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter_one(self, plugin: Plugin, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Run one filter over all rows of the view."""
         if plugin.implements("filter"):
             rejections = self.call("Filter", plugin, plugin.filter, pod, nodes, state)
@@ -213,7 +213,7 @@ class Profile:
             )
         return rejections
 
-    def adjust(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: State) -> None:
+    def adjust(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: CycleState) -> None:
         """Tell the plugins that keep counters that a pod came to a node or left it."""
         for plugin in self.adjusting:
             if plugin.name not in state.skip_filter:
@@ -223,7 +223,7 @@ class Profile:
                     self.call("PreFilterExtensionRemovePod", plugin, plugin.remove_pod, pod, other, row, nodes, state)
 
     @_reported("PostFilter", lambda answer: answer.status.code.text)
-    def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis) -> PostFiltered:
+    def post_filter(self, pod: PodView, nodes: Snapshot, state: CycleState, diagnosis: Diagnosis) -> PostFiltered:
         """Run the PostFilters until one finds a way out; merge what the others say."""
         reasons: list[str] = []
         follow_ups: list[FollowUp | None] = []
@@ -251,7 +251,7 @@ class Profile:
     # Scoring
 
     @_reported("PreScore")
-    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> None:
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> None:
         """Run the PreScores; a plugin that has nothing to say is left out of scoring."""
         for plugin in self.pre_scores:
             answer = self.call("PreScore", plugin, plugin.pre_score, pod, nodes, feasible, state)
@@ -265,7 +265,7 @@ class Profile:
                 )
 
     @_reported("Score")
-    def score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Scores:
+    def score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Scores:
         """Run the scorers; in the total, nodes that are not feasible have -1."""
         scores = Scores(np.zeros(nodes.n, dtype=np.int64))
         for plugin, weight in self.scorers:
@@ -276,11 +276,11 @@ class Profile:
         scores.total[~feasible] = -1
         return scores
 
-    def rate(self, plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:
+    def rate(self, plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Ints:
         """Run one scorer over all rows of the view, normalised; check its range on the feasible nodes."""
         return self.normalized(plugin, self.raw_score(plugin, pod, nodes, feasible, state), pod, nodes, feasible, state)
 
-    def raw_score(self, plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:
+    def raw_score(self, plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Ints:
         """Run one scorer over all rows of the view, without normalising."""
         if plugin.implements("score"):
             column: Ints = self.call("Score", plugin, plugin.score, pod, nodes, state)
@@ -289,7 +289,7 @@ class Profile:
         self._check_shape(plugin, column, pod, nodes)
         return column
 
-    def normalized(self, plugin: Plugin, raw: Ints, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Ints:
+    def normalized(self, plugin: Plugin, raw: Ints, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Ints:
         """Normalise one scorer's column and check its range on the feasible nodes."""
         column: Ints = raw
         if plugin.implements("normalize"):
@@ -325,7 +325,7 @@ class Profile:
     # Booked
 
     @_reported("Reserve", lambda status: status.code.text)
-    def reserve(self, pod: PodView, node_name: str, state: State) -> Status:
+    def reserve(self, pod: PodView, node_name: str, state: CycleState) -> Status:
         """Run the Reserves; the first that does not succeed ends it."""
         for plugin in self.reserves:
             answer = self.call("Reserve", plugin, plugin.reserve, pod, node_name, state)
@@ -336,7 +336,7 @@ class Profile:
         return SUCCESS
 
     @_reported("Unreserve")
-    def unreserve(self, pod: PodView, node_name: str, state: State) -> None:
+    def unreserve(self, pod: PodView, node_name: str, state: CycleState) -> None:
         """Take back all promises, in reverse order; if plugins break over it, the first error is raised at the end."""
         broken: tuple[Exception, tuple[str, str] | None] | None = None
         for plugin in reversed(self.reserves):
@@ -349,7 +349,7 @@ class Profile:
             raise broken[0]
 
     @_reported("Permit", lambda answer: answer[0].code.text)
-    def permit(self, pod: PodView, node_name: str, state: State) -> tuple[Status, dict[str, float]]:
+    def permit(self, pod: PodView, node_name: str, state: CycleState) -> tuple[Status, dict[str, float]]:
         """Run the Permits; return the first refusal, or WAIT and the plugins that want it with their limits in seconds.
 
         Of several that wait, the last one is heard, as in the reference.
@@ -371,7 +371,7 @@ class Profile:
     # On the way to the API server; these wait, so that other pods' calls of plugins lie in between
 
     @_reported("PreBindPreFlight", lambda answer: answer[1].code.text)
-    def pre_bind_pre_flight(self, pod: PodView, node_name: str, state: State) -> tuple[list[Plugin], Status]:
+    def pre_bind_pre_flight(self, pod: PodView, node_name: str, state: CycleState) -> tuple[list[Plugin], Status]:
         """Return the PreBind plugins that have something to do, with SKIP if there are none, or what went wrong."""
         acting: list[Plugin] = []
         for plugin in self.pre_binds:
@@ -387,7 +387,7 @@ class Profile:
                 ).by(plugin.name)
         return acting, SUCCESS if acting else SKIP
 
-    async def pre_bind(self, plugin: Plugin, pod: PodView, node_name: str, state: State) -> Status:
+    async def pre_bind(self, plugin: Plugin, pod: PodView, node_name: str, state: CycleState) -> Status:
         """Run one PreBind; several may run side by side, so whoever runs them reports the point."""
         answer = await self._await("PreBind", plugin, plugin.pre_bind(pod, node_name, state))
         if answer is None or answer.is_success:
@@ -396,7 +396,7 @@ class Profile:
             return _named(answer, plugin)
         return failed(f'running PreBind plugin "{plugin.name}": {answer.message}').by(plugin.name)
 
-    async def bind(self, pod: PodView, node_name: str, state: State) -> Status:
+    async def bind(self, pod: PodView, node_name: str, state: CycleState) -> Status:
         """Ask the Bind plugins in order; the first that does not leave it to the next has the say."""
         started = time.perf_counter()
         status = failed("")
@@ -406,7 +406,7 @@ class Profile:
         finally:
             self.report("Bind", status, started)
 
-    async def _bind(self, pod: PodView, node_name: str, state: State) -> Status:
+    async def _bind(self, pod: PodView, node_name: str, state: CycleState) -> Status:
         for plugin in self.binds:
             answer = await self._await("Bind", plugin, plugin.bind(pod, node_name, state))
             if answer is None or answer.is_success:
@@ -418,7 +418,7 @@ class Profile:
         return SKIP
 
     @_reported("PostBind")
-    def post_bind(self, pod: PodView, node_name: str, state: State) -> None:
+    def post_bind(self, pod: PodView, node_name: str, state: CycleState) -> None:
         """Tell the PostBind plugins."""
         for plugin in self.post_binds:
             self.call("PostBind", plugin, plugin.post_bind, pod, node_name, state)

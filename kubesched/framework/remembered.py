@@ -13,11 +13,11 @@ from kubesched.cluster import PodView, Snapshot
 from kubesched.cluster.journal import concern_nodes
 from kubesched.cluster.objects import KindVersions
 from kubesched.cluster.pods import PodTemplate
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.ground import Ground
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.reach import Reach
 from kubesched.framework.remembering import Plan
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import DomainVerdicts
 
 _MOST_TEMPLATES = 4096
@@ -43,7 +43,7 @@ class Entry:
     def __init__(self, plan: Plan, ground: Ground, nodes: Snapshot) -> None:
         self.plan = plan
         self.ground = ground
-        self.state = State(ground.state)
+        self.state = CycleState(ground.state)
         self.state.skip_filter |= ground.state.skip_filter
         self.state.skip_score |= ground.state.skip_score
         self._position = nodes.journal.end

@@ -15,7 +15,7 @@ import numpy as np
 
 from kubesched.api.requests import HostPort, ports_conflict
 from kubesched.cluster import CPU, MEMORY, Bools, ClusterTables, Ints, PodView, Snapshot
-from kubesched.framework.nominated import Ahead
+from kubesched.framework.nominated import NominatedAbove
 
 Reader = Callable[[int], Ints]
 
@@ -33,7 +33,7 @@ class WhatIf(Snapshot):
         self._added: dict[int, dict[str, PodView]] = {}
         self._removed: set[str] = set()
         self._ports: dict[int, set[HostPort]] = {}
-        self._arrived: Ahead | None = None
+        self._arrived: NominatedAbove | None = None
 
     @staticmethod
     def of(nodes: Snapshot, rows: Ints | Sequence[int]) -> WhatIf:
@@ -85,7 +85,7 @@ class WhatIf(Snapshot):
             self._removed.add(pod.uid)
         self._use(pod, position, -1)
 
-    def arrive(self, ahead: Ahead) -> None:
+    def arrive(self, ahead: NominatedAbove) -> None:
         """Imagine that all pods nominated to these rows came, many rows in one step; once for a view."""
         rows = self.rows
         assert rows is not None and self._arrived is None

@@ -13,7 +13,7 @@ import numpy as np
 
 from kubesched.cluster import Bools, Codes, Ints, Snapshot
 from kubesched.cluster.journal import Journal
-from kubesched.framework.nominated import Coming
+from kubesched.framework.nominated import NominatedByRow
 from kubesched.plugins._budgets import Budgets
 from kubesched.plugins._importance import MOST_PODS, Floats
 
@@ -63,7 +63,7 @@ class Outlook:
         self._reasons: dict[tuple[str, ...], int] = {}
         self.reasons: list[tuple[str, ...]] = [()]
         self.errors: dict[int, str] = {}
-        self._seen: tuple[Journal, int, Coming, int, tuple[int, ...]] | None = None
+        self._seen: tuple[Journal, int, NominatedByRow, int, tuple[int, ...]] | None = None
         self._position = self._coming = self._version = 0
 
     # Filling in
@@ -114,7 +114,7 @@ class Outlook:
 
     # Staying true
 
-    def follow(self, nodes: Snapshot, coming: Coming, budgets: Budgets, versions: tuple[int, ...]) -> bool:
+    def follow(self, nodes: Snapshot, coming: NominatedByRow, budgets: Budgets, versions: tuple[int, ...]) -> bool:
         """Forget the rows that something happened to since the last time; False if that is all of them and more.
 
         `versions` are those of the other objects that the filters read.

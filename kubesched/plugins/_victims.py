@@ -17,10 +17,10 @@ import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.errors import SchedulerError
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.imagining import Imagining, Refused
-from kubesched.framework.nominated import Ahead, Coming
+from kubesched.framework.nominated import NominatedAbove, NominatedByRow
 from kubesched.framework.onenode import ImaginedNode
-from kubesched.framework.state import State
 from kubesched.framework.thinning import Thinned
 from kubesched.plugins._budgets import Budgets
 from kubesched.plugins._importance import Importance, Lines, by_importance, started_at
@@ -43,7 +43,7 @@ class DryRun:
     pod: PodView
     nodes: Snapshot
     imagining: Imagining
-    coming: Coming
+    coming: NominatedByRow
     importance: Importance
     budgets: Budgets
     outlook: Outlook
@@ -69,7 +69,7 @@ class DryRun:
 
     # Many nodes in one step
 
-    def _is_apart(self, rows: Ints, ahead: Ahead) -> Bools:
+    def _is_apart(self, rows: Ints, ahead: NominatedAbove) -> Bools:
         """Return which rows cannot be imagined together with others."""
         importance, imagining = self.importance, self.imagining
         importance.order(rows, self.nodes)
@@ -101,7 +101,7 @@ class DryRun:
         moving[~crowded] = moves[lines.numbers].any(axis=1)
         return moving
 
-    def _look_at_many(self, rows: Ints, ahead: Ahead) -> None:
+    def _look_at_many(self, rows: Ints, ahead: NominatedAbove) -> None:
         outlook = self.outlook
         lines = self.importance.below(rows, self.pod.priority)
         without = lines.count == 0
@@ -126,7 +126,7 @@ class DryRun:
             )
         self._reprieve_many(rows, lines, ahead)
 
-    def _fits_when_empty(self, emptied: Thinned, rows: Ints, ahead: Ahead) -> Bools:
+    def _fits_when_empty(self, emptied: Thinned, rows: Ints, ahead: NominatedAbove) -> Bools:
         """Return which rows the pod fits with all pods of lower priority away; write down why not the others."""
         verdicts = self.imagining.filter(emptied)
         awaited = np.flatnonzero(ahead.here[rows])
@@ -144,7 +144,7 @@ class DryRun:
                 self.outlook.refuse(rows[alike], tuple(reason.text for reason in rejections.at(int(alike[0]))))
         return verdicts.feasible
 
-    def _reprieve_many(self, rows: Ints, lines: Lines, ahead: Ahead) -> None:
+    def _reprieve_many(self, rows: Ints, lines: Lines, ahead: NominatedAbove) -> None:
         """Give pods back rank by rank as long as the pod fits; write down who could not be given back."""
         book = self.importance.book
         charged = self.budgets.charge(
@@ -238,12 +238,12 @@ class DryRun:
             ),
         )
 
-    def _move(self, other: PodView, sign: int, node: ImaginedNode, state: State | None) -> None:
+    def _move(self, other: PodView, sign: int, node: ImaginedNode, state: CycleState | None) -> None:
         node.move(other, sign)
         if state is not None:
             self.imagining.profile.adjust(self.pod, other, node.base_row, sign, self.nodes, state)
 
-    def _refusal(self, node: ImaginedNode, state: State | None) -> Refused | None:
+    def _refusal(self, node: ImaginedNode, state: CycleState | None) -> Refused | None:
         """Return why the pod does not fit an imagined node, with the pods nominated to it or without."""
         awaited = [
             other for other in self.coming.above(self.pod.priority).pods.get(node.base_row, ()) if other.uid != self.pod.uid

@@ -26,11 +26,11 @@ from kubesched.errors import SchedulerError
 from kubesched.framework import (
     SUCCESS,
     Code,
+    CycleState,
     Plugin,
     PodView,
     PreFilterAnswer,
     Snapshot,
-    State,
     Status,
     failed,
     unresolvable,
@@ -87,7 +87,7 @@ class Coscheduling(Plugin):
 
     # Is the group complete, and could it fit at all
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         """Refuse a member whose group has too few pods, asks for more than is free, or failed a moment ago."""
         key = self.group_of(pod)
         group = self._object(key) if key is not None else None
@@ -127,11 +127,11 @@ class Coscheduling(Plugin):
 
     # All or none
 
-    def reserve(self, pod: PodView, node_name: str, state: State) -> Status | None:
+    def reserve(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
         """Promise nothing: the plugin is here to hear of it when a booking is taken back."""
         return None
 
-    def unreserve(self, pod: PodView, node_name: str, state: State) -> None:
+    def unreserve(self, pod: PodView, node_name: str, state: CycleState) -> None:
         """Refuse the members that wait, if without this one the group cannot be completed any more."""
         turn: GroupTurn | None = state.find(GROUP_TURN)
         if turn is None or turn.is_rehearsal or turn.key.kind != KIND:
@@ -148,7 +148,7 @@ class Coscheduling(Plugin):
             message = f"podGroup {turn.key} cannot be completed: member {pod.name} lost its place on node {node_name}"
             self._give_up(turn.key, members, message, pod.uid)
 
-    def permit(self, pod: PodView, node_name: str, state: State) -> tuple[Status, float]:
+    def permit(self, pod: PodView, node_name: str, state: CycleState) -> tuple[Status, float]:
         """Let a gang go when enough of its members are booked; hold each of them until then, within the turn."""
         key = self.group_of(pod)
         if key is None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kubesched.errors import SchedulerError
-from kubesched.framework import Plugin, PodView, State, Status, failed
+from kubesched.framework import CycleState, Plugin, PodView, Status, failed
 
 
 class DefaultBinder(Plugin):
-    async def bind(self, pod: PodView, node_name: str, state: State) -> Status | None:
+    async def bind(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
         try:
             await self.handle.writer.bind(pod, node_name)
         except SchedulerError as error:

@@ -23,13 +23,13 @@ from kubesched.config.fielderrors import FieldError, Path, invalid
 from kubesched.config.gates import Gates
 from kubesched.config.wire import Int32
 from kubesched.errors import SchedulerError
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.grouping import workload_of
 from kubesched.framework.imagining import Imagining
-from kubesched.framework.nominated import coming_to
+from kubesched.framework.nominated import nominated_by_row
 from kubesched.framework.plugin import Plugin, PostFiltered, Preemption
 from kubesched.framework.ports import Handle
 from kubesched.framework.profile import Profile
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import (
     CLEAR,
     SUCCESS,
@@ -113,7 +113,9 @@ class DefaultPreemption(Plugin):
         """Return False: whether the pod fits now is for the plugins to say that refused it."""
         return False
 
-    def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis, profile: Profile) -> PostFiltered:
+    def post_filter(
+        self, pod: PodView, nodes: Snapshot, state: CycleState, diagnosis: Diagnosis, profile: Profile
+    ) -> PostFiltered:
         """Find the node whose pods of lower priority it costs least to evict."""
         self.attempts += 1
         why_not = self._why_not_in_group(pod) or _why_not_eligible(pod, nodes, diagnosis)
@@ -141,10 +143,10 @@ class DefaultPreemption(Plugin):
             return NO_GROUP
         return IN_PLACEMENTS if group.spec.scheduling_constraints is not None else ""
 
-    def _dry_run(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis, profile: Profile) -> DryRun:
+    def _dry_run(self, pod: PodView, nodes: Snapshot, state: CycleState, diagnosis: Diagnosis, profile: Profile) -> DryRun:
         """Return a dry run that starts from what is remembered for the pod's class."""
         objects = nodes.objects
-        coming = coming_to(nodes, self.handle.nominations)
+        coming = nominated_by_row(nodes, self.handle.nominations)
         importance, budgets = objects.shared(Importance), objects.shared(Budgets)
         importance.follow(nodes)
         budgets.follow()

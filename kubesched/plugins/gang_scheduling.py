@@ -9,7 +9,7 @@ from __future__ import annotations
 from kubesched.api.pod import Pod
 from kubesched.api.workload import PodGroup
 from kubesched.cluster import GroupKey
-from kubesched.framework import SUCCESS, Code, Plugin, PodView, State, Status, failed, unresolvable
+from kubesched.framework import SUCCESS, Code, CycleState, Plugin, PodView, Status, failed, unresolvable
 from kubesched.framework.grouping import GROUP_TURN, WORKLOAD, GroupTurn, workload_of
 from kubesched.framework.wakeups import ADD, POD, POD_GROUP, on
 
@@ -31,7 +31,7 @@ class GangScheduling(Plugin):
             return unresolvable(f'waiting for pods\'s pod group "{key.name}" to appear in scheduling queue')
         return None if self._has_enough(key, group) else TOO_FEW
 
-    def permit(self, pod: PodView, node_name: str, state: State) -> tuple[Status, float]:
+    def permit(self, pod: PodView, node_name: str, state: CycleState) -> tuple[Status, float]:
         """Let a gang go when enough of its pods are booked, and hold each of them until then."""
         key = workload_of(pod)
         if key is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.cluster import Ints
-from kubesched.framework import Plugin, PodView, Scope, Snapshot, State
+from kubesched.framework import CycleState, Plugin, PodView, Scope, Snapshot
 
 MEBI = 1024 * 1024
 LEAST = 23 * MEBI
@@ -18,7 +18,7 @@ class ImageLocality(Plugin):
     score_scope = Scope.NODES
     is_impersonal = True
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         spec = pod.pod.spec
         images = [c.image for c in (*spec.init_containers, *spec.containers)]
         images += [volume.image.reference for volume in spec.volumes if volume.image is not None]

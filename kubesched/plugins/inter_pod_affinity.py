@@ -26,6 +26,7 @@ from kubesched.config.gates import Gates
 from kubesched.config.wire import Int32
 from kubesched.framework import (
     SKIP,
+    CycleState,
     DomainScores,
     DomainVerdicts,
     Plugin,
@@ -36,7 +37,6 @@ from kubesched.framework import (
     Rejections,
     Scope,
     Snapshot,
-    State,
     Status,
     failed,
     unresolvable,
@@ -284,7 +284,7 @@ class InterPodAffinity(Plugin):
     score_scope = Scope.DOMAINS
     reads = (Namespace,)
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         if pod.template.affinity.error is not None:
             return unresolvable(f"parsing pod: {pod.template.affinity.error}")
         counters = self._counters(pod, nodes, state)
@@ -293,7 +293,7 @@ class InterPodAffinity(Plugin):
             return SKIP
         return None
 
-    def _counters(self, pod: PodView, nodes: Snapshot, state: State) -> _Counters:
+    def _counters(self, pod: PodView, nodes: Snapshot, state: CycleState) -> _Counters:
         counters: _Counters | None = state.find(self.name)
         if counters is None:
             counters = _Counters(self._wanted(pod), self.args.hard_pod_affinity_weight)
@@ -311,7 +311,7 @@ class InterPodAffinity(Plugin):
             terms = _expanded(terms, namespaces)
         return _Wanted(terms, pod.namespace, pod.labels, own.metadata.labels if own is not None else {})
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         counters: _Counters = state.read(self.name)
         judged = self.filter_domains(pod, nodes, state)
         if judged is not None:
@@ -331,7 +331,7 @@ class InterPodAffinity(Plugin):
             cases.append((_any_positive(counters.existing_anti, nodes), EXISTING_ANTI_AFFINITY))
         return Rejections.first(*cases) if cases else Rejections.none(nodes)
 
-    def filter_domains(self, pod: PodView, nodes: Snapshot, state: State) -> DomainVerdicts | None:
+    def filter_domains(self, pod: PodView, nodes: Snapshot, state: CycleState) -> DomainVerdicts | None:
         """Judge every domain of the only key that matters, and at the end the nodes that are in none."""
         counters: _Counters = state.read(self.name)
         if counters.judged is not None:
@@ -353,19 +353,19 @@ class InterPodAffinity(Plugin):
         counters.judged = DomainVerdicts(key, refused, _REASONS)
         return counters.judged
 
-    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         counters: _Counters = state.read(self.name)
         counters.adjust(other, row, 1, nodes)
 
-    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         counters: _Counters = state.read(self.name)
         counters.adjust(other, row, -1, nodes)
 
-    def is_moved_by(self, pod: PodView, other: PodView, nodes: Snapshot, state: State) -> bool:
+    def is_moved_by(self, pod: PodView, other: PodView, nodes: Snapshot, state: CycleState) -> bool:
         counters: _Counters = state.read(self.name)
         return any(effect.is_required for effect in counters.effects(other, nodes))
 
-    def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: State) -> bool:
+    def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: CycleState) -> bool:
         counters: _Counters | None = state.find(self.name)
         if counters is None:
             return False
@@ -373,14 +373,14 @@ class InterPodAffinity(Plugin):
         counters.adjust(other, row, sign, nodes)
         return before != (counters.existing_anti.is_empty, counters.preferences.is_empty)
 
-    def feels(self, pod: PodView, other: PodView, nodes: Snapshot, state: State) -> bool:
+    def feels(self, pod: PodView, other: PodView, nodes: Snapshot, state: CycleState) -> bool:
         counters: _Counters | None = state.find(self.name)
         return counters is None or any(effect.is_felt for effect in counters.effects(other, nodes))
 
-    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         return self._skips(pod, nodes, state)
 
-    def _skips(self, pod: PodView, nodes: Snapshot, state: State) -> Status | None:
+    def _skips(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Status | None:
         """Return SKIP where nobody wishes for anything, or what is wrong with the pod's wishes."""
         if pod.template.affinity.error is not None:
             return failed(f"failed to parse pod: {pod.template.affinity.error}")
@@ -391,7 +391,7 @@ class InterPodAffinity(Plugin):
             return SKIP
         return SKIP if counters.preferences.is_empty else None
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         counters: _Counters = state.read(self.name)
         keys = counters.preferences.keys
         scores = counters.preferences.on(keys[0], nodes)
@@ -399,14 +399,14 @@ class InterPodAffinity(Plugin):
             scores += counters.preferences.on(key, nodes)
         return scores
 
-    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         counted = scores[feasible]
         low, high = int(counted.min()), int(counted.max())
         if high == low:
             return np.zeros(len(scores), dtype=np.int64)
         return _scaled(scores, low, high)
 
-    def rate_domains(self, pod: PodView, nodes: Snapshot, reach: Reach, state: State) -> DomainScores | Status | None:
+    def rate_domains(self, pod: PodView, nodes: Snapshot, reach: Reach, state: CycleState) -> DomainScores | Status | None:
         skipped = self._skips(pod, nodes, state)
         if skipped is not None:
             return skipped

@@ -23,9 +23,9 @@ from kubesched.api.volumes import PersistentVolumeSources, Volume
 from kubesched.cluster import Bools, Ints, Objects, PodView, Snapshot
 from kubesched.cluster.claims import class_of_claim
 from kubesched.cluster.journal import ALLOCATABLE, NODE, Journal
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin, PreFilterAnswer
 from kubesched.framework.ports import Handle
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import SKIP, Rejections
 from kubesched.plugins import _csi_translation as csi
 from kubesched.plugins._attachments import Attached, Attachments, Resolver, volumes_of
@@ -159,11 +159,11 @@ class VolumeCountPredicate(Plugin):
         """Return how many volumes of a driver each node of the whole cluster takes."""
         raise NotImplementedError
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         """Skip pods without volumes."""
         return None if pod.pod.spec.volumes else SKIP
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Refuse nodes that would have more volumes than they take."""
         try:
             attempt: _Attempt = state.get(self.name, lambda: self._attempt(pod))
@@ -183,15 +183,15 @@ class VolumeCountPredicate(Plugin):
         refused = Rejections.where(too_many, TOO_MANY)
         return Rejections(refused.bits, refused.reasons, errors or None)
 
-    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         """Remember that the row differs from the cluster."""
         self._touch(pod, row, state)
 
-    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         """Remember that the row differs from the cluster."""
         self._touch(pod, row, state)
 
-    def _touch(self, pod: PodView, row: int, state: State) -> None:
+    def _touch(self, pod: PodView, row: int, state: CycleState) -> None:
         attempt: _Attempt = state.get(self.name, lambda: self._attempt(pod))
         state.write(self.name, _Attempt(attempt.wanted, attempt.touched | {row}))
 

@@ -17,9 +17,9 @@ from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolume, StorageClass
 from kubesched.cluster import Objects, PodView, Snapshot
 from kubesched.cluster.claims import class_of_claim
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin, PreFilterAnswer
 from kubesched.framework.ports import Handle
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import SKIP, Code, Reason, Rejections, Status
 from kubesched.plugins._csi_translation import BETA_REGION, BETA_ZONE
 from kubesched.plugins._disks import DisksInUse
@@ -48,19 +48,19 @@ class NoDiskConflict(Plugin):
         super().__init__(args, handle)
         self._disks = DisksInUse()
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         """Skip pods without volumes."""
         return None if pod.pod.spec.volumes else SKIP
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Refuse nodes with a disk in use."""
         return Rejections.where(self._disks.conflicts(pod, nodes, state.find(self.name) or ()), DISK_CONFLICT)
 
-    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         """Remember that the row differs from the cluster."""
         state.write(self.name, frozenset(state.find(self.name) or ()) | {row})
 
-    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         """Remember that the row differs from the cluster."""
         state.write(self.name, frozenset(state.find(self.name) or ()) | {row})
 
@@ -68,11 +68,11 @@ class NoDiskConflict(Plugin):
 class NoVolumeZoneConflict(Plugin):
     """Refuse nodes whose old zone or region label contradicts that of a bound volume."""
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         """Skip pods without claims."""
         return None if direct_claim_names(pod.pod) else SKIP
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Refuse nodes in other zones than the volumes; nodes without zone labels are not even asked."""
         judged = np.zeros(nodes.n, dtype=np.bool_)
         for key in OLD_ZONE_LABELS:
@@ -124,7 +124,7 @@ class CheckVolumeBinding(VolumeBinding):
     reasons = (OLD_AFFINITY, NOTHING_TO_BIND, NO_SPACE, VOLUME_MISSING)
     heeds_capacity = False
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         """Sort the pod's claims; remember what keeps the pod from being placed anywhere."""
         answer = super().pre_filter(pod, nodes, state)
         if isinstance(answer, Status) and answer.code is Code.UNRESOLVABLE:
@@ -132,7 +132,7 @@ class CheckVolumeBinding(VolumeBinding):
             return None
         return answer
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Refuse nodes where the pod's volumes cannot be.
 
         What is broken, a bound volume that does not exist among it, is an error on the nodes that came this far: where

@@ -20,6 +20,7 @@ from kubesched.config.gates import Gates
 from kubesched.config.selectors import NodeAffinity as AddedAffinity
 from kubesched.framework import (
     SKIP,
+    CycleState,
     NodeNames,
     Plugin,
     PodView,
@@ -28,7 +29,6 @@ from kubesched.framework import (
     Rejections,
     Scope,
     Snapshot,
-    State,
     Status,
     failed,
     unresolvable,
@@ -68,20 +68,20 @@ class NodeAffinity(Plugin):
             self._added_preferred = matching.compile_preferred_terms(added.preferred or ())
             self._adds_preferred = bool(added.preferred)  # also if all of them are empty, and dropped
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         spec = pod.pod.spec
         wanted = _node_affinity(pod)
         if wanted is None or wanted.required is None:
             return SKIP if spec.node_selector is None and self._added_required is None else None
         return _named_nodes(wanted.required)
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         unwanted = ~match_required(_required(pod), nodes)
         if self._added_required is None:
             return Rejections.where(unwanted, UNWANTED)
         return Rejections.first((~match_node_selector(self._added_required, nodes), ENFORCED), (unwanted, UNWANTED))
 
-    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         wanted = _node_affinity(pod)
         if not self._adds_preferred and (wanted is None or wanted.preferred is None):
             return SKIP
@@ -91,13 +91,13 @@ class NodeAffinity(Plugin):
             return failed(str(error))
         return None
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         scores = np.zeros(nodes.n, dtype=np.int64)
         for wish in (*self._added_preferred, *_preferred(pod)):
             scores += wish.weight * match_term(wish.term, nodes)
         return scores
 
-    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return scale_to_best(scores, feasible)
 
     def matches_now(self, pod: PodView, old: Node | None, new: Node) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.framework import SKIP, Plugin, PodView, PreFilterAnswer, Reason, Rejections, Scope, Snapshot, State
+from kubesched.framework import SKIP, CycleState, Plugin, PodView, PreFilterAnswer, Reason, Rejections, Scope, Snapshot
 from kubesched.framework.wakeups import NODE, POD, Action, on
 
 LACKING = Reason("node(s) didn't match Pod's required features", resolvable=False)
@@ -23,10 +23,10 @@ class NodeDeclaredFeatures(Plugin):
     filter_scope = Scope.ROW_NODE
     is_impersonal = True
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         return None if required_features(pod.pod) else SKIP
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         required = required_features(pod.pod)
         lacking = np.array([not required <= declared for declared in nodes.feature_sets])
         return Rejections.where(lacking[nodes.feature_set], LACKING)

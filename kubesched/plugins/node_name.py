@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.framework import Plugin, PodView, Reason, Rejections, Scope, Snapshot, State, wakeups
+from kubesched.framework import CycleState, Plugin, PodView, Reason, Rejections, Scope, Snapshot, wakeups
 
 OTHER_NODE = Reason("node(s) didn't match the requested node name", resolvable=False)
 
@@ -18,7 +18,7 @@ class NodeName(Plugin):
     def remembers(self, pod: PodView) -> bool:
         return not pod.pod.spec.node_name
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         wanted = pod.pod.spec.node_name
         if not wanted:
             return Rejections.none(nodes)

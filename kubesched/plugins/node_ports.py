@@ -9,7 +9,7 @@ from __future__ import annotations
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.requests import host_ports, ports_conflict
-from kubesched.framework import SKIP, Plugin, PodView, PreFilterAnswer, Reason, Rejections, Scope, Snapshot, State
+from kubesched.framework import SKIP, CycleState, Plugin, PodView, PreFilterAnswer, Reason, Rejections, Scope, Snapshot
 from kubesched.framework.wakeups import NODE, POD, Action, on
 
 TAKEN = Reason("node(s) didn't have free ports for the requested pod ports")
@@ -20,10 +20,10 @@ class NodePorts(Plugin):
     filter_scope = Scope.ROW
     is_impersonal = True
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         return None if pod.template.ports else SKIP
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         return Rejections.where(nodes.port_conflicts(pod.template.ports), TAKEN)
 
     def frees_a_port(self, pod: PodView, old: Pod, new: Pod | None) -> bool:

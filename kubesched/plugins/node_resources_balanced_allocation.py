@@ -17,7 +17,7 @@ from kubesched.cluster import EPHEMERAL_STORAGE, Bools, Ints
 from kubesched.config.args import CPU_AND_MEMORY, Args, ResourceSpec
 from kubesched.config.fielderrors import FieldError, Path, duplicate, invalid
 from kubesched.config.gates import Gates
-from kubesched.framework import SKIP, NodeView, Plugin, PodView, Scope, Snapshot, State, Status
+from kubesched.framework import SKIP, CycleState, NodeView, Plugin, PodView, Scope, Snapshot, Status
 from kubesched.framework.ports import Handle
 from kubesched.plugins._device_classes import ServedByDevices
 
@@ -56,7 +56,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         """Return whether no device serves what is weighed: devices come and go with other pods' claims."""
         return not self._devices.serves_any(pod, self._asked(pod))
 
-    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         return None if self._asks(pod) else SKIP
 
     def _asks(self, pod: PodView) -> bool:
@@ -75,7 +75,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         )
         return asked
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         if not self._asks(pod):  # reached only where PreScore is switched off
             return np.zeros(nodes.n, dtype=np.int64)
         before: list[tuple[Ints, Ints]] = []
@@ -87,7 +87,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         gain: Ints = 50 + (50 + _balance(after, nodes.n) - _balance(before, nodes.n)) // 2
         return gain
 
-    def score_node(self, pod: PodView, node: NodeView, state: State) -> int:
+    def score_node(self, pod: PodView, node: NodeView, state: CycleState) -> int:
         if not self._asks(pod):
             return 0
         before, after = [], []
@@ -100,7 +100,7 @@ class NodeResourcesBalancedAllocation(Plugin):
                 after.append(min((used + amount) / offered, 1.0))
         return 50 + (50 + _balance_of(after) - _balance_of(before)) // 2
 
-    def row_score(self, pod: PodView, nodes: Snapshot, state: State) -> Callable[[int], int] | None:
+    def row_score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], int] | None:
         asked = self._asked(pod)
         if len(asked) != 2 or not self._asks(pod) or any(resource > EPHEMERAL_STORAGE for resource, _ in asked):
             return None

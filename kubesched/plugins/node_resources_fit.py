@@ -22,6 +22,7 @@ from kubesched.config.gates import Gates
 from kubesched.config.names import validate_label_key
 from kubesched.config.wire import Go, Wire
 from kubesched.framework import (
+    CycleState,
     NodeView,
     Plugin,
     PodView,
@@ -31,7 +32,6 @@ from kubesched.framework import (
     Rejections,
     Scope,
     Snapshot,
-    State,
     Status,
 )
 from kubesched.framework.grouping import Proposal
@@ -137,10 +137,10 @@ class NodeResourcesFit(Plugin):
             declared.append(on(DEVICE_CLASS, ADD | UPDATE, "class_serves", by_template=True))
         return tuple(declared)
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         return None
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         cases: list[tuple[Bools, Reason]] = []
         full = nodes.pod_count >= nodes.allowed_pods
         if full.any():
@@ -159,7 +159,7 @@ class NodeResourcesFit(Plugin):
                     cases.append((some, Reason(f"Insufficient {name}", resolvable=resolvable)))
         return Rejections.every(*cases) if cases else Rejections.none(nodes)
 
-    def filter_node(self, pod: PodView, node: NodeView, state: State) -> Refusal:
+    def filter_node(self, pod: PodView, node: NodeView, state: CycleState) -> Refusal:
         reasons: list[Reason] = []
         if node.free_pods <= 0:
             reasons.append(TOO_MANY_PODS)
@@ -172,7 +172,7 @@ class NodeResourcesFit(Plugin):
                 reasons.append(Reason(f"Insufficient {name}", resolvable=amount <= offered))
         return tuple(reasons) or None
 
-    def row_filter(self, pod: PodView, nodes: Snapshot, state: State) -> Callable[[int], Refusal]:
+    def row_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], Refusal]:
         allowed, count = nodes.pod_cells()
         asked = [(amount, *nodes.usage_cells(resource)) for resource, amount in self._asked(pod)]
 
@@ -206,16 +206,16 @@ class NodeResourcesFit(Plugin):
             return False
         return name in self._ignored or name.split("/", 1)[0] in self._ignored_groups
 
-    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         return None
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return self._strategy.columns(self._usage(pod), nodes)
 
-    def score_node(self, pod: PodView, node: NodeView, state: State) -> int:
+    def score_node(self, pod: PodView, node: NodeView, state: CycleState) -> int:
         return self._strategy.row(self._usage(pod), node)
 
-    def row_score(self, pod: PodView, nodes: Snapshot, state: State) -> Callable[[int], int] | None:
+    def row_score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], int] | None:
         return self._strategy.by_row(self._usage(pod), nodes)
 
     def score_placement(self, group: GroupKey, proposal: Proposal, nodes: Snapshot) -> int | Status:

@@ -6,7 +6,7 @@ from kubesched.api import matching
 from kubesched.api.matching import UNSCHEDULABLE_TAINT
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.framework import Plugin, PodView, Reason, Rejections, Scope, Snapshot, State
+from kubesched.framework import CycleState, Plugin, PodView, Reason, Rejections, Scope, Snapshot
 from kubesched.framework.wakeups import NODE, POD, Action, on
 
 CORDONED = Reason("node(s) were unschedulable", resolvable=False)
@@ -20,7 +20,7 @@ class NodeUnschedulable(Plugin):
     filter_scope = Scope.ROW_NODE
     is_impersonal = True
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         cordoned = nodes.is_unschedulable
         if not cordoned.any() or pod.tolerates(UNSCHEDULABLE_TAINT):
             return Rejections.none(nodes)

@@ -18,9 +18,9 @@ import numpy as np
 from kubesched.api.pod import Pod
 from kubesched.api.storage import CSIDriver, CSINode, PersistentVolumeClaim, VolumeAttachment
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin, PreFilterAnswer, Scope
 from kubesched.framework.ports import Handle
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import SKIP, Reason, Rejections
 from kubesched.framework.wakeups import ADD, CSI_NODE, DELETE, POD, PVC, UPDATE, VOLUME_ATTACHMENT, on
 from kubesched.plugins import _csi_translation as csi
@@ -66,11 +66,11 @@ class NodeVolumeLimits(Plugin):
         """Answers for pods that attach nothing can be reused: every node will do."""
         return not any(map(is_attachable, pod.pod.spec.volumes))
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         """Skip pods that attach nothing."""
         return None if any(map(is_attachable, pod.pod.spec.volumes)) else SKIP
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Refuse nodes that would have more volumes of a driver than they take."""
         if not pod.pod.spec.volumes:
             return Rejections.none(nodes)
@@ -99,15 +99,15 @@ class NodeVolumeLimits(Plugin):
         )
         return Rejections(refused.bits, refused.reasons, errors) if errors else refused
 
-    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         """Remember that the row differs from the cluster."""
         self._touch(pod, row, state)
 
-    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         """Remember that the row differs from the cluster."""
         self._touch(pod, row, state)
 
-    def _touch(self, pod: PodView, row: int, state: State) -> None:
+    def _touch(self, pod: PodView, row: int, state: CycleState) -> None:
         try:
             attempt: _Attempt = state.get(self.name, lambda: self._attempt(pod))
         except VolumeError:

@@ -36,6 +36,7 @@ from kubesched.config.selectors import TopologySpreadConstraint
 from kubesched.config.wire import Go
 from kubesched.framework import (
     SKIP,
+    CycleState,
     DomainScores,
     DomainVerdicts,
     Plugin,
@@ -46,7 +47,6 @@ from kubesched.framework import (
     Rejections,
     Scope,
     Snapshot,
-    State,
     Status,
     failed,
 )
@@ -179,7 +179,7 @@ class PodTopologySpread(Plugin):
 
     # Hard constraints
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         counts: HardCounts | None = state.find(self.name)
         if counts is None:
             try:
@@ -190,7 +190,7 @@ class PodTopologySpread(Plugin):
             state.write(self.name, counts)
         return None if counts.constraints else SKIP
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         counts: HardCounts = state.read(self.name)
         bits: Bits | None = None
         for i, constraint in enumerate(counts.constraints):
@@ -198,7 +198,7 @@ class PodTopologySpread(Plugin):
             bits = here if bits is None else np.where(bits != 0, bits, here)
         return Rejections(bits, (MISSING_LABEL, TOO_SKEWED))
 
-    def filter_domains(self, pod: PodView, nodes: Snapshot, state: State) -> DomainVerdicts | None:
+    def filter_domains(self, pod: PodView, nodes: Snapshot, state: CycleState) -> DomainVerdicts | None:
         counts: HardCounts = state.read(self.name)
         if len(counts.constraints) != 1:
             return None
@@ -207,19 +207,19 @@ class PodTopologySpread(Plugin):
             counts.judged = DomainVerdicts(key, bits, (MISSING_LABEL, TOO_SKEWED))
         return counts.judged
 
-    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         counts: HardCounts = state.read(self.name)
         counts.imagine(other, row, 1, nodes)
 
-    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         counts: HardCounts = state.read(self.name)
         counts.imagine(other, row, -1, nodes)
 
-    def is_moved_by(self, pod: PodView, other: PodView, nodes: Snapshot, state: State) -> bool:
+    def is_moved_by(self, pod: PodView, other: PodView, nodes: Snapshot, state: CycleState) -> bool:
         counts: HardCounts = state.read(self.name)
         return other.namespace == pod.namespace and any(c.selector.matches(other.labels) for c in counts.constraints)
 
-    def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: State) -> bool:
+    def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: CycleState) -> bool:
         hard: HardCounts | None = state.find(self.name)
         if hard is not None and hard.constraints:
             hard.adjust(other, row, sign, nodes)
@@ -228,18 +228,18 @@ class PodTopologySpread(Plugin):
             soft.adjust(other, row, sign, nodes)
         return False  # whether there is anything to say depends on the constraints, never on the counts
 
-    def feels(self, pod: PodView, other: PodView, nodes: Snapshot, state: State) -> bool:
+    def feels(self, pod: PodView, other: PodView, nodes: Snapshot, state: CycleState) -> bool:
         hard: HardCounts | None = state.find(self.name)
         soft: SoftCounts | None = state.find(_SOFT)
         return hard is None or soft is None or hard.feels(other, nodes) or soft.feels(other, nodes)
 
-    def forget(self, state: State) -> None:
+    def forget(self, state: CycleState) -> None:
         state.drop(self.name)
         state.drop(_SOFT)
 
     # Soft constraints
 
-    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         counts = self._soft(pod, nodes, state)
         if isinstance(counts, Status):
             return counts
@@ -247,7 +247,7 @@ class PodTopologySpread(Plugin):
         state.write(_WEIGHTS, [_weight(counts.size(i, scored, nodes)) for i in range(len(counts.constraints))])
         return None
 
-    def _soft(self, pod: PodView, nodes: Snapshot, state: State) -> SoftCounts | Status:
+    def _soft(self, pod: PodView, nodes: Snapshot, state: CycleState) -> SoftCounts | Status:
         """Return the counts, SKIP where nothing is wished for, or what is wrong with a constraint."""
         counts: SoftCounts | None = state.find(_SOFT)
         if counts is None:
@@ -261,7 +261,7 @@ class PodTopologySpread(Plugin):
             state.write(_SOFT, counts)
         return counts if counts.constraints and nodes.n else SKIP
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         counts: SoftCounts = state.read(_SOFT)
         weights: list[float] = state.read(_WEIGHTS)
         total = counts.worth(0, weights[0], nodes)
@@ -272,7 +272,7 @@ class PodTopologySpread(Plugin):
             scores[counts.ignored(nodes)] = 0
         return scores
 
-    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         counts: SoftCounts = state.read(_SOFT)
         ignored = counts.ignored(nodes)
         counted = scores[feasible & ~ignored if counts.needs_all_keys else feasible]
@@ -281,7 +281,7 @@ class PodTopologySpread(Plugin):
             scaled[ignored] = 0
         return scaled
 
-    def rate_domains(self, pod: PodView, nodes: Snapshot, reach: Reach, state: State) -> DomainScores | Status | None:
+    def rate_domains(self, pod: PodView, nodes: Snapshot, reach: Reach, state: CycleState) -> DomainScores | Status | None:
         counts = self._soft(pod, nodes, state)
         if isinstance(counts, Status):
             return counts

@@ -11,7 +11,7 @@ from kubesched.api.matching import PREFER_NO_SCHEDULE, find_untolerated, is_tole
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.cluster import Bools, Ints
-from kubesched.framework import Plugin, PodView, Reason, Rejections, Scope, Snapshot, State, Status
+from kubesched.framework import CycleState, Plugin, PodView, Reason, Rejections, Scope, Snapshot, Status
 from kubesched.framework.wakeups import NODE, POD, Action, on
 from kubesched.plugins._normalizing import scale_to_best
 
@@ -30,7 +30,7 @@ class TaintToleration(Plugin):
     def _compares(self) -> bool:
         return self.handle.gates.is_enabled("TaintTolerationComparisonOperators")
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         if len(nodes.taint_sets) == 1:
             return Rejections.none(nodes)
         compare = self._compares()
@@ -41,10 +41,10 @@ class TaintToleration(Plugin):
             return Rejections.none(nodes)
         return Rejections.where(refused[nodes.taint_set], UNTOLERATED)
 
-    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         return None
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         if len(nodes.taint_sets) == 1:
             return np.zeros(nodes.n, dtype=np.int64)
         compare = self._compares()
@@ -59,7 +59,7 @@ class TaintToleration(Plugin):
         counts: Ints = disliked[nodes.taint_set]
         return counts
 
-    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return scale_to_best(scores, feasible, reverse=True)
 
     def is_tolerated_now(self, pod: PodView, old: Node | None, new: Node) -> bool:

@@ -14,9 +14,9 @@ import numpy as np
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.cluster import PodView, Snapshot
+from kubesched.framework.cycle_state import CycleState, StateMissing
 from kubesched.framework.plugin import Plugin, PreFilterAnswer, Scope
 from kubesched.framework.ports import Handle
-from kubesched.framework.state import State, StateMissing
 from kubesched.framework.verdicts import SKIP, Reason, Rejections, unresolvable
 from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, PVC, on
 from kubesched.plugins._disks import DisksInUse, has_disks, pods_conflict
@@ -77,7 +77,7 @@ class VolumeRestrictions(Plugin):
         """Answers for pods without disks and claims can be reused: every node will do."""
         return not (has_claims(pod.pod, ephemeral=False) or has_disks(pod.pod))
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         """Find the claims that only one pod may use."""
         spec = pod.pod
         if not spec.spec.volumes:
@@ -96,7 +96,7 @@ class VolumeRestrictions(Plugin):
         state.write(STATE_KEY, _Wanted(frozenset(exclusive), conflicts, with_disks, frozenset()))
         return None
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Refuse nodes with a disk in use, and all nodes while a claim is."""
         wanted = state.find(STATE_KEY)
         if wanted is None:
@@ -106,11 +106,11 @@ class VolumeRestrictions(Plugin):
             return Rejections.where(in_use, CLAIM_IN_USE)
         return Rejections.first((self.disks.conflicts(pod, nodes, wanted.touched), DISK_CONFLICT), (in_use, CLAIM_IN_USE))
 
-    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         """Count a pod that came."""
         state.read(STATE_KEY).count(other.pod, row, 1)
 
-    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         """Count a pod that left."""
         state.read(STATE_KEY).count(other.pod, row, -1)
 

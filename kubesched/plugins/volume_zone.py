@@ -16,8 +16,8 @@ from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.cluster import ABSENT, Bools, Codes, Objects, PodView, Snapshot
 from kubesched.cluster.claims import class_of_claim
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin, PreFilterAnswer, Scope
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import SKIP, Reason, Rejections, Status, unresolvable
 from kubesched.framework.wakeups import ADD, NODE, PV, PVC, STORAGE_CLASS, UPDATE, Action, on
 from kubesched.plugins._csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE
@@ -148,7 +148,7 @@ class VolumeZone(Plugin):
         """Answers for pods without claims can be reused: every node will do."""
         return not has_claims(pod.pod, ephemeral=False)
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         """Read the labels of the pod's bound volumes."""
         if not pod.pod.spec.volumes:
             return SKIP
@@ -160,7 +160,7 @@ class VolumeZone(Plugin):
         state.write(self.name, found)
         return None
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Refuse nodes in other zones than the volumes."""
         if not pod.pod.spec.volumes:
             return Rejections.none(nodes)

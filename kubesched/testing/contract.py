@@ -27,11 +27,11 @@ from kubesched.config import Gates
 from kubesched.engine.handle import EngineHandle
 from kubesched.errors import PluginError
 from kubesched.framework import lifting
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import NodeNames, Plugin, Scope
 from kubesched.framework.profile import Profile
 from kubesched.framework.reach import Reach, count_by
 from kubesched.framework.registry import verify
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import Code, Rejections, Status
 from kubesched.testing import clusters
 
@@ -50,7 +50,7 @@ class _Bench:
         """Return everything that the plugin says about a pod, by node name."""
         view = self.store.view(pod)
         nodes = nodes if nodes is not None else self.store.snapshot()
-        state = State()
+        state = CycleState()
         said: dict[str, Any] = {}
         answer = self.plugin.pre_filter(view, nodes, state)
         if isinstance(answer, NodeNames):
@@ -123,7 +123,7 @@ def _check_cluster(cls: type[Plugin], args: Any, random: Random, size: int) -> N
 
 def _check_scalar(bench: _Bench, pod: Pod, where: str) -> None:
     """Compare columns with the methods for one node, where a plugin has both."""
-    plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), State()
+    plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), CycleState()
     answer = plugin.pre_filter(view, nodes, state)
     if answer is None and plugin.implements("filter") and plugin.implements("filter_node"):
         column = _by_name(nodes, plugin.filter(view, nodes, state))
@@ -138,7 +138,7 @@ def _check_scalar(bench: _Bench, pod: Pod, where: str) -> None:
 
 def _check_by_row(bench: _Bench, pod: Pod, where: str) -> None:
     """Compare the methods for one node with the functions of a row that are made of them beforehand."""
-    plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), State()
+    plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), CycleState()
     if isinstance(plugin.pre_filter(view, nodes, state), Status):
         return
     verdict = plugin.row_filter(view, nodes, state)
@@ -159,7 +159,7 @@ def _check_by_row(bench: _Bench, pod: Pod, where: str) -> None:
 
 def _check_domains(bench: _Bench, pod: Pod, random: Random, where: str) -> None:
     """Compare what a plugin says of domains with what it says of their nodes."""
-    plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), State()
+    plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), CycleState()
     if not nodes.n or isinstance(plugin.pre_filter(view, nodes, state), Status):
         return
     if plugin.implements("filter_domains"):
@@ -172,7 +172,7 @@ def _check_domains(bench: _Bench, pod: Pod, random: Random, where: str) -> None:
         feasible = np.array([random.random() < 0.8 for _ in range(nodes.n)])
         if not feasible.any():
             return
-        rated = plugin.rate_domains(view, nodes, Reach(AllPassing(nodes), nodes, mask=feasible), State())
+        rated = plugin.rate_domains(view, nodes, Reach(AllPassing(nodes), nodes, mask=feasible), CycleState())
         status = plugin.pre_score(view, nodes, feasible, state)
         if isinstance(rated, Status):
             assert status == rated, f"{where}: pre_score says {status}, rate_domains {rated}"
@@ -192,7 +192,7 @@ def _check_impersonal(bench: _Bench, pod: Pod, random: Random, said: dict[str, A
 
 def _check_feeling(bench: _Bench, pod: Pod, random: Random, where: str) -> None:
     """Let a pod come that the plugin says it does not feel; what it counts must stay the same."""
-    plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), State()
+    plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), CycleState()
     feasible = np.ones(nodes.n, dtype=np.bool_)
     if not nodes.n or Scope.DOMAINS not in (plugin.filter_scope, plugin.score_scope):
         return

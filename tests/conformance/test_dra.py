@@ -14,7 +14,7 @@ from kubesched.api import codec
 from kubesched.cluster import Store
 from kubesched.engine.handle import EngineHandle
 from kubesched.errors import PluginError
-from kubesched.framework import Profile, State
+from kubesched.framework import CycleState, Profile
 from kubesched.framework.registry import points_of
 from kubesched.plugins.dynamic_resources import DynamicResources
 
@@ -41,7 +41,7 @@ class Alone:
         gate = self.profile.pre_enqueue(pod)
         if not gate.is_success:
             return {"preEnqueue": words(gate)}
-        nodes, state = self.store.snapshot(), State()
+        nodes, state = self.store.snapshot(), CycleState()
         before = self.profile.pre_filter(pod, nodes, state)
         if before.status is not None:
             return {"preFilter": words(before.status)}

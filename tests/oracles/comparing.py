@@ -24,10 +24,10 @@ from kubesched.engine.handle import EngineHandle
 from kubesched.errors import PluginError
 from kubesched.framework import lifting
 from kubesched.framework.building import build_profile, catalogue
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.memo import Memo
 from kubesched.framework.plugin import NodeNames, Plugin
 from kubesched.framework.registry import Registry
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import Failed, Placed, Status, Unschedulable
 from kubesched.framework.whatif import WhatIf
 from kubesched.plugins import IN_TREE
@@ -105,7 +105,7 @@ def compare_plugins(scene: Scene, pod: Raw, random: Random) -> Iterator[str]:
     for cls in deciding.ORDER:
         if cls is deciding.DynamicResources:
             continue
-        oracle, plugin, state = cls(cluster, scene.args.get(cls.name, {}), scene.gates), ours.plugins[cls.name], State()
+        oracle, plugin, state = cls(cluster, scene.args.get(cls.name, {}), scene.gates), ours.plugins[cls.name], CycleState()
         if plugin in ours.profile.pre_filters:
             expected, found = oracle.pre_filter(pod), _answer(plugin.pre_filter(view, nodes, state))
             if not _same(expected, found):
@@ -113,7 +113,7 @@ def compare_plugins(scene: Scene, pod: Raw, random: Random) -> Iterator[str]:
             if expected is not None and not isinstance(expected, frozenset) and expected != SKIP:
                 continue
             if expected == SKIP and cls.name != "InterPodAffinity":
-                state = State()
+                state = CycleState()
         if cls.filters and plugin.name not in _skipping(oracle, pod, cluster):
             yield from _compare_filter(ours, plugin, oracle, pod, view, state)
         if cls.scores and nodes.n:
@@ -125,7 +125,7 @@ def _skipping(oracle: Oracle, pod: Raw, cluster: Cluster) -> set[str]:
     return {oracle.name} if fresh.pre_filter(pod) == SKIP else set()
 
 
-def _compare_filter(ours: Ours, plugin: Plugin, oracle: Oracle, pod: Raw, view: PodView, state: State) -> Iterator[str]:
+def _compare_filter(ours: Ours, plugin: Plugin, oracle: Oracle, pod: Raw, view: PodView, state: CycleState) -> Iterator[str]:
     nodes = ours.store.snapshot()
     columns = ours.profile.filter_one(plugin, view, nodes, state)
     answers = {"filter": columns}
@@ -141,7 +141,7 @@ def _compare_filter(ours: Ours, plugin: Plugin, oracle: Oracle, pod: Raw, view: 
 
 
 def _compare_score(
-    ours: Ours, plugin: Plugin, oracle: Oracle, pod: Raw, view: PodView, state: State, random: Random
+    ours: Ours, plugin: Plugin, oracle: Oracle, pod: Raw, view: PodView, state: CycleState, random: Random
 ) -> Iterator[str]:
     nodes, profile = ours.store.snapshot(), ours.profile
     names = sorted(random.sample(sorted(oracle.cluster.nodes), random.randrange(1, nodes.n + 1)))
@@ -204,7 +204,7 @@ def compare_adjusting(scene: Scene, pod: Raw, random: Random) -> Iterator[str]:
     of a cluster to which the pods had really come, except where the reference itself counts an imagined pod otherwise.
     """
     ours, cluster = Ours(scene), Cluster(scene.objects)
-    view, nodes, state = ours.view(pod), ours.store.snapshot(), State()
+    view, nodes, state = ours.view(pod), ours.store.snapshot(), CycleState()
     oracles = {cls.name: cls(cluster, scene.args.get(cls.name, {}), scene.gates) for cls in deciding.ORDER}
     if not nodes.n or not _gets_past_pre_filter(ours, view, state):
         return
@@ -232,7 +232,7 @@ def compare_arriving(scene: Scene, pod: Raw, random: Random) -> Iterator[str]:
     changed = Scene.__new__(Scene)
     changed.seed, changed.args, changed.gates = scene.seed, scene.args, scene.gates
     ours, cluster = Ours(scene), Cluster(scene.objects)
-    view, nodes, state = ours.view(pod), ours.store.snapshot(), State()
+    view, nodes, state = ours.view(pod), ours.store.snapshot(), CycleState()
     if not nodes.n or not _gets_past_pre_filter(ours, view, state):
         return
     name = random.choice(sorted(cluster.nodes))
@@ -252,7 +252,7 @@ def compare_arriving(scene: Scene, pod: Raw, random: Random) -> Iterator[str]:
     gone = {other["metadata"]["uid"] for other in going}
     changed.objects = [obj for obj in scene.objects if obj["metadata"]["uid"] not in gone] + coming
     real = Ours(changed)
-    real_state = State()
+    real_state = CycleState()
     real.profile.pre_filter(real.view(pod), real.store.snapshot(), real_state)
     real_state.skip_filter = set(state.skip_filter)  # who has nothing to say about a pod is not asked again
     one = real.store.snapshot().take([real.store.snapshot().row(name)])
@@ -262,7 +262,7 @@ def compare_arriving(scene: Scene, pod: Raw, random: Random) -> Iterator[str]:
         yield f"{name} with pods: expected {expected}, found {found}"
 
 
-def _gets_past_pre_filter(ours: Ours, view: PodView, state: State) -> bool:
+def _gets_past_pre_filter(ours: Ours, view: PodView, state: CycleState) -> bool:
     try:
         return ours.profile.pre_filter(view, ours.store.snapshot(), state).status is None
     except PluginError:

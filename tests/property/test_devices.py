@@ -20,7 +20,7 @@ from dra_world import DRIVER, World, claim, device, node, pod, request, resource
 from kubesched.api import quantity
 from kubesched.api.resource import ResourceClaim, ResourceClaimStatus
 from kubesched.cluster.device_claims import DeviceId
-from kubesched.framework import State
+from kubesched.framework import CycleState
 from kubesched.plugins.dynamic_resources import DynamicResources
 
 NODES = ("n1", "n2", "n3")
@@ -157,7 +157,7 @@ def _next(each):
 
 def fresh(world, raw):
     """Return what a plugin says that remembers nothing."""
-    plugin, state = DynamicResources(None, world.handle), State()
+    plugin, state = DynamicResources(None, world.handle), CycleState()
     nodes, view = world.store.snapshot(), world.view(raw)
     answer = plugin.pre_filter(view, nodes, state)
     assert answer is None

@@ -23,14 +23,14 @@ from kubesched.cluster import PodView, Store
 from kubesched.engine.cycle import Attempt, Rules, SeededTies, attempt
 from kubesched.engine.handle import EngineHandle
 from kubesched.errors import SchedulerError
-from kubesched.framework import beside
+from kubesched.framework import with_nominated
 from kubesched.framework.building import build_profile
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.memo import Memo
 from kubesched.framework.nominated import ChangedNodes
 from kubesched.framework.plugin import PostFiltered
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import Code, Placed, Status
 from kubesched.framework.whatif import WhatIf
 from kubesched.plugins import IN_TREE, _victims
@@ -178,7 +178,7 @@ def split(pods: list[PodView], budgets: list[PodDisruptionBudget]) -> tuple[list
     return violating, others
 
 
-def fits(world: World, wanted: PodView, imagined: WhatIf, row: int, state: State) -> Status:
+def fits(world: World, wanted: PodView, imagined: WhatIf, row: int, state: CycleState) -> Status:
     profile, nodes = world.profile, world.store.snapshot()
     ahead = [o for o in world.nominations.on_node(nodes.name(row)) if o.priority >= wanted.priority and o.uid != wanted.uid]
     if ahead:
@@ -192,7 +192,7 @@ def fits(world: World, wanted: PodView, imagined: WhatIf, row: int, state: State
     return profile.filter(wanted, imagined, state).status(0)
 
 
-def look_at(world: World, wanted: PodView, row: int, state: State, found: Found) -> Candidate | None:
+def look_at(world: World, wanted: PodView, row: int, state: CycleState, found: Found) -> Candidate | None:
     nodes, profile = world.store.snapshot(), world.profile
     lower = [view for view in nodes.pods_on(row) if view.priority < wanted.priority]
     if not lower:
@@ -279,7 +279,7 @@ def agree(made: Attempt, answer: PostFiltered, found: Found) -> None:
 
 def check(world: World, wanted: Pod, few: int = 4) -> None:
     """Decide, and compare. `few` is the number of rows up to which nodes are looked at one by one."""
-    _victims._FEW = beside._FEW = few
+    _victims._FEW = with_nominated._FEW = few
     made = world.decide(wanted)
     if made.feasible is not None and made.feasible.any():
         return
@@ -473,7 +473,7 @@ def has_twin_ports(world: World) -> bool:
 
 
 def passes(world: World, wanted: Pod, name: str) -> bool:
-    view, nodes, state = world.store.view(wanted), world.store.snapshot(), State()
+    view, nodes, state = world.store.view(wanted), world.store.snapshot(), CycleState()
     profile: Profile = world.profile
     try:
         assert profile.pre_filter(view, nodes, state).status is None

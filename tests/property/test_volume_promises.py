@@ -28,8 +28,8 @@ from kubesched.api.storage import (
 )
 from kubesched.cluster import Store
 from kubesched.engine.handle import EngineHandle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import Status
 from kubesched.plugins.node_volume_limits import NodeVolumeLimits
 from kubesched.plugins.volume_binding import VolumeBinding
@@ -130,9 +130,9 @@ def local_class(provisioner: str = "kubernetes.io/no-provisioner") -> StorageCla
     return StorageClass(metadata=ObjectMeta(name="local"), provisioner=provisioner, volume_binding_mode="WaitForFirstConsumer")
 
 
-def ask(plugin: Plugin, store: Store, wanted: Pod) -> tuple[Any, State]:
+def ask(plugin: Plugin, store: Store, wanted: Pod) -> tuple[Any, CycleState]:
     """Return what a plugin says of every node."""
-    state, nodes, seen = State(), store.snapshot(), store.view(wanted)
+    state, nodes, seen = CycleState(), store.snapshot(), store.view(wanted)
     answer = plugin.pre_filter(seen, nodes, state)
     if isinstance(answer, Status):
         return answer, state
@@ -268,7 +268,7 @@ def test_no_volume_is_promised_to_two_claims_and_all_are_given_back(
         store.objects.put(claim(i, size))
     store.objects.put(local_class("csi.example.com" if provisions else "kubernetes.io/no-provisioner"))
     plugin = VolumeBinding(None, EngineHandle(store.objects))
-    placed: list[tuple[Any, str, State]] = []
+    placed: list[tuple[Any, str, CycleState]] = []
     owners: dict[str, str] = {}  # what is promised now, by our own books
     version = 1
     for step, (what, which, how) in enumerate(history):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from kubesched.cluster import Bools, PodView, Snapshot
-from kubesched.framework import SKIP, Code, NodeNames, Plugin, PreFilterAnswer, Reason, Rejections, State, lifting
+from kubesched.framework import SKIP, Code, CycleState, NodeNames, Plugin, PreFilterAnswer, Reason, Rejections, lifting
 from kubesched.framework.ports import Handle
 from kubesched.framework.verdicts import MAX_REASONS
 from kubesched.framework.wakeups import Wakeup
@@ -76,7 +76,7 @@ class AllOf(Plugin):
         # A hint is a method of its own plugin; here the event alone decides.
         return tuple(dict.fromkeys(Wakeup(wakeup.event) for wakeups in declared for wakeup in wakeups or ()))
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         skipping: set[str] = set()
         names: frozenset[str] | None = None
         for part in self.parts:
@@ -96,11 +96,11 @@ class AllOf(Plugin):
     def _skipping(self) -> str:
         return f"{self.name}.skipping"
 
-    def _running(self, state: State) -> list[Plugin]:
+    def _running(self, state: CycleState) -> list[Plugin]:
         skipping: frozenset[str] = state.find(self._skipping) or frozenset()
         return [part for part in self.parts if part.name not in skipping]
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         reasons: dict[Reason, int] = {}
         bits = np.zeros(nodes.n, dtype=np.uint64)
         errors: dict[int, str] = {}
@@ -120,10 +120,10 @@ class AllOf(Plugin):
             return Rejections.none(nodes)
         return Rejections(bits, tuple(reasons)[:MAX_REASONS], errors or None)
 
-    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         for part in self._running(state):
             part.add_pod(pod, other, row, nodes, state)
 
-    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         for part in self._running(state):
             part.remove_pod(pod, other, row, nodes, state)

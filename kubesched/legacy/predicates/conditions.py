@@ -11,7 +11,7 @@ import numpy as np
 
 from kubesched.api.node import Node
 from kubesched.cluster import PodView, Snapshot
-from kubesched.framework import NodeNames, Plugin, PreFilterAnswer, Rejections, State
+from kubesched.framework import CycleState, NodeNames, Plugin, PreFilterAnswer, Rejections
 from kubesched.framework.ports import Handle
 from kubesched.legacy.asking import is_best_effort
 from kubesched.legacy.nodewise import NodeQuestion
@@ -59,7 +59,7 @@ class CheckNodeCondition(Predicate):
         ]
         self._cordoned = self.reason("node(s) were unschedulable", resolvable=False)
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         cases: Cases = [(question.column(nodes), reason) for question, reason in self._questions]
         cases.append((nodes.is_unschedulable, self._cordoned))
         return self.refuse(nodes, cases)
@@ -75,7 +75,7 @@ class _Pressure(Predicate):
         super().__init__(setting, handle)
         self._question = NodeQuestion(lambda node: has_status(node, self.condition, "True"))
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         return Rejections.where(self._question.column(nodes), self.reason(self.sentence, resolvable=False))
 
 
@@ -86,7 +86,7 @@ class CheckNodeMemoryPressure(_Pressure):
     condition = "MemoryPressure"
     sentence = "node(s) had memory pressure"
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         if not pod.template.remember("legacy.best effort", lambda: is_best_effort(pod.pod)):
             return Rejections.none(nodes)
         return super().filter(pod, nodes, state)
@@ -117,7 +117,7 @@ class ListedNodes(Plugin):
             lambda node: node.spec.unschedulable or is_not_ready(node) or is_out_of_disk(node) or has_no_network(node)
         )
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         unlisted = self._unlisted.column(nodes)
         if not unlisted.any():
             return None

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from kubesched.cluster import PodView
 from kubesched.errors import PluginError
-from kubesched.framework import NodeView, State, Status, unschedulable
+from kubesched.framework import CycleState, NodeView, Status, unschedulable
 from kubesched.legacy.predicates.base import Predicate
 
 FitFunction = Callable[[PodView, NodeView], bool | str | Sequence[str]]
@@ -26,7 +26,7 @@ class FunctionPredicate(Predicate):
             "FunctionPredicate", (cls,), {"name": name, "function": staticmethod(function), "__doc__": function.__doc__}
         )
 
-    def filter_node(self, pod: PodView, node: NodeView, state: State) -> Status | None:
+    def filter_node(self, pod: PodView, node: NodeView, state: CycleState) -> Status | None:
         answer = type(self).function(pod, node)
         if answer is True:
             return None

@@ -8,7 +8,7 @@ from kubesched.api.matching import UNSCHEDULABLE_TAINT, compile_required_node_af
 from kubesched.api.requests import HostPort
 from kubesched.cluster import ABSENT, PodView, Snapshot
 from kubesched.cluster.selection import match_required
-from kubesched.framework import Rejections, Scope, State
+from kubesched.framework import CycleState, Rejections, Scope
 from kubesched.framework.ports import Handle
 from kubesched.legacy.asking import host_ports
 from kubesched.legacy.predicates.base import Predicate
@@ -23,7 +23,7 @@ class HostName(Predicate):
     def remembers(self, pod: PodView) -> bool:
         return not pod.pod.spec.node_name
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         wanted = pod.pod.spec.node_name
         if not wanted:
             return Rejections.none(nodes)
@@ -39,7 +39,7 @@ class MatchNodeSelector(Predicate):
 
     filter_scope = Scope.ROW_NODE
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         if not pod.pod.spec.node_selector and pod.pod.spec.affinity is None:
             return Rejections.none(nodes)
         required = pod.template.remember("legacy.selector", lambda: compile_required_node_affinity(pod.pod))
@@ -52,7 +52,7 @@ class PodFitsHostPorts(Predicate):
 
     filter_scope = Scope.ROW
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         wanted = host_ports(pod)
         if not wanted:
             return Rejections.none(nodes)
@@ -70,7 +70,7 @@ class CheckNodeUnschedulable(Predicate):
 
     filter_scope = Scope.ROW_NODE
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         if not nodes.is_unschedulable.any() or pod.tolerates(UNSCHEDULABLE_TAINT):
             return Rejections.none(nodes)
         return Rejections.where(nodes.is_unschedulable, self.reason("node(s) were unschedulable", resolvable=False))
@@ -81,7 +81,7 @@ class PodToleratesNodeTaints(Predicate):
 
     filter_scope = Scope.ROW_NODE
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         refused = np.array([find_untolerated(taints, pod.tolerations) is not None for taints in nodes.taint_sets])
         if not refused.any():
             return Rejections.none(nodes)
@@ -99,7 +99,7 @@ class CheckNodeLabelPresence(Predicate):
         self.present = present
         self.absent = absent
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         refused = np.zeros(nodes.n, dtype=np.bool_)
         for key in self.present:
             refused |= nodes.codes(key) == ABSENT

@@ -9,7 +9,7 @@ import numpy as np
 
 from kubesched.api import matching
 from kubesched.cluster import ABSENT, Bools, PodView, Snapshot
-from kubesched.framework import SKIP, PreFilterAnswer, Reason, Rejections, State, failed, wakeups
+from kubesched.framework import SKIP, CycleState, PreFilterAnswer, Reason, Rejections, failed, wakeups
 from kubesched.framework.ports import Handle
 from kubesched.legacy.affinity import counting
 from kubesched.legacy.predicates.base import Cases, Predicate
@@ -35,14 +35,14 @@ class MatchInterPodAffinity(Predicate):
         super().__init__(setting, handle)
         self._counting = counting(setting, handle)
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         if pod.template.affinity.error is not None:
             return failed(pod.template.affinity.error)
         # What today is left out because nobody minds may begin to mind in a what-if: then, nobody was left out.
         self._counting.pre_filter(pod, nodes, state)
         return None
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         counters = state.read(self._counting.name)
         terms = counters.wanted.terms
         unwanted = _in_any(counters.existing_anti, nodes)
@@ -53,13 +53,13 @@ class MatchInterPodAffinity(Predicate):
         crowded = _in_any(counters.anti_affinity, nodes)
         return self._refuse(unwanted, lonely & ~unwanted, crowded & ~unwanted & ~lonely)
 
-    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         self._counting.add_pod(pod, other, row, nodes, state)
 
-    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         self._counting.remove_pod(pod, other, row, nodes, state)
 
-    def is_moved_by(self, pod: PodView, other: PodView, nodes: Snapshot, state: State) -> bool:
+    def is_moved_by(self, pod: PodView, other: PodView, nodes: Snapshot, state: CycleState) -> bool:
         return self._counting.is_moved_by(pod, other, nodes, state)
 
     def _refuse(self, unwanted: Bools, lonely: Bools, crowded: Bools) -> Rejections:
@@ -86,7 +86,7 @@ class EvenPodsSpread(Predicate):
     Where no node has all the labels there is nothing to be uneven, and every node fits.
     """
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         try:
             constraints = constraints_of(pod, "DoNotSchedule")
         except matching.SelectorError as error:
@@ -96,7 +96,7 @@ class EvenPodsSpread(Predicate):
         state.write(self.name, SpreadCounts(constraints, pod, nodes, pod.namespace))
         return None
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         counts: SpreadCounts = state.read(self.name)
         if counts.is_empty:
             return Rejections.none(nodes)
@@ -106,10 +106,10 @@ class EvenPodsSpread(Predicate):
             refused |= counts.on(i, nodes) > allowed
         return Rejections.where(refused, self.reason("node(s) didn't match pod topology spread constraints"))
 
-    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         state.read(self.name).adjust(other, row, 1, nodes)
 
-    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         state.read(self.name).adjust(other, row, -1, nodes)
 
 
@@ -133,14 +133,14 @@ class CheckServiceAffinity(Predicate):
         super().__init__(setting, handle)
         self.labels = labels
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         members: tuple[tuple[str, str], ...] = ()
         if services_of(pod, self.handle.objects):
             members = tuple((other.uid, other.node_name) for other in _company(pod, nodes.everything()))
         state.write(self.name, _Company(members))
         return None
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         company: _Company = state.read(self.name)
         selector = pod.pod.spec.node_selector or {}
         wanted = {key: selector[key] for key in self.labels if key in selector}
@@ -157,12 +157,12 @@ class CheckServiceAffinity(Predicate):
             ~_have(wanted, nodes), self.reason("node(s) didn't match service affinity", failure="CheckServiceAffinity")
         )
 
-    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         if services_of(pod, self.handle.objects) and _joins(pod, other.namespace, other.labels):
             node_name = nodes.everything().name(row)
             state.write(self.name, _Company((*state.read(self.name).members, (other.uid, node_name))))
 
-    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: State) -> None:
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         left = tuple(member for member in state.read(self.name).members if member[0] != other.uid)
         state.write(self.name, _Company(left))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from kubesched.cluster import PodView, Snapshot
-from kubesched.framework import Reason, Rejections, Scope, State
+from kubesched.framework import CycleState, Reason, Rejections, Scope
 from kubesched.legacy.asking import asked
 from kubesched.legacy.predicates.base import Cases, Predicate
 
@@ -20,7 +20,7 @@ _NAMES_OF_1_3 = {"pods": "PodCount", CPU: "CPU", MEMORY: "Memory", GPU: "NvidiaG
 class PodFitsResources(Predicate):
     filter_scope = Scope.ROW
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         cases: Cases = [(nodes.pod_count >= nodes.allowed_pods, self._short_of("pods"))]
         fitting = asked(pod, overhead=self.setting.gates.pod_overhead).fitting
         native = [name for name in (CPU, MEMORY, EPHEMERAL_STORAGE) if self._counts(name)]

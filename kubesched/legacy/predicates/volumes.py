@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kubesched.cluster import Ints, PodView, Snapshot
-from kubesched.framework import Plugin, PreFilterAnswer, Reason, Rejections, State
+from kubesched.framework import CycleState, Plugin, PreFilterAnswer, Reason, Rejections
 from kubesched.framework.ports import Handle
 from kubesched.legacy.setting import Setting
 from kubesched.plugins._volumes import VolumeError, claim_not_found, direct_claim_names, find_claim
@@ -51,7 +51,7 @@ def volume_predicate(name: str, setting: Setting, handle: Handle) -> Plugin:
 class _Terse(Plugin):
     """Give the first reason of a node only; a mixin."""
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         verdict = super().filter(pod, nodes, state)
         if verdict.bits is None:
             return verdict
@@ -64,7 +64,7 @@ class _Renamed(Plugin):
 
     failure: ClassVar[str] = ""
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         verdict = super().filter(pod, nodes, state)
         reasons = tuple(Reason(self.failure, reason.resolvable) for reason in verdict.reasons)
         return Rejections(verdict.bits, reasons, verdict.errors)
@@ -73,7 +73,7 @@ class _Renamed(Plugin):
 class _Noted(InTreeVolumeCount):
     """Leave a note of the volumes for BalancedResourceAllocation; a mixin."""
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         verdict = super().filter(pod, nodes, state)
         wanted = state.find(self.name)
         volumes = wanted.wanted.get(self.plugin) if wanted is not None else None
@@ -91,7 +91,7 @@ class _Noted(InTreeVolumeCount):
 class ClaimsExist(Plugin):
     """Before any node is looked at, the claims that a pod names must exist and not be on their way out (1.17)."""
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         for name in direct_claim_names(pod.pod):
             claim = find_claim(self.handle.objects, pod.namespace, name)
             if claim is None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.errors import PluginError
-from kubesched.framework import NodeView, State
+from kubesched.framework import CycleState, NodeView
 from kubesched.legacy.priorities.base import Priority
 
 MapFunction = Callable[[PodView, NodeView], int]
@@ -37,13 +37,13 @@ class FunctionPriority(Priority):
             },
         )
 
-    def score_node(self, pod: PodView, node: NodeView, state: State) -> int:
+    def score_node(self, pod: PodView, node: NodeView, state: CycleState) -> int:
         answer = type(self).map_function(pod, node)
         if isinstance(answer, bool) or not isinstance(answer, int):
             raise self._broken(pod, f"expected a whole number for node {node.name}, got {answer!r}")
         return answer
 
-    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         reduce = type(self).reduce_function
         if reduce is None:
             return scores

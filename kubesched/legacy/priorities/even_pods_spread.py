@@ -10,7 +10,7 @@ import numpy as np
 
 from kubesched.api import matching
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.framework import SKIP, State, Status, failed
+from kubesched.framework import SKIP, CycleState, Status, failed
 from kubesched.legacy.priorities.base import Priority
 from kubesched.legacy.spread_counts import SpreadCounts, constraints_of, with_all_keys
 
@@ -18,7 +18,7 @@ from kubesched.legacy.spread_counts import SpreadCounts, constraints_of, with_al
 class EvenPodsSpreadPriority(Priority):
     """Prefer nodes whose domains hold few matching pods; a node that lacks a label of any constraint gets nothing."""
 
-    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         try:
             constraints = constraints_of(pod, "ScheduleAnyway")
         except matching.SelectorError as error:
@@ -29,14 +29,14 @@ class EvenPodsSpreadPriority(Priority):
         state.write(self.name, SpreadCounts(constraints, pod, nodes, namespace))
         return None
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         counts: SpreadCounts = state.read(self.name)
         scores = np.zeros(nodes.n, dtype=np.int64)
         for i in range(len(counts.constraints)):
             scores += counts.on(i, nodes)
         return scores
 
-    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         counts: SpreadCounts = state.read(self.name)
         eligible = feasible & with_all_keys(counts.constraints, nodes)
         if not eligible.any():

@@ -7,7 +7,7 @@ import numpy as np
 from kubesched.api.node import Node
 from kubesched.api.requests import CPU, MEMORY
 from kubesched.cluster import Ints, PodView, Snapshot
-from kubesched.framework import Scope, State
+from kubesched.framework import CycleState, Scope
 from kubesched.framework.ports import Handle
 from kubesched.legacy.asking import asked
 from kubesched.legacy.priorities.base import Priority
@@ -80,7 +80,7 @@ class ImageLocalityPriority(Priority):
         super().__init__(setting, handle)
         self._holders = ImageHolders()
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return self._in_full(pod, nodes) if self.release.minor < 10 else self._in_proportion(pod, nodes)
 
     def _in_proportion(self, pod: PodView, nodes: Snapshot) -> Ints:
@@ -117,7 +117,7 @@ class ResourceLimitsPriority(Priority):
 
     score_scope = Scope.ROW_NODE
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         enough = np.zeros(nodes.n, dtype=np.bool_)
         limits = asked(pod, overhead=False).limits
         for name in (CPU, MEMORY):

@@ -13,7 +13,7 @@ from kubesched.api.matching import PREFER_NO_SCHEDULE, is_tolerated
 from kubesched.api.node import Node
 from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
 from kubesched.cluster.selection import match_term
-from kubesched.framework import Scope, State, Status
+from kubesched.framework import CycleState, Scope, Status
 from kubesched.framework.ports import Handle
 from kubesched.legacy.affinity import counting
 from kubesched.legacy.nodewise import NodeQuestion
@@ -29,14 +29,14 @@ class NodeAffinityPriority(Priority):
 
     score_scope = Scope.ROW_NODE
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         scores = np.zeros(nodes.n, dtype=np.int64)
         wishes: tuple[matching.PreferredNodeTerm, ...] = pod.template.remember("legacy.wishes", lambda: _wishes(pod))
         for wish in wishes:
             scores += wish.weight * match_term(wish.term, nodes)
         return scores
 
-    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return scaled(scores, feasible, self.most)
 
 
@@ -55,7 +55,7 @@ class TaintTolerationPriority(Priority):
 
     score_scope = Scope.ROW_NODE
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         soft = tuple(t for t in pod.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
         disliked = np.array(
             [
@@ -67,7 +67,7 @@ class TaintTolerationPriority(Priority):
         counts: Ints = disliked[nodes.taint_set]
         return counts
 
-    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return scaled(scores, feasible, self.most, reverse=True)
 
 
@@ -81,13 +81,13 @@ class InterPodAffinityPriority(Priority):
         super().__init__(setting, handle)
         self._counting = counting(setting, handle)
 
-    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         return self._counting.pre_score(pod, nodes, feasible, state)
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return self._counting.score(pod, nodes, state)
 
-    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         counted = scores[feasible]
         least, largest = int(counted.min(initial=0)), int(counted.max(initial=0))
         if largest == least:
@@ -149,7 +149,7 @@ class NodePreferAvoidPodsPriority(Priority):
         super().__init__(setting, handle)
         self._choosy = NodeQuestion(lambda node: AVOID_PODS in node.metadata.annotations)
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         scores = np.full(nodes.n, self.most, dtype=np.int64)
         owner = pod.pod.metadata.controller()
         if owner is None or owner.kind not in AVOIDABLE:
@@ -171,7 +171,7 @@ class NodeLabelPriority(Priority):
         self.present = present
         self.absent = absent
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         met = np.zeros(nodes.n, dtype=np.int64)
         for key in self.present:
             met += nodes.codes(key) != ABSENT
@@ -186,5 +186,5 @@ class EqualPriority(Priority):
 
     score_scope = Scope.ROW_NODE
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return np.ones(nodes.n, dtype=np.int64)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from kubesched.api.requests import CPU, MEMORY
 from kubesched.cluster import Ints, PodView, Snapshot
-from kubesched.framework import Scope, State
+from kubesched.framework import CycleState, Scope
 from kubesched.framework.ports import Handle
 from kubesched.legacy.asking import asked
 from kubesched.legacy.predicates.volumes import AttachedVolumes
@@ -48,7 +48,7 @@ def _fitting(requested: Ints, offered: Ints, part: Ints, most: int) -> Ints:
 class LeastRequestedPriority(_Requested):
     """The emptier, the better."""
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         total = np.zeros(nodes.n, dtype=np.int64)
         for name in (CPU, MEMORY):
             requested, offered = self.usage(pod, nodes, name)
@@ -59,7 +59,7 @@ class LeastRequestedPriority(_Requested):
 class MostRequestedPriority(_Requested):
     """The fuller, the better."""
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         total = np.zeros(nodes.n, dtype=np.int64)
         for name in (CPU, MEMORY):
             requested, offered = self.usage(pod, nodes, name)
@@ -70,7 +70,7 @@ class MostRequestedPriority(_Requested):
 class BalancedResourceAllocation(_Requested):
     """The closer cpu and memory would be used to the same degree, the better; a full node gets nothing."""
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         cpu, memory = self._degrees(pod, nodes)
         difference = np.abs(cpu - memory)
         if self.release.minor < 10:
@@ -98,7 +98,7 @@ class BalancedWithVolumes(BalancedResourceAllocation):
     name = "BalancedResourceAllocation"
     score_scope = Scope.CLUSTER
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         scores = super().score(pod, nodes, state)
         volumes: AttachedVolumes | None = state.find(AttachedVolumes.KEY)
         if volumes is None:
@@ -128,7 +128,7 @@ class RequestedToCapacityRatioPriority(_Requested):
         self.shape = shape_table(shape or ((0, self.most), (100, 0)))
         self.weights = weights or {CPU: 1, MEMORY: 1}
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         total = np.zeros(nodes.n, dtype=np.int64)
         weight_sum = np.zeros(nodes.n, dtype=np.int64)
         for name, weight in self.weights.items():

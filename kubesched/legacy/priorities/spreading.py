@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from kubesched.api.matching import Selector
 from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
-from kubesched.framework import State
+from kubesched.framework import CycleState
 from kubesched.framework.ports import Handle
 from kubesched.legacy.priorities.base import Priority
 from kubesched.legacy.setting import Setting
@@ -36,10 +36,10 @@ class SelectorSpreadPriority(Priority):
         found = owner_selectors(pod, self.handle.objects)
         return found if self.release.minor < 10 else all_of(found)
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return count_matching(self.selectors(pod), pod.namespace, nodes)
 
-    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         most = float(self.most)
         counted = np.where(feasible, scores, 0)
         if not counted.any():  # nobody anywhere: all nodes are equally empty, in equally empty zones
@@ -103,11 +103,11 @@ class ServiceAntiAffinity(Priority):
         super().__init__(setting, handle)
         self.labels = labels
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         first = service_selectors(pod, self.handle.objects)[:1]
         return count_matching([s for s in first if not s.is_everything], pod.namespace, nodes)
 
-    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         counted = np.where(feasible, scores, 0)
         everywhere = int(counted.sum())
         total = np.zeros(nodes.n)

@@ -23,10 +23,10 @@ from kubesched.api.resource import AllocationResult, ResourceClaim
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.cluster.device_claims import DeviceClaims
 from kubesched.cluster.selection import match_node_selector
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin, PostFiltered, PreFilterAnswer, Scope
 from kubesched.framework.ports import Handle
 from kubesched.framework.profile import MAX_SCORE, Profile
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import (
     SKIP,
     Bits,
@@ -194,7 +194,7 @@ class DynamicResources(Plugin):
 
     # Which nodes
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         """Collect the pod's claims; refuse the pod if one of them cannot be served on any node."""
         mine = PodClaims()
         state.write(self.name, mine)
@@ -239,7 +239,7 @@ class DynamicResources(Plugin):
             mine.pending.append(claim)
         return refused
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Refuse nodes where the pod's devices are not, or where there are none left for it."""
         mine: PodClaims = state.read(self.name)
         if mine.is_empty:
@@ -313,7 +313,9 @@ class DynamicResources(Plugin):
             return np.ones(nodes.n, dtype=np.bool_)
         return ~match_node_selector(holder.where, nodes) if holder.where is not None else None
 
-    def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis, profile: Profile) -> PostFiltered:
+    def post_filter(
+        self, pod: PodView, nodes: Snapshot, state: CycleState, diagnosis: Diagnosis, profile: Profile
+    ) -> PostFiltered:
         """Give back one allocation that stands in the way; the pod is tried again when the API says so."""
         mine: PodClaims | None = state.find(self.name)
         if mine is None:
@@ -346,7 +348,7 @@ class DynamicResources(Plugin):
 
     # Which of them
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         """Prefer nodes where requests get what stands first in their lists."""
         mine: PodClaims | None = state.find(self.name)
         scores = np.zeros(nodes.n, dtype=np.int64)
@@ -364,14 +366,14 @@ class DynamicResources(Plugin):
             scores[here] = found.scores(groups)[here] + held
         return scores
 
-    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         """Scale so that the best feasible node gets the highest score."""
         best = int(scores[feasible].max(initial=0))
         return scores * MAX_SCORE // best if best > 0 else scores
 
     # Booked and bound
 
-    def reserve(self, pod: PodView, node_name: str, state: State) -> Status | None:
+    def reserve(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
         """Promise the devices that were found on the node."""
         mine: PodClaims | None = state.find(self.name)
         if mine is None or mine.is_empty or (not mine.pending and mine.special is None):
@@ -399,7 +401,7 @@ class DynamicResources(Plugin):
         served = self._served(mine, node)
         return int(served[0]) if served is not None and node.n else 0
 
-    def unreserve(self, pod: PodView, node_name: str, state: State) -> None:
+    def unreserve(self, pod: PodView, node_name: str, state: CycleState) -> None:
         """Take every promise back, and what was written of it."""
         mine: PodClaims | None = state.find(self.name)
         if mine is None:
@@ -426,12 +428,12 @@ class DynamicResources(Plugin):
         self._errands.add(task)
         task.add_done_callback(self._errands.discard)
 
-    def pre_bind_pre_flight(self, pod: PodView, node_name: str, state: State) -> Status | None:
+    def pre_bind_pre_flight(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
         """Skip if the pod has no claims."""
         mine: PodClaims | None = state.find(self.name)
         return SKIP if mine is None or mine.is_empty else None
 
-    async def pre_bind(self, pod: PodView, node_name: str, state: State) -> Status | None:
+    async def pre_bind(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
         """Write allocations and reservations, then wait for devices that must be made ready."""
         mine: PodClaims = state.read(self.name)
         try:

@@ -22,9 +22,9 @@ from kubesched.api.storage import (
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.cluster.claims import ClaimCache, PromiseError, VolumeCache, class_of_claim
 from kubesched.errors import ApiError, Unreachable
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin, PreFilterAnswer, Scope
 from kubesched.framework.ports import Handle
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import SKIP, Reason, Rejections, Status, failed, unresolvable
 from kubesched.framework.wakeups import (
     ADD,
@@ -119,7 +119,7 @@ class VolumeBinding(Plugin):
 
     # Which nodes
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> PreFilterAnswer:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         """Sort the pod's claims into bound ones, ones to bind now, and ones that nobody has bound in time."""
         if not pod.pod.spec.volumes:
             return SKIP
@@ -182,7 +182,7 @@ class VolumeBinding(Plugin):
             return failed(f'VolumeBindingMode not set for StorageClass "{class_name}"')
         return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Refuse nodes where the pod's volumes cannot be."""
         claims: Claims = state.read(self.name)
         if claims.plan is None:
@@ -209,11 +209,11 @@ class VolumeBinding(Plugin):
 
     # Which of them
 
-    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         """Skip unless storage is to be scored."""
         return SKIP if self._line is None else None
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         """Score how much of the storage of a node the pod would use."""
         claims: Claims | None = state.find(self.name)
         if self._line is None or claims is None or claims.plan is None or not claims.delayed:
@@ -223,7 +223,7 @@ class VolumeBinding(Plugin):
 
     # Booked and bound
 
-    def reserve(self, pod: PodView, node_name: str, state: State) -> Status | None:
+    def reserve(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
         """Promise the volumes that the plan has for the node."""
         claims: Claims | None = state.find(self.name)
         if claims is None:
@@ -242,14 +242,14 @@ class VolumeBinding(Plugin):
         claims.all_bound = False
         return None
 
-    def unreserve(self, pod: PodView, node_name: str, state: State) -> None:
+    def unreserve(self, pod: PodView, node_name: str, state: CycleState) -> None:
         """Take the promises back that were not written."""
         claims: Claims | None = state.find(self.name)
         promises = claims.promises.pop(node_name, None) if claims is not None else None
         if promises is not None:
             self._binder.take_back(promises)
 
-    def pre_bind_pre_flight(self, pod: PodView, node_name: str, state: State) -> Status | None:
+    def pre_bind_pre_flight(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
         """Skip if nothing was promised."""
         claims: Claims | None = state.find(self.name)
         if claims is None or claims.all_bound:
@@ -258,7 +258,7 @@ class VolumeBinding(Plugin):
             return failed(f'no pod volume found for node "{node_name}"')
         return None
 
-    async def pre_bind(self, pod: PodView, node_name: str, state: State) -> Status | None:
+    async def pre_bind(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
         """Write what was promised and wait until the volumes are bound."""
         ready = self.pre_bind_pre_flight(pod, node_name, state)
         if ready is not None:

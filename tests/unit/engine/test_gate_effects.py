@@ -18,7 +18,7 @@ from kubesched.engine.handle import NoWriter
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
 from kubesched.errors import ConfigError
-from kubesched.framework import SKIP, Plugin, State, Status
+from kubesched.framework import SKIP, CycleState, Plugin, Status
 from kubesched.framework.building import catalogue
 from kubesched.simulator.clock import VirtualClock, run_virtually
 from kubesched.testing import node, pod
@@ -50,11 +50,11 @@ class Announcing(Plugin):
 
     asked = 0
 
-    def pre_bind_pre_flight(self, pod: Any, node_name: str, state: State) -> Status | None:
+    def pre_bind_pre_flight(self, pod: Any, node_name: str, state: CycleState) -> Status | None:
         type(self).asked += 1
         return None if pod.name == "slow" else SKIP
 
-    async def pre_bind(self, pod: Any, node_name: str, state: State) -> Status | None:
+    async def pre_bind(self, pod: Any, node_name: str, state: CycleState) -> Status | None:
         return None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot, Store
 from kubesched.engine.handle import EngineHandle
-from kubesched.framework import Diagnosis, Plugin, PostFiltered, Profile, Rejections, State, Status
+from kubesched.framework import CycleState, Diagnosis, Plugin, PostFiltered, Profile, Rejections, Status
 from kubesched.testing import node, pod
 
 
@@ -40,22 +40,24 @@ class Says(Plugin):
         self.asked.append(point)
         return self.answers.get(point)
 
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: State) -> Any:
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Any:
         return self._say("pre_filter")
 
-    def filter(self, pod: PodView, nodes: Snapshot, state: State) -> Rejections:
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         found: Rejections | None = self._say("filter")
         return found or Rejections.none(nodes)
 
-    def post_filter(self, pod: PodView, nodes: Snapshot, state: State, diagnosis: Diagnosis, profile: Profile) -> PostFiltered:
+    def post_filter(
+        self, pod: PodView, nodes: Snapshot, state: CycleState, diagnosis: Diagnosis, profile: Profile
+    ) -> PostFiltered:
         found: PostFiltered = self._say("post_filter")
         return found
 
-    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: State) -> Status | None:
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         found: Status | None = self._say("pre_score")
         return found
 
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return np.array(self._say("score"), dtype=np.int64)
 
 

@@ -11,7 +11,7 @@ from framework_fakes import profile_of, small_store
 from kubesched.cluster import CPU, Store
 from kubesched.engine.handle import EngineHandle
 from kubesched.errors import PluginError
-from kubesched.framework import NodeView, Plugin, Reason, State
+from kubesched.framework import CycleState, NodeView, Plugin, Reason
 from kubesched.framework.verdicts import SUCCESS, Status, failed, unresolvable, unschedulable
 from kubesched.testing import node, pod, taint
 
@@ -20,12 +20,12 @@ def lifted(answers: dict[str, Any]) -> dict[str, Status]:
     """Return the verdicts of a plugin that answers with these, node by node."""
 
     class Scalar(Plugin):
-        def filter_node(self, pod: Any, node: NodeView, state: State) -> Any:
+        def filter_node(self, pod: Any, node: NodeView, state: CycleState) -> Any:
             return answers[node.name]
 
     store = small_store(*answers)
     plugin = Scalar(None, EngineHandle(store.objects))
-    verdicts = profile_of(plugin).filter_one(plugin, store.view(pod()), store.snapshot(), State())
+    verdicts = profile_of(plugin).filter_one(plugin, store.view(pod()), store.snapshot(), CycleState())
     return {name: verdicts.status(row) for row, name in enumerate(store.snapshot().names)}
 
 
@@ -56,13 +56,15 @@ def test_scores_are_asked_for_feasible_nodes_only() -> None:
     asked = []
 
     class Scalar(Plugin):
-        def score_node(self, pod: Any, node: NodeView, state: State) -> int:
+        def score_node(self, pod: Any, node: NodeView, state: CycleState) -> int:
             asked.append(node.name)
             return len(asked)
 
     store = small_store("a", "b", "c")
     plugin = Scalar(None, EngineHandle(store.objects))
-    column = profile_of(plugin).raw_score(plugin, store.view(pod()), store.snapshot(), np.array([True, False, True]), State())
+    column = profile_of(plugin).raw_score(
+        plugin, store.view(pod()), store.snapshot(), np.array([True, False, True]), CycleState()
+    )
     assert column.tolist() == [1, 0, 2]
     assert asked == ["a", "c"]
 

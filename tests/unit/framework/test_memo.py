@@ -11,7 +11,7 @@ from framework_fakes import profile_of, small_store
 from kubesched.cluster import Store
 from kubesched.engine.cycle import Rules, SeededTies, attempt
 from kubesched.engine.handle import EngineHandle
-from kubesched.framework import SKIP, Plugin, Reason, Rejections, Scope, State, unresolvable
+from kubesched.framework import SKIP, CycleState, Plugin, Reason, Rejections, Scope, unresolvable
 from kubesched.framework.memo import Memo, first_best
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable, failed
 from kubesched.testing import node, pod
@@ -27,13 +27,13 @@ class Rows(Plugin):
     broken = False
     rows = 0
 
-    def filter(self, pod: Any, nodes: Any, state: State) -> Rejections:
+    def filter(self, pod: Any, nodes: Any, state: CycleState) -> Rejections:
         self.rows += nodes.n
         if self.broken:
             return Rejections(None, (), {0: "no answer"})
         return Rejections.where(nodes.pod_count >= 2, FULL)
 
-    def score(self, pod: Any, nodes: Any, state: State) -> Any:
+    def score(self, pod: Any, nodes: Any, state: CycleState) -> Any:
         return 10 - nodes.pod_count
 
 
@@ -41,10 +41,10 @@ class Refuses(Plugin):
     filter_scope = Scope.ROW_NODE
     answer: Any = None
 
-    def pre_filter(self, pod: Any, nodes: Any, state: State) -> Any:
+    def pre_filter(self, pod: Any, nodes: Any, state: CycleState) -> Any:
         return self.answer
 
-    def filter(self, pod: Any, nodes: Any, state: State) -> Rejections:
+    def filter(self, pod: Any, nodes: Any, state: CycleState) -> Rejections:
         return Rejections.none(nodes)
 
 
@@ -127,16 +127,16 @@ def test_a_pod_that_nobody_feels_is_not_told_to_the_counters() -> None:
         filter_scope = Scope.DOMAINS
         told = 0
 
-        def pre_filter(self, pod: Any, nodes: Any, state: State) -> Any:
+        def pre_filter(self, pod: Any, nodes: Any, state: CycleState) -> Any:
             state.write(self.name, 1)
 
-        def filter(self, pod: Any, nodes: Any, state: State) -> Rejections:
+        def filter(self, pod: Any, nodes: Any, state: CycleState) -> Rejections:
             return Rejections.none(nodes)
 
-        def feels(self, pod: Any, other: Any, nodes: Any, state: State) -> bool:
+        def feels(self, pod: Any, other: Any, nodes: Any, state: CycleState) -> bool:
             return bool(other.labels == pod.labels)
 
-        def repair(self, pod: Any, other: Any, row: int, sign: int, nodes: Any, state: State) -> bool:
+        def repair(self, pod: Any, other: Any, row: int, sign: int, nodes: Any, state: CycleState) -> bool:
             self.told += 1
             return True
 
@@ -208,12 +208,12 @@ def test_an_error_on_a_row_is_left_to_the_plain_path_and_forgotten() -> None:
 
 def test_a_plugin_that_raises_leaves_nothing_half_repaired() -> None:
     class Raises(Rows):
-        def score(self, pod: Any, nodes: Any, state: State) -> Any:
+        def score(self, pod: Any, nodes: Any, state: CycleState) -> Any:
             if self.broken:
                 raise RuntimeError("a bug")
             return super().score(pod, nodes, state)
 
-        def filter(self, pod: Any, nodes: Any, state: State) -> Rejections:
+        def filter(self, pod: Any, nodes: Any, state: CycleState) -> Rejections:
             return Rejections.where(nodes.pod_count >= 2, FULL)
 
     store, memo, (plugin,) = build(Raises)
@@ -260,10 +260,10 @@ def test_a_plugin_that_stops_skipping_is_noticed() -> None:
 
         filter_scope = Scope.CLUSTER
 
-        def pre_filter(self, pod: Any, nodes: Any, state: State) -> Any:
+        def pre_filter(self, pod: Any, nodes: Any, state: CycleState) -> Any:
             return None if nodes.pod_count.any() else SKIP
 
-        def filter(self, pod: Any, nodes: Any, state: State) -> Rejections:
+        def filter(self, pod: Any, nodes: Any, state: CycleState) -> Rejections:
             return Rejections.where(nodes.pod_count == 0, FULL)
 
     store, memo, _ = build(Fickle)

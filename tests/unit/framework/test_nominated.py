@@ -5,7 +5,7 @@ from __future__ import annotations
 from framework_fakes import small_store
 
 from kubesched.cluster import CPU, PodView, Store
-from kubesched.framework.nominated import ChangedNodes, coming_to
+from kubesched.framework.nominated import ChangedNodes, nominated_by_row
 from kubesched.framework.whatif import WhatIf
 from kubesched.testing import node, pod
 from kubesched.testing.nominations import Nominations
@@ -22,7 +22,7 @@ def test_only_pods_of_equal_or_higher_priority_stand_ahead() -> None:
     nominate(store, nominations, "low", "a", 1)
     nominate(store, nominations, "high", "b", 10)
     nominate(store, nominations, "higher", "b", 11, cpu="2")
-    coming = coming_to(store.snapshot(), nominations)
+    coming = nominated_by_row(store.snapshot(), nominations)
     assert coming.above(0).rows.tolist() == [0, 1]
     assert coming.above(10).rows.tolist() == [1]
     assert [view.name for view in coming.above(10).pods[1]] == ["high", "higher"], "in the order of their nomination"
@@ -34,14 +34,14 @@ def test_only_pods_of_equal_or_higher_priority_stand_ahead() -> None:
 def test_a_change_is_read_node_by_node() -> None:
     store, nominations = small_store("a", "b", "c"), Nominations()
     nominate(store, nominations, "first", "a", 5)
-    coming = coming_to(store.snapshot(), nominations)
+    coming = nominated_by_row(store.snapshot(), nominations)
     ahead = coming.above(5)
     nominations.drop("uid-default-first")
     nominate(store, nominations, "second", "c", 5)
-    assert coming_to(store.snapshot(), nominations) is coming
+    assert nominated_by_row(store.snapshot(), nominations) is coming
     assert (ahead.rows.tolist(), coming.row_of("uid-default-first"), coming.row_of("uid-default-second")) == ([2], -1, 2)
     nominate(store, nominations, "second", "b", 5)
-    coming_to(store.snapshot(), nominations)
+    nominated_by_row(store.snapshot(), nominations)
     assert (ahead.rows.tolist(), coming.row_of("uid-default-second")) == ([1], 1)
     assert ahead.usage[CPU].tolist() == [0, 1000, 0]
 
@@ -49,17 +49,17 @@ def test_a_change_is_read_node_by_node() -> None:
 def test_a_nomination_to_a_node_that_is_not_there_counts_when_it_comes() -> None:
     store, nominations = small_store("a"), Nominations()
     nominate(store, nominations, "early", "late")
-    assert not coming_to(store.snapshot(), nominations)
+    assert not nominated_by_row(store.snapshot(), nominations)
     store.put_node(node("late"))
-    assert coming_to(store.snapshot(), nominations).above(0).rows.tolist() == [1]
+    assert nominated_by_row(store.snapshot(), nominations).above(0).rows.tolist() == [1]
 
 
 def test_rows_that_move_take_their_nominations_along() -> None:
     store, nominations = small_store("a", "b", "c"), Nominations()
     nominate(store, nominations, "p", "c")
-    coming_to(store.snapshot(), nominations).above(0)
+    nominated_by_row(store.snapshot(), nominations).above(0)
     store.remove_node("a")
-    coming = coming_to(store.snapshot(), nominations)
+    coming = nominated_by_row(store.snapshot(), nominations)
     assert coming.above(0).rows.tolist() == [store.snapshot().row("c")]
 
 

@@ -9,7 +9,7 @@ import pytest
 from framework_fakes import named, profile_of, small_store, snapshot, some_pod
 
 from kubesched.errors import PluginError
-from kubesched.framework import SKIP, NodeNames, PostFiltered, Reason, Rejections, State, Status
+from kubesched.framework import SKIP, CycleState, NodeNames, PostFiltered, Reason, Rejections, Status
 from kubesched.framework.verdicts import CLEAR, SUCCESS, Code, Diagnosis, Nomination, failed, unresolvable, unschedulable
 
 ALL = np.ones(3, dtype=np.bool_)
@@ -24,7 +24,7 @@ def names(*given: str) -> NodeNames:
 
 def pre_filter(*answers: Any) -> Any:
     plugins = [named(name, pre_filter=answer) for name, answer in zip("ABCD", answers, strict=False)]
-    store, state = small_store("a", "b", "c"), State()
+    store, state = small_store("a", "b", "c"), CycleState()
     found = profile_of(*plugins).pre_filter(some_pod(store), store.snapshot(), state)
     return found, state, [plugin.name for plugin in plugins if plugin.asked]
 
@@ -92,18 +92,18 @@ def test_no_node_that_all_agree_on_is_a_refusal(answers: tuple[Any, ...], text: 
 def test_a_filter_must_answer_for_every_node() -> None:
     short = Rejections.where(np.array([True]), Reason("x"))
     with pytest.raises(PluginError, match='running "A" filter plugin: expected one verdict for each of 3 nodes'):
-        profile_of(named("A", filter=short)).filter(some_pod(), snapshot(), State())
+        profile_of(named("A", filter=short)).filter(some_pod(), snapshot(), CycleState())
 
 
 def test_an_error_on_a_node_ends_the_attempt() -> None:
     broken = named("A", filter=Rejections(None, (), {1: "no answer"}))
     with pytest.raises(PluginError) as error:
-        profile_of(broken).filter(some_pod(), snapshot(), State())
+        profile_of(broken).filter(some_pod(), snapshot(), CycleState())
     assert str(error.value) == 'running "A" filter plugin: no answer'
 
 
 def test_filters_that_were_skipped_are_not_asked() -> None:
-    plugin, state = named("A", filter=Rejections.where(ALL, Reason("x"))), State()
+    plugin, state = named("A", filter=Rejections.where(ALL, Reason("x"))), CycleState()
     state.skip_filter.add("A")
     assert profile_of(plugin).filter(some_pod(), snapshot(), state).feasible.all()
     assert plugin.asked == []
@@ -114,7 +114,7 @@ def test_filters_that_were_skipped_are_not_asked() -> None:
 
 def post_filter(*answers: PostFiltered) -> tuple[PostFiltered, list[str]]:
     plugins = [named(name, post_filter=answer) for name, answer in zip("ABCD", answers, strict=False)]
-    found = profile_of(*plugins).post_filter(some_pod(), snapshot(), State(), Diagnosis(3))
+    found = profile_of(*plugins).post_filter(some_pod(), snapshot(), CycleState(), Diagnosis(3))
     return found, [plugin.name for plugin in plugins if plugin.asked]
 
 
@@ -162,7 +162,7 @@ def test_an_error_ends_it_too() -> None:
 
 
 def score(*plugins: Any, feasible: Any = ALL, weights: Any = ()) -> Any:
-    profile, state, pod, nodes = profile_of(*plugins, weights=weights), State(), some_pod(), snapshot()
+    profile, state, pod, nodes = profile_of(*plugins, weights=weights), CycleState(), some_pod(), snapshot()
     profile.pre_score(pod, nodes, feasible, state)
     return profile.score(pod, nodes, feasible, state)
 
@@ -216,7 +216,7 @@ def test_every_call_is_timed_under_the_name_of_its_point_and_plugin() -> None:
     seen: list[tuple[str, str, str]] = []
     profile = profile_of(named("A", pre_filter=SKIP), named("B"))
     profile.observe = lambda point, plugin, code, seconds: seen.append((point, plugin, code))
-    store, state = small_store(), State()
+    store, state = small_store(), CycleState()
     profile.pre_filter(some_pod(store), store.snapshot(), state)
     profile.filter(some_pod(store), store.snapshot(), state)
     assert seen == [

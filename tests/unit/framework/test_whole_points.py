@@ -15,7 +15,7 @@ from kubesched.engine.assembly import Ports, assemble, default_configuration, re
 from kubesched.engine.handle import EngineHandle, NoWriter
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine, EngineOptions
-from kubesched.framework import SKIP, Plugin, State, Status, unschedulable
+from kubesched.framework import SKIP, CycleState, Plugin, Status, unschedulable
 from kubesched.framework.building import build_profile, catalogue
 from kubesched.framework.memo import Memo
 from kubesched.framework.plugin import PostFiltered
@@ -41,34 +41,34 @@ class Answers(Plugin):
     def pre_enqueue(self, pod: Any) -> Status | None:
         return self._say()
 
-    def pre_filter(self, pod: Any, nodes: Any, state: State) -> Any:
+    def pre_filter(self, pod: Any, nodes: Any, state: CycleState) -> Any:
         return self._say()
 
-    def post_filter(self, pod: Any, nodes: Any, state: State, diagnosis: Any, profile: Any) -> PostFiltered:
+    def post_filter(self, pod: Any, nodes: Any, state: CycleState, diagnosis: Any, profile: Any) -> PostFiltered:
         return PostFiltered(self._say() or SUCCESS)
 
-    def pre_score(self, pod: Any, nodes: Any, feasible: Any, state: State) -> Status | None:
+    def pre_score(self, pod: Any, nodes: Any, feasible: Any, state: CycleState) -> Status | None:
         return self._say()
 
-    def reserve(self, pod: Any, node_name: str, state: State) -> Status | None:
+    def reserve(self, pod: Any, node_name: str, state: CycleState) -> Status | None:
         return self._say()
 
-    def permit(self, pod: Any, node_name: str, state: State) -> tuple[Status, float]:
+    def permit(self, pod: Any, node_name: str, state: CycleState) -> tuple[Status, float]:
         return self._say() or SUCCESS, 1.0
 
-    def pre_bind_pre_flight(self, pod: Any, node_name: str, state: State) -> Status | None:
+    def pre_bind_pre_flight(self, pod: Any, node_name: str, state: CycleState) -> Status | None:
         return self._say()
 
-    async def pre_bind(self, pod: Any, node_name: str, state: State) -> Status | None:
+    async def pre_bind(self, pod: Any, node_name: str, state: CycleState) -> Status | None:
         return self._say()
 
-    async def bind(self, pod: Any, node_name: str, state: State) -> Status | None:
+    async def bind(self, pod: Any, node_name: str, state: CycleState) -> Status | None:
         return self._say()
 
-    def post_bind(self, pod: Any, node_name: str, state: State) -> None:
+    def post_bind(self, pod: Any, node_name: str, state: CycleState) -> None:
         self._say()
 
-    def unreserve(self, pod: Any, node_name: str, state: State) -> None:
+    def unreserve(self, pod: Any, node_name: str, state: CycleState) -> None:
         self._say()
 
     def _say(self) -> Any:
@@ -80,16 +80,16 @@ class Answers(Plugin):
 REFUSED, BROKEN = unschedulable("no"), RuntimeError("broken")
 CALLS: dict[str, Any] = {
     "PreEnqueue": lambda p, pod, nodes: p.pre_enqueue(pod),
-    "PreFilter": lambda p, pod, nodes: p.pre_filter(pod, nodes, State()),
-    "PostFilter": lambda p, pod, nodes: p.post_filter(pod, nodes, State(), Diagnosis(nodes.n)),
-    "PreScore": lambda p, pod, nodes: p.pre_score(pod, nodes, np.ones(nodes.n, dtype=np.bool_), State()),
-    "Score": lambda p, pod, nodes: p.score(pod, nodes, np.ones(nodes.n, dtype=np.bool_), State()),
-    "Reserve": lambda p, pod, nodes: p.reserve(pod, "a", State()),
-    "Unreserve": lambda p, pod, nodes: p.unreserve(pod, "a", State()),
-    "Permit": lambda p, pod, nodes: p.permit(pod, "a", State()),
-    "PreBindPreFlight": lambda p, pod, nodes: p.pre_bind_pre_flight(pod, "a", State()),
-    "Bind": lambda p, pod, nodes: asyncio.run(p.bind(pod, "a", State())),
-    "PostBind": lambda p, pod, nodes: p.post_bind(pod, "a", State()),
+    "PreFilter": lambda p, pod, nodes: p.pre_filter(pod, nodes, CycleState()),
+    "PostFilter": lambda p, pod, nodes: p.post_filter(pod, nodes, CycleState(), Diagnosis(nodes.n)),
+    "PreScore": lambda p, pod, nodes: p.pre_score(pod, nodes, np.ones(nodes.n, dtype=np.bool_), CycleState()),
+    "Score": lambda p, pod, nodes: p.score(pod, nodes, np.ones(nodes.n, dtype=np.bool_), CycleState()),
+    "Reserve": lambda p, pod, nodes: p.reserve(pod, "a", CycleState()),
+    "Unreserve": lambda p, pod, nodes: p.unreserve(pod, "a", CycleState()),
+    "Permit": lambda p, pod, nodes: p.permit(pod, "a", CycleState()),
+    "PreBindPreFlight": lambda p, pod, nodes: p.pre_bind_pre_flight(pod, "a", CycleState()),
+    "Bind": lambda p, pod, nodes: asyncio.run(p.bind(pod, "a", CycleState())),
+    "PostBind": lambda p, pod, nodes: p.post_bind(pod, "a", CycleState()),
 }
 STATUSES = [
     ("PreEnqueue", None, "Success"),
@@ -220,7 +220,7 @@ def test_where_nobody_observes_no_clock_is_read(monkeypatch: pytest.MonkeyPatch)
     memo = Memo(profile)
     for _ in range(2):
         assert memo.recall(some_pod(store), store.snapshot()) is not None
-    profile.pre_filter(some_pod(store), store.snapshot(), State())
+    profile.pre_filter(some_pod(store), store.snapshot(), CycleState())
 
 
 def test_a_plugin_that_takes_too_long_is_counted_and_named_but_not_every_time(caplog: pytest.LogCaptureFixture) -> None:

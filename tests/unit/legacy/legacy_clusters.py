@@ -13,7 +13,7 @@ from kubesched.api.pod import Pod
 from kubesched.cluster import PodView, Store
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.handle import EngineHandle
-from kubesched.framework import Plugin, Profile, State
+from kubesched.framework import CycleState, Plugin, Profile
 from kubesched.simulator.golden import FirstByName
 
 Raw = dict[str, Any]
@@ -122,7 +122,7 @@ class World:
             "test",
             {"pre_filter": [(p, 0) for p in predicates if p.implements("pre_filter")], "filter": [(p, 0) for p in predicates]},
         )
-        state, snapshot = State(), self.store.snapshot()
+        state, snapshot = CycleState(), self.store.snapshot()
         before = profile.pre_filter(self.view(), snapshot, state)
         assert before.status is None, before.status
         statuses = profile.filter(self.view(), snapshot, state, before.considered).statuses()
@@ -133,7 +133,7 @@ class World:
         profile = Profile(
             "test", {"pre_score": [(priority, 0)] if priority.implements("pre_score") else [], "score": [(priority, 1)]}
         )
-        state, snapshot = State(), self.store.snapshot()
+        state, snapshot = CycleState(), self.store.snapshot()
         passing = np.array([feasible is None or name in feasible for name in snapshot.names])
         profile.pre_score(self.view(), snapshot, passing, state)
         total = profile.score(self.view(), snapshot, passing, state).total

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from legacy_clusters import ZONE, World, random_world
 from legacy_oracle import PREDICATES
 
-from kubesched.framework import Plugin, Profile, State
+from kubesched.framework import CycleState, Plugin, Profile
 from kubesched.framework.whatif import WhatIf
 from kubesched.legacy.algorithms import PREDICATES as FACTORIES
 from kubesched.legacy.predicates.pods import CheckServiceAffinity
@@ -43,7 +43,7 @@ def shares_a_port(pod: dict[str, Any], placed: list[dict[str, Any]]) -> bool:
 
 def leads_its_company(other: dict[str, Any], world: World) -> bool:
     """Return whether a pod is the first of several that the incoming pod would follow."""
-    plugin, state = built("CheckServiceAffinity", world), State()
+    plugin, state = built("CheckServiceAffinity", world), CycleState()
     plugin.pre_filter(world.view(), world.store.snapshot(), state)
     members = state.read(plugin.name).members
     return len(members) > 1 and members[0][0] == other["metadata"]["uid"]
@@ -67,7 +67,7 @@ def test_a_pod_that_is_imagined_to_come_or_go(name: str, seed: int, comes: bool)
     plugin, pod, snapshot = built(name, before), before.view(), before.store.snapshot()
     needed = [(plugin, 0)] if plugin.implements("pre_filter") else []
     profile = Profile("test", {"pre_filter": needed, "filter": [(plugin, 0)]})
-    state = State()
+    state = CycleState()
     assert profile.pre_filter(pod, snapshot, state).status is None
     node_name = other["spec"]["nodeName"]
     row = snapshot.row(node_name)

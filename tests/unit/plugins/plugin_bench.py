@@ -11,7 +11,7 @@ from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.cluster import Store
 from kubesched.engine.handle import EngineHandle
-from kubesched.framework import NodeNames, Plugin, Profile, State, Status
+from kubesched.framework import CycleState, NodeNames, Plugin, Profile, Status
 
 Refusals = dict[str, tuple[str, list[str]]]
 
@@ -37,11 +37,11 @@ class Bench:
 
     def pre_filter(self, pod: Pod) -> Any:
         """Return "Skip", the code and reasons of a refusal, sorted node names, or None."""
-        return _told(self.plugin.pre_filter(self.store.view(pod), self.store.snapshot(), State()))
+        return _told(self.plugin.pre_filter(self.store.view(pod), self.store.snapshot(), CycleState()))
 
     def refusals(self, pod: Pod) -> Refusals:
         """Return the code and the reasons of every node that is refused."""
-        view, nodes, state = self.store.view(pod), self.store.snapshot(), State()
+        view, nodes, state = self.store.view(pod), self.store.snapshot(), CycleState()
         answer = self.plugin.pre_filter(view, nodes, state)
         assert _told(answer) is None or isinstance(answer, NodeNames), answer
         verdict = self.profile.filter_one(self.plugin, view, nodes, state)
@@ -56,11 +56,11 @@ class Bench:
     def pre_score(self, pod: Pod) -> Any:
         """Return "Skip", the code and reasons of an error, or None."""
         nodes = self.store.snapshot()
-        return _told(self.plugin.pre_score(self.store.view(pod), nodes, np.ones(nodes.n, dtype=np.bool_), State()))
+        return _told(self.plugin.pre_score(self.store.view(pod), nodes, np.ones(nodes.n, dtype=np.bool_), CycleState()))
 
     def scores(self, pod: Pod, among: list[str] | None = None, *, raw: bool = False) -> dict[str, int]:
         """Return the scores of the feasible nodes, normalised unless raw ones are wanted."""
-        view, nodes, state = self.store.view(pod), self.store.snapshot(), State()
+        view, nodes, state = self.store.view(pod), self.store.snapshot(), CycleState()
         names = among if among is not None else list(nodes.names)
         feasible = np.zeros(nodes.n, dtype=np.bool_)
         feasible[nodes.rows_of(names)] = True

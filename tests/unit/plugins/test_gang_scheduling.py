@@ -10,7 +10,7 @@ from kubesched.api.pod import Pod, PodSchedulingGroup
 from kubesched.api.workload import GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec
 from kubesched.cluster import GroupKey, Groups, Store
 from kubesched.engine.handle import EngineHandle
-from kubesched.framework import Code, State
+from kubesched.framework import Code, CycleState
 from kubesched.framework.grouping import GROUP_TURN, WORKLOAD, GroupTurn, workload_of
 from kubesched.plugins.gang_scheduling import GangScheduling
 from kubesched.testing import check_plugin, node, pod
@@ -63,7 +63,7 @@ class Bench:
                 self.store.objects.put(obj)
 
     def permit(self, name: str, *, is_rehearsal: bool = False) -> Any:
-        state = State()
+        state = CycleState()
         state.write(GROUP_TURN, GroupTurn(KEY, is_rehearsal, frozenset({"uid-default-p1"})))
         return self.plugin.permit(self.store.assume(self.store.view(member(name)), "n1"), "n1", state)
 
@@ -123,7 +123,7 @@ def test_a_rehearsal_leaves_no_trace() -> None:
 def test_permit_of_others_and_of_groups_that_are_gone() -> None:
     bench = Bench(group(None), member("p0"))
     assert bench.permit("p0")[0].is_success
-    assert bench.plugin.permit(bench.store.view(pod("x")), "n1", State())[0].is_success
+    assert bench.plugin.permit(bench.store.view(pod("x")), "n1", CycleState())[0].is_success
     bench = Bench(member("p0"))
     status, _ = bench.permit("p0")
     assert (status.code, status.message) == (

@@ -7,7 +7,7 @@ import pytest
 from kubesched.cluster import PodView, Store
 from kubesched.engine.handle import EngineHandle
 from kubesched.errors import Conflict
-from kubesched.framework import State
+from kubesched.framework import CycleState
 from kubesched.framework.verdicts import failed, unresolvable
 from kubesched.plugins import DefaultBinder, PrioritySort, SchedulingGates
 from kubesched.testing import pod
@@ -53,7 +53,7 @@ async def test_a_binding_is_written_and_a_refusal_is_an_error() -> None:
     store = Store()
     writer = Writer()
     plugin = DefaultBinder(None, EngineHandle(store.objects, writer=writer))  # type: ignore[arg-type]
-    assert await plugin.bind(store.view(pod("web")), "a", State()) is None
+    assert await plugin.bind(store.view(pod("web")), "a", CycleState()) is None
     assert writer.bound == [("default/web", "a")]
     writer.error = Conflict(409, "Conflict", 'pod web is already assigned to node "b"')
-    assert await plugin.bind(store.view(pod("web")), "a", State()) == failed('pod web is already assigned to node "b"')
+    assert await plugin.bind(store.view(pod("web")), "a", CycleState()) == failed('pod web is already assigned to node "b"')

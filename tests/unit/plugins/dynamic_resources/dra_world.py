@@ -5,7 +5,7 @@ from kubesched.cluster import Store
 from kubesched.cluster.device_claims import DeviceClaims
 from kubesched.config import Gates
 from kubesched.engine.handle import EngineHandle
-from kubesched.framework import Diagnosis, Profile, State
+from kubesched.framework import CycleState, Diagnosis, Profile
 from kubesched.framework.registry import points_of
 from kubesched.framework.verdicts import Verdicts
 from kubesched.plugins.dynamic_resources import DynamicResources
@@ -164,7 +164,7 @@ class World:
         self.plugin = DynamicResources(None, self.handle)
         self.profile = Profile("test", {point: [(self.plugin, 2)] for point in points_of(DynamicResources)})
         self.book = self.store.objects.shared(DeviceClaims)
-        self.state = State()
+        self.state = CycleState()
 
     def put(self, *objects):
         for each in objects:
@@ -175,7 +175,7 @@ class World:
 
     def filter(self, raw):
         """Return each node's refusal, "" where it passes; or the refusal of all; or the error."""
-        nodes, self.state = self.store.snapshot(), State()
+        nodes, self.state = self.store.snapshot(), CycleState()
         view = self.view(raw)
         before = self.profile.pre_filter(view, nodes, self.state)
         if before.status is not None:

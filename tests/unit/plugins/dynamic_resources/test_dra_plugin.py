@@ -22,7 +22,7 @@ from dra_world import (
 
 from kubesched.api.resource import ResourceClaim
 from kubesched.cluster.device_claims import DeviceId
-from kubesched.framework import Code, Diagnosis, State
+from kubesched.framework import Code, CycleState, Diagnosis
 
 TWO = resource_slice("s", ["d1", "d2"], "n1")
 NOT_HERE = "resourceclaim not available on the node"
@@ -119,7 +119,7 @@ def test_an_allocated_claim_without_selector_goes_anywhere():
 def test_a_selector_that_cannot_be_read_ends_the_attempt():
     broken = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "Gt", "values": ["1"]}]}]}
     world = World(TWO, claim("a", request(), status=allocation("d1", nodeSelector=broken)))
-    status = world.plugin.pre_filter(world.view(pod(claims=["a"])), world.store.snapshot(), State())
+    status = world.plugin.pre_filter(world.view(pod(claims=["a"])), world.store.snapshot(), CycleState())
     assert status.code is Code.ERROR
 
 
@@ -205,7 +205,7 @@ def test_post_filter(raw, objects, text):
 
 def test_post_filter_without_pre_filter_fails():
     world = World()
-    answer = world.plugin.post_filter(world.view(pod()), world.store.snapshot(), State(), Diagnosis(1), world.profile)
+    answer = world.plugin.post_filter(world.view(pod()), world.store.snapshot(), CycleState(), Diagnosis(1), world.profile)
     assert (answer.status.code, answer.status.message) == (Code.ERROR, "not found")
 
 
@@ -356,7 +356,7 @@ def test_a_device_that_comes_back_is_noticed():
 def test_an_error_on_one_node_names_the_row():
     world = World(TWO, resource_slice("bad", [device("d", {"x": 1})], "n2", pool="n2"), nodes=("n1", "n2"))
     world.put(claim("a", request(selector=f'device.attributes["{DRIVER}"].x == 1 || device.driver == "zz"')))
-    view, nodes, state = world.view(pod(claims=["a"])), world.store.snapshot(), State()
+    view, nodes, state = world.view(pod(claims=["a"])), world.store.snapshot(), CycleState()
     world.plugin.pre_filter(view, nodes, state)
     found = world.plugin.filter(view, nodes, state)
     assert list(found.errors) == [0] and found.status(1).is_success

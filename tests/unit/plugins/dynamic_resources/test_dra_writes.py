@@ -22,7 +22,7 @@ from dra_world import (
 from kubesched.api.meta import Condition, format_time
 from kubesched.api.resource import DELETE_PROTECTION_FINALIZER, AllocatedDeviceStatus, ResourceClaim
 from kubesched.errors import Conflict, Forbidden
-from kubesched.framework import Code, State
+from kubesched.framework import Code, CycleState
 
 TWO = resource_slice("s", ["d1", "d2"], "n1")
 GPU = "example.com/gpu"
@@ -221,7 +221,7 @@ def test_without_claims_there_is_nothing_to_do():
     assert made.plugin.pre_bind_pre_flight(made.view(pod()), "n1", made.state).code is Code.SKIP
     made.filter(pod(claims=["a"]))
     assert made.plugin.pre_bind_pre_flight(made.view(pod(claims=["a"])), "n1", made.state) is None
-    assert made.plugin.pre_bind_pre_flight(made.view(pod()), "n1", State()).code is Code.SKIP
+    assert made.plugin.pre_bind_pre_flight(made.view(pod()), "n1", CycleState()).code is Code.SKIP
 
 
 # Binding conditions

@@ -29,7 +29,7 @@ from kubesched.api.storage import CSIStorageCapacity, PersistentVolume, StorageC
 from kubesched.api.volumes import AwsElasticBlockStore, AzureDisk, CsiVolume, Volume
 from kubesched.config import Gates
 from kubesched.errors import MalformedObject
-from kubesched.framework.state import State, StateMissing
+from kubesched.framework.cycle_state import CycleState, StateMissing
 from kubesched.framework.verdicts import SKIP
 from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.plugins.volume_binding.plugin import AFFINITY, NO_SPACE, NOTHING_TO_BIND, VOLUME_MISSING
@@ -138,7 +138,7 @@ def test_a_class_without_mode_is_an_error() -> None:
 def test_filter_without_prefilter_is_an_error() -> None:
     scene = stage()
     with pytest.raises(StateMissing, match="VolumeBinding"):
-        scene.plugin.filter(scene.view(pod("p", "c")), scene.store.snapshot(), State())
+        scene.plugin.filter(scene.view(pod("p", "c")), scene.store.snapshot(), CycleState())
 
 
 # Bound claims
@@ -469,7 +469,7 @@ def test_reasons_add_up_in_their_order() -> None:
 
 def test_a_class_that_goes_away_between_the_points_is_an_error() -> None:
     scene = made(pvc("c"))
-    seen, nodes, state = scene.view(pod("p", "c")), scene.store.snapshot(), State()
+    seen, nodes, state = scene.view(pod("p", "c")), scene.store.snapshot(), CycleState()
     assert scene.plugin.pre_filter(seen, nodes, state) is None
     scene.store.objects.drop(StorageClass, "wait")
     assert scene.told(scene.plugin.filter(seen, nodes, state), nodes)["n1"] == 'Error: failed to find storage class "wait"'

@@ -7,7 +7,7 @@ from volume_scene import Scene, node, pod, pvc
 
 from kubesched.api.pod import Pod
 from kubesched.api.volumes import AwsElasticBlockStore, Cinder, GcePersistentDisk, Iscsi, Rbd, Volume
-from kubesched.framework.state import State, StateMissing
+from kubesched.framework.cycle_state import CycleState, StateMissing
 from kubesched.framework.verdicts import SKIP
 from kubesched.plugins.volume_restrictions import CLAIM_IN_USE, DISK_CONFLICT, VolumeRestrictions
 
@@ -121,7 +121,7 @@ def test_other_namespaces_count_in_a_what_if_as_in_the_reference() -> None:
 def test_filter_without_prefilter_is_an_error() -> None:
     scene = Scene(VolumeRestrictions, node("n1"))
     with pytest.raises(StateMissing, match="PreFilterVolumeRestrictions"):
-        scene.plugin.filter(scene.view(pod("new")), scene.store.snapshot(), State())
+        scene.plugin.filter(scene.view(pod("new")), scene.store.snapshot(), CycleState())
 
 
 HINTS = [

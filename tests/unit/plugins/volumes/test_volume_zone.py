@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from volume_scene import Scene, node, pod, pv, pvc, storage_class
 
-from kubesched.framework.state import State
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.verdicts import SKIP
 from kubesched.plugins._csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kubesched.plugins.volume_zone import ZONE_CONFLICT, VolumeZone, zones_in
@@ -98,7 +98,7 @@ BROKEN: list[tuple[str, list[Any], str, str]] = [
 def test_what_refuses_all_nodes(objects: list[Any], claim: str, text: str) -> None:
     scene = Scene(VolumeZone, node("n1", zone="a"), *objects)
     assert scene.ask(pod("p", claim)) == ("UnschedulableAndUnresolvable", text)
-    alone = scene.plugin.filter(scene.view(pod("p", claim)), scene.store.snapshot(), State())
+    alone = scene.plugin.filter(scene.view(pod("p", claim)), scene.store.snapshot(), CycleState())
     assert scene.told(alone, scene.store.snapshot()) == {"n1": [text]}
 
 

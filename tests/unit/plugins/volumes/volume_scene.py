@@ -50,8 +50,8 @@ from kubesched.cluster import PodView, Snapshot, Store
 from kubesched.config import Gates
 from kubesched.engine.handle import EngineHandle, NoMeter
 from kubesched.errors import Conflict
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import SKIP, Rejections, Status
 from kubesched.framework.whatif import WhatIf
 
@@ -302,7 +302,7 @@ class Scene:
         )
         self.gone: set[str] = set()
         self.plugin = cls(args, self.handle)
-        self.state = State()
+        self.state = CycleState()
 
     def put(self, *objects: Any) -> None:
         for obj in objects:
@@ -313,7 +313,7 @@ class Scene:
 
     def ask(self, wanted: Pod, nodes: Snapshot | None = None) -> Any:
         """Return SKIP or a refusal for all nodes, or else the reasons by node, or the errors by node."""
-        self.state = State()
+        self.state = CycleState()
         seen = self.view(wanted)
         nodes = nodes if nodes is not None else self.store.snapshot()
         answer = self.plugin.pre_filter(seen, nodes, self.state)

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from kubesched import Plugin, PodView, Simulation, Snapshot, State
+from kubesched import CycleState, Plugin, PodView, Simulation, Snapshot
 from kubesched.api.meta import OwnerReference
 from kubesched.api.workload import PriorityClass
 from kubesched.cluster import Ints
@@ -29,7 +29,7 @@ profiles:
 
 
 class Fullest(Plugin):
-    def score(self, pod: PodView, nodes: Snapshot, state: State) -> Ints:
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return np.minimum(nodes.pod_count, 100).astype(np.int64)
 
 
@@ -169,7 +169,7 @@ def test_it_runs_where_a_loop_runs_already() -> None:
 
 def test_a_plugin_that_always_breaks_does_not_keep_it_running() -> None:
     class Broken(Plugin):
-        def filter_node(self, pod: PodView, node: Any, state: State) -> None:
+        def filter_node(self, pod: PodView, node: Any, state: CycleState) -> None:
             raise ZeroDivisionError
 
     with Simulation([node("a")], plugins=[Broken]) as sim:

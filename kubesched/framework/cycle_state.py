@@ -17,12 +17,12 @@ class StateMissing(SchedulerError):
     """A point was run without the point before it that writes what it reads."""
 
 
-class State:
+class CycleState:
     """Values by key, and which plugins asked to be left out of this attempt."""
 
     __slots__ = ("_base", "_values", "skip_filter", "skip_pre_bind", "skip_score")
 
-    def __init__(self, base: State | None = None) -> None:
+    def __init__(self, base: CycleState | None = None) -> None:
         self._base = base
         self._values: dict[str, Any] = {}
         self.skip_filter: set[str] = set()
@@ -57,9 +57,9 @@ class State:
         """Forget a value."""
         self._values.pop(key, None)
 
-    def clone(self) -> State:
+    def clone(self) -> CycleState:
         """Return a copy for a what-if: changing it leaves this one as it is."""
-        copy = State(self._base.clone() if self._base is not None else None)
+        copy = CycleState(self._base.clone() if self._base is not None else None)
         copy._values = {key: value.clone() if hasattr(value, "clone") else value for key, value in self._values.items()}
         copy.skip_filter = set(self.skip_filter)
         copy.skip_score = set(self.skip_score)

@@ -16,12 +16,12 @@ import numpy as np
 
 from kubesched.cluster import Bools, Codes, Ints, PodView, Snapshot
 from kubesched.cluster.journal import Journal
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.imagining import Imagining, Refused
-from kubesched.framework.nominated import Ahead, Coming, coming_to
+from kubesched.framework.nominated import NominatedAbove, NominatedByRow, nominated_by_row
 from kubesched.framework.onenode import ImaginedNode
 from kubesched.framework.ports import Nominations
 from kubesched.framework.profile import Profile
-from kubesched.framework.state import State
 from kubesched.framework.verdicts import Rejections, Verdicts
 from kubesched.framework.whatif import WhatIf
 
@@ -32,7 +32,12 @@ _FEW = 4
 
 
 def filter_with_nominated(
-    profile: Profile, pod: PodView, nodes: Snapshot, state: State, considered: Bools | None, nominations: Nominations | None
+    profile: Profile,
+    pod: PodView,
+    nodes: Snapshot,
+    state: CycleState,
+    considered: Bools | None,
+    nominations: Nominations | None,
 ) -> Verdicts:
     """Run the filters; where pods of equal or higher priority are nominated to a node, the pod must fit beside them."""
     verdicts = profile.filter(pod, nodes, state, considered)
@@ -41,10 +46,10 @@ def filter_with_nominated(
 
 
 def refuse_for_nominated(
-    profile: Profile, pod: PodView, nodes: Snapshot, state: State, nominations: Nominations | None, verdicts: Verdicts
+    profile: Profile, pod: PodView, nodes: Snapshot, state: CycleState, nominations: Nominations | None, verdicts: Verdicts
 ) -> None:
     """Refuse those nodes, of the considered ones, that would not do with the pods nominated to them."""
-    coming = coming_to(nodes, nominations) if nominations is not None else None
+    coming = nominated_by_row(nodes, nominations) if nominations is not None else None
     if not coming:
         return
     ahead = coming.above(pod.priority)
@@ -74,10 +79,10 @@ def refuse_for_nominated(
 
 
 def feasible_beside_nominated(
-    profile: Profile, pod: PodView, nodes: Snapshot, state: State, nominations: Nominations | None, feasible: Bools
+    profile: Profile, pod: PodView, nodes: Snapshot, state: CycleState, nominations: Nominations | None, feasible: Bools
 ) -> Bools:
     """Return which of the feasible nodes are so beside the pods nominated to them: the very same column if all are."""
-    coming = coming_to(nodes, nominations) if nominations is not None else None
+    coming = nominated_by_row(nodes, nominations) if nominations is not None else None
     if not coming:
         return feasible
     rows = np.flatnonzero(coming.above(pod.priority).here & feasible)
@@ -93,7 +98,7 @@ def feasible_beside_nominated(
     return left
 
 
-def _is_apart(imagining: Imagining, nodes: Snapshot, positions: Ints, ahead: Ahead, own_row: int) -> Bools:
+def _is_apart(imagining: Imagining, nodes: Snapshot, positions: Ints, ahead: NominatedAbove, own_row: int) -> Bools:
     """Return which positions cannot be imagined together with others."""
     if imagining.by_row:
         return np.ones(len(positions), dtype=np.bool_)
@@ -107,7 +112,7 @@ def _is_apart(imagining: Imagining, nodes: Snapshot, positions: Ints, ahead: Ahe
     return apart
 
 
-def _refuse_alone(imagining: Imagining, nodes: Snapshot, positions: Ints, ahead: Ahead, verdicts: Verdicts) -> None:
+def _refuse_alone(imagining: Imagining, nodes: Snapshot, positions: Ints, ahead: NominatedAbove, verdicts: Verdicts) -> None:
     """Refuse nodes one by one that would not do with the pods nominated to them, which may move counters."""
     pod, profile = imagining.pod, imagining.profile
     for position in positions.tolist():
@@ -133,7 +138,7 @@ class _Remembered:
         self._stale: set[int] = set()
         self._refusals: list[tuple[str, Rejections]] = []
         self._numbers: dict[Refused, int] = {}
-        self._seen: tuple[Journal, int, Coming, tuple[int, ...]] | None = None
+        self._seen: tuple[Journal, int, NominatedByRow, tuple[int, ...]] | None = None
         self._position = self._coming = 0
 
     def refuse(self, verdicts: Verdicts, own_row: int) -> None:
@@ -143,7 +148,7 @@ class _Remembered:
         for i, (plugin, rejections) in enumerate(self._refusals):
             verdicts.take_over(self.outcome == i + PASSES + 1, plugin, rejections)
 
-    def find_out(self, imagining: Imagining, nodes: Snapshot, coming: Coming, ahead: Ahead) -> None:
+    def find_out(self, imagining: Imagining, nodes: Snapshot, coming: NominatedByRow, ahead: NominatedAbove) -> None:
         """Bring the answers up to date."""
         self._follow(imagining, nodes, coming, ahead)
         if self._stale:
@@ -152,7 +157,7 @@ class _Remembered:
             if len(unknown):
                 self._ask(imagining, nodes, unknown, ahead)
 
-    def _follow(self, imagining: Imagining, nodes: Snapshot, coming: Coming, ahead: Ahead) -> None:
+    def _follow(self, imagining: Imagining, nodes: Snapshot, coming: NominatedByRow, ahead: NominatedAbove) -> None:
         seen = (nodes.journal, nodes.structure, coming, imagining.versions(nodes))
         changes = nodes.journal.since(self._position) if seen == self._seen else None
         nominated = coming.journal.since(self._coming)
@@ -171,7 +176,7 @@ class _Remembered:
         self.outcome[row] = UNKNOWN
         self._stale.add(row)
 
-    def _ask(self, imagining: Imagining, nodes: Snapshot, rows: Ints, ahead: Ahead) -> None:
+    def _ask(self, imagining: Imagining, nodes: Snapshot, rows: Ints, ahead: NominatedAbove) -> None:
         if len(rows) <= _FEW:
             for row in rows.tolist():
                 node = ImaginedNode(nodes, row)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.framework import State
-from kubesched.framework.state import StateMissing
+from kubesched.framework import CycleState
+from kubesched.framework.cycle_state import StateMissing
 
 
 class Count:
@@ -18,15 +18,15 @@ class Count:
 
 def test_what_was_not_written_is_missing_in_the_words_of_the_reference() -> None:
     with pytest.raises(StateMissing) as error:
-        State().read("PreFilterNodeResourcesFit")
+        CycleState().read("PreFilterNodeResourcesFit")
     assert str(error.value) == 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
-    assert State().find("x") is None
+    assert CycleState().find("x") is None
 
 
 def test_reads_fall_through_and_writes_stay_on_top() -> None:
-    base = State()
+    base = CycleState()
     base.write("x", 1)
-    top = State(base)
+    top = CycleState(base)
     assert top.read("x") == 1
     top.write("x", 2)
     assert (top.read("x"), base.read("x")) == (2, 1)
@@ -35,16 +35,16 @@ def test_reads_fall_through_and_writes_stay_on_top() -> None:
 
 
 def test_a_value_is_made_once() -> None:
-    state, made = State(), []
+    state, made = CycleState(), []
     for _ in range(2):
         assert state.get("x", lambda: made.append(1) or "made") == "made"
     assert made == [1]
 
 
 def test_a_clone_can_be_changed_alone() -> None:
-    base = State()
+    base = CycleState()
     base.write("deep", Count(1))
-    state = State(base)
+    state = CycleState(base)
     state.write("own", Count(1))
     state.skip_filter.add("A")
     copy = state.clone()
