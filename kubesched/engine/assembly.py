@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from kubesched import config
 from kubesched.cluster import Gates as ClusterGates
 from kubesched.cluster import Store
-from kubesched.engine.cycle import SeededTies, Ties
 from kubesched.engine.extenders import Extenders, Poster
 from kubesched.engine.handle import EngineHandle, NoMeter, NoRecorder, NoWriter, SystemClock
 from kubesched.engine.inbox import Inbox
 from kubesched.engine.loop import Engine, EngineOptions
 from kubesched.engine.observer import EngineObserver
 from kubesched.engine.randomness import RandomByAttempt
+from kubesched.engine.ties import SeededTies, Ties
 from kubesched.errors import ConfigError
 from kubesched.framework.building import build_profile, catalogue
 from kubesched.framework.plugin import Plugin

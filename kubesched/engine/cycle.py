@@ -8,18 +8,17 @@ same thing. Nothing is booked, written or remembered here; what acts on a decisi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
-from zlib import crc32
 
 import numpy as np
 from msgspec import Struct
 
-from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.cluster import Bools, PodView, Snapshot
 from kubesched.engine.extenders import BareNodes, Extenders
 from kubesched.engine.sampling import Sampling
+from kubesched.engine.ties import Ties
 from kubesched.errors import SchedulerError
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.memo import Memo, Recalled, first_best
+from kubesched.framework.memo import Memo, Recalled
 from kubesched.framework.plugin import PostFiltered
 from kubesched.framework.ports import Nominations
 from kubesched.framework.profile import PreFiltered, Profile, Scores
@@ -27,39 +26,6 @@ from kubesched.framework.verdicts import CLEAR, Decision, Diagnosis, Failed, Pla
 from kubesched.framework.with_nominated import feasible_beside_nominated, filter_with_nominated, refuse_for_nominated
 
 NO_NODES = "no nodes available to schedule pods"
-
-
-class Ties(Protocol):
-    """How one of several best nodes is chosen."""
-
-    def start(self, pod: PodView, n: int) -> int:
-        """Return the row from which the best rows are looked at, going round."""
-        ...
-
-    def pick(self, pod: PodView, rows: Ints, nodes: Snapshot) -> int:
-        """Return one of the rows, which are given in rising order."""
-        ...
-
-
-class SeededTies:
-    """Any of the best nodes is a right answer: the reference's own order depends on how its workers interleave.
-
-    Ours follows from the seed and the pod's uid alone, so a replay of the same inbox chooses the same node, whatever
-    other pods did in between and whether or not answers are remembered.
-    """
-
-    __slots__ = ("seed",)
-
-    def __init__(self, seed: int = 0) -> None:
-        self.seed = seed & 0xFFFFFFFF
-
-    def start(self, pod: PodView, n: int) -> int:
-        """Return a row that depends on the pod's uid."""
-        return crc32(pod.uid.encode(), self.seed) % n
-
-    def pick(self, pod: PodView, rows: Ints, nodes: Snapshot) -> int:
-        """Return the first of the rows from the pod's starting row on."""
-        return int(rows[int(np.searchsorted(rows, self.start(pod, nodes.n))) % len(rows)])
 
 
 class Attempt(Struct):
@@ -147,7 +113,7 @@ def _decide(made: Attempt, profile: Profile, rules: Rules) -> None:
         total = made.scores.total
         if rules.extenders:
             rules.extenders.prioritize(pod, nodes, feasible, total)
-        row = rules.ties.pick(pod, np.flatnonzero(total == total.max()), nodes)
+        row = rules.ties.best(pod, total, nodes)
     made.decision = Placed(pod, nodes.name(row), evaluated, n_feasible)
 
 
@@ -178,7 +144,7 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Mem
         if is_any and feasible is not recalled.feasible:
             return False  # fewer nodes are feasible than remembered, and their scores are relative to each other
     if is_any:
-        row = first_best(recalled.totals, rules.ties.start(pod, nodes.n))
+        row = rules.ties.best(pod, recalled.totals, nodes)
         evaluated = _n_looked_at(nodes, recalled.pre_filtered.considered)
         made.decision = Placed(pod, nodes.name(row), evaluated, recalled.n_feasible)
         return True

@@ -18,10 +18,11 @@ import numpy as np
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
 from kubesched.engine.advising import advise
-from kubesched.engine.cycle import Attempt, Rules, SeededTies, attempt
+from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.loop import Engine
 from kubesched.engine.obstacles import EXAMPLES, Advice, Obstacles, Retrying
 from kubesched.engine.shortage import Ever, ever
+from kubesched.engine.ties import SeededTies
 from kubesched.engine.waking import Wakes, wakes_on
 from kubesched.framework.plugin import Preemption
 from kubesched.framework.profile import Profile

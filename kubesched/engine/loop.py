@@ -16,7 +16,7 @@ from typing import Any
 from kubesched.api.pod import Pod
 from kubesched.cluster import Bools, PodView, Store
 from kubesched.engine.binding import Binder
-from kubesched.engine.cycle import Attempt, Rules, SeededTies, Ties, attempt
+from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.eviction import Evictions
 from kubesched.engine.extenders import Extenders
 from kubesched.engine.failures import Failure, Failures, refusal, refused_on_node
@@ -28,6 +28,7 @@ from kubesched.engine.observer import EngineObserver, NoObserver
 from kubesched.engine.permits import LONGEST_WAIT_SECONDS, WaitingPod, WaitingPods
 from kubesched.engine.pod_groups import Gang, Gangs, GroupActions
 from kubesched.engine.sampling import Sampling
+from kubesched.engine.ties import SeededTies, Ties
 from kubesched.errors import PluginError, SchedulerError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.grouping import workload_of

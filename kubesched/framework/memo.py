@@ -44,16 +44,6 @@ Key = tuple[bytes, frozenset[str]]
 """What pods have in common, and the plugins that do not remember their answers for them."""
 
 
-def first_best(totals: Ints, start: int) -> int:
-    """Return the first row from `start` on, going round, that has the highest total."""
-    row = int(totals.argmax())
-    if row < start:  # the first of all lies behind: there may be another like it ahead
-        ahead = start + int(totals[start:].argmax())
-        if totals.item(ahead) == totals.item(row):
-            return ahead
-    return row
-
-
 class Recalled:
     """An attempt's answer from memory: which nodes pass, and what they total apart from what is the same for all."""
 

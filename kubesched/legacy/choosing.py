@@ -7,35 +7,29 @@ of all choices says whose turn it is, so that equal pods go round the equal node
 from __future__ import annotations
 
 from kubesched.cluster import Ints, PodView, Snapshot
-from kubesched.engine.cycle import SeededTies, Ties
+from kubesched.engine.ties import SeededTies, Ties, best_rows
 from kubesched.legacy.releases import Release
 
 
 class InTurn:
     """Take the best nodes in turn. Whose turn it is depends on all choices before: run the engine without its memo."""
 
-    __slots__ = ("_by_name", "_choices", "_next_row")
+    __slots__ = ("_by_name", "_choices")
 
     def __init__(self, *, by_name: bool) -> None:
         self._by_name = by_name
         self._choices = 0
-        self._next_row = 0
 
-    def start(self, pod: PodView, n: int) -> int:
-        """Return the row behind the last choice: who only takes the first best row from there goes round as well."""
-        return self._next_row % n
-
-    def pick(self, pod: PodView, rows: Ints, nodes: Snapshot) -> int:
-        """Return the row whose turn it is."""
-        candidates = rows.tolist()
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot) -> int:
+        """Return the best row whose turn it is."""
+        candidates = best_rows(totals)
         if self._by_name:
             candidates.sort(key=nodes.name, reverse=True)
         else:
             place = {name: at for at, name in enumerate(nodes.order.names)}
             candidates.sort(key=lambda row: place.get(nodes.name(row), len(place)))
-        row: int = candidates[self._choices % len(candidates)]
+        row = candidates[self._choices % len(candidates)]
         self._choices += 1
-        self._next_row = row + 1
         return row
 
 

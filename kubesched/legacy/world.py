@@ -15,8 +15,8 @@ import msgspec
 
 from kubesched.api.core import ConfigMap
 from kubesched.config import Configuration, Extender
-from kubesched.engine.cycle import Ties
 from kubesched.engine.extenders import Poster
+from kubesched.engine.ties import Ties
 from kubesched.errors import ConfigError
 from kubesched.framework.ports import Handle
 from kubesched.legacy.choosing import ties_of

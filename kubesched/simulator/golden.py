@@ -20,9 +20,10 @@ from kubesched import config
 from kubesched.api import codec
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.cluster import Ints, PodView, Snapshot
+from kubesched.cluster import PodView
 from kubesched.engine.assembly import Ports, build_profiles, default_configuration, new_handle, registry_with
 from kubesched.engine.cycle import Attempt, Rules, attempt
+from kubesched.engine.ties import FirstByName
 from kubesched.errors import SchedulerError
 from kubesched.framework.building import catalogue
 from kubesched.framework.profile import Profile
@@ -68,18 +69,6 @@ def _bytes_of(file: Path) -> bytes:
         return gzip.decompress(file.read_bytes()) if file.name.endswith(".gz") else file.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
         raise SchedulerError(f"{file} cannot be read: {error}") from error
-
-
-class FirstByName:
-    """Break ties as golden cases do: the node whose name sorts first."""
-
-    def start(self, pod: PodView, n: int) -> int:
-        """Return the first row."""
-        return 0
-
-    def pick(self, pod: PodView, rows: Ints, nodes: Snapshot) -> int:
-        """Return the row whose node's name sorts first."""
-        return int(min(rows.tolist(), key=nodes.name))
 
 
 class Cluster:

@@ -15,11 +15,12 @@ from kubesched.api.pod import Pod
 from kubesched.cluster import Store
 from kubesched.engine.cycle import Rules, attempt
 from kubesched.engine.handle import EngineHandle
+from kubesched.engine.ties import FirstByName
 from kubesched.errors import SchedulerError
 from kubesched.framework.verdicts import Failed, Unschedulable
 from kubesched.legacy import Algorithm, Options, load_policy, profile_from_policy, profile_from_provider
 from kubesched.legacy.asking import as_placed
-from kubesched.simulator.golden import Case, Difference, FirstByName
+from kubesched.simulator.golden import Case, Difference
 
 TO_THE_LETTER = Options(to_the_letter=True)
 """The recorded program had its mistakes."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from kubesched.api import codec
 from kubesched.api.pod import Pod
-from kubesched.engine.cycle import Attempt, Rules, SeededTies, attempt
+from kubesched.engine.cycle import Attempt, Rules, attempt
+from kubesched.engine.ties import SeededTies
 from kubesched.errors import SchedulerError
 from kubesched.framework.memo import Memo
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable

@@ -16,10 +16,11 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.engine.cycle import Rules, attempt
 from kubesched.engine.intake import Intake
+from kubesched.engine.ties import FirstByName
 from kubesched.errors import SchedulerError
 from kubesched.framework.verdicts import Placed, Unschedulable
 from kubesched.queue import Queue
-from kubesched.simulator.golden import Case, Cluster, Difference, FirstByName
+from kubesched.simulator.golden import Case, Cluster, Difference
 
 LEFT = ("active", "backoff")
 

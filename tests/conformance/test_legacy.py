@@ -9,7 +9,8 @@ import pytest
 from kubesched.api import codec
 from kubesched.api.pod import Pod
 from kubesched.cluster import Store
-from kubesched.engine.cycle import Attempt, Rules, SeededTies, attempt
+from kubesched.engine.cycle import Attempt, Rules, attempt
+from kubesched.engine.ties import SeededTies
 from kubesched.errors import SchedulerError
 from kubesched.framework.memo import Memo
 from kubesched.framework.verdicts import Placed, Unschedulable

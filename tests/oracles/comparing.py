@@ -21,6 +21,7 @@ from kubesched.cluster import Gates as StoreGates
 from kubesched.cluster import PodView, Store
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.handle import EngineHandle
+from kubesched.engine.ties import FirstByName
 from kubesched.errors import PluginError
 from kubesched.framework import lifting
 from kubesched.framework.building import build_profile, catalogue
@@ -31,7 +32,6 @@ from kubesched.framework.registry import Registry
 from kubesched.framework.verdicts import Failed, Placed, Status, Unschedulable
 from kubesched.framework.whatif import WhatIf
 from kubesched.plugins import IN_TREE
-from kubesched.simulator.golden import FirstByName
 from kubesched.testing.nominations import Nominations
 from kubesched.testing.wild import THEMES, Wild, document
 from oracles import deciding

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.cluster import Store
-from kubesched.engine.cycle import Rules, SeededTies, attempt
+from kubesched.engine.cycle import Rules, attempt
+from kubesched.engine.ties import SeededTies
 from kubesched.framework.memo import Memo
 from kubesched.framework.verdicts import Placed
 from kubesched.simulator.golden import Cluster

@@ -20,8 +20,9 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from kubesched.cluster import PodView, Store
-from kubesched.engine.cycle import Attempt, Rules, SeededTies, attempt
+from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.handle import EngineHandle
+from kubesched.engine.ties import SeededTies
 from kubesched.errors import SchedulerError
 from kubesched.framework import with_nominated
 from kubesched.framework.building import build_profile

@@ -10,7 +10,8 @@ import pytest
 from oracles.comparing import Ours, Scene
 
 from kubesched.cluster import PodView
-from kubesched.engine.cycle import Attempt, Rules, SeededTies, attempt
+from kubesched.engine.cycle import Attempt, Rules, attempt
+from kubesched.engine.ties import SeededTies
 from kubesched.framework.memo import Memo
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable
 from kubesched.testing.wild import THEMES, Wild

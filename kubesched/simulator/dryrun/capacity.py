@@ -22,11 +22,12 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.apiserver.world.volumes import ZONE
 from kubesched.engine.assembly import Ports
-from kubesched.engine.cycle import Rules, SeededTies, attempt
+from kubesched.engine.cycle import Rules, attempt
 from kubesched.engine.explain import Explanation, explain
 from kubesched.engine.inbox import AssumedBinding
 from kubesched.engine.loop import Engine
 from kubesched.engine.observer import NoObserver
+from kubesched.engine.ties import SeededTies
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.clock import StillClock

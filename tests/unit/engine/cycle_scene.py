@@ -8,7 +8,8 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.config import Gates
 from kubesched.engine.assembly import Ports, build_profiles, default_configuration, new_handle, registry_with
-from kubesched.engine.cycle import Attempt, Rules, SeededTies, attempt
+from kubesched.engine.cycle import Attempt, Rules, attempt
+from kubesched.engine.ties import SeededTies
 from kubesched.framework.memo import Memo
 from kubesched.framework.profile import Profile
 from kubesched.testing.nominations import Nominations

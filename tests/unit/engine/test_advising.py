@@ -8,8 +8,9 @@ import pytest
 from cycle_scene import Scene, pinned
 
 from kubesched.api.matching import UNSCHEDULABLE_TAINT
-from kubesched.engine.cycle import Rules, SeededTies
+from kubesched.engine.cycle import Rules
 from kubesched.engine.explain import Explanation, explain
+from kubesched.engine.ties import SeededTies
 from kubesched.testing import even, near, node, pod, taint
 
 OVER_ZONES = "over topology.kubernetes.io/zone"

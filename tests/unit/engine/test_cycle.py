@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from cycle_scene import REQUIRED, Scene, pinned
 
 from kubesched.api.pod import Pod
-from kubesched.engine.cycle import SeededTies
 from kubesched.framework.memo import Memo
 from kubesched.framework.verdicts import CLEAR, Failed, Placed, Unschedulable
 from kubesched.testing import node, pod, taint
@@ -59,10 +57,6 @@ def test_ties_are_broken_by_seed_and_uid_and_by_nothing_else() -> None:
     assert len(chosen) > 5, "pods are not all sent to one node"
     for i in range(30):
         assert len({decision.node_name for decision in both_ways(scene, pod(f"p{i}"))}) == 1
-    rows, ties = np.array([3, 7, 11]), SeededTies(0)
-    view, nodes = scene.store.view(pod("p")), scene.store.snapshot()
-    start = ties.start(view, nodes.n)
-    assert ties.pick(view, rows, nodes) == next((row for row in (3, 7, 11) if row >= start), 3)
 
 
 def test_nodes_that_do_not_come_into_question_are_not_evaluated() -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from framework_fakes import profile_of, small_store
 
 from kubesched.cluster import Store
-from kubesched.engine.cycle import Rules, SeededTies, attempt
+from kubesched.engine.cycle import Rules, attempt
 from kubesched.engine.handle import EngineHandle
+from kubesched.engine.ties import SeededTies
 from kubesched.framework import SKIP, CycleState, Plugin, Reason, Rejections, Scope, unresolvable
-from kubesched.framework.memo import Memo, first_best
+from kubesched.framework.memo import Memo
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable, failed
 from kubesched.testing import node, pod
 
@@ -272,8 +272,3 @@ def test_a_plugin_that_stops_skipping_is_noticed() -> None:
     assert decide(store, memo).node_name == "b"
     store.remove_pod("uid-default-old")
     assert decide(store, memo).feasible == 3
-
-
-@pytest.mark.parametrize(("start", "expected"), [(0, 1), (1, 1), (2, 3), (4, 1)])
-def test_the_first_of_the_best_from_a_row_on_going_round(start: int, expected: int) -> None:
-    assert first_best(np.array([0, 5, 4, 5, 1]), start) == expected

@@ -13,8 +13,8 @@ from kubesched.api.pod import Pod
 from kubesched.cluster import PodView, Store
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.handle import EngineHandle
+from kubesched.engine.ties import FirstByName
 from kubesched.framework import CycleState, Plugin, Profile
-from kubesched.simulator.golden import FirstByName
 
 Raw = dict[str, Any]
 MEBI = 1024 * 1024

@@ -12,8 +12,9 @@ from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from kubesched.cluster import PodView, Snapshot, Store
-from kubesched.engine.cycle import Attempt, Rules, SeededTies, attempt
+from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.handle import EngineHandle
+from kubesched.engine.ties import SeededTies
 from kubesched.errors import SchedulerError
 from kubesched.framework import Plugin, Scope
 from kubesched.framework.building import build_profile

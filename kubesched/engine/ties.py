@@ -1,0 +1,62 @@
+"""Which of several best nodes is taken.
+
+In: the totals of all nodes, far below zero where a node is refused. Out: one row of the highest total. Any of the best nodes
+is a right answer: the reference's own order depends on how its workers interleave.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+from zlib import crc32
+
+import numpy as np
+
+from kubesched.cluster import Ints, PodView, Snapshot
+
+
+class Ties(Protocol):
+    """How one of several best nodes is chosen."""
+
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot) -> int:
+        """Return a row that has the highest total."""
+        ...
+
+
+class SeededTies:
+    """Follows from the seed and the pod's uid alone, so that a replay of the same inbox chooses the same node, whatever other
+    pods did in between and whether or not answers are remembered."""
+
+    __slots__ = ("seed",)
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed & 0xFFFFFFFF
+
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot) -> int:
+        """Return the first of the best rows from a row on that depends on the pod's uid, going round."""
+        return first_best(totals, crc32(pod.uid.encode(), self.seed) % nodes.n)
+
+
+class FirstByName:
+    """The node whose name sorts first: as golden cases and some published experiments have it."""
+
+    __slots__ = ()
+
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot) -> int:
+        """Return the best row whose node's name sorts first."""
+        return int(min(best_rows(totals), key=nodes.name))
+
+
+def best_rows(totals: Ints) -> list[int]:
+    """Return all rows of the highest total, in rising order."""
+    rows: list[int] = np.flatnonzero(totals == totals.max()).tolist()
+    return rows
+
+
+def first_best(totals: Ints, start: int) -> int:
+    """Return the first row from `start` on, going round, that has the highest total."""
+    row = int(totals.argmax())
+    if row < start:  # the first of all lies behind: there may be another like it ahead
+        ahead = start + int(totals[start:].argmax())
+        if totals.item(ahead) == totals.item(row):
+            return ahead
+    return row
