@@ -23,20 +23,20 @@ from prometheus_client import CollectorRegistry
 from kubesched import config, legacy, web
 from kubesched.api.core import ConfigMap
 from kubesched.api.meta import ObjectReference
-from kubesched.client.answers import advice
-from kubesched.client.complaints import Complaints
+from kubesched.client.access_reviews import Reviews
+from kubesched.client.api_errors import advice
 from kubesched.client.connection import Connection, Observers, connect
 from kubesched.client.credentials import CredentialSource, delegated_credentials
-from kubesched.client.extending import HttpPoster
+from kubesched.client.extender_client import HttpPoster
 from kubesched.client.fencing import FencedConnection, FencedLock, LeaseLost
-from kubesched.client.leading import Callbacks, Elector, Timing
+from kubesched.client.leader_election import Callbacks, LeaderElector, Timing
 from kubesched.client.locks import LOCKS, make_identity
+from kubesched.client.log_throttle import LogThrottle
 from kubesched.client.reading import get_object
 from kubesched.client.recorder import CORE_V1, Broadcaster, Recorder
+from kubesched.client.reflectors import Reflectors
 from kubesched.client.resources import watch_set
-from kubesched.client.reviewing import Reviews
 from kubesched.client.timing import SYSTEM_CHANCE, Backoff
-from kubesched.client.watching import Watching
 from kubesched.client.writer import Writer
 from kubesched.cluster import PodView, Store
 from kubesched.cluster.pods import Templates
@@ -137,8 +137,8 @@ class Scheduler:
         self.chronicle = web.Chronicle(self.metrics)
         self.showing = web.EngineShowing(lambda: self.engine, self.chronicle)
         self.engine: Engine | None = None
-        self.watching: Watching | None = None
-        self.elector: Elector | None = None
+        self.reflectors: Reflectors | None = None
+        self.elector: LeaderElector | None = None
         self._fence: FencedLock | None = None
         self.is_synced = False
         self.is_stopping = False
@@ -295,17 +295,17 @@ class Scheduler:
         assert self.engine is not None
         rows = watch_set([name for name, on in self.wiring.gates.states.items() if on], self._custom_kinds())
         streams = self.wiring.gates.is_enabled("WatchListClient")
-        backoff, complaints = Backoff(connection.clock, SYSTEM_CHANCE), Complaints(connection.clock)
+        backoff, throttle = Backoff(connection.clock, SYSTEM_CHANCE), LogThrottle(connection.clock)
         while True:
             try:
-                self.watching = await Watching.prepare(connection, rows, self, streams=streams)
+                self.reflectors = await Reflectors.prepare(connection, rows, self, streams=streams)
                 break
             except (ApiError, Unreachable) as error:
-                if complaints.is_worth_saying(text := advice(error)):
+                if throttle.is_worth_saying(text := advice(error)):
                     log.error("cannot ask what the API server serves: %s; trying again", text)
                 await asyncio.sleep(backoff.next())
-        self._begin("watching", self.watching.run())
-        await self.watching.wait_synced()
+        self._begin("watching", self.reflectors.run())
+        await self.reflectors.wait_synced()
         taken_in = asyncio.Event()
         self.engine.inbox.post(LoopCall(taken_in.set))
         await taken_in.wait()
@@ -359,7 +359,7 @@ class Scheduler:
             recorder.event(about, "Normal", "LeaderElection", "", f"{lock.identity} {what}")
 
         self.metrics.leading(LEASE_NAME, False)
-        self.elector = Elector(
+        self.elector = LeaderElector(
             self._fence,
             Callbacks(
                 on_started=began,
@@ -430,7 +430,7 @@ class Scheduler:
 
     def _adopt(self, new: Engine, old: Engine) -> None:
         """Queue the pods that ask for a scheduler which the old configuration did not know."""
-        reflector = self.watching.reflectors.get("Pod") if self.watching is not None else None
+        reflector = self.reflectors.by_kind.get("Pod") if self.reflectors is not None else None
         for pod in list(reflector.objects.values()) if reflector is not None else ():
             name = pod.spec.scheduler_name
             if not pod.spec.node_name and name in new.profiles and name not in old.profiles:
@@ -463,7 +463,7 @@ class Scheduler:
         assert self.engine is not None
         yield from self.engine.store.pods()
         yield from self.engine.intake.pending()
-        reflector = self.watching.reflectors.get("Pod") if self.watching is not None else None
+        reflector = self.reflectors.by_kind.get("Pod") if self.reflectors is not None else None
         others = Templates()  # books of their own: strangers leave nothing in the store's
         for pod in list(reflector.objects.values()) if reflector is not None else ():
             if not pod.spec.node_name and pod.spec.scheduler_name not in self.engine.profiles:
@@ -471,10 +471,10 @@ class Scheduler:
 
     def debug(self) -> None:
         """Compare what we believe with what the watches said, and log both."""
-        if self.engine is None or self.watching is None:
+        if self.engine is None or self.reflectors is None:
             log.warning("nothing is followed yet, so there is nothing to compare")
             return
-        nodes, pods = (self.watching.reflectors[kind].objects for kind in ("Node", "Pod"))
+        nodes, pods = (self.reflectors.by_kind[kind].objects for kind in ("Node", "Pod"))
         debug_later(self.engine, nodes.values, pods.values)
 
     async def _serve(self, connection: Connection, face: Face, ends: contextlib.AsyncExitStack) -> None:

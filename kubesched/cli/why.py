@@ -13,10 +13,10 @@ from kubesched.api.pod import Pod
 from kubesched.cli.printing import print_document
 from kubesched.cli.sources import Policy, namespace_of, read_cluster
 from kubesched.cli.why_report import print_story
-from kubesched.client.asking import SchedulerAddress, ask_about_pod
 from kubesched.client.connection import connect
 from kubesched.client.credentials import default_kubeconfig, find_credentials
 from kubesched.client.reading import get_object
+from kubesched.client.scheduler_client import SchedulerAddress, ask_about_pod
 from kubesched.errors import NotFound, SchedulerError
 from kubesched.simulator.captured import Captured
 from kubesched.web.telling import told

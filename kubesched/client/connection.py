@@ -17,10 +17,10 @@ from importlib import metadata
 
 from multidict import CIMultiDict
 
-from kubesched.client.answers import refusal
+from kubesched.client.api_errors import refusal
 from kubesched.client.credentials import CredentialSource
 from kubesched.client.limiter import DEFAULT_BURST, DEFAULT_QPS, TokenBucket
-from kubesched.client.timing import SYSTEM_CLOCK, Clock
+from kubesched.client.timing import SYSTEM_CLOCK, ClientClock
 from kubesched.client.transport import Answer, Stream, Transport, time_limit
 from kubesched.errors import AnswerLost, SchedulerError
 
@@ -33,7 +33,7 @@ BROKEN_GET_PAUSE_SECONDS = 1.0
 
 MAX_IN_FLIGHT = 64  # requests of one client, each on a TLS connection of its own with 256 KiB of buffer; watches aside
 
-Observer = Callable[[str, str, float], None]
+RequestObserver = Callable[[str, str, float], None]
 """Told of every answer: verb, status code (`<error>` when there was none), seconds."""
 
 WaitObserver = Callable[[str, float], None]
@@ -47,7 +47,7 @@ RetryObserver = Callable[[str, str], None]
 class Observers:
     """Who is told what goes over the wire, for metrics."""
 
-    answer: Observer | None = None
+    answer: RequestObserver | None = None
     wait: WaitObserver | None = None
     retry: RetryObserver | None = None
 
@@ -59,7 +59,7 @@ async def connect(
     qps: float = DEFAULT_QPS,
     burst: int = DEFAULT_BURST,
     compress: bool = True,
-    clock: Clock = SYSTEM_CLOCK,
+    clock: ClientClock = SYSTEM_CLOCK,
     observers: Observers | None = None,
 ) -> Connection:
     """Load credentials and return a client. Nothing is sent yet, so an API server that is away raises nothing."""
@@ -79,7 +79,7 @@ class Connection:
         burst: int = DEFAULT_BURST,
         timeout: float = DEFAULT_TIMEOUT_SECONDS,
         compress: bool = True,
-        clock: Clock = SYSTEM_CLOCK,
+        clock: ClientClock = SYSTEM_CLOCK,
         observers: Observers | None = None,
     ) -> None:
         self.name = name

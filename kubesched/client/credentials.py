@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from kubesched.client.borrowing import credential_loaders
+from kubesched.client.kubeconfig_loading import credential_loaders
 from kubesched.errors import ConfigError
 
 SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -15,7 +15,7 @@ from multidict import CIMultiDict
 
 from kubesched.client.connection import Connection
 from kubesched.client.locks import Lock, Record
-from kubesched.client.timing import SYSTEM_CLOCK, Clock
+from kubesched.client.timing import SYSTEM_CLOCK, ClientClock
 from kubesched.client.transport import Answer
 from kubesched.errors import SchedulerError
 
@@ -32,7 +32,7 @@ class LeaseLost(SchedulerError):
 class FencedLock:
     """A lock that remembers until when our word holds."""
 
-    def __init__(self, lock: Lock, lease_seconds: float, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, lock: Lock, lease_seconds: float, clock: ClientClock = SYSTEM_CLOCK) -> None:
         self.identity = lock.identity
         self._lock = lock
         self._holds_for = lease_seconds - min(TRANSIT_SECONDS, lease_seconds / 10)

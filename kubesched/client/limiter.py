@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 
-from kubesched.client.timing import Clock
+from kubesched.client.timing import ClientClock
 
 DEFAULT_QPS = 50.0
 DEFAULT_BURST = 100
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 class TokenBucket:
     """Tokens that come in at `qps` a second, up to `burst`. A `qps` of 0 means the default, a negative one no limit."""
 
-    def __init__(self, qps: float, burst: int, clock: Clock, name: str = "") -> None:
+    def __init__(self, qps: float, burst: int, clock: ClientClock, name: str = "") -> None:
         self.qps = qps or DEFAULT_QPS
         self.burst = burst or DEFAULT_BURST
         self._clock = clock

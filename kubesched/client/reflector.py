@@ -21,12 +21,12 @@ from urllib.parse import quote
 
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import Pod
-from kubesched.client.answers import advice, is_version_unknown, refusal_of
-from kubesched.client.complaints import Complaints
+from kubesched.client.api_errors import advice, is_version_unknown, refusal_of
 from kubesched.client.connection import Connection
 from kubesched.client.decoding import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Decoder, Event, garbage_kept
+from kubesched.client.deduplication import Deduplicator
+from kubesched.client.log_throttle import LogThrottle
 from kubesched.client.resources import Watched
-from kubesched.client.sharing import Sharing
 from kubesched.client.timing import SYSTEM_CHANCE, Backoff, Chance
 from kubesched.client.transport import Stream
 from kubesched.errors import ApiError, BadRequest, Forbidden, Gone, Invalid, SchedulerError, Unreachable
@@ -71,13 +71,13 @@ class Reflector:
         self._synced = asyncio.Event()
         self._connection, self._watched, self._sink = connection, watched, sink
         self._clock, self._chance = connection.clock, chance
-        self._complaints = Complaints(connection.clock)
+        self._log_throttle = LogThrottle(connection.clock)
         self._path = watched.path(api_version or watched.api_versions[0])
         self._selector = f"&fieldSelector={quote(watched.field_selector, safe='')}" if watched.field_selector else ""
         self._decoder = Decoder(watched)
         self._streams = streams
         self._page_size = page_size
-        self._sharing = Sharing() if watched.type is Pod else None
+        self._deduplicator = Deduplicator() if watched.type is Pod else None
         self._version = ""  # of the last thing we saw; empty: list first
         self._has_progressed = False
         self._was_cut_off = False
@@ -85,7 +85,7 @@ class Reflector:
     @property
     def trouble(self) -> str:
         """Return what keeps us from following, in one line; empty while all is well."""
-        return self._complaints.current
+        return self._log_throttle.current
 
     @property
     def is_synced(self) -> bool:
@@ -279,8 +279,8 @@ class Reflector:
                 del objects[key]
                 deliver(self.kind, old, None)
             return
-        if self._sharing is not None:
-            self._sharing.settle(new, old)
+        if self._deduplicator is not None:
+            self._deduplicator.settle(new, old)
         if old is None:
             objects[key] = new
             deliver(self.kind, None, new)
@@ -298,14 +298,14 @@ class Reflector:
 
     def _add_all(self, items: list[Any]) -> None:
         """Take what a first list says: mostly things that are new."""
-        objects, kind, deliver, sharing = self.objects, self.kind, self._sink.deliver, self._sharing
+        objects, kind, deliver, deduplicator = self.objects, self.kind, self._sink.deliver, self._deduplicator
         for obj in items:
             key = obj.key
             if key in objects:
                 self._apply(obj, key)
                 continue
-            if sharing is not None:
-                sharing.settle(obj, None)
+            if deduplicator is not None:
+                deduplicator.settle(obj, None)
             objects[key] = obj
             deliver(kind, None, obj)
 
@@ -328,11 +328,11 @@ class Reflector:
     # --- for people ---------------------------------------------------------------------------------------------------
 
     def _complain(self, text: str) -> None:
-        if self._complaints.is_worth_saying(text):
+        if self._log_throttle.is_worth_saying(text):
             log.warning("cannot follow %s: %s; trying again", self._watched.plural, text)
 
     def _recovered(self) -> None:
-        if self._complaints.settle():
+        if self._log_throttle.settle():
             log.info("following %s again", self._watched.plural)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable
 from typing import Protocol
 
 
-class Clock(Protocol):
+class ClientClock(Protocol):
     """Time."""
 
     def now(self) -> float:
@@ -36,7 +36,7 @@ class Chance(Protocol):
         ...
 
 
-class SystemClock:
+class SystemClientClock:
     """The clock on the wall."""
 
     def now(self) -> float:
@@ -49,7 +49,7 @@ class SystemClock:
         return asyncio.sleep(seconds)
 
 
-SYSTEM_CLOCK: Clock = SystemClock()
+SYSTEM_CLOCK: ClientClock = SystemClientClock()
 SYSTEM_CHANCE: Chance = random.SystemRandom()
 
 
@@ -58,7 +58,7 @@ class Backoff:
 
     def __init__(
         self,
-        clock: Clock,
+        clock: ClientClock,
         chance: Chance,
         *,
         first: float = 0.8,

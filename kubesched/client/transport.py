@@ -1,7 +1,7 @@
 """The wire: one pool of kept-alive HTTP connections to one API server, with its TLS and its credentials.
 
 In: a method, a path, headers, a body. Out: status and body, or a stream of chunks. Reading goes through aiohttp, and so
-does everything when there is a proxy; writing takes the short way of `lane`. Whatever they raise becomes `Unreachable`
+does everything when there is a proxy; writing takes the short way of `write_pool`. Whatever they raise becomes `Unreachable`
 (nothing went out) or `AnswerLost` (it may have been carried out), in one line that says where the address comes from.
 Nothing is retried here, and no status code has a meaning here.
 """
@@ -26,8 +26,8 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from kubesched.client.credentials import Credentials, CredentialSource
-from kubesched.client.lane import CONNECT_TIMEOUT_SECONDS, Lane, NotConnected, make_watchful
-from kubesched.client.timing import SYSTEM_CLOCK, Clock
+from kubesched.client.timing import SYSTEM_CLOCK, ClientClock
+from kubesched.client.write_pool import CONNECT_TIMEOUT_SECONDS, NotConnected, WritePool, make_watchful
 from kubesched.errors import AnswerLost, ConfigError, SchedulerError, Unreachable
 
 RENEW_EVERY_SECONDS = 60.0
@@ -54,7 +54,7 @@ class Answer(NamedTuple):
 class Transport:
     """The pool. Make one with `open`; close it when done."""
 
-    def __init__(self, source: CredentialSource, credentials: Credentials, clock: Clock) -> None:
+    def __init__(self, source: CredentialSource, credentials: Credentials, clock: ClientClock) -> None:
         self.credentials = credentials
         self._source = source
         self._clock = clock
@@ -63,16 +63,16 @@ class Transport:
         self._certificates = _certificate_marks(credentials)
         self._retired: list[aiohttp.ClientSession] = []
         self._adopt(credentials)
-        self._session, self._lane = self._new_pool()
+        self._session, self._write_pool = self._new_pool()
 
     @classmethod
-    async def open(cls, source: CredentialSource, clock: Clock = SYSTEM_CLOCK) -> Transport:
+    async def open(cls, source: CredentialSource, clock: ClientClock = SYSTEM_CLOCK) -> Transport:
         """Load the credentials and make the pool. Connects to nothing yet."""
         return cls(source, await source.load(), clock)
 
     async def close(self) -> None:
         """Close every connection, watches included."""
-        self._lane.close()
+        self._write_pool.close()
         for session in (*self._retired, self._session):
             await session.close()
 
@@ -103,7 +103,7 @@ class Transport:
         _, fixed = self._heads.get(id(headers)) or self._head(headers)
         head = f"{method} {self._prefix}{path} HTTP/1.1\r\n{fixed}Content-Length: {len(body)}\r\n\r\n"
         try:
-            reply = await self._lane.send(head.encode("latin-1") + body, seconds)
+            reply = await self._write_pool.send(head.encode("latin-1") + body, seconds)
         except (NotConnected, OSError, TimeoutError) as error:
             raise self._broken(error, f"{method} {path.partition('?')[0]}") from error
         return Answer(reply.status, reply.header("Retry-After") if reply.status >= 400 else None, reply.body)
@@ -168,8 +168,8 @@ class Transport:
                 for session in self._retired:
                     await session.close()
                 self._retired = [self._session]
-                self._lane.retire()
-                self._session, self._lane = self._new_pool()
+                self._write_pool.retire()
+                self._session, self._write_pool = self._new_pool()
             return True
 
     def _adopt(self, credentials: Credentials) -> None:
@@ -189,7 +189,7 @@ class Transport:
         signed.extend(credentials.impersonation)
         return signed
 
-    def _new_pool(self) -> tuple[aiohttp.ClientSession, Lane]:
+    def _new_pool(self) -> tuple[aiohttp.ClientSession, WritePool]:
         tls = _tls(self.credentials) if self._base.startswith("https") else None
         connector = aiohttp.TCPConnector(
             limit=0,  # each client limits itself, so that one that is stuck cannot keep the lease from being renewed
@@ -205,7 +205,7 @@ class Transport:
         session._retry_connection = False
         parts = urlsplit(self._base)
         port = parts.port or (443 if tls is not None else 80)
-        return session, Lane(parts.hostname or "", port, tls, self.credentials.tls_server_name)
+        return session, WritePool(parts.hostname or "", port, tls, self.credentials.tls_server_name)
 
     def _broken(self, error: BaseException, what: str) -> SchedulerError:
         server, origin = self.credentials.server, self.credentials.origin

@@ -32,8 +32,8 @@ from kubesched.apiserver import ApiServer, Store
 from kubesched.client.connection import Connection, connect
 from kubesched.client.credentials import AddressSource
 from kubesched.client.recorder import Broadcaster
+from kubesched.client.reflectors import Reflectors
 from kubesched.client.resources import watch_set
-from kubesched.client.watching import Watching
 from kubesched.client.writer import Writer
 from kubesched.errors import ApiError, Unreachable
 
@@ -139,7 +139,7 @@ class Run:
     def __init__(self, cluster: Cluster, proxy: FaultyProxy) -> None:
         self.cluster, self.proxy = cluster, proxy
         self.scheduler: LittleScheduler
-        self.watching: Watching
+        self.reflectors: Reflectors
 
     @contextlib.asynccontextmanager
     async def at_work(self, seed: int = 0) -> AsyncIterator[Run]:
@@ -148,11 +148,11 @@ class Run:
         while True:
             try:
                 chance = random.Random(seed)
-                self.watching = await Watching.prepare(connection, watch_set(), self.scheduler, chance)
+                self.reflectors = await Reflectors.prepare(connection, watch_set(), self.scheduler, chance)
                 break
             except (ApiError, Unreachable):
                 await asyncio.sleep(0.01)
-        jobs = [self.watching.run(), self.scheduler.run(), self.scheduler.broadcaster.run()]
+        jobs = [self.reflectors.run(), self.scheduler.run(), self.scheduler.broadcaster.run()]
         tasks = [asyncio.create_task(job) for job in jobs]
         try:
             yield self
@@ -285,7 +285,7 @@ async def test_a_server_that_is_away_for_a_while_is_found_again(run: Run) -> Non
             await asyncio.sleep(0.05)
         await run.settle()
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while trouble := [each.trouble for each in run.watching.reflectors.values() if each.trouble]:
+        while trouble := [each.trouble for each in run.reflectors.by_kind.values() if each.trouble]:
             assert time.monotonic() < deadline, trouble
             await asyncio.sleep(0.01)
     assert run.proxy.counts["away"] == 3
@@ -334,7 +334,7 @@ CANDIDATE = """
 import asyncio, sys
 from kubesched.client.connection import connect
 from kubesched.client.credentials import AddressSource
-from kubesched.client.leading import Callbacks, Elector, Timing
+from kubesched.client.leader_election import Callbacks, LeaderElector, Timing
 from kubesched.client.locks import LeaseLock
 
 async def main():
@@ -343,7 +343,7 @@ async def main():
     connection = connection.sibling("leader-election", timeout=timing.request_timeout)
     lock = LeaseLock(connection, sys.argv[2], "kube-system", "l")
     say = lambda word: print(word, flush=True)
-    await Elector(lock, Callbacks(on_started=lambda: say("started"), on_stopped=lambda: say("stopped")), timing).run()
+    await LeaderElector(lock, Callbacks(on_started=lambda: say("started"), on_stopped=lambda: say("stopped")), timing).run()
 
 asyncio.run(main())
 sys.exit(1)

@@ -27,9 +27,9 @@ from web_fakes import Authority, Files
 from kubesched.apiserver import ApiServer, Store
 from kubesched.apiserver.access import User
 from kubesched.cli.options import Options, read_options
+from kubesched.client.access_reviews import Reviews
 from kubesched.client.connection import Connection, connect
 from kubesched.client.credentials import KubeconfigSource
-from kubesched.client.reviewing import Reviews
 from kubesched.config import defaults, effective
 from kubesched.engine.assembly import registry_with
 from kubesched.errors import ConfigError, NotFound

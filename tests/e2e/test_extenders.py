@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from kubesched import config
-from kubesched.client.extending import HttpPoster
+from kubesched.client.extender_client import HttpPoster
 from kubesched.engine.assembly import Ports, assemble, registry_with
 from kubesched.engine.handle import NoWriter
 from kubesched.engine.inbox import Changed

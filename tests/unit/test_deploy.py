@@ -30,10 +30,10 @@ from kubesched.apiserver import Store, custom
 from kubesched.apiserver.schema.checking import settle
 from kubesched.app import Scheduler
 from kubesched.cli.options import Options, read_options
+from kubesched.client.access_reviews import Reviews
 from kubesched.client.locks import LeaseLock, Record
 from kubesched.client.recorder import CORE_V1, EVENTS_V1, Broadcaster
 from kubesched.client.resources import WATCH_SET, watch_set
-from kubesched.client.reviewing import Reviews
 from kubesched.client.timing import SYSTEM_CLOCK
 from kubesched.client.writer import Writer
 from kubesched.config import Gates, load

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from kubesched.client.answers import refusal
+from kubesched.client.api_errors import refusal
 from kubesched.errors import AnswerLost, SchedulerError
 
 

@@ -25,7 +25,7 @@ from cryptography.x509.oid import NameOID
 
 from kubesched.client.connection import Connection, Observers, connect
 from kubesched.client.credentials import AddressSource, Credentials
-from kubesched.client.timing import SystemClock
+from kubesched.client.timing import SystemClientClock
 from kubesched.errors import (
     AnswerLost,
     ConfigError,
@@ -41,7 +41,7 @@ from kubesched.errors import (
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Impatient(SystemClock):
+class Impatient(SystemClientClock):
     """Real time, except that sleeping takes none and is written down."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import Pod
 from kubesched.client.connection import Connection
 from kubesched.client.fencing import FencedConnection, FencedLock, LeaseLost
-from kubesched.client.leading import Callbacks, Elector, Timing
+from kubesched.client.leader_election import Callbacks, LeaderElector, Timing
 from kubesched.client.locks import Record
 from kubesched.client.transport import Answer
 from kubesched.client.writer import Writer
@@ -117,7 +117,7 @@ async def test_a_frozen_leader_writes_again_only_after_it_renewed() -> None:
     clock = FakeClock()
     shelf = Shelf(clock)
     lock = FencedLock(shelf, 15.0, clock)
-    elector = Elector(lock, Callbacks(), Timing(), clock=clock, chance=FakeChance())
+    elector = LeaderElector(lock, Callbacks(), Timing(), clock=clock, chance=FakeChance())
     leading = asyncio.create_task(elector.run())
     await settle()
     assert lock.holds

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from client_fakes import FakeChance, FakeClock, settle, status
 
-from kubesched.client.leading import Callbacks, Elector
+from kubesched.client.leader_election import Callbacks, LeaderElector
 from kubesched.client.locks import LEADER_ANNOTATION, LOCKS, UNKNOWN, Record
 from kubesched.errors import Conflict
 
@@ -60,7 +60,9 @@ def lock(cabinet: Cabinet, kind: str, who: str) -> Any:
 
 def candidate(cabinet: Cabinet, kind: str, who: str, news: list[str]) -> asyncio.Task[None]:
     callbacks = Callbacks(on_started=lambda: news.append(f"{who} leads"))
-    elector = Elector(lock(cabinet, kind, who), callbacks, clock=cabinet.clock, chance=FakeChance(0.0), release_on_cancel=False)
+    elector = LeaderElector(
+        lock(cabinet, kind, who), callbacks, clock=cabinet.clock, chance=FakeChance(0.0), release_on_cancel=False
+    )
     return asyncio.create_task(elector.run())
 
 

@@ -44,7 +44,7 @@ class Reply(NamedTuple):
         return found[1].decode("latin-1").strip() if found is not None else None
 
 
-class Lane:
+class WritePool:
     """The connections to one server."""
 
     def __init__(self, host: str, port: int, tls: ssl.SSLContext | None, server_name: str | None = None) -> None:

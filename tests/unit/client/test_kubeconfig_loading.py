@@ -8,7 +8,7 @@ import pytest
 
 ALONE = """
 import json, sys
-from kubesched.client.borrowing import credential_loaders
+from kubesched.client.kubeconfig_loading import credential_loaders
 loaders = credential_loaders()
 left = [name for name in sys.modules if name.startswith("kubernetes_asyncio")]
 import kubernetes_asyncio
@@ -23,14 +23,14 @@ print(json.dumps({
 AFTER_SOMEBODY_ELSE = """
 import json, sys
 import kubernetes_asyncio
-from kubesched.client.borrowing import credential_loaders
+from kubesched.client.kubeconfig_loading import credential_loaders
 print(json.dumps(credential_loaders().kubeconfig is kubernetes_asyncio.config.kube_config))
 """
 WITH_ANOTHER_LIBRARY = """
 import json
-from kubesched.client import borrowing
-borrowing._LEFT_OUT = {"kubernetes_asyncio.client": ()}  # as if the loaders wanted names that we do not know of
-print(json.dumps(borrowing.credential_loaders().kubeconfig.ApiClient.__name__))
+from kubesched.client import kubeconfig_loading
+kubeconfig_loading._LEFT_OUT = {"kubernetes_asyncio.client": ()}  # as if the loaders wanted names that we do not know of
+print(json.dumps(kubeconfig_loading.credential_loaders().kubeconfig.ApiClient.__name__))
 """
 
 

@@ -2,12 +2,12 @@
 
 from client_fakes import FakeClock
 
-from kubesched.client.complaints import Complaints
+from kubesched.client.log_throttle import LogThrottle
 
 
 def test_what_lasts_is_told_ever_more_rarely() -> None:
     clock = FakeClock()
-    complaints = Complaints(clock)
+    complaints = LogThrottle(clock)
     told = []
     for second in range(0, 3000, 2):
         clock.time = second
@@ -17,7 +17,7 @@ def test_what_lasts_is_told_ever_more_rarely() -> None:
 
 
 def test_what_is_new_or_comes_back_is_told_at_once() -> None:
-    complaints = Complaints(FakeClock())
+    complaints = LogThrottle(FakeClock())
     assert not complaints.settle()
     assert complaints.is_worth_saying("connection refused")
     assert not complaints.is_worth_saying("connection refused")

@@ -18,8 +18,8 @@ from kubesched.api.workload import CoschedulingPodGroup, PodGroup
 from kubesched.client.decoding import Decoder, garbage_kept
 from kubesched.client.discovery import discover
 from kubesched.client.reading import get_object, list_objects
+from kubesched.client.reflectors import Reflectors
 from kubesched.client.resources import WATCH_SET, collection_path, custom, object_path, watch_set
-from kubesched.client.watching import Watching
 from kubesched.errors import AnswerLost, ConfigError, NotFound, Unreachable
 
 
@@ -54,8 +54,8 @@ class Quiet:
 async def test_what_is_not_served_is_noticed_and_its_plugins_named(caplog: pytest.LogCaptureFixture) -> None:
     connection = OldServer()
     sink = Quiet()
-    watching = await Watching.prepare(connection, watch_set(), sink)  # type: ignore[arg-type]
-    assert set(watching.reflectors) == {"Pod", "Node", "Namespace", "ReplicaSet"}
+    watching = await Reflectors.prepare(connection, watch_set(), sink)  # type: ignore[arg-type]
+    assert set(watching.by_kind) == {"Pod", "Node", "Namespace", "ReplicaSet"}
     assert "resourceclaims" in {row.plural for row in watching.missing}
     assert "does not serve resourceclaims in resource.k8s.io/v1; DynamicResources will see none of them" in caplog.text
     assert watching.unsynced == ("Pod", "Node", "Namespace", "ReplicaSet")
@@ -187,5 +187,5 @@ async def test_first_lists_come_in_pages_where_streaming_is_switched_off(streams
             return await super().request(method, path, body, content_type)
 
     connection = NewServer()
-    watching = await Watching.prepare(connection, watch_set(), Quiet(), streams=streams)  # type: ignore[arg-type]
-    assert {reflector._streams for reflector in watching.reflectors.values()} == {streams}
+    watching = await Reflectors.prepare(connection, watch_set(), Quiet(), streams=streams)  # type: ignore[arg-type]
+    assert {reflector._streams for reflector in watching.by_kind.values()} == {streams}

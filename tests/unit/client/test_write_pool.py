@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kubesched.client import lane as lane_module
-from kubesched.client.lane import Lane, NotConnected
+from kubesched.client import write_pool
+from kubesched.client.write_pool import NotConnected, WritePool
 
 REQUEST = b"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}"
 END = None  # in a script: close the connection
@@ -41,15 +41,15 @@ class Server:
 
 
 @asynccontextmanager
-async def at(*scripts: list[Any]) -> AsyncIterator[tuple[Server, Lane]]:
+async def at(*scripts: list[Any]) -> AsyncIterator[tuple[Server, WritePool]]:
     server = Server(*scripts)
     listening = await asyncio.start_server(server.handle, "127.0.0.1", 0)
     server.port = listening.sockets[0].getsockname()[1]
-    lane = Lane("127.0.0.1", server.port, None)
+    pool = WritePool("127.0.0.1", server.port, None)
     try:
-        yield server, lane
+        yield server, pool
     finally:
-        lane.close()
+        pool.close()
         listening.close()
 
 
@@ -72,24 +72,24 @@ ANSWERS = [
 @pytest.mark.parametrize(("answer", "body"), [case[1:] for case in ANSWERS], ids=[case[0] for case in ANSWERS])
 async def test_answers_are_read_whole_however_they_are_cut(answer: bytes, body: bytes, cut: int) -> None:
     pieces = [answer[i : i + cut] for i in range(0, len(answer), cut)]
-    async with at(pieces, [ok(b"next")]) as (server, lane):
-        assert (await lane.send(REQUEST, 5.0)).body == body
-        assert (await lane.send(REQUEST, 5.0)).body == b"next"
+    async with at(pieces, [ok(b"next")]) as (server, pool):
+        assert (await pool.send(REQUEST, 5.0)).body == body
+        assert (await pool.send(REQUEST, 5.0)).body == b"next"
     assert server.n_connections == 1
 
 
 async def test_an_answer_without_length_ends_with_the_connection() -> None:
-    async with at([b"HTTP/1.1 200 OK\r\n\r\nhel", b"lo", END], [ok(b"next")]) as (server, lane):
-        assert (await lane.send(REQUEST, 5.0)).body == b"hello"
-        assert (await lane.send(REQUEST, 5.0)).body == b"next"
+    async with at([b"HTTP/1.1 200 OK\r\n\r\nhel", b"lo", END], [ok(b"next")]) as (server, pool):
+        assert (await pool.send(REQUEST, 5.0)).body == b"hello"
+        assert (await pool.send(REQUEST, 5.0)).body == b"next"
     assert server.n_connections == 2
 
 
 @pytest.mark.parametrize("last", [ok(b"bye", b"Connection: close"), b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nbye"])
 async def test_a_connection_that_is_to_be_closed_is_not_used_again(last: bytes) -> None:
-    async with at([last], [ok(b"next")]) as (server, lane):
-        assert (await lane.send(REQUEST, 5.0)).body == b"bye"
-        assert (await lane.send(REQUEST, 5.0)).body == b"next"
+    async with at([last], [ok(b"next")]) as (server, pool):
+        assert (await pool.send(REQUEST, 5.0)).body == b"bye"
+        assert (await pool.send(REQUEST, 5.0)).body == b"next"
     assert server.n_connections == 2
 
 
@@ -110,73 +110,73 @@ BROKEN = [
 async def test_a_broken_answer_is_a_connection_error_and_the_next_request_gets_a_new_connection(
     script: list[Any],
 ) -> None:
-    async with at(script, [ok(b"next")]) as (server, lane):
+    async with at(script, [ok(b"next")]) as (server, pool):
         with pytest.raises(ConnectionError):
-            await lane.send(REQUEST, 5.0)
-        assert (await lane.send(REQUEST, 5.0)).body == b"next"
+            await pool.send(REQUEST, 5.0)
+        assert (await pool.send(REQUEST, 5.0)).body == b"next"
     assert server.n_connections == 2
 
 
 async def test_an_idle_connection_that_speaks_or_closes_is_dropped() -> None:
     async with at([ok(b"one"), b"HTTP/1.1 408 Request Timeout\r\n\r\n"], [ok(b"two"), END], [ok(b"three")]) as (
         _,
-        lane,
+        pool,
     ):
         for body in (b"one", b"two", b"three"):
-            assert (await lane.send(REQUEST, 5.0)).body == body
+            assert (await pool.send(REQUEST, 5.0)).body == body
             for _ in range(5000):
-                if not lane._wires or body == b"three":
+                if not pool._wires or body == b"three":
                     break
                 await asyncio.sleep(0.001)  # until what the server said or did has arrived
 
 
 async def test_a_connection_that_was_idle_for_long_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane_module, "LONGEST_IDLE_SECONDS", 0.01)
-    async with at([ok(b"one")], [ok(b"two")]) as (server, lane):
-        await lane.send(REQUEST, 5.0)
+    monkeypatch.setattr(write_pool, "LONGEST_IDLE_SECONDS", 0.01)
+    async with at([ok(b"one")], [ok(b"two")]) as (server, pool):
+        await pool.send(REQUEST, 5.0)
         await asyncio.sleep(0.03)
-        await lane.send(REQUEST, 5.0)
+        await pool.send(REQUEST, 5.0)
     assert server.n_connections == 2
 
 
 async def test_a_late_or_unwanted_answer_is_never_taken_for_anothers() -> None:
-    async with at([b"HTTP/1.1 200 OK\r\n"], [b"HTTP/1.1 200 OK\r\n"], [ok(b"mine")]) as (server, lane):
+    async with at([b"HTTP/1.1 200 OK\r\n"], [b"HTTP/1.1 200 OK\r\n"], [ok(b"mine")]) as (server, pool):
         with pytest.raises(TimeoutError):
-            await lane.send(REQUEST, 0.02)
-        task = asyncio.create_task(lane.send(REQUEST, 5.0))
+            await pool.send(REQUEST, 0.02)
+        task = asyncio.create_task(pool.send(REQUEST, 5.0))
         await asyncio.sleep(0.02)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert (await lane.send(REQUEST, 5.0)).body == b"mine"
+        assert (await pool.send(REQUEST, 5.0)).body == b"mine"
     assert server.n_connections == 3
 
 
 async def test_requests_at_the_same_time_have_connections_of_their_own() -> None:
-    async with at(*[[ok(b"x")]] * 20) as (server, lane):
-        await asyncio.gather(*(lane.send(REQUEST, 5.0) for _ in range(10)))
-        await asyncio.gather(*(lane.send(REQUEST, 5.0) for _ in range(10)))
+    async with at(*[[ok(b"x")]] * 20) as (server, pool):
+        await asyncio.gather(*(pool.send(REQUEST, 5.0) for _ in range(10)))
+        await asyncio.gather(*(pool.send(REQUEST, 5.0) for _ in range(10)))
     assert server.n_connections == 10
 
 
-async def test_a_retired_lane_ends_what_is_under_way_and_keeps_nothing() -> None:
-    async with at([ok(b"one")], [b"HTTP/1.1 200 OK\r\n", b"Content-Length: 3\r\n\r\ntwo"]) as (_, lane):
-        await lane.send(REQUEST, 5.0)
-        task = asyncio.create_task(lane.send(REQUEST, 5.0))
+async def test_a_retired_pool_ends_what_is_under_way_and_keeps_nothing() -> None:
+    async with at([ok(b"one")], [b"HTTP/1.1 200 OK\r\n", b"Content-Length: 3\r\n\r\ntwo"]) as (_, pool):
+        await pool.send(REQUEST, 5.0)
+        task = asyncio.create_task(pool.send(REQUEST, 5.0))
         await asyncio.sleep(0)
-        lane.retire()
+        pool.retire()
         assert (await task).body == b"two"
         await asyncio.sleep(0.01)
-        assert not lane._wires
+        assert not pool._wires
 
 
 async def test_headers_of_the_answer_can_be_asked_for() -> None:
-    async with at([ok(b"", b"retry-after:  7 ", b"X: y")]) as (_, lane):
-        reply = await lane.send(REQUEST, 5.0)
+    async with at([ok(b"", b"retry-after:  7 ", b"X: y")]) as (_, pool):
+        reply = await pool.send(REQUEST, 5.0)
     assert (reply.status, reply.header("Retry-After"), reply.header("x"), reply.header("z")) == (201, "7", "y", None)
 
 
 async def test_no_connection_says_why() -> None:
     with pytest.raises(NotConnected) as caught:
-        await Lane("127.0.0.1", 1, None).send(REQUEST, 5.0)
+        await WritePool("127.0.0.1", 1, None).send(REQUEST, 5.0)
     assert isinstance(caught.value.__cause__, ConnectionRefusedError)

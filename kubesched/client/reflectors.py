@@ -19,7 +19,7 @@ from kubesched.client.timing import SYSTEM_CHANCE, Chance
 log = logging.getLogger(__name__)
 
 
-class Watching:
+class Reflectors:
     """The reflectors of one watch set. Make one with `prepare`, then `run` it."""
 
     def __init__(
@@ -33,14 +33,14 @@ class Watching:
         streams: bool = True,
     ) -> None:
         self.served = served
-        self.reflectors: dict[str, Reflector] = {}
+        self.by_kind: dict[str, Reflector] = {}
         missing = []
         for row in rows:
             api_version = served.version_of(row)
             if api_version is None:
                 missing.append(row)
                 continue
-            self.reflectors[row.kind] = Reflector(
+            self.by_kind[row.kind] = Reflector(
                 connection,
                 row,
                 sink,
@@ -62,7 +62,7 @@ class Watching:
         chance: Chance = SYSTEM_CHANCE,
         *,
         streams: bool = True,
-    ) -> Watching:
+    ) -> Reflectors:
         """Ask the server what it serves and make a reflector for each row that is among it.
 
         Without `streams`, first lists come in pages even where the server could stream them.
@@ -74,14 +74,14 @@ class Watching:
     async def run(self) -> None:
         """Follow everything until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            for kind, reflector in self.reflectors.items():
+            for kind, reflector in self.by_kind.items():
                 tasks.create_task(reflector.run(), name=f"reflector-{kind}")
 
     async def wait_synced(self) -> None:
         """Wait until the first list of every kind has been delivered."""
-        await asyncio.gather(*(reflector.wait_synced() for reflector in self.reflectors.values()))
+        await asyncio.gather(*(reflector.wait_synced() for reflector in self.by_kind.values()))
 
     @property
     def unsynced(self) -> tuple[str, ...]:
         """Return the kinds whose first list is still under way."""
-        return tuple(kind for kind, reflector in self.reflectors.items() if not reflector.is_synced)
+        return tuple(kind for kind, reflector in self.by_kind.items() if not reflector.is_synced)

@@ -17,7 +17,7 @@ from kubesched.api.pod import Pod, PodSpec, PodStatus
 _MOST_FAMILIES = 1 << 14
 
 
-class Sharing:
+class Deduplicator:
     """Remembers one pod of each controller to share with."""
 
     def __init__(self) -> None:

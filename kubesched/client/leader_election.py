@@ -13,10 +13,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from kubesched.client.answers import advice
-from kubesched.client.complaints import Complaints
+from kubesched.client.api_errors import advice
 from kubesched.client.locks import Lock, Record
-from kubesched.client.timing import SYSTEM_CHANCE, SYSTEM_CLOCK, Chance, Clock
+from kubesched.client.log_throttle import LogThrottle
+from kubesched.client.timing import SYSTEM_CHANCE, SYSTEM_CLOCK, Chance, ClientClock
 from kubesched.errors import ConfigError, NotFound, SchedulerError
 
 JITTER = 1.2
@@ -59,7 +59,7 @@ class Callbacks:
     on_slow_renewal: Callable[[], None] = lambda: None
 
 
-class Elector:
+class LeaderElector:
     """One candidate."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Elector:
         timing: Timing | None = None,
         *,
         release_on_cancel: bool = True,
-        clock: Clock = SYSTEM_CLOCK,
+        clock: ClientClock = SYSTEM_CLOCK,
         chance: Chance = SYSTEM_CHANCE,
     ) -> None:
         self._lock = lock
@@ -77,7 +77,7 @@ class Elector:
         self._timing = timing or Timing()
         self._releases = release_on_cancel
         self._clock, self._chance = clock, chance
-        self._complaints = Complaints(clock)
+        self._log_throttle = LogThrottle(clock)
         self._observed = Record()
         self._observed_at = float("-inf")
         self._reported_leader = ""
@@ -176,7 +176,7 @@ class Elector:
             self._observe(await self._lock.update(mine))
             return True
         except SchedulerError as error:
-            if self._complaints.is_worth_saying(text := advice(error)):
+            if self._log_throttle.is_worth_saying(text := advice(error)):
                 log.warning("lease %s: %s; trying again", self._lock, text)
             return False
 
@@ -191,7 +191,7 @@ class Elector:
             log.warning("lease %s could not be released, and runs out by itself: %s", self._lock, error)
 
     def _observe(self, record: Record) -> None:
-        self._complaints.settle()
+        self._log_throttle.settle()
         self._observed = record
         self._observed_at = self._clock.monotonic()
         if record.holder != self._reported_leader:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kubesched.api import codec
 from kubesched.api.pod import Pod
-from kubesched.client.sharing import Sharing
+from kubesched.client.deduplication import Deduplicator
 
 
 def replica(number: int, **changes: Any) -> dict[str, Any]:
@@ -39,10 +39,10 @@ def decoded(document: dict[str, Any]) -> Pod:
 
 
 def test_replicas_share_what_their_template_says() -> None:
-    sharing = Sharing()
+    deduplicator = Deduplicator()
     one, two = decoded(replica(1)), decoded(replica(2))
-    sharing.settle(one, None)
-    sharing.settle(two, None)
+    deduplicator.settle(one, None)
+    deduplicator.settle(two, None)
     assert two == decoded(replica(2))
     assert two.metadata.labels is one.metadata.labels
     assert two.metadata.owner_references is one.metadata.owner_references
@@ -53,10 +53,10 @@ def test_replicas_share_what_their_template_says() -> None:
 
 
 def test_a_pod_shares_with_its_own_past() -> None:
-    sharing = Sharing()
+    deduplicator = Deduplicator()
     old, new = decoded(replica(1)), decoded(replica(1, status={"phase": "Running"}))
-    sharing.settle(old, None)
-    sharing.settle(new, old)
+    deduplicator.settle(old, None)
+    deduplicator.settle(new, old)
     assert new.spec.volumes is old.spec.volumes
     assert (old.status.phase, new.status.phase) == ("", "Running")
 
@@ -83,9 +83,9 @@ PARTS = st.fixed_dictionaries(
 
 @given(st.lists(PARTS, max_size=8))
 def test_sharing_changes_no_pod_and_none_that_came_before(history: list[dict[str, Any]]) -> None:
-    sharing = Sharing()
+    deduplicator = Deduplicator()
     documents = [replica(number, **changes) for number, changes in enumerate(history)]
     pods = [decoded(document) for document in documents]
     for number, pod in enumerate(pods):
-        sharing.settle(pod, pods[number - 1] if number % 3 == 2 else None)
+        deduplicator.settle(pod, pods[number - 1] if number % 3 == 2 else None)
     assert pods == [decoded(document) for document in copy.deepcopy(documents)]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kubesched import errors
-from kubesched.client.answers import advice, is_version_unknown, refusal
+from kubesched.client.api_errors import advice, is_version_unknown, refusal
 
 CASES = [
     (400, "BadRequest", errors.BadRequest),

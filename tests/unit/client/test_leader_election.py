@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from client_fakes import FakeChance, FakeClock, settle, status
 
-from kubesched.client.leading import Callbacks, Elector, Timing
+from kubesched.client.leader_election import Callbacks, LeaderElector, Timing
 from kubesched.client.locks import LEADER_ANNOTATION, ConfigMapLock, EndpointsLock, LeaseLock, Record, make_identity
 from kubesched.errors import ConfigError, MalformedObject, SchedulerError, Unreachable
 
@@ -61,7 +61,7 @@ class Candidate:
 
     def __init__(self, shelf: Shelf, name: str, lock: type = LeaseLock, **options: Any) -> None:
         self.news: list[str] = []
-        self.elector = Elector(
+        self.elector = LeaderElector(
             lock(shelf, name, "kube-system", "kube-scheduler"),
             Callbacks(
                 on_started=lambda: self.news.append("started"),

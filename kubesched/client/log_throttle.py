@@ -6,16 +6,16 @@ minute and then after twice as long each time, up to once in ten minutes, so tha
 
 from __future__ import annotations
 
-from kubesched.client.timing import Clock
+from kubesched.client.timing import ClientClock
 
 FIRST_REPETITION_SECONDS = 30.0
 LONGEST_SILENCE_SECONDS = 600.0
 
 
-class Complaints:
+class LogThrottle:
     """What one part of the program has to complain about; one thing at a time."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: ClientClock) -> None:
         self.current = ""
         self._clock = clock
         self._again_at = 0.0
