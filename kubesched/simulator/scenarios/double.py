@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from kubesched.api import codec
-from kubesched.api.pod import PodCondition
+from kubesched.api.pod import Pod, PodCondition
 from kubesched.cluster import PodView
 from kubesched.errors import Conflict, NotFound
 from kubesched.simulator.scenarios.lives import PodLife
@@ -64,6 +64,12 @@ class ApiDouble:
 
     async def update(self, changed: Any, subresource: str = "") -> Any:
         """Replace an object that is as the caller last saw it."""
+        if isinstance(changed, Pod):
+            life = self._world.life(changed.key)
+            if life is None or not life.is_alive or life.pod.metadata.uid != changed.metadata.uid:
+                raise NotFound(404, "NotFound", f'pods "{changed.metadata.name}" not found')
+            self._world.change(life, changed)
+            return life.pod
         known = self._world.objects.get(key_of(changed))
         if known is None:
             raise NotFound(404, "NotFound", f"{changed.kind} {changed.key} not found")

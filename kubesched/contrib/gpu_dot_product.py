@@ -1,0 +1,25 @@
+"""DotProductScore: the less a pod's request and what a node has left point the same way, the better.
+
+Grandl et al., "Multi-resource packing for cluster schedulers" (2014), turned round for GPUs: large nodes are kept for those who
+need them. Both vectors are cpu and GPU, each relative to the largest node that there is in the trace.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.cluster import CPU, Ints
+from kubesched.contrib.gpu_table import request_of, rows_of, table_of
+from kubesched.framework import CycleState, Plugin, PodView, Snapshot
+
+MOST_CPU, MOST_GPU = 128_000, 8_000
+"""Thousandths of the largest node."""
+
+
+class DotProductScore(Plugin):
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        table, asked = table_of(self.handle.objects, nodes), request_of(pod.pod)
+        cpu = nodes.free(CPU) * (dict(pod.requests).get(CPU, 0) / MOST_CPU**2)
+        gpu = rows_of(table.left, nodes).sum(axis=1) * (asked.count * asked.milli / MOST_GPU**2)
+        scores: Ints = (100 * (1 - (cpu + gpu) / 2)).astype(np.int64)
+        return np.clip(scores, 0, 100)

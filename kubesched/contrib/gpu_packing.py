@@ -1,0 +1,31 @@
+"""GpuPackingScore: GPUs that are in use first, then idle GPUs of nodes in use, then empty nodes.
+
+Weng et al., "MLaaS in the wild" (2022). A pod without GPUs finds all nodes equal.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.cluster import Ints
+from kubesched.contrib.gpu_table import WHOLE, request_of, rows_of, table_of
+from kubesched.framework import CycleState, Plugin, PodView, Snapshot
+
+
+class GpuPackingScore(Plugin):
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        table, asked = table_of(self.handle.objects, nodes), request_of(pod.pod)
+        if not asked.count:
+            return np.zeros(nodes.n, dtype=np.int64)
+        left, count = rows_of(table.left, nodes), rows_of(table.count, nodes)
+        is_idle = left == WHOLE
+        n_idle = np.count_nonzero(is_idle, axis=1)
+        # The fullest GPUs that have room are the ones that would be used.
+        usable = np.sort(np.where(left >= asked.milli, left, WHOLE + 1), axis=1)[:, : asked.count]
+        n_idle_used = np.count_nonzero(usable == WHOLE, axis=1)
+        share_left = (usable * 100 // WHOLE).sum(axis=1)
+        in_use = np.maximum(100 - share_left // 10, 50)
+        with_idle = np.maximum(50 - n_idle_used, 33)
+        empty = np.maximum(33 - n_idle, n_idle)
+        scores: Ints = np.where(n_idle == count, empty, np.where(n_idle_used > 0, with_idle, in_use))
+        return np.clip(scores, 0, 100)

@@ -1,0 +1,20 @@
+"""RandomScore: one of the feasible nodes, by chance. What every other policy must beat."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.cluster import Bools, Ints
+from kubesched.framework import CycleState, Plugin, PodView, Snapshot, Status
+
+
+class RandomScore(Plugin):
+    def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
+        rows = np.flatnonzero(feasible)
+        state.write(self.name, int(rows[self.handle.random.randrange(len(rows))]))
+        return None
+
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        scores = np.zeros(nodes.n, dtype=np.int64)
+        scores[state.read(self.name)] = 100
+        return scores

@@ -1,0 +1,138 @@
+"""Open-Gpu-Share: pods share GPUs. Refuses nodes whose GPUs have too little left, and says which GPUs a pod gets.
+
+Which of a node's GPUs: `gpuSelMethod` best (the fullest that has room), worst (the emptiest), random, or the name of a policy
+that has a word in it (FGDScore). The choice is promised at Reserve and written into the pod's annotation
+`alibabacloud.com/gpu-index` before it is bound, where the device plugin of the node reads it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.cluster import Ints
+from kubesched.config import Args
+from kubesched.config.fielderrors import FieldError, Path, not_supported
+from kubesched.config.gates import Gates
+from kubesched.contrib.gpu_table import INDEX, MODEL, BadRequest, GpuRequest, GpuTable, request_of, rows_of, table_of
+from kubesched.framework import SKIP, CycleState, Plugin, PodView, PreFilterAnswer, Reason, Rejections, Snapshot, Status
+from kubesched.framework.ports import Handle
+from kubesched.framework.verdicts import failed, unresolvable
+from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
+
+WRONG_MODEL = Reason("node(s) didn't have the GPU model", resolvable=False)
+TOO_LITTLE_LEFT = Reason("Insufficient alibabacloud.com/gpu-milli")
+METHODS = ("best", "worst", "random", "FGDScore")
+
+
+class OpenGpuShareArgs(Args, frozen=True, rename="camel"):
+    gpu_sel_method: str = "best"
+
+    def validate(self, path: Path, gates: Gates) -> list[FieldError]:
+        if self.gpu_sel_method in METHODS:
+            return []
+        return [not_supported(path.child("gpuSelMethod"), self.gpu_sel_method, METHODS)]
+
+
+class Sharing:
+    """A pod's request in one attempt, and the rows that a what-if imagines otherwise."""
+
+    __slots__ = ("asked", "imagined")
+
+    def __init__(self, asked: GpuRequest, imagined: dict[int, Ints]) -> None:
+        self.asked = asked
+        self.imagined = imagined
+
+    def clone(self) -> Sharing:
+        """Return a copy that can be adjusted on its own."""
+        return Sharing(self.asked, {row: left.copy() for row, left in self.imagined.items()})
+
+
+class OpenGpuShare(Plugin):
+    name = "Open-Gpu-Share"
+    Args = OpenGpuShareArgs
+    wakes_on = (on(POD, DELETE), on(NODE, ADD | Action.NODE_ALLOCATABLE | Action.NODE_LABELS))
+
+    def __init__(self, args: OpenGpuShareArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self.table: GpuTable = table_of(handle.objects)
+        self.table.choosers.update(worst=_emptiest, random=self._any)
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        self.table.refresh(nodes)
+        try:
+            asked = request_of(pod.pod)
+        except BadRequest as error:
+            return unresolvable(f"pod {pod.key}: {error}")
+        state.write(self.name, Sharing(asked, {}))
+        return None if asked.count else SKIP
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        sharing: Sharing = state.read(self.name)
+        left = rows_of(self.table.left, nodes)
+        if sharing.imagined:
+            left = left.copy()
+            for row, imagined in sharing.imagined.items():
+                left[row if nodes.rows is None else nodes.rows == row] = imagined
+        short = ~self.table.fits(sharing.asked, left)
+        label, models = nodes.label(MODEL), sharing.asked.models
+        if not models:
+            return Rejections.where(short, TOO_LITTLE_LEFT)
+        values = label.values.values if label is not None else ()
+        will_do = np.array([*(value in models for value in values), False])  # the last is for nodes without the label
+        return Rejections.first((~will_do[nodes.codes(MODEL)], WRONG_MODEL), (short, TOO_LITTLE_LEFT))
+
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
+        self._imagine(other, row, -1, state)
+
+    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
+        self._imagine(other, row, 1, state)
+
+    def _imagine(self, other: PodView, row: int, sign: int, state: CycleState) -> None:
+        sharing: Sharing = state.read(self.name)
+        left = sharing.imagined.get(row)
+        if left is None:
+            left = sharing.imagined[row] = self.table.left[row].copy()
+        asked, cards = self.table.held_by(other, left)
+        left[list(cards)] += sign * asked.milli
+
+    def reserve(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
+        sharing: Sharing | None = state.find(self.name)
+        row = self.table.row(node_name)
+        if sharing is None or not sharing.asked.count or row < 0:
+            return None
+        choose = self.table.choosers.get(self.args.gpu_sel_method)
+        if choose is None:
+            return failed(f"gpuSelMethod {self.args.gpu_sel_method}: the profile has no such policy")
+        cards = choose(sharing.asked, self.table.left[row], row)
+        if len(cards) < sharing.asked.count:
+            return failed(f"node {node_name}: its GPUs have too little left for pod {pod.key}")
+        self.table.promised[pod.uid] = cards
+        return None
+
+    def unreserve(self, pod: PodView, node_name: str, state: CycleState) -> None:
+        self.table.promised.pop(pod.uid, None)
+
+    async def pre_bind(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
+        cards = self.table.promised.get(pod.uid)
+        if cards is not None:
+            await self.handle.writer.update(_annotated(pod.pod, "-".join(map(str, cards))))
+        return None
+
+    def _any(self, asked: GpuRequest, left: Ints, row: int) -> tuple[int, ...]:
+        """Choose by chance."""
+        cards = np.flatnonzero(left >= asked.milli).tolist()
+        return tuple(cards.pop(self.handle.random.randrange(len(cards))) for _ in range(min(asked.count, len(cards))))
+
+
+def _emptiest(asked: GpuRequest, left: Ints, row: int) -> tuple[int, ...]:
+    """Choose the GPUs that have the most left."""
+    order = np.argsort(-left, kind="stable")
+    return tuple(order[left[order] >= asked.milli][: asked.count].tolist())
+
+
+def _annotated(pod: Pod, cards: str) -> Pod:
+    """Return the pod as it is in the API, where it has no node yet, with the numbers of its GPUs."""
+    meta = msgspec.structs.replace(pod.metadata, annotations={**(pod.metadata.annotations or {}), INDEX: cards})
+    return msgspec.structs.replace(pod, metadata=meta, spec=msgspec.structs.replace(pod.spec, node_name=""))

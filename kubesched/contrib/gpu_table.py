@@ -1,0 +1,183 @@
+"""How much of every GPU of every node is left, for pods that ask for a share of one GPU or for several whole ones.
+
+In: nodes that say how many GPUs they have and of which model, and pods that say what they ask for, both in the words of
+Alibaba's GPU share device plugin: a node's allocatable `alibabacloud.com/gpu-count` and its label
+`alibabacloud.com/gpu-card-model`, a pod's annotations `alibabacloud.com/gpu-count`, `alibabacloud.com/gpu-milli` (of each GPU)
+and `alibabacloud.com/gpu-card-model` (models that will do, `|` between them); and which GPUs were promised to a pod. Out:
+arrays with a row a node and a column a GPU. The table belongs to the cluster: all profiles and policies read the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.cluster import Bools, Ints, Objects, PodView, Snapshot
+from kubesched.cluster.journal import NODE
+
+COUNT = "alibabacloud.com/gpu-count"
+MILLI = "alibabacloud.com/gpu-milli"
+MODEL = "alibabacloud.com/gpu-card-model"
+INDEX = "alibabacloud.com/gpu-index"
+"""A pod's annotation once it has a place: the numbers of its GPUs, `-` between them."""
+WHOLE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class GpuRequest:
+    """What a pod asks for: so many GPUs, so many thousandths of each, of these models (of any, if none is named)."""
+
+    count: int = 0
+    milli: int = 0
+    models: frozenset[str] = frozenset()
+
+    @property
+    def shape(self) -> int:
+        """Return 0 for a share of a GPU, otherwise how many GPUs: what kind of task it is, whatever its size."""
+        return 0 if self.milli < WHOLE else self.count
+
+
+NO_GPU = GpuRequest()
+
+
+class BadRequest(ValueError):
+    """An annotation that cannot be read."""
+
+
+def request_of(pod: Pod) -> GpuRequest:
+    """Return what a pod asks for; raise BadRequest with the annotation's name."""
+    said = pod.metadata.annotations
+    if not said or COUNT not in said:
+        return NO_GPU
+    return _parsed(said[COUNT], said.get(MILLI, str(WHOLE)), said.get(MODEL, ""))
+
+
+@lru_cache(maxsize=4096)
+def _parsed(count: str, milli: str, models: str) -> GpuRequest:
+    for name, text, most in ((COUNT, count, 1 << 20), (MILLI, milli, WHOLE)):
+        if not text.isdecimal() or len(text) > 7 or not 0 <= int(text) <= most:
+            raise BadRequest(f"annotation {name} must be a whole number up to {most}, found {text[:40]!r}")
+    if int(count) > 1 and int(milli) != WHOLE:
+        raise BadRequest(f"annotation {MILLI} must be {WHOLE} where {COUNT} is more than 1, found {milli!r}")
+    if not int(count) or not int(milli):
+        return NO_GPU
+    return GpuRequest(int(count), int(milli), frozenset(filter(None, models.split("|"))))
+
+
+Chooser = Callable[[GpuRequest, Ints, int], tuple[int, ...]]
+"""Which GPUs a pod gets: of a request, what is left of each GPU of the node, and the node's row."""
+
+
+class GpuTable:
+    """What is left, row by row; `changed` lists the rows whose pods changed, so that a policy can keep what it worked out."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.left: Ints = np.zeros((0, 1), dtype=np.int64)
+        self.count: Ints = np.zeros(0, dtype=np.int64)
+        self.shapes: Ints = np.zeros((0, 2), dtype=np.int64)
+        """How many tasks of each shape a node holds: shares in column 0, pods with k GPUs in column k."""
+        self.choosers: dict[str, Chooser] = {"best": fullest}
+        self.changed: list[int] = []
+        self.promised: dict[str, tuple[int, ...]] = {}
+        self._held: dict[str, tuple[int, GpuRequest, tuple[int, ...]]] = {}
+        self._position = self._structure = -1
+        self._nodes: Snapshot | None = None
+
+    def row(self, node_name: str) -> int:
+        """Return a node's row, as of the last refresh; -1 if it is not there."""
+        return self._nodes.row(node_name) if self._nodes is not None else -1
+
+    def refresh(self, nodes: Snapshot) -> None:
+        """Take in what changed in the cluster since the last call."""
+        whole, journal = nodes.everything(), nodes.journal
+        if self._structure == whole.structure and self._position == journal.end:
+            return
+        changes = journal.since(self._position) if self._structure == whole.structure else None
+        if changes is None or any(change.what & NODE for change in changes):
+            self._rebuild(whole)
+        else:
+            gone: set[str] = set()
+            for row, _, pod, sign in changes:
+                self.changed.append(row)
+                if pod is None:
+                    continue
+                if sign > 0:
+                    self._put(row, pod)
+                    gone.discard(pod.uid)
+                else:
+                    self._take(pod.uid)
+                    gone.add(pod.uid)
+            for uid in gone:
+                self.promised.pop(uid, None)
+        self._nodes, self._structure, self._position = whole, whole.structure, journal.end
+
+    def _rebuild(self, whole: Snapshot) -> None:
+        resource = whole.resource(COUNT)
+        self.count = whole.allocatable(resource).copy()
+        width = max(int(self.count.max(initial=0)), 1)
+        self.left = np.where(np.arange(width) < self.count[:, None], WHOLE, 0)
+        self.shapes = np.zeros((whole.n, width + 1), dtype=np.int64)
+        self.changed, self._held = [], {}  # another list: whoever has read the old one begins anew
+        for row in range(whole.n):
+            for pod in whole.pods_on(row):
+                self._put(row, pod)
+
+    def _put(self, row: int, pod: PodView) -> None:
+        asked, cards = self.held_by(pod, self.left[row])
+        if asked.count:
+            self._held[pod.uid] = row, asked, cards
+            self.left[row, list(cards)] -= asked.milli
+            self.shapes[row, asked.shape] += 1
+
+    def held_by(self, pod: PodView, left: Ints) -> tuple[GpuRequest, tuple[int, ...]]:
+        """Return what a pod on a node asked for and the GPUs that it has, or would have with so much left of each."""
+        if pod.uid in self._held:
+            return self._held[pod.uid][1:]
+        try:
+            asked = request_of(pod.pod)
+        except BadRequest:
+            return NO_GPU, ()
+        if not asked.count or asked.count > len(left):
+            return NO_GPU, ()
+        cards = self.promised.get(pod.uid) or _assigned(pod.pod) or fullest(asked, left, 0)
+        return asked, tuple(card for card in cards if card < len(left))
+
+    def _take(self, uid: str) -> None:
+        held = self._held.pop(uid, None)
+        if held is not None:
+            row, asked, cards = held
+            self.left[row, list(cards)] += asked.milli
+            self.shapes[row, asked.shape] -= 1
+
+    def fits(self, asked: GpuRequest, left: Ints) -> Bools:
+        """Return on which nodes enough GPUs have enough left."""
+        fits: Bools = np.count_nonzero(left >= asked.milli, axis=1) >= asked.count
+        return fits
+
+
+def rows_of(column: Ints, nodes: Snapshot) -> Ints:
+    """Return the part of a column of the whole cluster that a view shows."""
+    return column if nodes.rows is None else column[nodes.rows]
+
+
+def fullest(asked: GpuRequest, left: Ints, row: int) -> tuple[int, ...]:
+    """Choose the GPUs that have the least left and still enough."""
+    order = np.argsort(left, kind="stable")
+    return tuple(order[left[order] >= asked.milli][: asked.count].tolist())
+
+
+def _assigned(pod: Pod) -> tuple[int, ...]:
+    said = (pod.metadata.annotations or {}).get(INDEX, "")
+    return tuple(int(part) for part in said.split("-") if part.isdecimal() and len(part) < 5)
+
+
+def table_of(objects: Objects, nodes: Snapshot | None = None) -> GpuTable:
+    """Return the cluster's table, brought up to date with a view of the cluster where one is given."""
+    table = objects.shared(GpuTable)
+    if nodes is not None:
+        table.refresh(nodes)
+    return table
