@@ -18,6 +18,7 @@ from aiohttp import web
 from kubesched.apiserver import asking, deleting, discovery, reading, subresources, writing
 from kubesched.apiserver.access import Access, User, Wish, check_review
 from kubesched.apiserver.asking import MAX_BODY_BYTES as MAX_BODY_BYTES
+from kubesched.apiserver.asking import YAML
 from kubesched.apiserver.context import Asked, Context
 from kubesched.apiserver.deleting import DeleteOptions
 from kubesched.apiserver.encoding import JSON, Form, encode, encode_listing, encoder_for, wanted_form
@@ -45,14 +46,17 @@ from kubesched.apiserver.refusals import (
     unsupported_media_type,
 )
 from kubesched.apiserver.resources import RETURNED_WHEN_DELETED, SUBRESOURCE_VERBS, Object, Resource
+from kubesched.apiserver.schema import protobuf
 from kubesched.apiserver.streaming import stream_watch
 from kubesched.apiserver.tables import encode_table
 from kubesched.apiserver.watch import Entry
-from kubesched.errors import ApiError
+from kubesched.errors import ApiError, Forbidden
+from kubesched.serving import Origins
 
 _KNOWN_PATHS = ("api", "apis", "healthz", "livez", "openapi", "readyz", "version")
 _JSON_HEADERS = {"Content-Type": JSON}
 _KUBELETS = frozenset(("log", "exec", "attach", "portforward", "proxy"))  # what only a real kubelet can answer
+_KUBERNETES_CLIENT = " kubernetes/"  # in the User-Agent of whatever is built with Kubernetes' own client library
 _INCLUDED = ("", "Metadata", "Object", "None")
 _logger = logging.getLogger(__name__)
 
@@ -70,8 +74,17 @@ class Target:
 class HttpFace:
     """Answers requests from one context."""
 
-    def __init__(self, context: Context, access: Access, bookmark_seconds: float = 60.0, stall_seconds: float = 30.0) -> None:
+    def __init__(
+        self,
+        context: Context,
+        access: Access,
+        origins: Origins | None = None,
+        bookmark_seconds: float = 60.0,
+        stall_seconds: float = 30.0,
+    ) -> None:
+        """Prepare to answer. With `origins`, nobody shows credentials, and only what they let through is answered."""
         self._context = context
+        self._origins = origins
         self._access = access
         self._openapi = OpenApi(context.catalogue)
         self._bookmark_seconds = bookmark_seconds
@@ -90,6 +103,8 @@ class HttpFace:
             return _refusal(internal(f"{type(error).__name__}: {error}"))
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        if self._origins is not None:
+            _require_own_origin(self._origins, request)
         user = self._access.user_for(request.headers.get("Authorization", ""))
         steps = [step for step in request.path.split("/") if step]
         first = steps[0] if steps else ""
@@ -360,6 +375,18 @@ def _wish(request: web.BaseRequest, target: Target) -> Wish:
     resource = target.resource
     path = f"{resource.plural}/{target.subresource}" if target.subresource else resource.plural
     return Wish(verb, resource.group, path, target.namespace, target.name)
+
+
+def _require_own_origin(origins: Origins, request: web.BaseRequest) -> None:
+    """Refuse what a web site makes a browser send: everybody is an administrator here, the browser's owner too."""
+    refused = origins.refusal(request.headers)
+    if refused:
+        raise Forbidden(403, "Forbidden", refused)
+    # Without a type a browser sends a POST for any site, without asking us first. `kubectl create --raw` sends none either,
+    # but it has a name that no site can make a browser use.
+    is_typed = request.headers.get("Content-Type") or _KUBERNETES_CLIENT in request.headers.get("User-Agent", "")
+    if request.method in ("POST", "PUT", "PATCH") and not is_typed:
+        raise unsupported_media_type("", (JSON, YAML, protobuf.MEDIA_TYPE) if request.method != "PATCH" else PATCH_TYPES)
 
 
 def _require_verb(target: Target, verb: str) -> None:

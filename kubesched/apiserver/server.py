@@ -21,7 +21,7 @@ from kubesched.apiserver.certificates import Certificate, serving_certificate
 from kubesched.apiserver.http import MAX_BODY_BYTES, HttpFace
 from kubesched.apiserver.store import Store
 from kubesched.errors import ConfigError
-from kubesched.serving import Listener
+from kubesched.serving import Listener, Origins
 
 _KEEPALIVE_SECONDS = 300.0
 _MOST_CONNECTIONS = 16384
@@ -45,7 +45,7 @@ class ApiServer:
     ) -> None:
         """Prepare a server. A port of 0 lets the system choose, None does not listen; HTTPS needs `certificate_dir`.
 
-        Without `tokens` everybody is an administrator.
+        Without `tokens` everybody is an administrator, but for pages of other web sites.
         """
         if secure_port is not None and certificate_dir is None:
             raise ConfigError("secure-port", "HTTPS needs a directory for its certificate")
@@ -56,7 +56,8 @@ class ApiServer:
         self.certificate: Certificate | None = None
         self._certificate_dir = certificate_dir
         access = Access(self.store.context, tokens)
-        self._face = HttpFace(self.store.context, access, bookmark_seconds, stall_seconds)
+        origins = Origins(host) if tokens is None else None
+        self._face = HttpFace(self.store.context, access, origins, bookmark_seconds, stall_seconds)
         self._runner: web.ServerRunner | None = None
 
     @property

@@ -17,7 +17,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from kubesched.errors import SchedulerError
-from kubesched.web.answers import NO_SNIFF
+from kubesched.serving import Origins
+from kubesched.web.answers import NO_SNIFF, plain
 
 ROOT = "/ui"
 FILES = {"index.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"}
@@ -98,9 +99,16 @@ def page_routes(showing: Showing) -> list[web.RouteDef]:
     ]
 
 
-def page_app(showing: Showing) -> web.Application:
-    """Return the page alone, open to everybody who can reach its port."""
-    app = web.Application()
+def page_app(showing: Showing, host: str = "127.0.0.1") -> web.Application:
+    """Return the page alone, for everybody who can reach it at this address; but not for pages of other web sites."""
+    origins = Origins(host)
+
+    @web.middleware
+    async def own_pages_only(request: web.Request, handler: Handler) -> web.StreamResponse:
+        refused = origins.refusal(request.headers)
+        return plain(refused, 403) if refused else await handler(request)
+
+    app = web.Application(middlewares=[own_pages_only])
 
     async def to_page(_: web.Request) -> web.StreamResponse:
         raise web.HTTPFound(f"{ROOT}/")

@@ -14,10 +14,12 @@ import aiohttp
 import pytest
 
 from kubesched.apiserver import ApiServer, Store, asking
+from kubesched.apiserver.access import User
 from kubesched.apiserver.http import MAX_BODY_BYTES
 
 POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 PODS = "/api/v1/namespaces/default/pods"
+JSON_TYPE = "application/json"
 
 
 @pytest.fixture
@@ -100,7 +102,7 @@ async def test_a_reader_that_stops_reading_is_cut_off(server: ApiServer, http: a
     host, port = server.url.removeprefix("http://").split(":")
     slow = socket.create_connection((host, int(port)))
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    slow.sendall(b"GET /api/v1/configmaps?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+    slow.sendall(b"GET /api/v1/configmaps?watch=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
     feed = server.store.context.storage.table("configmaps").feed
     await until(lambda: feed.n_watches == 1)
     for number in range(60):
@@ -356,3 +358,34 @@ async def test_a_body_is_not_waited_for_without_end(
     assert text in answer
     assert b"secret" not in answer
     assert "secret" not in caplog.text
+
+
+EVICTION = {"metadata": {"name": "p"}}
+SITES = [
+    ("a page of another site creates", "POST", PODS, {"Origin": "https://evil.example"}, JSON_TYPE, 403, 201),
+    ("a form of another site creates", "POST", PODS, {"Origin": "null"}, "text/plain", 403, 415),
+    ("a beacon without a type creates", "POST", PODS, {}, "", 415, 201),
+    ("a beacon without a type evicts", "POST", f"{PODS}/p/eviction", {}, "", 415, 404),
+    ("a rebound name reads", "GET", "/api/v1/secrets", {"Host": "evil.example"}, "", 403, 200),
+    ("a rebound name asks for the version", "GET", "/version", {"Host": "evil.example:80"}, "", 403, 200),
+    ("localhost reads", "GET", "/api/v1/pods", {"Host": "localhost:8001"}, "", 200, 200),
+    ("a deletion needs no type", "DELETE", f"{PODS}/none", {}, "", 404, 404),
+]
+
+
+@pytest.mark.parametrize(
+    ("case", "method", "path", "headers", "kind", "open_", "closed"), SITES, ids=[case[0] for case in SITES]
+)
+async def test_without_tokens_a_web_site_gets_nothing(
+    case: str, method: str, path: str, headers: dict[str, str], kind: str, open_: int, closed: int
+) -> None:
+    body = json.dumps(EVICTION if "eviction" in path else POD).encode() if method == "POST" else None
+    tokens = {"t": User("admin", ("system:masters",))}
+    for known, expected in ((None, open_), (tokens, closed)):
+        async with ApiServer(Store(seed=1), tokens=known) as server, aiohttp.ClientSession(server.url) as session:
+            given = {**headers, "Authorization": "Bearer t"} | ({"Content-Type": kind} if kind else {})
+            skipped = () if kind else ("Content-Type",)
+            async with session.request(method, path, data=body, headers=given, skip_auto_headers=skipped) as answer:
+                assert answer.status == expected, await answer.text()
+                if expected in (403, 415):
+                    assert (await answer.json())["kind"] == "Status"

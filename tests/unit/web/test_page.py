@@ -351,3 +351,13 @@ def test_engine_is_what_the_showing_asks_for() -> None:
     showing = EngineShowing(lambda: engines[0], scene.chronicle)
     engines[0] = scene.engine
     assert showing.state(Versions())["nodeCount"] == 0
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}], ids=["rebound", "another site"]
+)
+async def test_another_site_reads_nothing(client: Client, headers: dict[str, str]) -> None:
+    for path in ("/", "/ui/", "/ui/page.js", "/ui/api/state"):
+        answer = await client.get(path, headers=headers)
+        assert answer.status == 403
+        assert "\n" not in (await answer.text()).rstrip("\n")

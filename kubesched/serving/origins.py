@@ -1,0 +1,58 @@
+"""Whose pages may ask a server that asks nobody for credentials: only its own.
+
+In: the address that is served and a request's headers. Out: why a request is refused, or nothing. A browser sends what
+any web site tells it to, from inside the machine. It says in `Origin` which site that was, and in `Host` under which name
+it believes to have reached us: a site whose name was made to point here (DNS rebinding) is betrayed by that.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+
+class Origins:
+    """The names under which one server may be asked."""
+
+    def __init__(self, served: str) -> None:
+        self._served = served.strip("[]").lower()
+        self._is_open = not _is_loopback(self._served)
+        # Whoever serves to other machines is reached through forwarded ports too. No site can have an address, or this
+        # machine's name, as its own name.
+        self._names = {self._served} | ({socket.gethostname().lower()} if self._is_open else set())
+
+    def refusal(self, headers: Mapping[str, str]) -> str:
+        """Return why a request is not answered; empty if it is."""
+        host = headers.get("Host", "")
+        if host and not self._is_ours(host):  # a browser always names one
+            return f"this server is not {host!r}: use its address, or localhost"
+        origin = headers.get("Origin")
+        if origin is not None and origin.lower() not in (f"http://{host.lower()}", f"https://{host.lower()}"):
+            return f"a page of {origin!r} may not use this server"
+        return ""
+
+    def _is_ours(self, host: str) -> bool:
+        try:
+            name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
+        except ValueError:
+            return False
+        return _is_loopback(name) or (name != "" and name in self._names) or (self._is_open and _is_address(name))
+
+
+def _is_loopback(name: str) -> bool:
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
