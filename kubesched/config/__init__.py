@@ -10,12 +10,13 @@ from kubesched.config.args import Args, ArgsRegistry
 from kubesched.config.catalogue import POINTS, Catalogue, Known, in_tree
 from kubesched.config.durations import Duration
 from kubesched.config.fielderrors import FieldError, Path
-from kubesched.config.gates import Gates
+from kubesched.config.gates import BINARY_VERSION, Gates, Version
 from kubesched.config.loading import defaults, load
 from kubesched.config.printing import as_json, as_yaml, effective
 from kubesched.config.types import Configuration, Configured, Extender, Profile
 
 __all__ = [
+    "BINARY_VERSION",
     "POINTS",
     "Args",
     "ArgsRegistry",
@@ -29,6 +30,7 @@ __all__ = [
     "Known",
     "Path",
     "Profile",
+    "Version",
     "as_json",
     "as_yaml",
     "defaults",

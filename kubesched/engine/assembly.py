@@ -102,6 +102,18 @@ def engine_options(configuration: config.Configuration, gates: config.Gates) -> 
     )
 
 
+def queue_options(configuration: config.Configuration, gates: config.Gates, max_waiting_seconds: float = 300.0) -> QueueOptions:
+    """Return how a queue runs under a configuration and gates."""
+    return QueueOptions(
+        initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
+        max_backoff_seconds=configuration.pod_max_backoff_seconds,
+        max_waiting_seconds=max_waiting_seconds,
+        pops_from_backoff=gates.is_enabled("SchedulerPopFromBackoffQ"),
+        has_extenders=bool(configuration.extenders),
+        has_pod_groups=gates.is_enabled("GenericWorkload"),
+    )
+
+
 def assemble(
     configuration: config.Configuration,
     gates: config.Gates,
@@ -119,19 +131,8 @@ def assemble(
     store, handle = prepared or new_handle(gates, ports)
     if profiles is None:
         profiles = build_profiles(configuration, registry or registry_with(), handle)
-    queue = Queue(
-        list(profiles.values()),
-        handle.clock,
-        QueueOptions(
-            initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
-            max_backoff_seconds=configuration.pod_max_backoff_seconds,
-            max_waiting_seconds=max_waiting_seconds,
-            pops_from_backoff=gates.is_enabled("SchedulerPopFromBackoffQ"),
-            has_extenders=bool(configuration.extenders),
-            has_pod_groups=gates.is_enabled("GenericWorkload"),
-        ),
-        ports.queue_observer,
-    )
+    queue_as = queue_options(configuration, gates, max_waiting_seconds)
+    queue = Queue(list(profiles.values()), handle.clock, queue_as, ports.queue_observer)
     handle.random = RandomByAttempt(ports.seed, lambda: queue.scheduling_cycle)
     extenders: Extenders | None = None
     if configuration.extenders:

@@ -1,7 +1,8 @@
 """Golden cases: the same cluster, the same pod, the same answer as the reference gave.
 
 In: cases as JSON (one a line, plain or gzipped). Out: for every case the differences from what was recorded, none if we
-decide alike. Which family a case belongs to is read off its shape, so anybody's cases of these kinds can be run.
+decide alike. Which kind a case is of is read off its shape, so anybody's cases of these kinds can be run; a case is
+decided as the release in its `version` decides, 1.36 where it names none.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +23,26 @@ from kubesched.api import codec
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
-from kubesched.engine.assembly import Ports, build_profiles, default_configuration, new_handle, registry_with
+from kubesched.engine.assembly import Ports, build_profiles, default_configuration, new_handle, queue_options, registry_with
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.ties import FirstByName
 from kubesched.errors import SchedulerError
 from kubesched.framework.building import catalogue
 from kubesched.framework.profile import Profile
+from kubesched.framework.registry import Registry
 from kubesched.framework.verdicts import Failed, Placed, Status, Unschedulable
+from kubesched.queue import Queue
 
 Case = dict[str, Any]
+
+_FIRST_RECORDED = "1.36"
+
+
+class StoppedClock:
+    """Time stands still: nothing in a case depends on how long it takes."""
+
+    def now(self) -> float:
+        return 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +64,15 @@ def _short(value: Any) -> str:
 
 
 def read_cases(paths: Iterable[Path]) -> Iterator[tuple[str, Case]]:
-    """Yield (family, case) from files and folders of `.jsonl` and `.jsonl.gz`; the family is the file's name."""
+    """Yield (family, case) from files and folders of `.jsonl` and `.jsonl.gz`.
+
+    The family is the file's name, after the folders below the one that was named: `dra`, `v1.37/dra`.
+    """
     for path in paths:
-        files = sorted(p for p in path.iterdir() if p.name.endswith((".jsonl", ".jsonl.gz"))) if path.is_dir() else [path]
+        files = sorted(p for p in path.rglob("*") if p.name.endswith((".jsonl", ".jsonl.gz"))) if path.is_dir() else [path]
         for file in files:
-            family = file.name.split(".")[0]
+            folder = file.parent.relative_to(path) if path.is_dir() else Path()
+            family = (folder / file.name.split(".")[0]).as_posix()
             for number, line in enumerate(_bytes_of(file).splitlines(), start=1):
                 if line.strip():
                     try:
@@ -71,29 +88,70 @@ def _bytes_of(file: Path) -> bytes:
         raise SchedulerError(f"{file} cannot be read: {error}") from error
 
 
-class Cluster:
-    """The cluster of a case and the profiles to decide with."""
+class MalformedCase(SchedulerError):
+    """What was given as a golden case is none."""
 
-    def __init__(self, objects: Iterable[Mapping[str, Any]], document: Mapping[str, Any] | None = None) -> None:
-        self.gates = config.Gates.defaults()
+
+def version_of(case: Case) -> config.Version:
+    """Return the release that a case was recorded from."""
+    text = case.get("version", _FIRST_RECORDED)
+    try:
+        major, minor = (int(part) for part in text.split("."))
+    except (AttributeError, ValueError) as error:
+        raise MalformedCase(f"golden case {case['name']}: field 'version': {text!r} is no release like 1.37") from error
+    return major, minor
+
+
+@cache
+def _registry() -> Registry:
+    """Return the plugins in the tree; looking at their signatures takes longer than deciding most cases."""
+    return registry_with()
+
+
+@cache
+def _default_configuration(version: config.Version) -> config.Configuration:
+    return default_configuration(config.Gates.defaults(version), _registry())
+
+
+class Cluster:
+    """The cluster of a case, the profiles to decide with, and a queue that holds the pods which wait for their node."""
+
+    def __init__(
+        self,
+        objects: Iterable[Mapping[str, Any]],
+        document: Mapping[str, Any] | None = None,
+        version: config.Version = config.BINARY_VERSION,
+    ) -> None:
+        self.gates = config.Gates.defaults(version)
         self.store, self.handle = new_handle(self.gates, Ports())
-        for raw in objects:
-            self.put(codec.decode(dict(raw)))
-        registry = registry_with()
+        registry = _registry()
         if document is None:
-            self.config = default_configuration(self.gates, registry)
+            self.config = _default_configuration(version)
         else:
             text = msgspec.json.encode(document).decode()
             self.config = config.load(text, gates=self.gates, registry=catalogue(registry))
         self.profiles = build_profiles(self.config, registry, self.handle)
+        self.queue = Queue(tuple(self.profiles.values()), StoppedClock(), queue_options(self.config, self.gates))
+        self.handle.nominations = self.queue.nominations
+        for raw in objects:
+            self.put(codec.decode(dict(raw)))
+
+    @classmethod
+    def of(cls, case: Case) -> Cluster:
+        """Return the cluster of a case."""
+        return cls(case["objects"], case.get("config"), version_of(case))
 
     def put(self, obj: Any) -> None:
         """Take in an object."""
         if isinstance(obj, Node):
             self.store.put_node(obj)
         elif isinstance(obj, Pod):
-            if obj.spec.node_name and obj.status.phase not in ("Succeeded", "Failed"):
+            if obj.status.phase in ("Succeeded", "Failed"):
+                return
+            if obj.spec.node_name:
                 self.store.put_pod(obj)
+            elif obj.status.nominated_node_name and obj.spec.scheduler_name in self.profiles:
+                self.queue.add(self.store.view(obj))
         else:
             self.store.objects.put(obj)
 
@@ -106,9 +164,8 @@ class Cluster:
 def run_decision_case(case: Case) -> list[Difference]:
     """Decide the pods of a case one after another and compare everything that was recorded."""
     name, expected = case["name"], case["expected"]
-    _check_shape(case)
     try:
-        cluster = Cluster(case["objects"], case.get("config"))
+        cluster = Cluster.of(case)
     except SchedulerError as error:
         if expected.get("error") == str(error):
             return []
@@ -127,20 +184,6 @@ def run_decision_case(case: Case) -> list[Difference]:
     return differences
 
 
-def _check_shape(case: Case) -> None:
-    """Raise a one-line error for a case that is not one of decisions."""
-    for field in ("objects", "pods"):
-        if not isinstance(case[field], list) or not all(isinstance(item, dict) for item in case[field]):
-            raise SchedulerError(f"golden case {case['name']}: field {field!r}: a list of objects is wanted")
-    results = case["expected"].get("results") if isinstance(case["expected"], dict) else None
-    if isinstance(case["expected"], dict) and "error" in case["expected"]:
-        return
-    if not isinstance(results, list) or len(results) != len(case["pods"]):
-        raise SchedulerError(
-            f"golden case {case['name']}: field 'expected': one result is wanted for each of {len(case['pods'])} pods"
-        )
-
-
 def decide(cluster: Cluster, profile: Profile, pod: PodView, *, preempts: bool) -> tuple[dict[str, Any], Attempt | None]:
     """Return what an attempt says, in the words of a golden case."""
     found: dict[str, Any] = {"pod": pod.key}
@@ -148,7 +191,8 @@ def decide(cluster: Cluster, profile: Profile, pod: PodView, *, preempts: bool) 
     if not gate.is_success:
         found["preEnqueue"] = _status(gate)
         return found, None
-    made = attempt(pod, cluster.store.snapshot(), profile, Rules(FirstByName(), preempts=preempts, scores_single=True))
+    rules = Rules(FirstByName(), cluster.queue.nominations, preempts=preempts, scores_single=True)
+    made = attempt(pod, cluster.store.snapshot(), profile, rules)
     decision = made.decision
     if isinstance(decision, Failed):
         found["error"] = decision.message

@@ -9,13 +9,13 @@ import msgspec
 from kubesched import config
 from kubesched.errors import ConfigError
 from kubesched.plugins.args import IN_TREE_CATALOGUE
-from kubesched.simulator.golden import Case, Difference
+from kubesched.simulator.golden import Case, Difference, version_of
 
 
 def run_config_case(case: Case) -> list[Difference]:
     """Load a configuration and compare what comes of it with what was recorded."""
     text = msgspec.json.encode(case["config"]).decode() if not isinstance(case["config"], str) else case["config"]
-    found = answer(text)
+    found = answer(text, config.Gates.defaults(version_of(case)))
     return [
         Difference(case["name"], what, case.get(what), found.get(what))
         for what in ("error", "effective")
@@ -23,10 +23,10 @@ def run_config_case(case: Case) -> list[Difference]:
     ]
 
 
-def answer(text: str) -> dict[str, Any]:
+def answer(text: str, gates: config.Gates) -> dict[str, Any]:
     """Return what the program says to a file, without the kubeconfig that differs between machines."""
     try:
-        loaded = config.load(text, gates=config.Gates.defaults(), registry=IN_TREE_CATALOGUE)
+        loaded = config.load(text, gates=gates, registry=IN_TREE_CATALOGUE)
     except ConfigError as error:
         return {"error": str(error)}
     document = config.effective(loaded)

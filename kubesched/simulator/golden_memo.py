@@ -22,11 +22,11 @@ _REPEATS = 3
 def run_decision_case_from_memory(case: Case) -> list[Difference]:
     """Return where a decision from memory differs from one computed anew."""
     try:
-        cluster = Cluster(case["objects"], case.get("config"))
+        cluster = Cluster.of(case)
     except SchedulerError:
         return []
     memos = {name: Memo(profile) for name, profile in cluster.profiles.items()}
-    rules = Rules(SeededTies(1), preempts=bool(case.get("preempt")))
+    rules = Rules(SeededTies(1), cluster.queue.nominations, preempts=bool(case.get("preempt")))
     differences: list[Difference] = []
     for raw in case["pods"]:
         for repeat in range(_REPEATS):

@@ -19,17 +19,9 @@ from kubesched.engine.intake import Intake
 from kubesched.engine.ties import FirstByName
 from kubesched.errors import SchedulerError
 from kubesched.framework.verdicts import Placed, Unschedulable
-from kubesched.queue import Queue
 from kubesched.simulator.golden import Case, Cluster, Difference
 
 LEFT = ("active", "backoff")
-
-
-class _StoppedClock:
-    """Time stands still: nothing in a case depends on how long it takes."""
-
-    def now(self) -> float:
-        return 0.0
 
 
 def run_wakeup_case(case: Case) -> list[Difference]:
@@ -47,8 +39,8 @@ def run_wakeup_case(case: Case) -> list[Difference]:
 
 
 def _play(case: Case) -> dict[str, Any]:
-    cluster = Cluster(case["objects"], case.get("config"))
-    queue = Queue(tuple(cluster.profiles.values()), _StoppedClock())
+    cluster = Cluster.of(case)
+    queue = cluster.queue
     intake = Intake(cluster.store, queue, cluster.profiles.keys(), gates=cluster.gates)
     pod = codec.convert(case["pods"][0], Pod)
     intake.apply("Pod", None, pod)

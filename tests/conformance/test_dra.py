@@ -12,6 +12,7 @@ import pytest
 
 from kubesched.api import codec
 from kubesched.cluster import Store
+from kubesched.config import Gates
 from kubesched.engine.handle import EngineHandle
 from kubesched.errors import PluginError
 from kubesched.framework import CycleState, Profile
@@ -32,7 +33,7 @@ class Alone:
         for raw in objects:
             obj = codec.decode(json.dumps(raw))
             self.store.put(obj)
-        plugin = DynamicResources(None, EngineHandle(self.store.objects))
+        plugin = DynamicResources(None, EngineHandle(self.store.objects, Gates.defaults((1, 36))))
         self.profile = Profile("alone", {point: [(plugin, WEIGHT)] for point in points_of(DynamicResources)})
 
     def ask(self, raw, expected):

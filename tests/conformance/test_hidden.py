@@ -24,7 +24,7 @@ CASES = [
 
 
 def decided(cluster: Captured, pods: list[Pod], preempts: bool) -> list[dict[str, Any]]:
-    scene = Cluster([])
+    scene = Cluster([], version=(1, 36))
     for obj in cluster.objects:
         scene.put(obj)
     found = []

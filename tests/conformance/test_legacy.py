@@ -1,4 +1,4 @@
-"""The golden family `legacy`: decisions of 1.17.4 under random policies and providers."""
+"""The golden family `legacy` from memory: what is remembered changes no decision, whatever the release."""
 
 from __future__ import annotations
 
@@ -16,14 +16,9 @@ from kubesched.framework.memo import Memo
 from kubesched.framework.verdicts import Placed, Unschedulable
 from kubesched.legacy import RELEASES, Algorithm, Release, profile_from_provider
 from kubesched.simulator.golden import Case, read_cases
-from kubesched.simulator.golden_legacy import algorithm_of, run_legacy_case, store_of
+from kubesched.simulator.golden_legacy import algorithm_of, store_of
 
 CASES = [case for _, case in read_cases([Path(__file__).with_name("legacy.jsonl.gz")])]
-
-
-@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
-def test_golden(case: Case) -> None:
-    assert run_legacy_case(case) == []
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])

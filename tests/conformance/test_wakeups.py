@@ -1,25 +1,16 @@
-"""The golden family `wakeups`: who refused the pod, and whether the event brought it back."""
+"""The golden family `wakeups` turned round: a wrong answer is noticed, and equals are woken alike."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from kubesched.api import codec
 from kubesched.api.pod import Pod
-from kubesched.engine.handle import SystemClock
 from kubesched.engine.intake import Intake
-from kubesched.queue import Queue
 from kubesched.simulator.golden import Case, Cluster, read_cases
 from kubesched.simulator.golden_wakeups import LEFT, deliver, run_wakeup_case
 
 CASES = [case for _, case in read_cases([Path(__file__).with_name("wakeups.jsonl.gz")])]
-
-
-@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
-def test_golden(case: Case) -> None:
-    assert [str(difference) for difference in run_wakeup_case(case)] == []
 
 
 def test_an_event_that_is_left_out_is_noticed() -> None:
@@ -31,8 +22,8 @@ def test_an_event_that_is_left_out_is_noticed() -> None:
 
 def left_waiting(case: Case, names: list[str]) -> list[bool]:
     """Park copies of a case's pod under these names, let the event happen, and say which of them were woken."""
-    cluster = Cluster(case["objects"], case.get("config"))
-    queue = Queue(tuple(cluster.profiles.values()), SystemClock())
+    cluster = Cluster.of(case)
+    queue = cluster.queue
     intake = Intake(cluster.store, queue, cluster.profiles.keys(), gates=cluster.gates)
     raw = case["pods"][0]
     copies = [

@@ -134,6 +134,29 @@ def test_a_configuration_that_should_have_been_refused_is_noticed() -> None:
     assert [difference.what for difference in run_decision_case(case)] == ["error"]
 
 
+def test_a_pod_that_waits_for_its_node_holds_its_place() -> None:
+    waiting = pod("waiting", "3500m")
+    waiting |= {"apiVersion": "v1", "kind": "Pod", "status": {"nominatedNodeName": "a"}}
+    waiting["spec"]["priority"] = 10
+    found = run_decision_case({**CASE, "objects": [*CASE["objects"], waiting]})
+    assert [(d.what, d.found) for d in found if "one" in d.case and d.what in ("feasible", "decision")] == [
+        ("feasible", []),
+        ("decision", None),
+    ]
+
+
+def test_a_case_that_raises_is_a_difference_and_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubesched.simulator.golden.Cluster.of", lambda case: {}["nothing"])
+    (difference,) = run_case(CASE)
+    assert str(difference) == """two pods: raised: expected null, found "KeyError: 'nothing'\""""
+
+
+@pytest.mark.parametrize("text", ["1", "new", "1.x", 1.37])
+def test_a_version_that_is_none_is_told(text: Any) -> None:
+    with pytest.raises(SchedulerError, match="is no release"):
+        run_case({**CASE, "version": text})
+
+
 # Files
 
 
@@ -144,6 +167,9 @@ def test_cases_are_read_from_files_and_folders_plain_or_packed(tmp_path: Path) -
     (tmp_path / "readme.md").write_text("not a case")
     assert [family for family, _ in read_cases([tmp_path])] == ["one", "one", "two"]
     assert [case for _, case in read_cases([tmp_path / "two.jsonl.gz"])] == [CASE]
+    (tmp_path / "v1.37").mkdir()
+    (tmp_path / "v1.37" / "two.jsonl").write_bytes(line)
+    assert [family for family, _ in read_cases([tmp_path])] == ["one", "one", "two", "v1.37/two"]
 
 
 BROKEN = [
