@@ -9,8 +9,8 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
+from kubesched.cli.layout import print_table
 from kubesched.errors import SchedulerError
 from kubesched.simulator.bench import Bench, run
 from kubesched.simulator.cluster_bench import ClusterBench
@@ -45,10 +45,6 @@ def run_bench_cluster(kind: str, nodes: int, pods: int, kubeconfig: str, timeout
         raise SchedulerError(f"only {figures['bound']} of {pods} pods were bound within {timeout:g} s")
 
 
-_WIDTH = 140
-"""What a row of figures needs; a narrow terminal wraps it, which is better than cutting figures off."""
-
-
 def print_figures(rows: list[dict[str, Any]], output: str) -> None:
     """Print one or more rows of figures."""
     if output == "json":
@@ -57,9 +53,5 @@ def print_figures(rows: list[dict[str, Any]], output: str) -> None:
         for row in rows:
             click.echo("\n".join(f"{key}: {value}" for key, value in row.items()))
     else:
-        table = Table(box=None)
-        for title in rows[0]:
-            table.add_column(title, justify="left" if title == "kind" else "right")
-        for row in rows:
-            table.add_row(*(f"{value:,}" if isinstance(value, int | float) else str(value) for value in row.values()))
-        Console(width=max(Console().width, _WIDTH)).print(table)
+        cells = [[f"{value:,}" if isinstance(value, int | float) else str(value) for value in row.values()] for row in rows]
+        print_table(list(rows[0]), cells, right=[i for i, title in enumerate(rows[0]) if title != "kind"])

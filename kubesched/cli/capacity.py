@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape
 
+from kubesched.cli.layout import say
 from kubesched.cli.printing import bar, fewer, print_document, warned
 from kubesched.cli.sources import Policy, namespace_of, read_cluster
 from kubesched.simulator.dryrun.capacity import Capacity, measure
@@ -55,25 +55,20 @@ def run_capacity(
 
 def print_capacity(found: Capacity) -> None:
     """Print an answer: the count first, then where, then what stops the next one."""
-    console = Console(highlight=False)
-
-    def say(text: str) -> None:
-        console.print(escape(text), soft_wrap=True)
-
     stuck = [pod for pod in found.drained if not pod.node]
     if found.drained:
         say(f"{len(found.drained) - len(stuck)} of {len(found.drained)} pods of the drained nodes found another place")
     for pod in stuck:
-        say(f"  {pod.key} does not: {pod.why}")
+        say(f"{pod.key} does not: {pod.why}", indent="  ", hang="  ")
     if found.lost:
         say(f"{len(found.lost)} {'pod goes' if len(found.lost) == 1 else 'pods go'} with the nodes")
     more = "at least " if found.is_limited else ""
     nodes = "1 node" if found.n_nodes == 1 else f"{found.n_nodes} nodes"
     say(f"{more}{found.count} more of {found.workload} {'fits' if found.count == 1 else 'fit'} on {nodes}")
     if found.zones:
-        say(f"zones:  {fewer(found.zones, _MOST_NODES)}")
+        say(f"zones:  {fewer(found.zones, _MOST_NODES)}", hang="        ")
     if found.nodes:
-        say(f"nodes:  {fewer(found.nodes, _MOST_NODES)}")
+        say(f"nodes:  {fewer(found.nodes, _MOST_NODES)}", hang="        ")
     if found.stopped_by is None:
         say("stopped by the limit: more may fit")
         return
@@ -81,6 +76,8 @@ def print_capacity(found: Capacity) -> None:
     for refusal in found.stopped_by.refusals:
         where = f" ({', '.join(refusal.examples)}{', ...' if refusal.count > len(refusal.examples) else ''})"
         say(
-            f"  {refusal.count} {'node' if refusal.count == 1 else 'nodes'}: {refusal.reason}"
-            f"{where if refusal.examples else ''}{f', says {refusal.plugin}' if refusal.plugin else ''}"
+            f"{refusal.count} {'node' if refusal.count == 1 else 'nodes'}: {refusal.reason}"
+            f"{where if refusal.examples else ''}{f', says {refusal.plugin}' if refusal.plugin else ''}",
+            indent="  ",
+            hang="  ",
         )

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table
 
-from kubesched.cli.figures import count, print_table, table_of
+from kubesched.cli.figures import count, print_figures
+from kubesched.cli.layout import print_table, say
 from kubesched.cli.printing import bar, print_document
 from kubesched.cli.simulate import Play, collect_seldom
 from kubesched.cli.sources import Policy, read_cluster
@@ -84,22 +84,22 @@ def _run(sim: Simulation, name: str, until: float | None) -> None:
 
 
 def _print(document: dict[str, Any], a: str, b: str) -> None:
-    print_table(table_of([document["a"], document["b"]], [f"A: {a}", f"B: {b}"]))
+    print_figures([document["a"], document["b"]], [f"A: {a}", f"B: {b}"])
     moves = document["moves"]
-    click.echo(
-        f"\n{count(moves['moved'])} of {count(moves['placed'])} pods that both place land on another node, "
+    click.echo()
+    say(
+        f"{count(moves['moved'])} of {count(moves['placed'])} pods that both place land on another node, "
         f"{count(moves['otherZone'])} in another zone; {count(moves['onlyA'])} are placed by A only, "
         f"{count(moves['onlyB'])} by B only."
     )
     changed = [row for row in moves["workloads"] if row["moved"] or row["onlyA"] or row["onlyB"]]
     if not changed:
         return
-    table = Table(box=None, pad_edge=False)
-    table.add_column("workload")
-    for title in ("placed by both", "moved", "other zone", "A only", "B only"):
-        table.add_column(title, justify="right")
-    for row in changed[:_MOST_SHOWN]:
-        table.add_row(row["workload"], *(count(row[name]) for name in ("placed", "moved", "otherZone", "onlyA", "onlyB")))
-    print_table(table)
+    fields = ("placed", "moved", "otherZone", "onlyA", "onlyB")
+    print_table(
+        ("workload", "placed by both", "moved", "other zone", "A only", "B only"),
+        [(row["workload"], *(count(row[name]) for name in fields)) for row in changed[:_MOST_SHOWN]],
+        right=range(1, 6),
+    )
     if len(changed) > _MOST_SHOWN:
         click.echo(f"and {count(len(changed) - _MOST_SHOWN)} workloads more; -o json lists every pod")

@@ -10,8 +10,8 @@ import click
 import msgspec
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
+from kubesched.cli.layout import print_table
 from kubesched.errors import SchedulerError
 from kubesched.simulator.golden import Difference, read_cases
 from kubesched.simulator.golden_families import run_case
@@ -32,18 +32,15 @@ def run_conformance(paths: tuple[Path, ...], output: str) -> None:
         row = families.setdefault(family, {"passed": 0, "failed": 0})
         row["failed" if found else "passed"] += 1
         differences += found
-    _print(console, families, differences, output)
+    _print(families, differences, output)
     sys.exit(1 if differences else 0)
 
 
-def _print(console: Console, families: dict[str, dict[str, int]], differences: list[Difference], output: str) -> None:
+def _print(families: dict[str, dict[str, int]], differences: list[Difference], output: str) -> None:
     if output == "table":
-        table = Table(box=None)
-        for title, side in (("family", "left"), ("passed", "right"), ("failed", "right")):
-            table.add_column(title, justify=side)  # type: ignore[arg-type]
-        for family, row in families.items():
-            table.add_row(family, str(row["passed"]), str(row["failed"]))
-        console.print(table)
+        rows = [(family, str(row["passed"]), str(row["failed"])) for family, row in families.items()]
+        total = ("total", *(str(sum(row[name] for row in families.values())) for name in ("passed", "failed")))
+        print_table(("family", "passed", "failed"), [*rows, total], right=(1, 2))
         for difference in differences[:_SHOWN]:
             click.echo(str(difference))
         if len(differences) > _SHOWN:

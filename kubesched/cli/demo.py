@@ -7,14 +7,15 @@ import contextlib
 import logging
 import shlex
 import signal
+import sys
 import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kubesched import config, web
@@ -22,6 +23,8 @@ from kubesched.apiserver import ApiServer, Store
 from kubesched.apiserver.world import Pace, World
 from kubesched.app import Scheduler, Wiring
 from kubesched.cli import demo_report, sample
+from kubesched.cli.commands.lazy import INTERRUPTED
+from kubesched.cli.layout import say
 from kubesched.client.credentials import find_credentials
 from kubesched.engine.assembly import default_configuration
 from kubesched.errors import AlreadyExists
@@ -33,7 +36,6 @@ _REPORTS_A_SECOND = 20
 _TICK_SECONDS = 0.1
 _STEADY_TICKS = 3
 _LINES_EVERY_SECONDS = 1.0
-_WIDTH = 120
 _RESOURCES = {
     "Namespace": "namespaces",
     "Deployment": "deployments",
@@ -60,46 +62,47 @@ def run_demo(nodes: int, pods: int, once: bool, port: int, page_port: int, data_
     logging.getLogger("kubesched").setLevel(logging.ERROR)
     raise_file_limit()
     with tempfile.TemporaryDirectory(prefix="kubesched-demo-") as scratch:
-        asyncio.run(_demo(Settings(nodes, pods, once, port, page_port, data_dir), Path(scratch)))
+        was_cut_short = asyncio.run(_demo(Settings(nodes, pods, once, port, page_port, data_dir), Path(scratch)))
+    if was_cut_short:
+        sys.exit(INTERRUPTED)
 
 
-async def _demo(given: Settings, scratch: Path) -> None:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=_WIDTH)
+async def _demo(given: Settings, scratch: Path) -> bool:
+    """Run the demo; return whether it was stopped before it was through."""
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with _cluster(given, scratch, stopped) as (server, kubeconfig, scheduler, page):
         store = server.store
         _fill(store, given)
-        demo_report.print_nodes(console, store)
-        console.print(f"The page is at [bold]http://127.0.0.1:{page.port}/ui/[/]\n", soft_wrap=True)
-        await _watch_placing(console, store, scheduler, stopped)
+        demo_report.print_nodes(store)
+        say(f"The page is at http://127.0.0.1:{page.port}/ui/\n")
+        await _watch_placing(store, scheduler, stopped)
         if not stopped.is_set():
-            demo_report.print_placed(console, store)
-            demo_report.print_pending(console, scheduler)
+            demo_report.print_placed(store)
+            demo_report.print_pending(scheduler)
         if not given.once and not stopped.is_set():
-            _invite(console, server, kubeconfig, page)
+            _invite(server, kubeconfig, page)
             await stopped.wait()
         was_stopped = stopped.is_set()
     if was_stopped:
-        console.print("Stopped." if given.data_dir is None else f"Stopped; the objects are kept in {given.data_dir}.")
+        say("Stopped." if given.data_dir is None else f"Stopped; the objects are kept in {given.data_dir}.")
+    return was_stopped and given.once
 
 
-def _invite(console: Console, server: ApiServer, kubeconfig: Path, page: web.Server) -> None:
+def _invite(server: ApiServer, kubeconfig: Path, page: web.Server) -> None:
     """Say what to try next."""
     line = f"kubectl --kubeconfig {shlex.quote(str(kubeconfig))}"
-    console.print(f"\nThe page:  [bold]http://127.0.0.1:{page.port}/ui/[/]", soft_wrap=True)
-    console.print(f"The API:   {server.url}  (kubeconfig: {kubeconfig})", soft_wrap=True)
-    console.print("Try:")
+    say(f"\nThe page:  http://127.0.0.1:{page.port}/ui/")
+    say(f"The API:   {server.url}  (kubeconfig: {kubeconfig})", hang="           ")
+    say("Try:")
     for words in (
         f"get pods -n {sample.NAMESPACE} -o wide",
         f"describe pod whale -n {sample.NAMESPACE}",
         f"scale deployment web -n {sample.NAMESPACE} --replicas 60",
     ):
-        console.print(f"  {line} {words}", soft_wrap=True)
-    console.print("Press Ctrl-C to end.")
+        click.echo(f"  {line} {words}")  # whole, to be copied
+    say("Press Ctrl-C to end.")
 
 
 @contextlib.asynccontextmanager
@@ -183,10 +186,10 @@ def _n_wanted(store: Store) -> int:
     return replicas + sum(int(job["spec"].get("completions", 1)) for job in store.list("jobs").items)
 
 
-async def _watch_placing(console: Console, store: Store, scheduler: Scheduler, stopped: asyncio.Event) -> None:
+async def _watch_placing(store: Store, scheduler: Scheduler, stopped: asyncio.Event) -> None:
     """Show a bar, or plain lines, until every pod is placed or was tried."""
     loop = asyncio.get_running_loop()
-    tally = Tally(store)
+    tally, is_watched = Tally(store), sys.stdout.isatty()
     began_at = changed_at = told_at = loop.time()
     before: tuple[int, ...] = ()
     steady = 0
@@ -197,15 +200,15 @@ async def _watch_placing(console: Console, store: Store, scheduler: Scheduler, s
         TextColumn("{task.fields[rate]} pods/s"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(*columns, transient=True, disable=not is_watched) as bar:
         task = bar.add_task("", total=None, rate="")
         while steady < _STEADY_TICKS and loop.time() - changed_at < _STUCK_SECONDS and not stopped.is_set():
             now = (tally.n_placed, tally.n_pods, *_taken_in(scheduler))
             changed_at = loop.time() if now != before else changed_at
             is_done = now == before and tally.n_pods >= _n_wanted(store) and _has_tried(scheduler, tally)
             steady = steady + 1 if is_done else 0
-            if not console.is_terminal and now != before and loop.time() - told_at >= _LINES_EVERY_SECONDS:
-                console.print(f"placed {tally.n_placed} of {tally.n_pods} pods")
+            if not is_watched and now != before and loop.time() - told_at >= _LINES_EVERY_SECONDS:
+                say(f"placed {tally.n_placed} of {tally.n_pods} pods")
                 told_at = loop.time()
             before = now
             n_bound = scheduler.chronicle.n_bound
@@ -213,7 +216,7 @@ async def _watch_placing(console: Console, store: Store, scheduler: Scheduler, s
             rate = n_bound / max(changed_at - began_at, 1.0)
             bar.update(task, completed=tally.n_placed, total=max(tally.n_pods, 1), rate=f"{rate:,.0f}")
             await asyncio.sleep(_TICK_SECONDS)
-    console.print(f"placed {tally.n_placed} of {tally.n_pods} pods")
+    say(f"placed {tally.n_placed} of {tally.n_pods} pods")
 
 
 def _taken_in(scheduler: Scheduler) -> tuple[int, ...]:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rich.console import Console
-from rich.table import Table
-
-_WIDTH = 110
+from kubesched.cli.layout import print_table
 
 
 def count(value: float) -> str:
@@ -76,25 +73,17 @@ ROWS = (
 _SELDOM = {("pods", "there"), ("pods", "again"), ("pods", "deleted")}
 
 
-def table_of(documents: Sequence[Mapping[str, Any]], titles: Sequence[str] = ()) -> Table:
-    """Return a table of the figures; of two documents, with how the second differs from the first."""
-    table = Table(box=None, show_header=bool(titles), pad_edge=False)
-    table.add_column("")
-    for title in titles or ("",):
-        table.add_column(title, justify="right", overflow="fold")
-    if len(documents) == 2:
-        table.add_column("difference", justify="right")
+def print_figures(documents: Sequence[Mapping[str, Any]], titles: Sequence[str] = ()) -> None:
+    """Print a table of the figures; of two documents, with how the second differs from the first."""
+    is_pair = len(documents) == 2
+    heads = ["", *(titles or [""] * len(documents)), *(["difference"] if is_pair else [])]
+    rows = []
     for row in ROWS:
         values = [row.of(document) for document in documents]
         if row.path in _SELDOM and not any(values):
             continue
         cells = [row.write(value) for value in values]
-        if len(values) == 2:
+        if is_pair:
             cells.append("" if cells[0] == cells[1] else row.change(values[1] - values[0]))
-        table.add_row(row.title, *cells)
-    return table
-
-
-def print_table(table: Table) -> None:
-    """Print a table; a narrow terminal wraps it, which is better than cutting figures off."""
-    Console(width=max(Console().width, _WIDTH), highlight=False).print(table)
+        rows.append([row.title, *cells])
+    print_table(heads, rows, right=range(1, len(heads)))

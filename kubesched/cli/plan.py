@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from kubesched.cli.layout import print_table, say
 from kubesched.cli.printing import bar, fewer, print_document, warned
 from kubesched.cli.sources import Policy, namespace_of, read_cluster
 from kubesched.errors import SchedulerError
@@ -18,7 +17,6 @@ from kubesched.simulator.dryrun.plan import Plan, PlannedPod, PlannedVictim, Pla
 from kubesched.simulator.dryrun.planning import decide
 from kubesched.simulator.dryrun.staging import stage
 
-_WIDTH = 120
 _MOST_NODES = 8
 _MOST_VICTIMS = 4
 _MOST_EVICTIONS = 8
@@ -71,33 +69,17 @@ def _made(cluster: Captured, manifests: list[Manifest], policy: Policy, namespac
 
 def print_plan(plan: Plan) -> None:
     """Print a plan as a table: a row a workload, under it what there is to say about it."""
-    console = Console(width=max(Console().width, _WIDTH), highlight=False)
-    with console.capture() as captured:
-        if plan.workloads:
-            console.print(_table(plan))
-        _print_others(plan, console)
-    for line in [*captured.get().splitlines(), "", _total(plan)]:
-        click.echo(line.rstrip())
-
-
-def _table(plan: Plan) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("WORKLOAD", no_wrap=True)
-    table.add_column("NAMESPACE", no_wrap=True)
-    table.add_column("PODS", justify="right")
-    table.add_column("PLACED", justify="right")
-    table.add_column("WHERE", overflow="fold")
-    for workload in plan.workloads:
-        keys = _keys(workload)
-        lines = _about(workload, [victim for victim in plan.victims if victim.by in keys])
-        table.add_row(
-            escape(workload.title),
-            escape(workload.namespace),
-            str(len(workload.pods)),
-            str(len(workload.placed)),
-            escape("\n".join(lines)),
-        )
-    return table
+    if plan.workloads:
+        rows = []
+        for workload in plan.workloads:
+            keys = _keys(workload)
+            lines = _about(workload, [victim for victim in plan.victims if victim.by in keys])
+            counts = str(len(workload.pods)), str(len(workload.placed))
+            rows.append((workload.title, workload.namespace, *counts, "\n".join(lines)))
+        print_table(("WORKLOAD", "NAMESPACE", "PODS", "PLACED", "WHERE"), rows, right=(2, 3), sentences=True)
+    _print_others(plan)
+    click.echo()
+    say(_total(plan))
 
 
 def _keys(workload: PlannedWorkload) -> set[str]:
@@ -145,19 +127,20 @@ def _name(key: str) -> str:
     return key.partition("/")[2]
 
 
-def _print_others(plan: Plan, console: Console) -> None:
+def _print_others(plan: Plan) -> None:
     if not plan.others:
         return
     placed = sum(bool(pod.node) for pod in plan.others)
-    console.print(f"\nWaiting in the cluster already: {len(plan.others)}, of which {placed} would be placed")
+    click.echo()
+    say(f"Waiting in the cluster already: {len(plan.others)}, of which {placed} would be placed")
     for pod in plan.others[:_MOST_OTHERS]:
-        console.print(escape(f"  {pod.key}: {pod.node or pod.why}"), soft_wrap=True)
+        say(f"{pod.key}: {pod.node or pod.why}", indent="  ", hang="  ")
     if len(plan.others) > _MOST_OTHERS:
-        console.print(f"  and {len(plan.others) - _MOST_OTHERS} more")
+        say(f"and {len(plan.others) - _MOST_OTHERS} more", indent="  ")
     planned = {key for workload in plan.workloads for key in _keys(workload)}
     for victim in plan.victims:
         if victim.by not in planned:
-            console.print(escape(f"  {victim.pod.key} would be evicted from {victim.node} for {victim.by}"), soft_wrap=True)
+            say(f"{victim.pod.key} would be evicted from {victim.node} for {victim.by}", indent="  ", hang="  ")
 
 
 def _total(plan: Plan) -> str:

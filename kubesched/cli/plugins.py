@@ -8,9 +8,8 @@ import re
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.table import Table
 
+from kubesched.cli.layout import print_table
 from kubesched.engine.assembly import default_configuration, registry_with
 from kubesched.errors import ConfigError
 from kubesched.framework.finding import find_plugins
@@ -46,7 +45,7 @@ def run_plugins_list(output: str) -> None:
             "name": cls.name,
             "default": cls.name in profile.plugin_names,
             "weight": weights.get(cls.name, 0),
-            "points": list(points_of(cls)),
+            "points": _points(cls),
             "about": _about(cls),
         }
         for cls in registry_with()
@@ -60,13 +59,24 @@ def run_plugins_list(output: str) -> None:
                 f"  points: {json.dumps(row['points'])}\n  about: {json.dumps(row['about'])}"
             )
     else:
-        table = Table(box=None)
-        for title in ("plugin", "weight", "points", "about"):
-            table.add_column(title, overflow="fold")
-        for row in rows:
-            name = str(row["name"]) if row["default"] else f"{row['name']} (off)"
-            table.add_row(name, str(row["weight"] or ""), " ".join(row["points"]), str(row["about"]))  # type: ignore[arg-type]
-        Console().print(table)
+        print_table(
+            ("plugin", "weight", "points and purpose"),
+            [
+                (
+                    str(row["name"]) if row["default"] else f"{row['name']} (off)",
+                    str(row["weight"] or ""),
+                    f"{', '.join(row['points'])}: {row['about']}",  # type: ignore[arg-type]
+                )
+                for row in rows
+            ],
+            right=(1,),
+            sentences=True,
+        )
+
+
+def _points(cls: type[Plugin]) -> list[str]:
+    """Return the extension points where a plugin acts, as kube-scheduler calls them."""
+    return ["".join(word.capitalize() for word in point.split("_")) for point in points_of(cls)]
 
 
 def _about(cls: type[Plugin]) -> str:
@@ -94,4 +104,4 @@ def run_plugins_check(where: str, seed: int) -> None:
             raise ConfigError("", str(error)) from error
         except Exception as error:
             raise ConfigError("", f"plugin {cls.name} breaks: {type(error).__name__}: {error}") from error
-        click.echo(f"{cls.name}: keeps the contract ({', '.join(points_of(cls))})")
+        click.echo(f"{cls.name}: keeps the contract ({', '.join(_points(cls))})")

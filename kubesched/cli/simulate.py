@@ -13,7 +13,7 @@ from typing import IO, Any
 import click
 import msgspec
 
-from kubesched.cli.figures import print_table, table_of
+from kubesched.cli.figures import print_figures
 from kubesched.cli.printing import bar, print_document
 from kubesched.cli.sources import Policy, read_lines
 from kubesched.errors import ConfigError, SchedulerError
@@ -50,7 +50,7 @@ def run_simulate(
             figures = sim.run(play.until, done)
     if output == "table":
         click.echo(f"{scenario.name}: {figures['seconds']:,g} s of virtual time, seed {figures['seed']}")
-        print_table(table_of([figures]))
+        print_figures([figures])
     else:
         print_document(figures, output)
 

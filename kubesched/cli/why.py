@@ -61,7 +61,7 @@ def run_why(
             raise SchedulerError(_not_found(cluster, where, name))
         story = _told(cluster, policy, found, top)
     if output == "table":
-        print_story(Console(highlight=False), story)
+        print_story(story)
     else:
         print_document(story, output)
 

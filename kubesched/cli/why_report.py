@@ -5,65 +5,64 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+import click
 
+from kubesched.cli.layout import print_table, say
 from kubesched.web import telling
 
 Story = Mapping[str, Any]
 _MOST_VICTIMS = 8
 
 
-def print_story(console: Console, story: Story) -> None:
+def print_story(story: Story) -> None:
     """Print a pod's story."""
-    verdict, style = _verdict(story)
-    console.print(f"[{style}]{escape(story['pod'])} {escape(verdict)}[/]")
-    console.print(f"[dim]{escape(_about(story))}[/]")
+    verdict, colour = _verdict(story)
+    say(f"{story['pod']} {verdict}", bold=True, fg=colour)
+    say(_about(story), dim=True)
     if story.get("failure"):
-        _section(console, "An attempt breaks", [story["failure"]])
+        _section("An attempt breaks", [story["failure"]])
     if story.get("refusals"):
-        _print_refusals(console, story)
+        _print_refusals(story)
     waits = story["state"] in (telling.PENDING, telling.GATED)
     advice = [each["text"] for each in story.get("advice", ()) if each["kind"] != "empty"]  # said again below
     if waits and advice:
-        _section(console, "What would help", advice, "-")
+        _section("What would help", advice, "-")
     if waits and story.get("preemption"):
-        _section(console, "Preemption", [_preemption(story["preemption"])])
+        _section("Preemption", [_preemption(story["preemption"])])
     if waits and story.get("ever"):
-        _section(console, "Will it ever fit", [story["ever"]["text"]])
+        _section("Will it ever fit", [story["ever"]["text"]])
     if story.get("ranking"):
-        _print_ranking(console, story)
-    _print_home(console, story)
+        _print_ranking(story)
+    _print_home(story)
     would_say = story.get("wouldSay") if story["state"] == telling.PENDING and not story.get("failure") else ""
     said = story.get("message") or would_say
     if said:
-        _section(console, "The scheduler's message" if story.get("message") else "The scheduler would say", [said])
+        _section("The scheduler's message" if story.get("message") else "The scheduler would say", [said])
     if waits and story.get("wakesOn"):
-        _section(console, "It is tried again when", [f"{each['plugin']}: {each['text']}" for each in story["wakesOn"]], "-")
+        _section("It is tried again when", [f"{each['plugin']}: {each['text']}" for each in story["wakesOn"]], "-")
 
 
 def _verdict(story: Story) -> tuple[str, str]:
     """Return the answer in one line, and the style to print it in."""
     state, n, total = story["state"], story.get("feasibleCount", 0), story.get("nodeCount", 0)
     if state == telling.FINISHED:
-        return f"is finished ({story['phase']}); it is not scheduled any more", "bold"
+        return f"is finished ({story['phase']}); it is not scheduled any more", "reset"
     if state == telling.NOT_OURS:
-        return f"waits for a scheduler that is not configured here: {story['scheduler']}", "bold yellow"
+        return f"waits for a scheduler that is not configured here: {story['scheduler']}", "yellow"
     if state == telling.PLACED:
-        return f"is on {story['node']}", "bold green"
+        return f"is on {story['node']}", "green"
     if state == telling.LEAVING:
-        return "is being deleted; it is not scheduled any more", "bold yellow"
+        return "is being deleted; it is not scheduled any more", "yellow"
     if state == telling.GATED:
-        return f"is gated by {story['gate']['plugin']}: {story['gate']['text']}", "bold yellow"
+        return f"is gated by {story['gate']['plugin']}: {story['gate']['text']}", "yellow"
     if story.get("failure"):
-        return "is pending, and trying to place it fails", "bold red"
+        return "is pending, and trying to place it fails", "red"
     if n:
-        return f"is pending, and {n} of {total} nodes would take it now; it would go to {story['wouldGoTo']}", "bold green"
+        return f"is pending, and {n} of {total} nodes would take it now; it would go to {story['wouldGoTo']}", "green"
     ever = story.get("ever")
     if ever is not None and total and not ever["largeEnoughCount"]:
-        return f"is pending: none of {total} nodes takes it, and none ever could", "bold red"
-    return f"is pending: none of {total} nodes takes it" if total else "is pending: there are no nodes", "bold red"
+        return f"is pending: none of {total} nodes takes it, and none ever could", "red"
+    return f"is pending: none of {total} nodes takes it" if total else "is pending: there are no nodes", "red"
 
 
 def _about(story: Story) -> str:
@@ -81,44 +80,44 @@ def _about(story: Story) -> str:
     return "; ".join(parts)
 
 
-def _print_refusals(console: Console, story: Story) -> None:
+def _print_refusals(story: Story) -> None:
     whom = "one more like it" if story["node"] else "it"
     then = ", once it is not gated" if story["state"] == telling.GATED else ""
     n, total = story["feasibleCount"], story["nodeCount"]
-    console.print(f"\n[bold]{n} of {total} nodes would take {whom}{then}; who refuses {'the others' if n else 'which'}[/]")
-    table = _table("nodes", "plugin", "reason", "evicting", "such as")
-    for each in story["refusals"]:
-        table.add_row(
+    _title(f"{n} of {total} nodes would take {whom}{then}; who refuses {'the others' if n else 'which'}")
+    rows = [
+        (
             str(each["count"]),
-            escape(each["plugin"]),
-            escape(each["reason"]),
+            each["plugin"],
             "may help" if each["helpsToEvict"] else "no",
-            escape(", ".join(each["examples"])),
+            f"{each['reason']} ({', '.join(each['examples'])}{', ...' if each['count'] > len(each['examples']) else ''})",
         )
-    console.print(table)
+        for each in story["refusals"]
+    ]
+    print_table(("nodes", "plugin", "evicting", "reason"), rows, right=(0,), sentences=True)
 
 
-def _print_ranking(console: Console, story: Story) -> None:
+def _print_ranking(story: Story) -> None:
     ranking = story["ranking"]
-    title = "Best nodes for one more like it, now" if story["node"] else "Best nodes, now"
-    console.print(f"\n[bold]{title}[/]")
+    _title("Best nodes for one more like it, now" if story["node"] else "Best nodes, now")
     scores = {name: [each["byPlugin"][name] for each in ranking] for name in ranking[0]["byPlugin"]}
     alike = {name: column[0] for name, column in scores.items() if len(set(column)) == 1}
-    table = _table("total", "node", "made of")
+    rows = []
     for each in ranking:
         parts = [f"{name} {score}" for name, score in each["byPlugin"].items() if name not in alike]
         name = f"{each['node']} (it is here)" if each["node"] == story["node"] else each["node"]
-        table.add_row(str(each["total"]), escape(name), escape(", ".join(parts)))
+        rows.append((str(each["total"]), name, ", ".join(parts)))
     shared = ", ".join(f"{name} {score}" for name, score in alike.items() if score)
     if shared:
-        table.add_row("", "all of them", escape(shared))
-    console.print(table)
+        rows.append(("", "all of them", shared))
+    print_table(("total", "node", "made of"), rows, right=(0,), sentences=True)
 
 
-def _print_home(console: Console, story: Story) -> None:
+def _print_home(story: Story) -> None:
     now = story.get("nodeNow")
     if now is not None and now["reasons"]:
-        console.print(f"\n{escape(story['node'])} would not take one more like it: {escape(', '.join(now['reasons']))}")
+        click.echo()
+        say(f"{story['node']} would not take one more like it: {', '.join(now['reasons'])}")
 
 
 def _preemption(found: Story) -> str:
@@ -130,16 +129,12 @@ def _preemption(found: Story) -> str:
     return f"would help: on {found['node']} it would evict {', '.join(victims)}{f' and {more} more' if more else ''}{broken}"
 
 
-def _section(console: Console, title: str, lines: Sequence[str], mark: str = "") -> None:
-    console.print(f"\n[bold]{title}[/]")
-    grid = Table.grid(padding=(0, 1))
+def _section(title: str, lines: Sequence[str], mark: str = "") -> None:
+    _title(title)
     for line in lines:
-        grid.add_row(f" {mark}", escape(line))
-    console.print(grid)
+        say(f"{mark} {line}" if mark else line, indent=" " if mark else "  ", hang="  " if mark else "")
 
 
-def _table(*titles: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1))
-    for number, title in enumerate(titles):
-        table.add_column(title, justify="right" if number == 0 else "left", overflow="fold")
-    return table
+def _title(text: str) -> None:
+    click.echo()
+    say(text, bold=True)

