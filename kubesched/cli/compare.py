@@ -13,7 +13,7 @@ from kubesched.cli.printing import bar, print_document
 from kubesched.cli.simulate import Play, collect_seldom
 from kubesched.cli.sources import Policy, read_cluster
 from kubesched.errors import SchedulerError
-from kubesched.simulator.scenarios.comparing import compare, decide_anew
+from kubesched.simulator.scenarios.compare import compare, decide_anew
 from kubesched.simulator.scenarios.simulation import Simulation
 
 DEFAULT = "default"

@@ -12,10 +12,10 @@ from kubesched.cli.printing import bar, fewer, print_document, warned
 from kubesched.cli.sources import Policy, namespace_of, read_cluster
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
+from kubesched.simulator.dryrun.applying import apply_manifests
 from kubesched.simulator.dryrun.manifests import Manifest, read_manifests
 from kubesched.simulator.dryrun.plan import Plan, PlannedPod, PlannedVictim, PlannedWorkload, counted
 from kubesched.simulator.dryrun.planning import decide
-from kubesched.simulator.dryrun.staging import stage
 
 _MOST_NODES = 8
 _MOST_VICTIMS = 4
@@ -52,8 +52,8 @@ def run_plan(
 
 
 def _made(cluster: Captured, manifests: list[Manifest], policy: Policy, namespace: str, only: bool) -> Plan:
-    staged, n_tried = stage(cluster, manifests, namespace=namespace, only=only), 0
-    with warned(), bar("planning", staged.n_pods) as done:
+    applied, n_tried = apply_manifests(cluster, manifests, namespace=namespace, only=only), 0
+    with warned(), bar("planning", applied.n_pods) as done:
 
         def tried() -> None:
             nonlocal n_tried
@@ -61,7 +61,7 @@ def _made(cluster: Captured, manifests: list[Manifest], policy: Policy, namespac
             if not n_tried % 50:
                 done(n_tried)
 
-        return decide(staged, policy.engine, tried)
+        return decide(applied, policy.engine, tried)
 
 
 # --- printing ---------------------------------------------------------------------------------------------------------

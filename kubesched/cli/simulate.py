@@ -18,11 +18,11 @@ from kubesched.cli.printing import bar, print_document
 from kubesched.cli.sources import Policy, read_lines
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.simulator.replay import entries_of
-from kubesched.simulator.scenarios.enacting import enact
-from kubesched.simulator.scenarios.retelling import retell
+from kubesched.simulator.scenarios.build import build_simulation
+from kubesched.simulator.scenarios.from_log import simulation_of_log
 from kubesched.simulator.scenarios.scenario import Scenario, read_scenario, seconds
+from kubesched.simulator.scenarios.simulated_cluster import LogWriter
 from kubesched.simulator.scenarios.simulation import Simulation
-from kubesched.simulator.scenarios.world import Journal
 
 _LOGS = (".jsonl", ".gz")
 
@@ -85,10 +85,10 @@ class Play:
             until = seconds(scenario.duration)
         return cls(scenario if seed is None else msgspec.structs.replace(scenario, seed=seed), [], seed, until)
 
-    def simulation(self, policy: Policy, journal: Journal | None = None) -> Simulation:
+    def simulation(self, policy: Policy, journal: LogWriter | None = None) -> Simulation:
         """Return a simulation that has not begun."""
         if self.scenario is None:
-            return retell(
+            return simulation_of_log(
                 self.entries,
                 seed=self.seed,
                 configuration=policy.configuration,
@@ -96,7 +96,7 @@ class Play:
                 registry=policy.registry,
                 journal=journal,
             )
-        return enact(
+        return build_simulation(
             self.scenario, configuration=policy.configuration, gates=policy.gates, registry=policy.registry, journal=journal
         )
 
@@ -108,7 +108,7 @@ def _opened(file: Path, files: contextlib.ExitStack) -> IO[str]:
         raise SchedulerError(f"{file} cannot be written: {error.strerror}") from error
 
 
-def _json_lines(file: IO[str]) -> Journal:
+def _json_lines(file: IO[str]) -> LogWriter:
     encode = msgspec.json.Encoder().encode
 
     def write(event: dict[str, Any]) -> None:

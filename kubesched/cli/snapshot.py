@@ -11,7 +11,7 @@ import click
 from kubesched import config
 from kubesched.cli.sources import read_cluster
 from kubesched.errors import SchedulerError
-from kubesched.simulator.hiding import hide_names
+from kubesched.simulator.anonymizing import hide_names
 
 
 def run_snapshot(

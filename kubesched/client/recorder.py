@@ -168,7 +168,7 @@ class Broadcaster:
             if self.api_version != CORE_V1:
                 self.api_version = CORE_V1
                 log.info("this API server does not serve events in %s; writing them in %s", EVENTS_V1, CORE_V1)
-            story.retell(CORE_V1)
+            story.simulation_of_log(CORE_V1)
             await self._create(story, count, last_seen)
 
     async def _patch(self, story: _Story, count: int, last_seen: float) -> None:
@@ -237,7 +237,7 @@ class _Story:
     def collection(self) -> str:
         return collection_path(self.api_version, "events", self.namespace)
 
-    def retell(self, api_version: str) -> None:
+    def simulation_of_log(self, api_version: str) -> None:
         """Tell it in another version from now on."""
         said = self.happening
         self.happening = replace(said, source=replace(said.source, api_version=api_version))

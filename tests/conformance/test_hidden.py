@@ -10,9 +10,9 @@ import pytest
 from kubesched.api import codec
 from kubesched.api.pod import Pod
 from kubesched.framework.verdicts import Placed
+from kubesched.simulator.anonymizing import hide_names
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.golden import Cluster, decide, read_cases
-from kubesched.simulator.hiding import hide_names
 
 FAMILIES = ("volumes", "dra", "preemption", "nodeaffinity")
 CASES = [

@@ -20,8 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.engine.loop import EngineOptions
-from kubesched.simulator.scenarios.enacting import enact
-from kubesched.simulator.scenarios.lives import DELETED, FINISHED, PENDING, RUNNING
+from kubesched.simulator.scenarios.build import build_simulation
+from kubesched.simulator.scenarios.pod_record import DELETED, FINISHED, PENDING, RUNNING
 from kubesched.simulator.scenarios.scenario import Scenario, check, seconds
 from kubesched.simulator.scenarios.simulation import Simulation
 
@@ -110,7 +110,7 @@ def event(random: Random, workloads: list[dict[str, Any]]) -> dict[str, Any]:
 def play(scenario: Scenario, *, remembers: bool = True, watch: bool = False) -> tuple[Simulation, bytes]:
     """Play a scenario; return everything that it said, as bytes."""
     said: list[Any] = []
-    sim = enact(scenario, options=EngineOptions(remembers=remembers), journal=said.append)
+    sim = build_simulation(scenario, options=EngineOptions(remembers=remembers), journal=said.append)
     sim.measures.on_row = said.append
     if watch:
         for at in range(0, 600, 13):
@@ -130,33 +130,35 @@ def look(sim: Simulation) -> None:
         over = nodes.requested(resource) > nodes.allocatable(resource)
         assert not over.any(), f"booked past what is offered: {[nodes.names[i] for i in over.nonzero()[0]]}"
     assert not (nodes.pod_count > nodes.allowed_pods).any()
-    states = Counter(life.state for life in cluster.lives.values())
+    states = Counter(record.state for record in cluster.records.values())
     assert states == +sim.measures.states, "the measures count otherwise"
-    assert sim.measures.n_pods == sum(states[state] for state in (PENDING, RUNNING, FINISHED, DELETED)) == len(cluster.lives)
+    assert sim.measures.n_pods == sum(states[state] for state in (PENDING, RUNNING, FINISHED, DELETED)) == len(cluster.records)
     if len(sim.engine.inbox):
         return
     queued = Counter(entry.view.uid for entry in queue)
-    for uid, life in cluster.lives.items():
-        if life.state == PENDING:
-            assert queued[uid] + queue.is_in_flight(uid) + store.is_assumed(uid) >= 1, f"{life.key} is lost"
-            assert queued[uid] <= 1, f"{life.key} is queued twice"
+    for uid, record in cluster.records.items():
+        if record.state == PENDING:
+            assert queued[uid] + queue.is_in_flight(uid) + store.is_assumed(uid) >= 1, f"{record.key} is lost"
+            assert queued[uid] <= 1, f"{record.key} is queued twice"
         else:
-            assert not queued[uid], f"{life.key} is {life.state} and queued"
+            assert not queued[uid], f"{record.key} is {record.state} and queued"
             placed = store.pod(uid)
-            assert (placed is not None and placed.node_name == life.node) == (life.state == RUNNING), life
+            assert (placed is not None and placed.node_name == record.node) == (record.state == RUNNING), record
 
 
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=60, deadline=None)
 def test_no_pod_is_lost_and_no_node_overbooked(seed: int) -> None:
     sim, _ = play(drawn(seed), watch=True)
-    lives = list(sim.world.lives.values())
-    for life in lives:
-        assert (life.ended is not None) == (life.state in (FINISHED, DELETED))
-        assert life.placed is None or life.arrived <= life.placed <= (life.ended if life.ended is not None else sim.now)
-        if life.state == FINISHED:
-            assert life.runs is not None and life.placed is not None and life.ended is not None
-            assert life.ended - life.placed >= life.runs - 1e-6
+    records = list(sim.world.records.values())
+    for record in records:
+        assert (record.ended is not None) == (record.state in (FINISHED, DELETED))
+        assert record.placed is None or record.arrived <= record.placed <= (
+            record.ended if record.ended is not None else sim.now
+        )
+        if record.state == FINISHED:
+            assert record.runs is not None and record.placed is not None and record.ended is not None
+            assert record.ended - record.placed >= record.runs - 1e-6
     figures = sim.metrics()
     assert 0 <= figures["utilisation"]["cpu"]["peak"] <= 1.0 and 0 <= figures["packing"]["fragmentation"]["mean"] <= 1.0
 
@@ -176,7 +178,7 @@ def test_going_step_by_step_loses_nothing_and_always_goes_the_same_way(seed: int
     scenario = msgspec.structs.replace(drawn(seed), duration=None)
     ways = []
     for _ in range(2):
-        with enact(scenario) as sim:
+        with build_simulation(scenario) as sim:
             decisions = []
             while (decided := sim.step()) is not None:
                 decisions.append(decided)

@@ -61,7 +61,7 @@ class DelayedClaim:
 
 
 @dataclass(slots=True)
-class Plan:
+class VolumePlan:
     """The answer for every row of the whole cluster, and what would be done there.
 
     Each column is true on the rows that are refused for its reason; None stands for no row.
@@ -108,10 +108,10 @@ class Planner:
         self._csi_nodes = CsiNodes(objects)
         self._places = Places()
 
-    def plan(self, bound: list[PersistentVolumeClaim], delayed: list[PersistentVolumeClaim], nodes: Snapshot) -> Plan:
+    def plan(self, bound: list[PersistentVolumeClaim], delayed: list[PersistentVolumeClaim], nodes: Snapshot) -> VolumePlan:
         """Work out what would become of a pod's claims on every node of the cluster that a view is of."""
         self._places.follow(nodes)
-        plan = Plan(nodes.everything())
+        plan = VolumePlan(nodes.everything())
         self._check_bound(bound, plan)
         if delayed:
             self._open.follow()
@@ -120,7 +120,7 @@ class Planner:
 
     # Bound claims
 
-    def _check_bound(self, claims: list[PersistentVolumeClaim], plan: Plan) -> None:
+    def _check_bound(self, claims: list[PersistentVolumeClaim], plan: VolumePlan) -> None:
         """Find the nodes from which some bound volume is out of reach; a node is left at its first misfit."""
         for claim in claims:
             volume = self._cache.get(claim.spec.volume_name)
@@ -132,7 +132,7 @@ class Planner:
             if misfits is not None:
                 plan.out_of_reach = _or(plan.out_of_reach, misfits)
 
-    def _misfits(self, volume: PersistentVolume, plan: Plan) -> Bools | None:
+    def _misfits(self, volume: PersistentVolume, plan: VolumePlan) -> Bools | None:
         places = self._places
         selector = affinity_of(volume)
         here = places.all_but(places.of_node_selector(selector)) if selector is not None else None
@@ -155,7 +155,7 @@ class Planner:
 
     # Claims that are bound when their pod is placed
 
-    def _check_delayed(self, claims: list[PersistentVolumeClaim], plan: Plan) -> None:
+    def _check_delayed(self, claims: list[PersistentVolumeClaim], plan: VolumePlan) -> None:
         n = plan.nodes.n
         open_rows = np.ones(n, dtype=np.bool_)
         pinned, free = [], []
@@ -178,7 +178,7 @@ class Planner:
             plan.delayed.append(self._match(claim, plan, open_rows))
         self._check_provisioning(plan, open_rows)
 
-    def _match(self, claim: PersistentVolumeClaim, plan: Plan, open_rows: Bools) -> DelayedClaim:
+    def _match(self, claim: PersistentVolumeClaim, plan: VolumePlan, open_rows: Bools) -> DelayedClaim:
         """Find the existing volume that a claim would be given on each row; the other rows must provision."""
         class_name = class_of_claim(claim)
         found = DelayedClaim(claim, class_name, np.full(plan.nodes.n, NONE, dtype=np.int64), open_rows)
@@ -212,7 +212,7 @@ class Planner:
         found.provisioned = open_rows & (found.chosen == NONE)
         return found
 
-    def _check_provisioning(self, plan: Plan, open_rows: Bools) -> None:
+    def _check_provisioning(self, plan: VolumePlan, open_rows: Bools) -> None:
         """Find the rows on which volumes can be made for all claims that need it; a row is left at its first misfit."""
         left = open_rows
         for delayed in plan.delayed:

@@ -54,7 +54,7 @@ from kubesched.plugins._volumes import (
 from kubesched.plugins.volume_binding.args import PREFER_ROOM, VolumeBindingArgs
 from kubesched.plugins.volume_binding.binding import Binder, Promises
 from kubesched.plugins.volume_binding.capacities import limit_bytes
-from kubesched.plugins.volume_binding.plan import Plan, Planner
+from kubesched.plugins.volume_binding.plan import Planner, VolumePlan
 from kubesched.plugins.volume_binding.scoring import broken_line, storage_scores
 
 AFFINITY = Reason("node(s) didn't match PersistentVolume's node affinity", resolvable=False)
@@ -75,7 +75,7 @@ class Claims:
     def __init__(self, bound: list[PersistentVolumeClaim], delayed: list[PersistentVolumeClaim]) -> None:
         self.bound = bound
         self.delayed = delayed
-        self.plan: Plan | None = None
+        self.plan: VolumePlan | None = None
         self.promises: dict[str, Promises] = {}
         self.all_bound = False
 

@@ -17,7 +17,7 @@ from kubesched.framework.profile import MAX_SCORE
 from kubesched.plugins._volumes import requested_nano
 from kubesched.plugins.volume_binding.capacities import total_bytes
 from kubesched.plugins.volume_binding.open_volumes import capacity_nano
-from kubesched.plugins.volume_binding.plan import GIVEN, DelayedClaim, Plan
+from kubesched.plugins.volume_binding.plan import GIVEN, DelayedClaim, VolumePlan
 
 _INT = np.int64
 
@@ -51,7 +51,7 @@ class _Share:
         self.counts = np.zeros(n, dtype=np.bool_)
 
 
-def storage_scores(plan: Plan, line: Ints) -> Ints:
+def storage_scores(plan: VolumePlan, line: Ints) -> Ints:
     """Return the score of every row of the whole cluster."""
     n = plan.nodes.n
     given = np.zeros(n, dtype=np.bool_)

@@ -1,7 +1,7 @@
 """Capacity: how many more of a pod fit, and what stops the next one.
 
 In: a captured cluster, the manifest of a pod or of a workload whose template is taken, and how to build an engine. Out: a
-`Capacity`. Copies of the pod go through the engine one after the other: pop, decide, reserve and book, without binding, so
+`Capacity`. Replicas of the pod go through the engine one after the other: pop, decide, reserve and book, without binding, so
 thousands take a moment. NoObserver is evicted for them: with preemption the count would say how much of the cluster is less
 important, not how much room it has. Pods that wait in the cluster are left out; nodes can be taken away first.
 """
@@ -31,11 +31,11 @@ from kubesched.engine.ties import SeededTies
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.clock import StillClock
-from kubesched.simulator.dryrun.copying import Copies
+from kubesched.simulator.dryrun.applying import apply_manifests
 from kubesched.simulator.dryrun.manifests import WORKLOADS, Manifest
 from kubesched.simulator.dryrun.plan import PlannedPod, counted
 from kubesched.simulator.dryrun.planning import Build
-from kubesched.simulator.dryrun.staging import stage
+from kubesched.simulator.dryrun.replicas import Replicas
 
 MIRROR = "kubernetes.io/config.mirror"
 _BATCH = 256
@@ -114,17 +114,17 @@ def measure(
     """
     asked = _the_one(manifests, workload)
     others = [manifest for manifest in manifests if manifest.kind not in WORKLOADS]
-    staged = stage(cluster, others, namespace=namespace, only=True).cluster
-    copies = Copies(asked, staged, namespace)
+    applied = apply_manifests(cluster, others, namespace=namespace, only=True).cluster
+    copies = Replicas(asked, applied, namespace)
     answer = Capacity(copies.title)
-    staged.objects += copies.kept_by
-    homeless = _take_away(staged, set(without), set(drain), answer)
-    answer.n_nodes = len(staged.of(Node))
-    counting = _Counting(build, staged)
+    applied.objects += copies.kept_by
+    homeless = _take_away(applied, set(without), set(drain), answer)
+    answer.n_nodes = len(applied.of(Node))
+    counting = _Counting(build, applied)
     answer.drained = counting.rehouse(homeless)
     answer.nodes = counting.fill(copies.endless(), limit, progress)
     answer.is_limited, answer.stopped_by = counting.refused is None, counting.told()
-    labels = {node.name: node.metadata.labels.get(ZONE, "") for node in staged.of(Node)}
+    labels = {node.name: node.metadata.labels.get(ZONE, "") for node in applied.of(Node)}
     answer.zones = counted(labels[name] for name, count in answer.nodes.items() for _ in range(count) if labels[name])
     return answer
 

@@ -1,7 +1,7 @@
 """Manifests: what stands in files, one object after the other.
 
 In: paths of YAML or JSON, as kubectl takes them. Out: objects as plain dicts, each with the place where it stands, so that
-whoever finds something wrong with one can say where. `desk.py` makes of them what an API server would.
+whoever finds something wrong with one can say where. `admission.py` makes of them what an API server would.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 """Simulations: a world of nodes, pods and events in virtual time, around the real engine.
 
-scenario, arrivals > troupes, enacting > simulation > world, double, agenda > measures;  comparing plays two of them
+scenario, arrivals > workload_runner, build > simulation > simulated_cluster, fake_api, agenda > measures;
+compare plays two of them
 """

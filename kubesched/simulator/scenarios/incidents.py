@@ -12,15 +12,15 @@ import msgspec
 
 from kubesched.api.meta import Quantity
 from kubesched.api.node import Node, NodeCondition, Taint
-from kubesched.simulator.scenarios.lives import PodLife
-from kubesched.simulator.scenarios.world import DRAINED, LOST, World
+from kubesched.simulator.scenarios.pod_record import PodRecord
+from kubesched.simulator.scenarios.simulated_cluster import DRAINED, LOST, SimulatedCluster
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 _with = msgspec.structs.replace
 
 
-def fail(world: World, name: str) -> None:
+def fail(world: SimulatedCluster, name: str) -> None:
     """Let a node stop to answer: nothing new goes there, and nothing ends there."""
     if name in world.down:
         return
@@ -32,16 +32,16 @@ def fail(world: World, name: str) -> None:
     world.tell("nodeFailed", node=name)
 
 
-def lose_pods(world: World, name: str, episode: list[PodLife]) -> None:
+def lose_pods(world: SimulatedCluster, name: str, episode: list[PodRecord]) -> None:
     """Give up the pods of a node that still does not answer; `episode` is what `world.down` held when it stopped."""
     if world.down.get(name) is not episode:
         return
-    for life in world.pods_on(name):
-        if not life.is_daemon:
-            world.remove(life, LOST)
+    for record in world.pods_on(name):
+        if not record.is_daemon:
+            world.remove(record, LOST)
 
 
-def recover(world: World, name: str) -> None:
+def recover(world: SimulatedCluster, name: str) -> None:
     """Let a node answer again; pods whose time was over meanwhile have finished."""
     overdue = world.down.pop(name, None)
     if overdue is None:
@@ -50,11 +50,11 @@ def recover(world: World, name: str) -> None:
     node = _with(node, spec=_with(node.spec, taints=tuple(t for t in node.spec.taints if t.key != UNREACHABLE)))
     world.put_node(_ready(node, "True"))
     world.tell("nodeRecovered", node=name)
-    for life in overdue:
-        world.finish(life)
+    for record in overdue:
+        world.finish(record)
 
 
-def cordon(world: World, name: str, is_on: bool = True) -> None:
+def cordon(world: SimulatedCluster, name: str, is_on: bool = True) -> None:
     """Keep new pods off a node, or let them on it again."""
     node = world.nodes[name]
     if node.spec.unschedulable == is_on:
@@ -65,22 +65,22 @@ def cordon(world: World, name: str, is_on: bool = True) -> None:
     world.tell("nodeCordoned" if is_on else "nodeUncordoned", node=name)
 
 
-def drain(world: World, name: str) -> None:
+def drain(world: SimulatedCluster, name: str) -> None:
     """Cordon a node and evict its pods, each with its grace period."""
     cordon(world, name)
     world.tell("nodeDrained", node=name)
-    for life in world.pods_on(name):
-        if not life.is_daemon:
-            world.evict(life, DRAINED)
+    for record in world.pods_on(name):
+        if not record.is_daemon:
+            world.evict(record, DRAINED)
 
 
-def remove(world: World, name: str) -> None:
+def remove(world: SimulatedCluster, name: str) -> None:
     """Take a node away, and its pods with it."""
     world.tell("nodeRemoved", node=name)
     world.drop_node(name)
 
 
-def resize(world: World, name: str, capacity: Mapping[str, Quantity]) -> None:
+def resize(world: SimulatedCluster, name: str, capacity: Mapping[str, Quantity]) -> None:
     """Change what a node offers; what is on it stays, even if it is too much now."""
     node = world.nodes[name]
     status = _with(

@@ -16,7 +16,7 @@ import numpy as np
 
 from kubesched.cluster import Snapshot
 from kubesched.cluster.pods import CPU, MEMORY
-from kubesched.simulator.scenarios.lives import DELETED, FINISHED, PENDING, RUNNING, PodLife
+from kubesched.simulator.scenarios.pod_record import DELETED, FINISHED, PENDING, RUNNING, PodRecord
 
 _DIGITS = 6
 _SAME_TIME = 1e-7
@@ -78,7 +78,7 @@ class Measures:
         self._n_samples = 0
         self._waits: list[float] = []
         self._sizes: tuple[list[int], list[int]] = ([], [])
-        self._pending: dict[str, PodLife] = {}
+        self._pending: dict[str, PodRecord] = {}
         self._users: Counter[str] = Counter()
         self._in_zones: dict[str, Counter[str]] = {}
         self._zones: Counter[str] = Counter()
@@ -99,38 +99,38 @@ class Measures:
 
     # What happens
 
-    def arrived(self, life: PodLife) -> None:
+    def arrived(self, record: PodRecord) -> None:
         """A pod came."""
-        self.states[life.state] += 1
-        if life.state == RUNNING:
+        self.states[record.state] += 1
+        if record.state == RUNNING:
             self.n_there += 1
-            self._settle(life, 1)
+            self._settle(record, 1)
             return
         self.n_arrived += 1
-        self.n_again += bool(life.n_before)
-        self._pending[life.pod.metadata.uid] = life
-        insort(self._sizes[0], life.cpu_milli)
-        insort(self._sizes[1], life.memory_bytes)
+        self.n_again += bool(record.n_before)
+        self._pending[record.pod.metadata.uid] = record
+        insort(self._sizes[0], record.cpu_milli)
+        insort(self._sizes[1], record.memory_bytes)
 
-    def placed(self, life: PodLife) -> None:
+    def placed(self, record: PodRecord) -> None:
         """A pending pod was bound."""
         self.states[PENDING] -= 1
         self.states[RUNNING] += 1
-        del self._pending[life.pod.metadata.uid]
+        del self._pending[record.pod.metadata.uid]
         self.n_placed += 1
-        assert life.placed is not None
-        self._waits.append(life.placed - life.arrived)
-        self._settle(life, 1)
+        assert record.placed is not None
+        self._waits.append(record.placed - record.arrived)
+        self._settle(record, 1)
 
-    def ended(self, life: PodLife, before: str) -> None:
+    def ended(self, record: PodRecord, before: str) -> None:
         """A pod finished or was deleted; `before` is what it did until then."""
         self.states[before] -= 1
-        self.states[life.state] += 1
-        self._pending.pop(life.pod.metadata.uid, None)
-        if life.state == DELETED:
-            self.because[life.why] += 1
+        self.states[record.state] += 1
+        self._pending.pop(record.pod.metadata.uid, None)
+        if record.state == DELETED:
+            self.because[record.why] += 1
         if before == RUNNING:
-            self._settle(life, -1)
+            self._settle(record, -1)
 
     def node_offers(self, cpu_milli: int, memory_bytes: int, zone: str, sign: int) -> None:
         """A node came (1) or went (-1)."""
@@ -140,14 +140,14 @@ class Measures:
         if zone:
             self._zones[zone] += sign
 
-    def _settle(self, life: PodLife, sign: int) -> None:
-        self.cpu.change(asked=sign * life.cpu_milli)
-        self.memory.change(asked=sign * life.memory_bytes)
-        if life.zone:
-            self._in_zones.setdefault(life.workload, Counter())[life.zone] += sign
-        if not life.is_daemon:
-            before = self._users[life.node]
-            self._users[life.node] = before + sign
+    def _settle(self, record: PodRecord, sign: int) -> None:
+        self.cpu.change(asked=sign * record.cpu_milli)
+        self.memory.change(asked=sign * record.memory_bytes)
+        if record.zone:
+            self._in_zones.setdefault(record.workload, Counter())[record.zone] += sign
+        if not record.is_daemon:
+            before = self._users[record.node]
+            self._users[record.node] = before + sign
             self.nodes_used.now += (before + sign > 0) - (before > 0)
 
     # Looking
@@ -159,7 +159,7 @@ class Measures:
 
     def longest_pending(self) -> float:
         """Return how long the pod that came first of those that are pending has waited."""
-        return self._seconds - min((life.arrived for life in self._pending.values()), default=self._seconds)
+        return self._seconds - min((record.arrived for record in self._pending.values()), default=self._seconds)
 
     def _sample(self, at: float) -> None:
         seen = self.look()
@@ -203,8 +203,8 @@ class Measures:
     def _median(self) -> tuple[int, int]:
         cpus, memories = self._sizes
         if self._pending:
-            cpus = sorted(life.cpu_milli for life in self._pending.values())
-            memories = sorted(life.memory_bytes for life in self._pending.values())
+            cpus = sorted(record.cpu_milli for record in self._pending.values())
+            memories = sorted(record.memory_bytes for record in self._pending.values())
         return (cpus[len(cpus) // 2], memories[len(memories) // 2]) if cpus else (0, 0)
 
     def _skew(self) -> tuple[int, str]:

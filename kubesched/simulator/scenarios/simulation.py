@@ -32,11 +32,11 @@ from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.simulator.clock import EPOCH, VirtualClock, VirtualLoop
 from kubesched.simulator.scenarios.agenda import Agenda
-from kubesched.simulator.scenarios.double import ApiDouble
-from kubesched.simulator.scenarios.enabling import enable, read_configuration
-from kubesched.simulator.scenarios.lives import PodLife
+from kubesched.simulator.scenarios.configuration import enable, read_configuration
+from kubesched.simulator.scenarios.fake_api import FakeApi
 from kubesched.simulator.scenarios.measures import Measures
-from kubesched.simulator.scenarios.world import Journal, World
+from kubesched.simulator.scenarios.pod_record import PodRecord
+from kubesched.simulator.scenarios.simulated_cluster import LogWriter, SimulatedCluster
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ class Simulation:
         binding_seconds: float = 0.0,
         sample_seconds: float = DEFAULT_SAMPLE_SECONDS,
         epoch: float = EPOCH,
-        journal: Journal | None = None,
+        journal: LogWriter | None = None,
     ) -> None:
         """Build a cluster and its scheduler; nothing happens before `run` or `step`.
 
@@ -88,7 +88,7 @@ class Simulation:
         self._clock = VirtualClock(self._loop, epoch)
         self._agenda = Agenda()
         self.measures = Measures(sample_seconds)
-        self.world = World(self._clock, self._agenda, self.measures, journal)
+        self.world = SimulatedCluster(self._clock, self._agenda, self.measures, journal)
         self._decision_seconds = decision_seconds
         self.seed = seed
         self.gates = gates or configs.Gates.defaults()
@@ -97,7 +97,7 @@ class Simulation:
         for cls, _ in wanted:
             registry.register(cls)
         configuration = enable(read_configuration(config, self.gates, registry), wanted)
-        ports = Ports(clock=self._clock, writer=ApiDouble(self.world, binding_seconds), recorder=self, seed=seed)
+        ports = Ports(clock=self._clock, writer=FakeApi(self.world, binding_seconds), recorder=self, seed=seed)
         self.engine = assemble(
             configuration, self.gates, ports, registry=registry, options=options or engine_options(configuration, self.gates)
         )
@@ -117,9 +117,9 @@ class Simulation:
         return self._loop.time()
 
     @property
-    def pods(self) -> dict[str, PodLife]:
+    def pods(self) -> dict[str, PodRecord]:
         """Return every pod that came so far by its namespace/name: its state, node and times."""
-        return {key: self.world.lives[uid] for key, uid in self.world.uids.items()}
+        return {key: self.world.records[uid] for key, uid in self.world.uids.items()}
 
     @property
     def nodes(self) -> dict[str, Node]:
@@ -204,19 +204,19 @@ class Simulation:
 
     def event(self, regarding: PodView, kind: str, reason: str, action: str, note: str) -> None:
         """Take what people would be told."""
-        life = self.world.lives.get(regarding.uid)
-        if life is None:
+        record = self.world.records.get(regarding.uid)
+        if record is None:
             return
-        if reason == "Preempted" and not life.preempted_by:
+        if reason == "Preempted" and not record.preempted_by:
             uid = note.removeprefix("Preempted by pod ").partition(" on node ")[0]
-            life.preempted_by = self.world.lives[uid].key
+            record.preempted_by = self.world.records[uid].key
             self.measures.n_preempted += 1
-            self.world.tell("preempted", pod=regarding.key, node=regarding.node_name, by=life.preempted_by)
+            self.world.tell("preempted", pod=regarding.key, node=regarding.node_name, by=record.preempted_by)
         elif reason == "FailedScheduling":
             self.measures.n_refused += 1
             self._decided.append(Decided(self.now, regarding.key, "", note))
-            if life.note != note:
-                life.note = note
+            if record.note != note:
+                record.note = note
                 self.world.tell("refused", pod=regarding.key, note=note)
 
     # Inside

@@ -20,10 +20,10 @@ from kubesched.engine.loop import Engine
 from kubesched.errors import SchedulerError
 from kubesched.framework.building import catalogue
 from kubesched.simulator.captured import Captured
+from kubesched.simulator.dryrun.applying import apply_manifests
 from kubesched.simulator.dryrun.manifests import Manifest, read_manifests
 from kubesched.simulator.dryrun.plan import Plan
 from kubesched.simulator.dryrun.planning import make_plan
-from kubesched.simulator.dryrun.staging import stage
 from kubesched.testing import node, pod
 
 
@@ -167,7 +167,7 @@ def test_a_node_of_the_files_may_be_a_change_of_one_that_is_there(plan: Any) -> 
 
 
 def test_pods_of_the_same_workload_that_wait_are_planned_again_if_others_are_left_out(plan: Any, tmp_path: Path) -> None:
-    before = stage(Captured(5.0, [node("a")]), manifests(deployment("web", 2), tmp_path)).cluster
+    before = apply_manifests(Captured(5.0, [node("a")]), manifests(deployment("web", 2), tmp_path)).cluster
     made = plan(deployment("web", 2), *before.objects)
     assert (len(made.others), made.placed) == (2, [])
     made = plan(deployment("web", 2), *before.objects, only=True)
@@ -196,7 +196,7 @@ def test_a_pod_behind_a_gate_says_so(plan: Any) -> None:
 
 
 def test_a_workload_that_is_there_is_planned_for_what_it_adds(plan: Any, tmp_path: Path) -> None:
-    before = stage(Captured(5.0, [node("a"), node("b")]), manifests(deployment("web", 2), tmp_path)).cluster
+    before = apply_manifests(Captured(5.0, [node("a"), node("b")]), manifests(deployment("web", 2), tmp_path)).cluster
     there = [obj if not isinstance(obj, Pod) else pod_on(obj, "a") for obj in before.objects]
     made = plan(deployment("web", 3), *there)
     assert ([each.key for each in made.placed], made.workload("Deployment/web").note) == (
@@ -223,7 +223,7 @@ def test_old_pods_of_a_stateful_set_make_room_for_the_new_ones(plan: Any, tmp_pa
             },
         )
 
-    before = stage(Captured(5.0, [node("a")]), manifests(stateful("x"), tmp_path)).cluster
+    before = apply_manifests(Captured(5.0, [node("a")]), manifests(stateful("x"), tmp_path)).cluster
     there = [obj if not isinstance(obj, Pod) else pod_on(obj, "a") for obj in before.objects]
     made = plan(stateful("z"), *there)
     assert (made.nodes_of("StatefulSet/db"), made.workload("StatefulSet/db").note) == (
@@ -289,8 +289,10 @@ def test_a_volume_is_given_once(plan: Any) -> None:
 
 def test_a_bound_claim_of_the_cluster_stays_as_it_is(tmp_path: Path) -> None:
     claim = PersistentVolumeClaim(metadata=ObjectMeta(name="data", namespace="default", uid="mine"))
-    staged = stage(Captured(5.0, [claim]), manifests(document("PersistentVolumeClaim", "data", spec=CLAIM), tmp_path))
-    assert [each.uid for each in staged.cluster.of(PersistentVolumeClaim)] == ["mine"]
+    applied = apply_manifests(
+        Captured(5.0, [claim]), manifests(document("PersistentVolumeClaim", "data", spec=CLAIM), tmp_path)
+    )
+    assert [each.uid for each in applied.cluster.of(PersistentVolumeClaim)] == ["mine"]
 
 
 def test_devices_asked_for_by_template_are_claimed(plan: Any) -> None:

@@ -40,7 +40,7 @@ def owned(name: str, kind: str = "ReplicaSet", **more: Any) -> Any:
 
 
 def where(sim: Simulation) -> dict[str, str]:
-    return {key.removeprefix("default/"): life.node for key, life in sim.pods.items()}
+    return {key.removeprefix("default/"): record.node for key, record in sim.pods.items()}
 
 
 def test_pods_come_run_and_finish_at_their_times() -> None:

@@ -1,6 +1,6 @@
 """What of a workload is in the cluster already, and so what applying its manifest would add.
 
-In: a workload as the desk took it in, the pods and replica sets of a cluster. Out: an `Addition`: the pods that would come,
+In: a workload as admitted, the pods and replica sets of a cluster. Out: an `Addition`: the pods that would come,
 those that would go before them, and a sentence about it. Pods of an old template stay beside the new ones where the
 controller lets them: that is the most room that the update needs. A StatefulSet, a DaemonSet and a Deployment that recreates
 do not: there the old pod goes first.
@@ -20,7 +20,7 @@ from kubesched.api.core import ReplicationController
 from kubesched.api.meta import TopLevel
 from kubesched.api.node import Node
 from kubesched.api.pod import Container, Pod, PodSpec
-from kubesched.simulator.dryrun.desk import Desk
+from kubesched.simulator.dryrun.admission import Admission
 from kubesched.simulator.dryrun.manifests import Raw
 
 HASH_LABEL = "pod-template-hash"
@@ -56,7 +56,7 @@ class Addition:
     note: str = ""
 
 
-class Standing:
+class ExistingPods:
     """The pods of a cluster by who manages them."""
 
     def __init__(self, objects: Iterable[Any]) -> None:
@@ -70,16 +70,16 @@ class Standing:
                 self._by_key[obj.key] = obj
                 self._pods.setdefault(_managed_by(obj), []).append(obj)
 
-    def addition(self, workload: Raw, desk: Desk, nodes: Sequence[Node]) -> Addition:
+    def addition(self, workload: Raw, admission: Admission, nodes: Sequence[Node]) -> Addition:
         """Return what a workload would add to the cluster."""
         kind, meta = workload["kind"], workload["metadata"]
-        wanted = desk.pods_of(workload, nodes)
+        wanted = admission.pods_of(workload, nodes)
         if kind == "Pod":
             return self._single(wanted[0])
         if kind == "CronJob":
             return Addition(wanted, note="one run" if wanted else "suspended: it makes no pods")
         there = self._pods.get((kind, meta["namespace"], meta["name"]), [])
-        added = Addition(wanted, others=kept_by(workload, desk))
+        added = Addition(wanted, others=kept_by(workload, admission))
         if not there:
             if kind in ("Job", "DaemonSet") and not wanted:
                 added.note = "suspended: it makes no pods" if kind == "Job" else "no node matches it"
@@ -128,10 +128,10 @@ def _managed_by(pod: Pod) -> tuple[str, str, str]:
     return ("Deployment", namespace, made_for) if kind == "ReplicaSet" and made_for != name else (kind, namespace, name)
 
 
-def kept_by(workload: Raw, desk: Desk) -> list[TopLevel]:
+def kept_by(workload: Raw, admission: Admission) -> list[TopLevel]:
     """Return the object by which the default spreading finds the siblings of a pod."""
     if workload["kind"] == "Deployment":
-        return [codec.convert(desk.replica_set_of(workload), ReplicaSet)]
+        return [codec.convert(admission.replica_set_of(workload), ReplicaSet)]
     found = codec.decode(workload)
     return [found] if workload["kind"] in ("ReplicaSet", "ReplicationController", "StatefulSet") else []
 

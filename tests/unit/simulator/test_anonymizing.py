@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from kubesched.api import codec
+from kubesched.simulator.anonymizing import hide_names
 from kubesched.simulator.captured import Captured
-from kubesched.simulator.hiding import hide_names
 from kubesched.testing import node, pod, taint
 
 UUID = "2f1c8f5e-3a55-4c8e-9d52-0a6f2f1b7c11"

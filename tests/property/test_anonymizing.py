@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from kubesched.api import codec
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.simulator.anonymizing import hide_names
 from kubesched.simulator.captured import Captured, read_captured
-from kubesched.simulator.hiding import hide_names
 from kubesched.simulator.pseudonyms import KEPT_WORDS
 from kubesched.simulator.replay import replay
 from kubesched.testing import clusters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from kubesched.simulator.captured import Captured
-from kubesched.simulator.scenarios.comparing import compare, decide_anew
+from kubesched.simulator.scenarios.compare import compare, decide_anew
 from kubesched.simulator.scenarios.simulation import Simulation
 from kubesched.testing import node, pod
 
@@ -57,7 +57,7 @@ def test_rescheduled_pods_come_again_oldest_first() -> None:
     stays = [pod("theirs", on="a", scheduler="other"), pod("ending", on="b", deleted_at="2026-01-01T00:00:00Z")]
     with decide_anew(Captured(9.0, [*pods, *stays, *NODES]), reschedule=True, movable={"default-scheduler"}) as sim:
         sim.run()
-        lives = sim.pods
-    assert [lives[f"default/p{i}"].state for i in range(3)] == ["pending", "running", "running"]
-    assert [lives[f"default/{name}"].placed for name in ("theirs", "ending")] == [None, None]
-    assert lives["default/p2"].arrived < lives["default/p1"].arrived < lives["default/p0"].arrived
+        records = sim.pods
+    assert [records[f"default/p{i}"].state for i in range(3)] == ["pending", "running", "running"]
+    assert [records[f"default/{name}"].placed for name in ("theirs", "ending")] == [None, None]
+    assert records["default/p2"].arrived < records["default/p1"].arrived < records["default/p0"].arrived

@@ -1,4 +1,4 @@
-"""One pod's life in a simulation, from its arrival to its end.
+"""One pod's record in a simulation, from its arrival to its end.
 
 pending -> running -> finished           it ran for as long as it was to run
    |          '-----> deleted            it was evicted, lost with its node, scaled away, or the log says so
@@ -15,7 +15,7 @@ PENDING, RUNNING, FINISHED, DELETED = "pending", "running", "finished", "deleted
 
 
 @dataclass(slots=True, eq=False)
-class PodLife:
+class PodRecord:
     """What is known of one pod; times are virtual seconds."""
 
     pod: Pod

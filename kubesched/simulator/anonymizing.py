@@ -230,15 +230,15 @@ _AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 
 def hide_names(cluster: Captured) -> tuple[Captured, dict[str, str]]:
     """Return a cluster under pseudonyms, and the pseudonym of every name in it."""
-    hiding = _Hiding()
+    anonymizer = _Anonymizer()
     for obj in sorted(cluster.objects, key=_names_first):
         if not isinstance(obj, CSIDriver):
-            hiding.names.object_name(_kind_of(obj), obj.metadata.name)
+            anonymizer.names.object_name(_kind_of(obj), obj.metadata.name)
     for obj in cluster.objects:
-        hiding.object(obj)
-    hiding.names.settle(dict(_ephemeral_claims(cluster)))
-    hidden = [hiding.object(obj) for obj in cluster.objects]
-    return Captured(cluster.at, hidden, cluster.seed), dict(hiding.names.words)
+        anonymizer.object(obj)
+    anonymizer.names.settle(dict(_ephemeral_claims(cluster)))
+    hidden = [anonymizer.object(obj) for obj in cluster.objects]
+    return Captured(cluster.at, hidden, cluster.seed), dict(anonymizer.names.words)
 
 
 def _names_first(obj: TopLevel) -> int:
@@ -259,7 +259,7 @@ def _ephemeral_claims(cluster: Captured) -> Iterator[tuple[str, tuple[str, str]]
                 yield f"{pod.metadata.name}-{volume.name}", (pod.metadata.name, volume.name)
 
 
-class _Hiding:
+class _Anonymizer:
     """Walks over objects and hides what it meets."""
 
     def __init__(self) -> None:

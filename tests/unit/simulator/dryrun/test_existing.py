@@ -9,15 +9,17 @@ import pytest
 
 from kubesched.api import codec
 from kubesched.api.pod import Container, Pod
-from kubesched.simulator.dryrun.desk import Desk, renamed
+from kubesched.simulator.dryrun.admission import Admission, renamed
+from kubesched.simulator.dryrun.existing import Addition, ExistingPods, kept_by
 from kubesched.simulator.dryrun.manifests import Manifest
-from kubesched.simulator.dryrun.standing import Addition, Standing, kept_by
 from kubesched.testing import node
 
 NODES = [node("a"), node("b"), node("c")]
 
 
-def workload(desk: Desk, kind: str = "Deployment", *, image: str = "x", cpu: str = "1", **spec: Any) -> dict[str, Any]:
+def workload(
+    admission: Admission, kind: str = "Deployment", *, image: str = "x", cpu: str = "1", **spec: Any
+) -> dict[str, Any]:
     containers = [{"name": "c", "image": image, "resources": {"limits": {"cpu": cpu}}}]
     template = {"metadata": {"labels": {"app": "w"}}, "spec": {"containers": containers}}
     if kind == "Job":
@@ -34,7 +36,7 @@ def workload(desk: Desk, kind: str = "Deployment", *, image: str = "x", cpu: str
         "metadata": {"name": "w"},
         "spec": {**spec, "template": template},
     }
-    return desk.take(Manifest("x", raw))
+    return admission.take(Manifest("x", raw))
 
 
 def placed(pods: list[Pod], *, names: str = "") -> list[Pod]:
@@ -53,9 +55,9 @@ def placed(pods: list[Pod], *, names: str = "") -> list[Pod]:
 
 
 def addition(there: dict[str, Any], wanted: dict[str, Any], kind: str = "Deployment") -> Addition:
-    desk = Desk()
-    old = placed(desk.pods_of(workload(desk, kind, **there), NODES), names="w-xyz-" if kind != "StatefulSet" else "")
-    return Standing(old).addition(workload(desk, kind, **wanted), desk, NODES)
+    admission = Admission()
+    old = placed(admission.pods_of(workload(admission, kind, **there), NODES), names="w-xyz-" if kind != "StatefulSet" else "")
+    return ExistingPods(old).addition(workload(admission, kind, **wanted), admission, NODES)
 
 
 def names(pods: list[Pod]) -> list[str]:
@@ -75,11 +77,13 @@ def test_of_the_same_template_only_what_is_missing_is_added(kind: str) -> None:
 
 
 def test_more_pods_belong_to_the_replica_set_that_is_there() -> None:
-    desk = Desk()
-    old = placed(desk.pods_of(workload(desk, replicas=1)), names="w-xyz-")
+    admission = Admission()
+    old = placed(admission.pods_of(workload(admission, replicas=1)), names="w-xyz-")
     owner = msgspec.structs.replace(old[0].metadata.owner_references[0], name="w-abc")
     meta = msgspec.structs.replace(old[0].metadata, owner_references=(owner,), labels={"app": "w", "pod-template-hash": "abc"})
-    found = Standing([msgspec.structs.replace(old[0], metadata=meta)]).addition(workload(desk, replicas=2), desk, NODES)
+    found = ExistingPods([msgspec.structs.replace(old[0], metadata=meta)]).addition(
+        workload(admission, replicas=2), admission, NODES
+    )
     (pod,) = found.pods
     assert (pod.metadata.owner_references, pod.metadata.labels["pod-template-hash"]) == ((owner,), "abc")
     assert found.others == []
@@ -111,45 +115,49 @@ def test_a_stateful_set_goes_by_ordinals() -> None:
 
 
 def test_a_daemon_set_goes_by_nodes() -> None:
-    desk = Desk()
-    old = placed(desk.pods_of(workload(desk, "DaemonSet"), NODES), names="w-xyz-")
-    found = Standing(old[:2]).addition(workload(desk, "DaemonSet"), desk, NODES)
+    admission = Admission()
+    old = placed(admission.pods_of(workload(admission, "DaemonSet"), NODES), names="w-xyz-")
+    found = ExistingPods(old[:2]).addition(workload(admission, "DaemonSet"), admission, NODES)
     assert (names(found.pods), found.gone, found.note) == (["w-3"], [], "2 pods of 3 are there already")
-    found = Standing(old[:2]).addition(workload(desk, "DaemonSet", image="y"), desk, NODES)
+    found = ExistingPods(old[:2]).addition(workload(admission, "DaemonSet", image="y"), admission, NODES)
     assert (len(found.pods), [pod.spec.node_name for pod in found.gone]) == (3, ["a", "b"])
 
 
 def test_pods_that_have_ended_or_are_ending_do_not_count() -> None:
-    desk = Desk()
-    old = placed(desk.pods_of(workload(desk, "Job", parallelism=2)), names="w-xyz-")
+    admission = Admission()
+    old = placed(admission.pods_of(workload(admission, "Job", parallelism=2)), names="w-xyz-")
     ended = msgspec.structs.replace(old[0], status=msgspec.structs.replace(old[0].status, phase="Succeeded"))
     ending = msgspec.structs.replace(
         old[1], metadata=msgspec.structs.replace(old[1].metadata, deletion_timestamp="2026-01-01T00:00:00Z")
     )
-    assert len(Standing([ended, ending]).addition(workload(desk, "Job", parallelism=2), desk, NODES).pods) == 2
-    assert len(Standing(old).addition(workload(desk, "Job", parallelism=2), desk, NODES).pods) == 0
+    assert len(ExistingPods([ended, ending]).addition(workload(admission, "Job", parallelism=2), admission, NODES).pods) == 2
+    assert len(ExistingPods(old).addition(workload(admission, "Job", parallelism=2), admission, NODES).pods) == 0
 
 
 def test_a_pod_that_is_there_is_said_to_be() -> None:
-    desk = Desk()
+    admission = Admission()
     raw = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
-    (pod,) = desk.pods_of(desk.take(Manifest("x", raw)))
-    found = Standing(placed([pod])).addition(desk.take(Manifest("x", raw)), desk, NODES)
+    (pod,) = admission.pods_of(admission.take(Manifest("x", raw)))
+    found = ExistingPods(placed([pod])).addition(admission.take(Manifest("x", raw)), admission, NODES)
     assert (found.pods, found.note) == ([], "it is on node a already")
 
 
 def test_templates_are_compared_where_they_are_known_as_pods_may_be_changed_on_their_way_in() -> None:
-    desk = Desk()
-    there = workload(desk, replicas=2)
+    admission = Admission()
+    there = workload(admission, replicas=2)
     sidecar = {"name": "proxy", "image": "proxy"}
-    old = placed(desk.pods_of(workload(desk, replicas=2)), names="w-xyz-")
+    old = placed(admission.pods_of(workload(admission, replicas=2)), names="w-xyz-")
     changed = [
         msgspec.structs.replace(
             pod, spec=msgspec.structs.replace(pod.spec, containers=(*pod.spec.containers, codec.convert(sidecar, Container)))
         )
         for pod in old
     ]
-    assert Standing(changed).addition(there, desk, NODES).note.startswith("another template")
-    (kept,) = kept_by(there, desk)
-    assert Standing([*changed, kept]).addition(there, desk, NODES).note == "2 pods of 2 are there already"
-    assert Standing([*changed, kept]).addition(workload(desk, image="z"), desk, NODES).note.startswith("another template")
+    assert ExistingPods(changed).addition(there, admission, NODES).note.startswith("another template")
+    (kept,) = kept_by(there, admission)
+    assert ExistingPods([*changed, kept]).addition(there, admission, NODES).note == "2 pods of 2 are there already"
+    assert (
+        ExistingPods([*changed, kept])
+        .addition(workload(admission, image="z"), admission, NODES)
+        .note.startswith("another template")
+    )

@@ -9,7 +9,7 @@ import msgspec
 from kubesched.api import codec
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.replay import entries_of
-from kubesched.simulator.scenarios.retelling import retell
+from kubesched.simulator.scenarios.from_log import simulation_of_log
 from kubesched.simulator.scenarios.simulation import Simulation
 from kubesched.testing import node, pod
 
@@ -20,7 +20,7 @@ def entry(at: float, obj: Any = None, **fields: Any) -> bytes:
 
 
 def played(*lines: bytes) -> Simulation:
-    with retell(entries_of([entry(100.0, seed=4), *lines])) as sim:
+    with simulation_of_log(entries_of([entry(100.0, seed=4), *lines])) as sim:
         sim.run()
     return sim
 
@@ -68,6 +68,6 @@ def test_nodes_come_and_go() -> None:
 
 def test_a_snapshot_is_a_log_of_one_moment() -> None:
     cluster = Captured(50.0, [pod("new"), pod("old", on="a"), node("a")], seed=9)
-    with retell(entries_of(cluster.lines())) as sim:
+    with simulation_of_log(entries_of(cluster.lines())) as sim:
         figures = sim.run()
     assert (figures["pods"]["there"], figures["pods"]["placed"], sim.world.replaces) == (1, 1, True)

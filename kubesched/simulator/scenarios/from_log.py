@@ -20,15 +20,15 @@ from kubesched.engine.loop import EngineOptions
 from kubesched.errors import MalformedObject, SchedulerError
 from kubesched.framework.registry import Registry
 from kubesched.simulator.captured import after_what_it_needs
-from kubesched.simulator.scenarios.lives import RUNNING
+from kubesched.simulator.scenarios.pod_record import RUNNING
 from kubesched.simulator.scenarios.scenario import DECISION_SECONDS
+from kubesched.simulator.scenarios.simulated_cluster import REMOVED
 from kubesched.simulator.scenarios.simulation import DEFAULT_SAMPLE_SECONDS, Simulation
-from kubesched.simulator.scenarios.world import REMOVED
 
 _OVER = frozenset({"Succeeded", "Failed"})
 
 
-def retell(
+def simulation_of_log(
     entries: Sequence[Mapping[str, Any]],
     *,
     seed: int | None = None,
@@ -55,14 +55,14 @@ def retell(
     told = [(entry["at"], entry["kind"], _decoded(entry), entry.get("gone")) for entry in entries if "kind" in entry]
     told.sort(key=lambda each: (each[0], after_what_it_needs(each[2])))
     sim.world.replaces = False
-    teller = _Teller(sim)
+    player = _LogPlayer(sim)
     for at, kind, obj, gone in told:
-        sim.at(max(at - began, 0.0), partial(teller.tell, kind, obj, gone))
-    sim.at(max(told[-1][0] - began, 0.0) if told else 0.0, teller.end)
+        sim.at(max(at - began, 0.0), partial(player.tell, kind, obj, gone))
+    sim.at(max(told[-1][0] - began, 0.0) if told else 0.0, player.end)
     return sim
 
 
-class _Teller:
+class _LogPlayer:
     """Makes what the log says true."""
 
     def __init__(self, sim: Simulation) -> None:
@@ -93,29 +93,29 @@ class _Teller:
                 self._world.tell("nodeRemoved", node=name)
                 self._world.drop_node(name)
         elif kind == "Pod":
-            life = self._world.life(f"{namespace}/{name}")
-            if life is not None:
-                self._world.remove(life, REMOVED)
+            record = self._world.record(f"{namespace}/{name}")
+            if record is not None:
+                self._world.remove(record, REMOVED)
         elif (known := self._world.objects.get((kind, namespace, name))) is not None:
             self._world.drop(known)
 
     def _pod(self, pod: Pod) -> None:
-        life, is_over = self._world.lives.get(pod.metadata.uid), pod.status.phase in _OVER
-        if life is None:
-            namesake = self._world.life(pod.key)
+        record, is_over = self._world.records.get(pod.metadata.uid), pod.status.phase in _OVER
+        if record is None:
+            namesake = self._world.record(pod.key)
             if namesake is not None:
                 self._world.remove(namesake, REMOVED)
             if not is_over:
                 self._world.arrive(pod)
-        elif is_over and life.state == RUNNING:
-            self._world.finish(life)
+        elif is_over and record.state == RUNNING:
+            self._world.finish(record)
         elif is_over:
-            self._world.remove(life, REMOVED)
-        elif life.is_alive:
-            self._world.change(life, pod)
-            life.is_going = life.is_going or pod.metadata.deletion_timestamp is not None
-            if pod.spec.node_name and not life.node and pod.spec.scheduler_name not in self._ours:
-                self._world.place(life, pod.spec.node_name)  # somebody else's pod, and somebody else's decision
+            self._world.remove(record, REMOVED)
+        elif record.is_alive:
+            self._world.change(record, pod)
+            record.is_going = record.is_going or pod.metadata.deletion_timestamp is not None
+            if pod.spec.node_name and not record.node and pod.spec.scheduler_name not in self._ours:
+                self._world.place(record, pod.spec.node_name)  # somebody else's pod, and somebody else's decision
 
 
 def _decoded(entry: Mapping[str, Any]) -> Any | None:

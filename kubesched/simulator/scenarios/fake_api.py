@@ -15,16 +15,16 @@ from kubesched.api import codec
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.cluster import PodView
 from kubesched.errors import Conflict, NotFound
-from kubesched.simulator.scenarios.lives import PodLife
-from kubesched.simulator.scenarios.world import PREEMPTED, World, key_of
+from kubesched.simulator.scenarios.pod_record import PodRecord
+from kubesched.simulator.scenarios.simulated_cluster import PREEMPTED, SimulatedCluster, key_of
 
 _with = msgspec.structs.replace
 
 
-class ApiDouble:
+class FakeApi:
     """Does what it is told; a binding takes `binding_seconds`."""
 
-    def __init__(self, world: World, binding_seconds: float = 0.0) -> None:
+    def __init__(self, world: SimulatedCluster, binding_seconds: float = 0.0) -> None:
         self._world = world
         self._binding_seconds = binding_seconds
 
@@ -32,15 +32,15 @@ class ApiDouble:
         """Let the pod start on the node."""
         if self._binding_seconds:
             await self._world.clock.sleep(self._binding_seconds)
-        life = self._alive(pod)
-        if life.node:
-            raise Conflict(409, "Conflict", f'pod {pod.name} is already assigned to node "{life.node}"')
-        self._world.place(life, node_name)
+        record = self._alive(pod)
+        if record.node:
+            raise Conflict(409, "Conflict", f'pod {pod.name} is already assigned to node "{record.node}"')
+        self._world.place(record, node_name)
 
     async def patch_pod_status(self, pod: PodView, status: Mapping[str, Any]) -> None:
         """Merge conditions and the nominated node into the pod."""
-        life = self._alive(pod)
-        changed = life.pod.status
+        record = self._alive(pod)
+        changed = record.pod.status
         if "nominatedNodeName" in status:
             changed = _with(changed, nominated_node_name=status["nominatedNodeName"] or "")
         if "conditions" in status:
@@ -50,7 +50,7 @@ class ApiDouble:
             types = {condition.type for condition in said}
             kept = [condition for condition in changed.conditions if condition.type not in types]
             changed = _with(changed, conditions=(*kept, *said))
-        self._world.put_pod(life, _with(life.pod, status=changed))
+        self._world.put_pod(record, _with(record.pod, status=changed))
 
     async def patch_status(self, obj: Any, status: Mapping[str, Any]) -> None:
         """Merge a status into any other object."""
@@ -65,7 +65,7 @@ class ApiDouble:
     async def update(self, changed: Any, subresource: str = "") -> Any:
         """Replace an object that is as the caller last saw it."""
         if isinstance(changed, Pod):
-            life = self._world.life(changed.key)
+            life = self._world.record(changed.key)
             if life is None or not life.is_alive or life.pod.metadata.uid != changed.metadata.uid:
                 raise NotFound(404, "NotFound", f'pods "{changed.metadata.name}" not found')
             self._world.change(life, changed)
@@ -85,8 +85,8 @@ class ApiDouble:
         """Let an object be gone."""
         self._world.drop(obj)
 
-    def _alive(self, pod: PodView) -> PodLife:
-        life = self._world.lives.get(pod.uid)
-        if life is None or not life.is_alive:
+    def _alive(self, pod: PodView) -> PodRecord:
+        record = self._world.records.get(pod.uid)
+        if record is None or not record.is_alive:
             raise NotFound(404, "NotFound", f'pods "{pod.name}" not found')
-        return life
+        return record

@@ -9,7 +9,7 @@ import pytest
 from kubesched.api import codec
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.simulator.dryrun.belongings import provisioned, settled_at_once, with_allowance
+from kubesched.simulator.dryrun.claims import provisioned, settled_at_once, with_allowance
 from kubesched.testing import node, pod
 
 PODS = [pod(f"p{i}", labels={"app": "a"}, on="n" if i else "") for i in range(5)] + [pod("x", on="n")]

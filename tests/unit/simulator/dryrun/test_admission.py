@@ -1,4 +1,4 @@
-"""The desk: objects as an API server stores them, and workloads as the pods that their controllers make."""
+"""Admission: objects as an API server stores them, and workloads as the pods that their controllers make."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubesched.api.pod import Pod
 from kubesched.api.storage import StorageClass
 from kubesched.api.workload import PriorityClass
 from kubesched.errors import SchedulerError
-from kubesched.simulator.dryrun.desk import Desk
+from kubesched.simulator.dryrun.admission import Admission
 from kubesched.simulator.dryrun.manifests import Manifest
 from kubesched.testing import node
 
@@ -27,12 +27,12 @@ def manifest(kind: str, version: str = "v1", name: str = "a", **fields: Any) -> 
     return Manifest("x.yaml, document 1", {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **fields})
 
 
-def pods(desk: Desk, kind: str, version: str, spec: dict[str, Any], *nodes: Any) -> list[Pod]:
-    return desk.pods_of(desk.take(manifest(kind, version, spec=spec)), nodes)
+def pods(admission: Admission, kind: str, version: str, spec: dict[str, Any], *nodes: Any) -> list[Pod]:
+    return admission.pods_of(admission.take(manifest(kind, version, spec=spec)), nodes)
 
 
-def admitted(desk: Desk, **spec: Any) -> Pod:
-    (pod,) = pods(desk, "Pod", "v1", {**SPEC, **spec})
+def admitted(admission: Admission, **spec: Any) -> Pod:
+    (pod,) = pods(admission, "Pod", "v1", {**SPEC, **spec})
     return pod
 
 
@@ -47,19 +47,19 @@ def admitted(desk: Desk, **spec: Any) -> Pod:
     ids=["none", "a class", "the default", "built in"],
 )
 def test_a_priority_class_becomes_a_priority(known: list[Any], class_name: str, priority: int, policy: str) -> None:
-    found = admitted(Desk(known), **({"priorityClassName": class_name} if class_name else {}))
+    found = admitted(Admission(known), **({"priorityClassName": class_name} if class_name else {}))
     assert (found.spec.priority, found.spec.preemption_policy) == (priority, policy)
 
 
 def test_a_class_of_the_same_manifests_counts() -> None:
-    desk = Desk()
-    desk.take(manifest("PriorityClass", "scheduling.k8s.io/v1", name="new", value=7))
-    assert admitted(desk, priorityClassName="new").spec.priority == 7
+    admission = Admission()
+    admission.take(manifest("PriorityClass", "scheduling.k8s.io/v1", name="new", value=7))
+    assert admitted(admission, priorityClassName="new").spec.priority == 7
 
 
 def test_limits_become_requests_and_silence_is_tolerated_for_five_minutes() -> None:
     container = {"name": "c", "image": "x", "resources": {"limits": {"cpu": 2}}, "ports": [{"containerPort": 80}]}
-    found = admitted(Desk(), containers=[container], hostNetwork=True)
+    found = admitted(Admission(), containers=[container], hostNetwork=True)
     assert found.spec.containers[0].resources.requests == {"cpu": "2"}
     assert found.spec.containers[0].ports[0].host_port == 80
     assert [(each.key, each.toleration_seconds) for each in found.spec.tolerations] == [
@@ -71,9 +71,9 @@ def test_limits_become_requests_and_silence_is_tolerated_for_five_minutes() -> N
 
 def test_a_claim_gets_the_default_class_of_the_cluster() -> None:
     usual = ObjectMeta(name="fast", annotations={"storageclass.kubernetes.io/is-default-class": "true"})
-    desk = Desk([StorageClass(metadata=usual, provisioner="p", volume_binding_mode="Immediate")])
+    admission = Admission([StorageClass(metadata=usual, provisioner="p", volume_binding_mode="Immediate")])
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    assert desk.take(manifest("PersistentVolumeClaim", spec=spec))["spec"]["storageClassName"] == "fast"
+    assert admission.take(manifest("PersistentVolumeClaim", spec=spec))["spec"]["storageClassName"] == "fast"
 
 
 @pytest.mark.parametrize(
@@ -121,14 +121,14 @@ def test_a_claim_gets_the_default_class_of_the_cluster() -> None:
     ],
 )
 def test_workloads_become_pods(kind: str, version: str, spec: dict[str, Any], names: list[str]) -> None:
-    found = pods(Desk(namespace="team"), kind, version, spec)
+    found = pods(Admission(namespace="team"), kind, version, spec)
     assert [pod.key for pod in found] == [f"team/{name}" for name in names]
     assert len({pod.uid for pod in found}) == len(names)
-    assert found == pods(Desk(namespace="team"), kind, version, spec), "the same every time"
+    assert found == pods(Admission(namespace="team"), kind, version, spec), "the same every time"
 
 
 def test_a_deployment_has_its_pods_through_a_replica_set() -> None:
-    (pod,) = pods(Desk(), "Deployment", "apps/v1", {"selector": SELECTOR, "template": TEMPLATE})
+    (pod,) = pods(Admission(), "Deployment", "apps/v1", {"selector": SELECTOR, "template": TEMPLATE})
     owner = pod.metadata.controller()
     assert owner is not None and owner.kind == "ReplicaSet"
     assert owner.name == f"a-{pod.metadata.labels['pod-template-hash']}"
@@ -148,7 +148,7 @@ def test_a_daemon_set_has_a_pod_for_each_node_that_it_matches() -> None:
         node("tainted", labels={"disk": "ssd"}, taints=[Taint(key="gpu", effect="NoSchedule")]),
     ]
     template = {"metadata": {"labels": {"app": "a"}}, "spec": spec}
-    found = pods(Desk(), "DaemonSet", "apps/v1", {"selector": SELECTOR, "template": template}, *nodes)
+    found = pods(Admission(), "DaemonSet", "apps/v1", {"selector": SELECTOR, "template": template}, *nodes)
     pinned = [
         pod.spec.affinity.node_affinity.required.node_selector_terms[0].match_fields[0].values[0]  # type: ignore[union-attr]
         for pod in found
@@ -180,12 +180,12 @@ def test_a_daemon_set_has_a_pod_for_each_node_that_it_matches() -> None:
 )
 def test_what_would_be_refused_is_refused_with_the_place_where_it_stands(asked: Manifest, complaint: str) -> None:
     with pytest.raises(SchedulerError) as caught:
-        Desk().take(asked)
+        Admission().take(asked)
     assert str(caught.value).startswith("x.yaml, document 1: ") and complaint in str(caught.value)
 
 
 def test_what_was_read_from_a_cluster_can_be_taken_in_again() -> None:
-    desk, raw = Desk(), manifest("Pod", spec=SPEC).content
+    admission, raw = Admission(), manifest("Pod", spec=SPEC).content
     raw["metadata"] |= {"resourceVersion": "7", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z", "namespace": "new"}
-    (pod,) = desk.pods_of(desk.take(Manifest("x", raw)))
+    (pod,) = admission.pods_of(admission.take(Manifest("x", raw)))
     assert (pod.key, pod.uid == "u", pod.status.phase) == ("new/a", False, "Pending")

@@ -11,7 +11,7 @@ import pytest
 
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.simulator.captured import Captured
-from kubesched.simulator.scenarios.enacting import enact
+from kubesched.simulator.scenarios.build import build_simulation
 from kubesched.simulator.scenarios.scenario import Scenario, check, seconds
 from kubesched.simulator.scenarios.simulation import Simulation
 from kubesched.testing import node, pod
@@ -58,13 +58,13 @@ def run(**parts: Any) -> tuple[Simulation, list[dict[str, Any]]]:
     scenario = msgspec.convert({"cluster": {"nodes": [group()]}, **parts}, Scenario)
     check(scenario)
     said: list[dict[str, Any]] = []
-    with enact(scenario, journal=said.append) as sim:
+    with build_simulation(scenario, journal=said.append) as sim:
         sim.run(seconds(scenario.duration) if scenario.duration is not None else None)
     return sim, said
 
 
 def states(sim: Simulation, workload: str) -> Counter[str]:
-    return Counter(life.state for life in sim.world.lives.values() if life.workload == workload)
+    return Counter(record.state for record in sim.world.records.values() if record.workload == workload)
 
 
 def test_a_workload_is_spread_and_keeps_its_number() -> None:
@@ -74,7 +74,7 @@ def test_a_workload_is_spread_and_keeps_its_number() -> None:
     assert states(sim, "web") == {"running": 6, "deleted": 2}
     assert sim.metrics()["spread"]["maxSkew"]["end"] == 0
     assert [event["event"] for event in said if event["at"] >= 60][:3] == ["nodeRemoved", "deleted", "arrived"]
-    assert sum(1 for key, life in sim.pods.items() if life.n_before == 1 and key.endswith("-r1")) == 2
+    assert sum(1 for key, record in sim.pods.items() if record.n_before == 1 and key.endswith("-r1")) == 2
 
 
 def test_a_workload_is_scaled_up_and_down() -> None:
@@ -103,7 +103,7 @@ def test_nodes_fail_recover_and_are_added() -> None:
         (35.0, "nodeAdded"),
         (200.0, "nodeRecovered"),
     ]
-    lost = next(life for life in sim.pods.values() if life.why == "lost")
+    lost = next(record for record in sim.pods.values() if record.why == "lost")
     assert lost.ended == pytest.approx(40)
     assert sim.pods[f"{lost.key}-r1"].node == "n-3" and not sim.world.down
 
@@ -121,7 +121,7 @@ def test_cordon_drain_resize_and_chance() -> None:
     kinds = Counter(event["event"] for event in said)
     assert (kinds["nodeCordoned"], kinds["nodeUncordoned"], kinds["nodeDrained"], kinds["nodeResized"]) == (2, 1, 1, 1)
     assert sim.nodes["n-2"].status.allocatable["cpu"] == 16
-    assert {life.node for life in sim.pods.values() if life.state == "running"} <= {"n-0", "n-2"}
+    assert {record.node for record in sim.pods.values() if record.state == "running"} <= {"n-0", "n-2"}
 
 
 def test_manifests_make_what_their_controllers_would(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_snapshot_is_where_it_begins(tmp_path: Path) -> None:
     there = Captured(7_000_000.0, [pod("old", on="a", requests={"cpu": "1"}), node("a"), pod("waits")], seed=3)
     (tmp_path / "s.jsonl").write_bytes(b"".join(there.lines()))
     sim, _ = run(folder=str(tmp_path), cluster={"snapshot": "s.jsonl"}, workloads=[{"name": "new"}])
-    assert sim.metrics()["pods"]["there"] == 1 and {life.node for life in sim.pods.values()} == {"a"}
+    assert sim.metrics()["pods"]["there"] == 1 and {record.node for record in sim.pods.values()} == {"a"}
     assert sim.pods["default/new-1"].pod.metadata.creation_timestamp == "1970-03-23T00:26:40Z"
 
 

@@ -1,4 +1,4 @@
-"""A troupe: the pods of one workload of a scenario, as they come, run and are scaled.
+"""The pods of one workload of a scenario, as they come, run and are scaled.
 
 In: what the scenario says of the workload, or a manifest. Out: pods submitted to the simulation, each of them a copy of one
 that was admitted once: pods of one workload share their spec, so that they are read once. The names follow from the order in
@@ -22,13 +22,13 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod, PodSpec, ResourceRequirements
 from kubesched.api.requests import is_extended_name
 from kubesched.errors import ConfigError, SchedulerError
-from kubesched.simulator.dryrun.desk import Desk
+from kubesched.simulator.dryrun.admission import Admission
 from kubesched.simulator.dryrun.manifests import Raw
 from kubesched.simulator.scenarios.arrivals import Traced, read_trace, running_time, times
-from kubesched.simulator.scenarios.lives import PENDING
+from kubesched.simulator.scenarios.pod_record import PENDING
 from kubesched.simulator.scenarios.scenario import FOREVER, Workload
+from kubesched.simulator.scenarios.simulated_cluster import SCALED
 from kubesched.simulator.scenarios.simulation import Simulation
-from kubesched.simulator.scenarios.world import SCALED
 
 _with = msgspec.structs.replace
 _OWNERS = ("ReplicaSet", "StatefulSet", "ReplicationController", "Job")
@@ -41,15 +41,15 @@ _REPLICAS = {
 }
 
 
-class Troupe:
+class WorkloadRunner:
     """The pods of one workload."""
 
     def __init__(
-        self, workload: Workload, sim: Simulation, desk: Desk, chance: Random, folder: Path = Path(), where: str = ""
+        self, workload: Workload, sim: Simulation, admission: Admission, chance: Random, folder: Path = Path(), where: str = ""
     ) -> None:
         self.workload = workload
         self._sim = sim
-        self._desk = desk
+        self._admission = admission
         self._chance = chance
         self._folder = folder
         self._where = where
@@ -61,9 +61,9 @@ class Troupe:
         self._specs: dict[tuple[Any, ...], PodSpec] = {}
 
     @classmethod
-    def of_manifest(cls, raw: Raw, sim: Simulation, desk: Desk) -> Troupe:
+    def of_manifest(cls, raw: Raw, sim: Simulation, admission: Admission) -> WorkloadRunner:
         """Return the pods that a workload's manifest stands for; they come at the beginning and stay."""
-        made = cls(Workload(name=raw["metadata"]["name"]), sim, desk, Random(0))
+        made = cls(Workload(name=raw["metadata"]["name"]), sim, admission, Random(0))
         made.learn(raw)
         return made
 
@@ -79,8 +79,8 @@ class Troupe:
         if self.workload.replicas is not None and field:
             raw = {**raw, "spec": {**spec, field: self.workload.replicas}}
         self._manifest = raw
-        self._cast += map(_unborn, self._desk.pods_of(raw, list(self._sim.world.nodes.values())))
-        owner = self._desk.replica_set_of(raw) if raw["kind"] == "Deployment" else raw
+        self._cast += map(_unborn, self._admission.pods_of(raw, list(self._sim.world.nodes.values())))
+        owner = self._admission.replica_set_of(raw) if raw["kind"] == "Deployment" else raw
         if owner["kind"] in _OWNERS:
             self._sim.add(codec.convert(owner, KINDS[owner["apiVersion"], owner["kind"]]))
 
@@ -99,11 +99,13 @@ class Troupe:
         """Have so many pods: more of the same, or first those less that wait, then the youngest."""
         world = self._sim.world
         alive = [
-            life for life in world.lives.values() if life.workload == self.workload.name and life.is_alive and not life.is_going
+            record
+            for record in world.records.values()
+            if record.workload == self.workload.name and record.is_alive and not record.is_going
         ]
-        alive.sort(key=lambda life: (life.state == PENDING, life.arrived))
-        for life in reversed(alive[replicas:]):
-            world.evict(life, SCALED)
+        alive.sort(key=lambda record: (record.state == PENDING, record.arrived))
+        for record in reversed(alive[replicas:]):
+            world.evict(record, SCALED)
         for _ in range(replicas - len(alive)):
             if not self._cast:
                 raise SchedulerError(f"workload {self.workload.name} has no pod that could be made more of")
@@ -112,7 +114,7 @@ class Troupe:
     def follow(self, node: Node) -> None:
         """Have the pod of a DaemonSet on a node that came later."""
         assert self._manifest is not None
-        for pod in self._desk.pods_of(self._manifest, [node]):
+        for pod in self._admission.pods_of(self._manifest, [node]):
             self._come(_renamed(_unborn(pod), f"{self.workload.name}-{node.metadata.name}"))
 
     # Inside
@@ -150,7 +152,7 @@ class Troupe:
         spec = {"containers": [{"resources": {"requests": workload.requests, "limits": limits}}], **(given.get("spec") or {})}
         spec["containers"] = [{"name": f"c{i}", "image": "app", **container} for i, container in enumerate(spec["containers"])]
         try:
-            pod = _unborn(self._desk.admit_pod({"metadata": metadata, "spec": spec}, workload.name))
+            pod = _unborn(self._admission.admit_pod({"metadata": metadata, "spec": spec}, workload.name))
         except SchedulerError as error:
             raise ConfigError(f"{self._where}.pod", str(error)) from error
         if workload.priority is not None:

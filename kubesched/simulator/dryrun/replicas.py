@@ -1,4 +1,4 @@
-"""Copies: as many pods of one template as anybody may want.
+"""Replicas: as many pods of one template as anybody may want.
 
 In: the manifest of a pod or of a workload. Out: pods NAME-more-1, NAME-more-2, ..., each with the claims that would be made
 for it. A pod without claims of its own is admitted once and then renamed, which is what makes thousands of them cheap.
@@ -19,26 +19,26 @@ from kubesched.apiserver.world.statefulsets import numbered_pod
 from kubesched.cluster.claims import class_of_claim
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
-from kubesched.simulator.dryrun.belongings import settled_at_once, with_claims
-from kubesched.simulator.dryrun.desk import Desk, renamed
+from kubesched.simulator.dryrun.admission import Admission, renamed
+from kubesched.simulator.dryrun.claims import settled_at_once, with_claims
+from kubesched.simulator.dryrun.existing import kept_by
 from kubesched.simulator.dryrun.manifests import Manifest, Raw
-from kubesched.simulator.dryrun.standing import kept_by
 
 
-class Copies:
+class Replicas:
     """The pods of one workload, without end."""
 
     def __init__(self, manifest: Manifest, cluster: Captured, namespace: str) -> None:
         """Take a workload's template; raise SchedulerError if the workload would be refused."""
-        self._desk = Desk(cluster.objects, namespace=namespace, at=cluster.at)
+        self._admission = Admission(cluster.objects, namespace=namespace, at=cluster.at)
         self._templates = {template.key: template for template in cluster.of(ResourceClaimTemplate)}
         self._classes = {found.name: found for found in cluster.of(StorageClass)}
         self._volumes: dict[str, PersistentVolume] = {volume.name: volume for volume in cluster.of(PersistentVolume)}
-        self._raw = self._desk.take(manifest)
+        self._raw = self._admission.take(manifest)
         self.title = f"{manifest.kind}/{self._raw['metadata']['namespace']}/{self._raw['metadata']['name']}"
         try:
             self._first = self._pod()
-            self.kept_by = kept_by(self._raw, self._desk)
+            self.kept_by = kept_by(self._raw, self._admission)
         except SchedulerError as error:
             raise SchedulerError(f"{manifest.where}: {error}") from error
 
@@ -46,11 +46,11 @@ class Copies:
         """Return a pod of the template, on no node."""
         raw, kind, spec = self._raw, self._raw["kind"], self._raw.get("spec") or {}
         if kind == "DaemonSet":
-            return self._desk.admit_pod(daemon_pod(raw, "", ""), raw["metadata"]["name"])
+            return self._admission.admit_pod(daemon_pod(raw, "", ""), raw["metadata"]["name"])
         if kind == "StatefulSet":
             return self._numbered(0)[0]
         if kind == "CronJob":
-            raw = self._raw = self._desk.run_of(raw)
+            raw = self._raw = self._admission.run_of(raw)
             kind, spec = "Job", raw["spec"]
         if kind == "Job":
             raw = {**raw, "spec": {**spec, "suspend": False, "parallelism": 1, "completions": 1}}
@@ -58,11 +58,11 @@ class Copies:
             raw = {**raw, "spec": {key: value for key, value in spec.items() if key != "nodeName"}}
         else:
             raw = {**raw, "spec": {**spec, "replicas": 1}}
-        return self._desk.pods_of(raw)[0]
+        return self._admission.pods_of(raw)[0]
 
     def _numbered(self, number: int) -> tuple[Pod, list[Raw]]:
         pod, claims = numbered_pod(self._raw, number, f"{self._raw['metadata']['name']}-{self._revision}")
-        return self._desk.admit_pod(pod), claims
+        return self._admission.admit_pod(pod), claims
 
     @property
     def _revision(self) -> str:
@@ -83,14 +83,14 @@ class Copies:
                 claims = [self._admitted(claim) for claim in raw]
             pod = renamed(pod, f"{name}-more-{number}")
             if has_own:
-                pod, made, missing = with_claims(pod, self._templates, self._desk)
+                pod, made, missing = with_claims(pod, self._templates, self._admission)
                 if missing:
                     raise SchedulerError(missing)
                 claims += made
             yield pod, [obj for claim in claims for obj in self._settled(claim)]
 
     def _admitted(self, raw: Raw) -> PersistentVolumeClaim:
-        made = self._desk.admit({"apiVersion": "v1", "kind": "PersistentVolumeClaim", **raw})
+        made = self._admission.admit({"apiVersion": "v1", "kind": "PersistentVolumeClaim", **raw})
         return codec.convert(made, PersistentVolumeClaim)
 
     def _settled(self, claim: TopLevel) -> list[TopLevel]:

@@ -1,4 +1,4 @@
-"""Echo: what the engine writes comes back by its inbox, as if an API server and the controllers around it had answered.
+"""Loopback: what the engine writes comes back by its inbox, as if an API server and the controllers around it had answered.
 
 In: the engine's writes, events and notes. Out: the same as changes in its inbox, and a record: which pod was placed where,
 whose victim went, why a pod is not placed. A bound pod is on its node, a deleted one is gone at once, a claim for which a
@@ -24,7 +24,7 @@ from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
 from kubesched.engine.observer import NoObserver
 from kubesched.errors import NotFound
-from kubesched.simulator.dryrun.belongings import bound, is_bound, provisioned
+from kubesched.simulator.dryrun.claims import bound, is_bound, provisioned
 
 _PREEMPTED_BY = "Preempted by pod "
 _LONGEST_SECONDS = 900.0
@@ -45,7 +45,7 @@ class Victim:
     """The uid of the pod that took its place."""
 
 
-class Echo(NoObserver):
+class Loopback(NoObserver):
     """The Writer, the Recorder and the Observer of an engine that only pretends."""
 
     def __init__(self, progress: Callable[[], None] | None = None) -> None:

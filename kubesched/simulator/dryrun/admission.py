@@ -1,14 +1,14 @@
-"""The desk: takes objects in as an API server would, and makes of workloads the pods that their controllers would make.
+"""Admission: takes objects in as an API server would, and makes of workloads the pods that their controllers would make.
 
 In: manifests, or objects as plain dicts. Out: the same as they would be stored, made by the embedded API server: settled,
 defaulted, admitted (priority, tolerations, the default storage class), or refused in its words; and from a workload its
 pods, made by the functions that the embedded controllers use, but under names that can be foretold. Nothing is kept but
 what admission asks for, and nothing goes anywhere.
 
-    desk = Desk(cluster.objects)
+    admission = Admission(cluster.objects)
     for manifest in read_manifests(["deploy/"]):
-        workload = desk.take(manifest)          # plain dicts, as they stand in JSON
-        pods = desk.pods_of(workload, nodes)    # structs
+        workload = admission.take(manifest)          # plain dicts, as they stand in JSON
+        pods = admission.pods_of(workload, nodes)    # structs
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NOT_TO_CREATE = ("resourceVersion", "uid", "creationTimestamp", "generation", "
 _OURS = uuid.UUID("6b756265-7363-6865-6400-000000000000")
 
 
-class Desk:
+class Admission:
     """Takes objects in as the API server of a cluster would."""
 
     def __init__(self, known: Iterable[TopLevel] = (), *, namespace: str = "default", at: float = EPOCH) -> None:

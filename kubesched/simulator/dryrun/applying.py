@@ -1,7 +1,7 @@
-"""Staging: a cluster as it is right after manifests were applied to it, before any scheduler looks.
+"""Manifests applied: a cluster as it is right after that, before any scheduler looks.
 
-In: a captured cluster and manifests. Out: `Staged`: the cluster with their objects and the pods that their controllers would
-make, claims and volumes as the controllers around would have left them by then, and what of it belongs to which workload.
+In: a captured cluster and manifests. Out: `AppliedCluster`: the cluster with their objects and the pods that their controllers
+would make, claims and volumes as the controllers around would have left them by then, and what of it belongs to which workload.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, Stora
 from kubesched.cluster.claims import class_of_claim
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
-from kubesched.simulator.dryrun.belongings import is_bound, settled_at_once, with_allowance, with_claims
-from kubesched.simulator.dryrun.desk import Desk, renamed
+from kubesched.simulator.dryrun.admission import Admission, renamed
+from kubesched.simulator.dryrun.claims import is_bound, settled_at_once, with_allowance, with_claims
+from kubesched.simulator.dryrun.existing import Addition, ExistingPods
 from kubesched.simulator.dryrun.manifests import SILENT, WORKLOADS, Manifest, Raw
 from kubesched.simulator.dryrun.plan import PlannedPod, PlannedWorkload
-from kubesched.simulator.dryrun.standing import Addition, Standing
 
 _FIRST = ("Namespace", "PriorityClass", "StorageClass")
 _STAYS = (PersistentVolume, PersistentVolumeClaim, ResourceClaim)
@@ -37,7 +37,7 @@ _STAYS = (PersistentVolume, PersistentVolumeClaim, ResourceClaim)
 
 
 @dataclass(slots=True)
-class Staged:
+class AppliedCluster:
     """A cluster as it is right after the manifests were applied: with their pods, none of them placed yet."""
 
     cluster: Captured
@@ -54,28 +54,30 @@ class Staged:
         return len(self.others) + sum(len(workload.pods) for workload in self.workloads)
 
 
-def stage(cluster: Captured, manifests: Sequence[Manifest], *, namespace: str = "default", only: bool = False) -> Staged:
+def apply_manifests(
+    cluster: Captured, manifests: Sequence[Manifest], *, namespace: str = "default", only: bool = False
+) -> AppliedCluster:
     """Return the cluster with the manifests applied; raise SchedulerError for one that would be refused."""
-    return _Staging(cluster, namespace, only).run(manifests)
+    return _Apply(cluster, namespace, only).run(manifests)
 
 
-class _Staging:
+class _Apply:
     def __init__(self, cluster: Captured, namespace: str, only: bool) -> None:
         kept = [obj for obj in cluster.objects if not (only and isinstance(obj, Pod) and not obj.spec.node_name)]
         self._cluster = cluster
         self._objects: dict[tuple[type[Any], str, str], Any] = {_key(obj): obj for obj in kept}
-        self._standing = Standing(kept)
-        self._desk = Desk(cluster.objects, namespace=namespace, at=cluster.at)
+        self._standing = ExistingPods(kept)
+        self._admission = Admission(cluster.objects, namespace=namespace, at=cluster.at)
         self._templates: dict[str, ResourceClaimTemplate] = {}
         self._claims: list[PersistentVolumeClaim] = []
-        self._made = Staged(cluster, others=[obj for obj in kept if isinstance(obj, Pod) and _waits(obj)])
+        self._made = AppliedCluster(cluster, others=[obj for obj in kept if isinstance(obj, Pod) and _waits(obj)])
 
-    def run(self, manifests: Sequence[Manifest]) -> Staged:
+    def run(self, manifests: Sequence[Manifest]) -> AppliedCluster:
         made, workloads = self._made, self._take_in(manifests)
         nodes = [obj for obj in self._objects.values() if isinstance(obj, Node)]
         for manifest, raw in workloads:
             try:
-                self._add(raw, self._standing.addition(raw, self._desk, nodes))
+                self._add(raw, self._standing.addition(raw, self._admission, nodes))
             except SchedulerError as error:
                 raise SchedulerError(f"{manifest.where}: {error}") from error
         self._settle_claims()
@@ -93,7 +95,7 @@ class _Staging:
                 if manifest.kind not in SILENT:
                     unknown[f"{manifest.content['apiVersion']}/{manifest.kind}"] += 1
                 continue
-            raw = self._desk.take(manifest)
+            raw = self._admission.take(manifest)
             key = (type_, raw["metadata"].get("namespace", ""), raw["metadata"]["name"])
             if key in seen:
                 raise SchedulerError(f"{manifest.where}: {manifest.kind} {raw['metadata']['name']} stands in {seen[key]} too")
@@ -131,10 +133,10 @@ class _Staging:
         for obj in added.others:
             self._put(obj)
         if raw["kind"] == "StatefulSet":
-            for claim in self._desk.claims_of(raw):
+            for claim in self._admission.claims_of(raw):
                 self._put(codec.convert(claim, PersistentVolumeClaim))
         for pod in added.pods:
-            pod, claims, missing = with_claims(self._distinct(pod, raw["kind"]), self._templates, self._desk)
+            pod, claims, missing = with_claims(self._distinct(pod, raw["kind"]), self._templates, self._admission)
             for obj in claims:
                 self._put(obj)
             if missing:

@@ -1,4 +1,4 @@
-"""A scenario enacted: its nodes, its pods as they come, its events.
+"""A simulation built from a scenario: its nodes, its pods as they come, its events.
 
 In: a scenario, and how pods are decided. Out: a `Simulation` that has everything on its agenda and is ready to run. Pods are
 admitted as an API server admits them (priority, tolerations, defaults), once for all pods of a workload. All chance comes from
@@ -24,17 +24,17 @@ from kubesched.errors import ConfigError, SchedulerError
 from kubesched.framework.registry import Registry
 from kubesched.simulator.captured import Captured, after_what_it_needs, read_captured
 from kubesched.simulator.clock import EPOCH
-from kubesched.simulator.dryrun.desk import Desk
+from kubesched.simulator.dryrun.admission import Admission
 from kubesched.simulator.dryrun.manifests import SILENT, WORKLOADS, Manifest, read_manifests
 from kubesched.simulator.scenarios import incidents
 from kubesched.simulator.scenarios.scenario import Choice, Event, NodeGroup, Scenario, numbered, seconds
+from kubesched.simulator.scenarios.simulated_cluster import LogWriter, SimulatedCluster
 from kubesched.simulator.scenarios.simulation import DEFAULT_SAMPLE_SECONDS, Simulation
-from kubesched.simulator.scenarios.troupes import Troupe
-from kubesched.simulator.scenarios.world import Journal, World
+from kubesched.simulator.scenarios.workload_runner import WorkloadRunner
 
 HOSTNAME = "kubernetes.io/hostname"
 _SAMPLES = 500
-_ACTS: dict[str, Callable[[World, str], None]] = {
+_ACTS: dict[str, Callable[[SimulatedCluster, str], None]] = {
     "recover": incidents.recover,
     "remove": incidents.remove,
     "drain": incidents.drain,
@@ -43,14 +43,14 @@ _ACTS: dict[str, Callable[[World, str], None]] = {
 }
 
 
-def enact(
+def build_simulation(
     scenario: Scenario,
     *,
     configuration: configs.Configuration | None = None,
     gates: configs.Gates | None = None,
     registry: Registry | None = None,
     options: EngineOptions | None = None,
-    journal: Journal | None = None,
+    journal: LogWriter | None = None,
 ) -> Simulation:
     """Return a simulation of a scenario that has not begun; `run` it to the end of the scenario's duration."""
     there, sample, duration = _captured(scenario), scenario.sample_every, seconds(scenario.duration)
@@ -69,20 +69,20 @@ def enact(
     )
     for obj in sorted(there.objects, key=after_what_it_needs) if there is not None else ():
         sim.add(obj)
-    _Stage(sim, scenario).set_up()
+    _Builder(sim, scenario).set_up()
     return sim
 
 
-class _Stage:
+class _Builder:
     """Knows the scenario while it is played."""
 
     def __init__(self, sim: Simulation, scenario: Scenario) -> None:
         self._sim = sim
         self._scenario = scenario
         self._chance = Random(scenario.seed)
-        self._desk = Desk(sim.world.objects.values())
-        self._troupes: dict[str, Troupe] = {}
-        self._daemons: list[Troupe] = []
+        self._admission = Admission(sim.world.objects.values())
+        self._runners: dict[str, WorkloadRunner] = {}
+        self._daemons: list[WorkloadRunner] = []
         self._n_made: dict[str, int] = {}
         """How many nodes of each group were made, also those that are on their way or gone: no name is used twice."""
 
@@ -93,35 +93,35 @@ class _Stage:
         for manifest in self._manifests(self._scenario.cluster.manifests):
             self._take(manifest)
         for i, workload in enumerate(self._scenario.workloads):
-            troupe = Troupe(
+            runner = WorkloadRunner(
                 workload,
                 self._sim,
-                self._desk,
+                self._admission,
                 Random(self._chance.getrandbits(64)),
                 Path(self._scenario.folder),
                 f"workloads[{i}]",
             )
-            self._troupes[workload.name] = troupe
+            self._runners[workload.name] = runner
             for manifest in self._manifests((workload.manifest,) if workload.manifest else ()):
                 if manifest.kind in WORKLOADS:
-                    troupe.learn(self._desk.take(manifest))
+                    runner.learn(self._admission.take(manifest))
                 else:
                     self._take(manifest)
-            if troupe.is_endless and self._scenario.duration is None:
+            if runner.is_endless and self._scenario.duration is None:
                 raise ConfigError(f"workloads[{i}].arrivals", "pods would come forever: give an end, a count, or a duration")
-            troupe.begin()
+            runner.begin()
         for event in self._scenario.events:
             self._sim.at(seconds(event.at), partial(self._happen, event))
 
     def _take(self, manifest: Manifest) -> None:
         """Take in an object of a manifest that belongs to the cluster; its workloads come at the beginning."""
-        raw = self._desk.take(manifest)
+        raw = self._admission.take(manifest)
         if manifest.kind in WORKLOADS:
-            troupe = Troupe.of_manifest(raw, self._sim, self._desk)
-            self._troupes.setdefault(troupe.workload.name, troupe)
+            runner = WorkloadRunner.of_manifest(raw, self._sim, self._admission)
+            self._runners.setdefault(runner.workload.name, runner)
             if manifest.kind == "DaemonSet":
-                self._daemons.append(troupe)
-            troupe.begin()
+                self._daemons.append(runner)
+            runner.begin()
         elif manifest.type is not None:
             self._sim.add(codec.convert(raw, manifest.type))
         elif manifest.kind not in SILENT:
@@ -144,8 +144,8 @@ class _Stage:
         """Let a node come, and what runs on every node come to it."""
         self._sim.add(node)
         self._sim.world.tell("nodeAdded", node=node.metadata.name)
-        for troupe in self._daemons:
-            troupe.follow(node)
+        for runner in self._daemons:
+            runner.follow(node)
 
     def _happen(self, event: Event) -> None:
         """Let an event of the scenario happen."""
@@ -154,7 +154,7 @@ class _Stage:
             self._add_nodes(event.add)
         elif event.scale is not None:
             world.tell("scaled", workload=event.scale.workload, replicas=event.scale.replicas)
-            self._troupes[event.scale.workload].scale(event.scale.replicas)
+            self._runners[event.scale.workload].scale(event.scale.replicas)
         elif event.fail is not None:
             for name in self._chosen(event.fail):
                 incidents.fail(world, name)

@@ -2,7 +2,7 @@
 
 In: pods, and the claims, volumes and classes of a cluster. Out: the volume claims of ephemeral volumes, the resource claims
 made from templates, volumes bound to claims or made for them, and how many disruptions a budget allows. Only values: who
-keeps them and tells the engine is elsewhere (`echo.py`, `planning.py`).
+keeps them and tells the engine is elsewhere (`loopback.py`, `planning.py`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kubesched.api.storage import (
 from kubesched.api.volumes import CsiPersistentVolume
 from kubesched.apiserver.world.device_claims import FROM_POD_CLAIM
 from kubesched.apiserver.world.volumes import BIND_COMPLETED, BOUND_BY_CONTROLLER, NO_PROVISIONER, PROVISIONED_BY, ZONE
-from kubesched.simulator.dryrun.desk import Desk, uid_of
+from kubesched.simulator.dryrun.admission import Admission, uid_of
 from kubesched.simulator.dryrun.manifests import Raw
 
 _replace = msgspec.structs.replace
@@ -38,7 +38,9 @@ _replace = msgspec.structs.replace
 # --- claims that are made for pods ------------------------------------------------------------------------------------
 
 
-def with_claims(pod: Pod, templates: Mapping[str, ResourceClaimTemplate], desk: Desk) -> tuple[Pod, list[TopLevel], str]:
+def with_claims(
+    pod: Pod, templates: Mapping[str, ResourceClaimTemplate], admission: Admission
+) -> tuple[Pod, list[TopLevel], str]:
     """Return a pod with the names of its claims, the claims made for it, and what is missing to make them all.
 
     `templates` are known by namespace/name.
@@ -49,7 +51,7 @@ def with_claims(pod: Pod, templates: Mapping[str, ResourceClaimTemplate], desk: 
         if wanted is not None:
             raw: Raw = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": codec.to_dict(wanted.spec)}
             raw["metadata"] = codec.to_dict(_owned(pod, f"{pod.name}-{volume.name}", wanted.metadata))
-            made.append(codec.convert(desk.admit(raw), PersistentVolumeClaim))
+            made.append(codec.convert(admission.admit(raw), PersistentVolumeClaim))
     statuses, missing = list(pod.status.resource_claim_statuses), ""
     for entry in pod.spec.resource_claims:
         if entry.resource_claim_template_name is None or any(status.name == entry.name for status in statuses):
