@@ -12,11 +12,15 @@ from typing import Any
 from kubesched.apiserver.clock import timestamp
 from kubesched.apiserver.context import Context
 from kubesched.apiserver.custom import definition_problems, established
+from kubesched.apiserver.limit_ranges import apply_limit_ranges, check_limit_ranges
 from kubesched.apiserver.quality import qos_class
 from kubesched.apiserver.refusals import Cause, forbidden, not_found
 from kubesched.apiserver.resources import Object, Resource
+from kubesched.apiserver.runtime_classes import apply_runtime_class, check_overhead
+from kubesched.apiserver.service_accounts import apply_service_account
 
 DEFAULT_CLASS_ANNOTATION = "storageclass.kubernetes.io/is-default-class"
+DEFAULT_INGRESS_CLASS_ANNOTATION = "ingressclass.kubernetes.io/is-default-class"
 SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
 _PATIENCE = tuple(
@@ -52,6 +56,25 @@ def admit_new(context: Context, resource: Resource, obj: Object) -> None:
         plugin(context, resource, obj)
 
 
+def check_new(context: Context, resource: Resource, obj: Object) -> None:
+    """Let those plugins see a valid new object that change nothing and may refuse it; quotas come last."""
+    if resource.table == "pods":
+        check_overhead(context, resource, obj)
+    if resource.table in ("pods", "persistentvolumeclaims"):
+        check_limit_ranges(context, resource, obj)
+    context.quotas.check(resource, obj)
+
+
+def check_changed(context: Context, resource: Resource, new: Object, old: Object, subresource: str) -> None:
+    """Let those plugins see a valid change; what a pod asks for was decided when it was created."""
+    if subresource:
+        return
+    if resource.table == "persistentvolumeclaims":
+        check_limit_ranges(context, resource, new)
+    if resource.table in ("services", "persistentvolumeclaims"):
+        context.quotas.check(resource, new, old)
+
+
 def admit_changed(context: Context, resource: Resource, new: Object, old: Object, subresource: str) -> None:
     """Let the plugins see a changed object."""
     if resource.table == "pods" and not subresource:
@@ -68,9 +91,12 @@ def admit_changed(context: Context, resource: Resource, new: Object, old: Object
 
 def _pod(context: Context, resource: Resource, pod: Object) -> None:
     spec = pod["spec"]
+    apply_limit_ranges(context, pod)
+    apply_service_account(context, resource, pod)
     _resolve_priority(context, resource, pod)
     _merge_label_keys(pod)
     _tolerate_silence(spec)
+    apply_runtime_class(context, resource, pod)
     status: Object = {"phase": "Pending", "qosClass": qos_class(spec)}
     if spec.get("schedulingGates"):
         status["conditions"] = [
@@ -189,16 +215,15 @@ def _volume_claim(context: Context, resource: Resource, obj: Object) -> None:
     ):
         return
     classes = context.table(context.resource("storageclasses.storage.k8s.io")).entries.values()
-    defaults = [one.obj for one in classes if _is_default_class(one.obj)]
+    defaults = [one.obj for one in classes if _has_mark(one.obj, DEFAULT_CLASS_ANNOTATION)]
     if defaults:  # the newest wins, then the first by name
         defaults.sort(key=lambda one: one["metadata"]["name"])
         defaults.sort(key=lambda one: str(one["metadata"]["creationTimestamp"]), reverse=True)
         obj["spec"]["storageClassName"] = defaults[0]["metadata"]["name"]
 
 
-def _is_default_class(storage_class: Object) -> bool:
-    annotations = storage_class["metadata"].get("annotations") or {}
-    return annotations.get(DEFAULT_CLASS_ANNOTATION) == "true"
+def _has_mark(obj: Object, annotation: str) -> bool:
+    return (obj["metadata"].get("annotations") or {}).get(annotation) == "true"
 
 
 def _service(context: Context, resource: Resource, obj: Object) -> None:
@@ -210,6 +235,20 @@ def _service(context: Context, resource: Resource, obj: Object) -> None:
     if spec.get("clusterIP"):
         spec.setdefault("clusterIPs", [spec["clusterIP"]])
     obj["status"] = {"loadBalancer": {}}
+
+
+def _ingress(context: Context, resource: Resource, obj: Object) -> None:
+    obj["status"] = {"loadBalancer": {}}
+    annotations = obj["metadata"].get("annotations") or {}
+    if "ingressClassName" in (obj.get("spec") or {}) or "kubernetes.io/ingress.class" in annotations:
+        return
+    classes = context.storage.table("ingressclasses.networking.k8s.io").entries.values()
+    defaults = [one.obj["metadata"]["name"] for one in classes if _has_mark(one.obj, DEFAULT_INGRESS_CLASS_ANNOTATION)]
+    if len(defaults) > 1:
+        why = f"{len(defaults)} default IngressClasses were found, only 1 allowed"
+        raise forbidden(resource, obj["metadata"]["name"], why)
+    if defaults:
+        obj.setdefault("spec", {})["ingressClassName"] = defaults[0]
 
 
 def _priority_class(context: Context, resource: Resource, obj: Object) -> None:
@@ -242,6 +281,10 @@ def _daemon_set(context: Context, resource: Resource, obj: Object) -> None:
     obj["status"] = dict[str, Any].fromkeys(names, 0)
 
 
+def _autoscaler(context: Context, resource: Resource, obj: Object) -> None:
+    obj["status"] = {"desiredReplicas": 0, "currentMetrics": None}
+
+
 def _definition(context: Context, resource: Resource, obj: Object) -> None:
     if not definition_problems(obj):
         obj["status"] = established(obj, context.clock.now())
@@ -257,6 +300,10 @@ _ON_CREATE: dict[str, Callable[[Context, Resource, Object], None]] = {
     "priorityclasses.scheduling.k8s.io": _priority_class,
     "deployments.apps": _with_empty_status,
     "jobs.batch": _with_empty_status,
+    "cronjobs.batch": _with_empty_status,
+    "resourcequotas": _with_empty_status,
+    "ingresses.networking.k8s.io": _ingress,
+    "horizontalpodautoscalers.autoscaling": _autoscaler,
     "replicasets.apps": _with_replicas,
     "statefulsets.apps": _stateful_set,
     "replicationcontrollers": _with_replicas,

@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from kubesched.apiserver.clock import Clock
+from kubesched.apiserver.quotas import Quotas
 from kubesched.apiserver.refusals import bad_request, not_found
 from kubesched.apiserver.resources import Catalogue, Resource
 from kubesched.apiserver.storage import Storage, Table
@@ -35,6 +36,7 @@ class Context:
         self.catalogue = catalogue
         self.clock = clock
         self.rng = rng
+        self.quotas = Quotas(storage)
         self._aging: deque[tuple[float, Entry]] = deque()
 
     def resource(self, name: str | Resource) -> Resource:

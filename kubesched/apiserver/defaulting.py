@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from typing import Any
 
 from kubesched.api import quantity
 from kubesched.apiserver.custom import fill_defaults, schema_of
+from kubesched.apiserver.policy_defaults import DEFAULTS, missing
 from kubesched.apiserver.resources import Object, Resource
 
 SCHEDULER_NAME = "default-scheduler"
@@ -25,7 +25,7 @@ def fill(obj: Object, resource: Resource) -> None:
     if resource.custom is not None:
         fill_defaults(obj, schema_of(resource))
         return
-    default = _DEFAULTS.get(resource.table)
+    default = _DEFAULTS.get(resource.table) or DEFAULTS.get(resource.table)
     if default is not None:
         default(obj)
 
@@ -44,7 +44,7 @@ def _pod_spec(spec: Object) -> None:
     for name in ("restartPolicy", "dnsPolicy", "schedulerName"):
         if spec.get(name) == "":  # as good as not said
             del spec[name]
-    _missing(
+    missing(
         spec,
         restartPolicy="Always",
         dnsPolicy="ClusterFirst",
@@ -65,7 +65,7 @@ def _pod_spec(spec: Object) -> None:
 
 
 def _container(container: Object, host_network: bool) -> None:
-    _missing(container, terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File", resources={})
+    missing(container, terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File", resources={})
     if "imagePullPolicy" not in container:
         container["imagePullPolicy"] = "Always" if _is_moving(container.get("image", "")) else "IfNotPresent"
     _requests_from_limits(container["resources"])
@@ -76,9 +76,9 @@ def _container(container: Object, host_network: bool) -> None:
     for name in _PROBES:
         probe = container.get(name)
         if probe is not None:
-            _missing(probe, **_PROBE_DEFAULTS)
+            missing(probe, **_PROBE_DEFAULTS)
             if "httpGet" in probe:
-                _missing(probe["httpGet"], path="/", scheme="HTTP")
+                missing(probe["httpGet"], path="/", scheme="HTTP")
     for variable in container.get("env") or ():
         reference = (variable.get("valueFrom") or {}).get("fieldRef")
         if reference is not None:
@@ -130,11 +130,11 @@ def _template(spec: Object) -> None:
 
 def _deployment(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
-    _missing(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+    missing(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
     strategy = spec.setdefault("strategy", {})
     strategy.setdefault("type", "RollingUpdate")
     if strategy["type"] == "RollingUpdate":
-        _missing(strategy.setdefault("rollingUpdate", {}), maxUnavailable="25%", maxSurge="25%")
+        missing(strategy.setdefault("rollingUpdate", {}), maxUnavailable="25%", maxSurge="25%")
     _template(spec)
 
 
@@ -158,15 +158,15 @@ def _replication_controller(obj: Object) -> None:
 
 def _stateful_set(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
-    _missing(spec, replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady")
+    missing(spec, replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady")
     strategy = spec.setdefault("updateStrategy", {})
     strategy.setdefault("type", "RollingUpdate")
     if strategy["type"] == "RollingUpdate":
         strategy.setdefault("rollingUpdate", {}).setdefault("partition", 0)
-    _missing(spec.setdefault("persistentVolumeClaimRetentionPolicy", {}), whenDeleted="Retain", whenScaled="Retain")
+    missing(spec.setdefault("persistentVolumeClaimRetentionPolicy", {}), whenDeleted="Retain", whenScaled="Retain")
     _template(spec)
     for claim in spec.get("volumeClaimTemplates") or ():
-        _missing(claim, apiVersion="v1", kind="PersistentVolumeClaim")
+        missing(claim, apiVersion="v1", kind="PersistentVolumeClaim")
         claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
         claim.setdefault("status", {}).setdefault("phase", "Pending")
 
@@ -177,7 +177,7 @@ def _daemon_set(obj: Object) -> None:
     strategy = spec.setdefault("updateStrategy", {})
     strategy.setdefault("type", "RollingUpdate")
     if strategy["type"] == "RollingUpdate":
-        _missing(strategy.setdefault("rollingUpdate", {}), maxUnavailable=1, maxSurge=0)
+        missing(strategy.setdefault("rollingUpdate", {}), maxUnavailable=1, maxSurge=0)
     _template(spec)
 
 
@@ -185,7 +185,7 @@ def _job(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
-    _missing(
+    missing(
         spec,
         parallelism=1,
         backoffLimit=6,
@@ -221,12 +221,12 @@ def _node(obj: Object) -> None:
 
 def _service(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
-    _missing(spec, type="ClusterIP", sessionAffinity="None")
+    missing(spec, type="ClusterIP", sessionAffinity="None")
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
         if spec.get("clusterIP") == "None" and not spec.get("selector"):  # nobody to ask, so anything may be answered
-            _missing(spec, ipFamilyPolicy="RequireDualStack", ipFamilies=["IPv4", "IPv6"])
-        _missing(spec, ipFamilyPolicy="SingleStack", ipFamilies=["IPv4"])
+            missing(spec, ipFamilyPolicy="RequireDualStack", ipFamilies=["IPv4", "IPv6"])
+        missing(spec, ipFamilyPolicy="SingleStack", ipFamilies=["IPv4"])
     for port in spec.get("ports") or ():
         port.setdefault("protocol", "TCP")
         port.setdefault("targetPort", port.get("port", 0))
@@ -238,7 +238,7 @@ def _volume_claim(obj: Object) -> None:
 
 def _persistent_volume(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
-    _missing(spec, persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
+    missing(spec, persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
     if "hostPath" in spec:
         spec["hostPath"].setdefault("type", "")
 
@@ -250,11 +250,11 @@ def _endpoints(obj: Object) -> None:
 
 
 def _storage_class(obj: Object) -> None:
-    _missing(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
+    missing(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
 
 def _csi_driver(obj: Object) -> None:
-    _missing(
+    missing(
         obj.setdefault("spec", {}),
         attachRequired=True,
         podInfoOnMount=False,
@@ -305,11 +305,11 @@ def _definition(obj: Object) -> None:
     names = spec.setdefault("names", {})
     kind = names.get("kind", "")
     if kind:
-        _missing(names, singular=kind.lower(), listKind=f"{kind}List")
+        missing(names, singular=kind.lower(), listKind=f"{kind}List")
 
 
 def _event(obj: Object) -> None:
-    _missing(obj, type="Normal")
+    missing(obj, type="Normal")
     obj.setdefault("source", {})
 
 
@@ -320,10 +320,16 @@ def _role_binding(obj: Object) -> None:
             subject.setdefault("apiGroup", "rbac.authorization.k8s.io")
 
 
-def _missing(obj: Object, **values: Any) -> None:
-    for name, value in values.items():
-        if name not in obj:
-            obj[name] = value
+def _cron_job(obj: Object) -> None:
+    spec = obj.setdefault("spec", {})
+    missing(
+        spec,
+        concurrencyPolicy="Allow",
+        suspend=False,
+        successfulJobsHistoryLimit=3,
+        failedJobsHistoryLimit=1,
+    )
+    _template(spec.setdefault("jobTemplate", {}).setdefault("spec", {}))
 
 
 _DEFAULTS: dict[str, Callable[[Object], None]] = {
@@ -343,6 +349,7 @@ _DEFAULTS: dict[str, Callable[[Object], None]] = {
     "statefulsets.apps": _stateful_set,
     "daemonsets.apps": _daemon_set,
     "jobs.batch": _job,
+    "cronjobs.batch": _cron_job,
     "priorityclasses.scheduling.k8s.io": _priority_class,
     "storageclasses.storage.k8s.io": _storage_class,
     "csidrivers.storage.k8s.io": _csi_driver,

@@ -173,6 +173,24 @@ def access_modes(modes: Any) -> str:
     return ",".join(_MODES.get(mode, mode) for mode in modes or ())
 
 
+def service_external_ip(service: Object) -> str:
+    """Return what is reachable from outside: given addresses, a balancer's, or that one is waited for."""
+    spec = service.get("spec") or {}
+    given = list(spec.get("externalIPs") or ())
+    if spec.get("type") == "ExternalName":
+        return str(spec.get("externalName", ""))
+    if spec.get("type") == "LoadBalancer":
+        held = load_balancer_text((service.get("status") or {}).get("loadBalancer"))
+        return ",".join([*([held] if held else []), *given]) or "<pending>"
+    return ",".join(given) or NONE
+
+
+def load_balancer_text(status: Object | None) -> str:
+    """Return the addresses of a load balancer."""
+    found = (one.get("ip") or one.get("hostname") or "" for one in (status or {}).get("ingress") or ())
+    return ",".join(sorted({one for one in found if one}))
+
+
 def service_ports(service: Object) -> str:
     texts = []
     for port in (service.get("spec") or {}).get("ports") or ():

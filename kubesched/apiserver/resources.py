@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Object = dict[str, Any]
+ADMISSION_GROUP = "admissionregistration.k8s.io"
+AGGREGATION_GROUP = "apiregistration.k8s.io"
 SUBRESOURCE_VERBS: dict[str, tuple[str, ...]] = {
     "binding": ("create",),
     "eviction": ("create",),
@@ -23,7 +25,8 @@ SUBRESOURCE_VERBS: dict[str, tuple[str, ...]] = {
 # A deletion is answered with the object that is gone for these, with a Status for the others.
 RETURNED_WHEN_DELETED = frozenset(
     (
-        *("namespaces", "persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates", "serviceaccounts", "services"),
+        *("namespaces", "persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates", "resourcequotas"),
+        *("serviceaccounts", "services"),
         *(f"{one}.storage.k8s.io" for one in ("csidrivers", "csinodes", "storageclasses", "volumeattachments")),
         *(f"{one}.resource.k8s.io" for one in ("deviceclasses", "devicetaintrules", "resourceclaims")),
         *(f"{one}.resource.k8s.io" for one in ("resourceclaimtemplates", "resourceslices")),
@@ -108,6 +111,8 @@ def _rows() -> Iterator[Resource]:
     yield core("configmaps", "ConfigMap", "cm")
     yield core("secrets", "Secret")
     yield core("serviceaccounts", "ServiceAccount", "sa")
+    yield core("limitranges", "LimitRange", "limits", creates_on_update=True)
+    yield core("resourcequotas", "ResourceQuota", "quota", subresources=status)
     yield core("podtemplates", "PodTemplate", has_generation=True)
     yield core("events", "Event", "ev", creates_on_update=True)
     yield _row("events.k8s.io", "v1", "events", "Event", "ev", table="events", is_storage=False, creates_on_update=True)
@@ -130,6 +135,16 @@ def _rows() -> Iterator[Resource]:
     yield _row("apps", "v1", "daemonsets", "DaemonSet", "ds", categories=("all",), subresources=status, has_generation=True)
     yield _row("apps", "v1", "controllerrevisions", "ControllerRevision")
     yield _row("batch", "v1", "jobs", "Job", categories=("all",), subresources=status, has_generation=True)
+    yield _row("batch", "v1", "cronjobs", "CronJob", "cj", categories=("all",), subresources=status, has_generation=True)
+    yield _row(
+        "autoscaling",
+        "v2",
+        "horizontalpodautoscalers",
+        "HorizontalPodAutoscaler",
+        "hpa",
+        categories=("all",),
+        subresources=status,
+    )
     yield _row(
         "policy",
         "v1",
@@ -166,6 +181,21 @@ def _rows() -> Iterator[Resource]:
     yield _row(devices, "v1", "deviceclasses", "DeviceClass", "", False, has_generation=True)
     yield _row(devices, "v1beta2", "devicetaintrules", "DeviceTaintRule", "", False, subresources=status, has_generation=True)
 
+    network = "networking.k8s.io"
+    yield _row(network, "v1", "ingresses", "Ingress", "ing", subresources=status, has_generation=True)
+    yield _row(network, "v1", "ingressclasses", "IngressClass", "", False, has_generation=True)
+    yield _row(network, "v1", "networkpolicies", "NetworkPolicy", "netpol", has_generation=True)
+    yield _row(
+        "node.k8s.io",
+        "v1",
+        "runtimeclasses",
+        "RuntimeClass",
+        "",
+        False,
+        creates_on_update=True,
+        needs_version_on_update=True,
+    )
+    yield from _admission_rows()
     yield _row("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", has_generation=True)
     rbac = "rbac.authorization.k8s.io"
     yield _row(rbac, "v1", "roles", "Role")
@@ -193,6 +223,30 @@ def _rows() -> Iterator[Resource]:
     yield _row(access, "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", "", False, verbs=asked)
     yield _row(access, "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview", verbs=asked)
     yield _row(access, "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", "", False, verbs=asked)
+
+
+def _admission_rows() -> Iterator[Resource]:
+    """What would change the server itself; kept and shown, and acted on by nobody."""
+    for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"):
+        more: dict[str, Any] = {"categories": ("api-extensions",), "has_generation": True, "needs_version_on_update": True}
+        yield _row(ADMISSION_GROUP, "v1", f"{kind.lower()}s", kind, "", False, **more)
+    for way, subresources in (("Validating", ("status",)), ("Mutating", ())):
+        more = {"categories": ("api-extensions",), "has_generation": True}
+        policy, plural = f"{way}AdmissionPolicy", f"{way.lower()}admissionpolicies"
+        yield _row(ADMISSION_GROUP, "v1", plural, policy, "", False, subresources=subresources, **more)
+        binding = f"{policy}Binding"
+        yield _row(ADMISSION_GROUP, "v1", f"{binding.lower()}s", binding, "", False, **more)
+    yield _row(
+        AGGREGATION_GROUP,
+        "v1",
+        "apiservices",
+        "APIService",
+        "",
+        False,
+        categories=("api-extensions",),
+        subresources=("status",),
+        needs_version_on_update=True,
+    )
 
 
 def _row(group: str, version: str, plural: str, kind: str, short: str = "", namespaced: bool = True, **more: Any) -> Resource:

@@ -6,61 +6,16 @@ and an age, custom ones what their definition says.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from kubesched.apiserver import policy_columns
 from kubesched.apiserver import printing as p
+from kubesched.apiserver.columns import AGE, NAME, Cell, Column, at, number, of
 from kubesched.apiserver.encoding import encode, list_metadata
 from kubesched.apiserver.reading import Listing
 from kubesched.apiserver.resources import Object, Resource
 from kubesched.apiserver.watch import Entry
-
-Cell = Callable[[Object, float], Any]
-
-
-class Column:
-    """One column: its title, its cell of an object at a moment, and whether it is shown only with -o wide."""
-
-    __slots__ = ("cell", "kind", "title", "wide")
-
-    def __init__(self, title: str, cell: Cell, wide: bool = False, kind: str = "string") -> None:
-        self.title = title
-        self.cell = cell
-        self.wide = wide
-        self.kind = kind
-
-    @property
-    def definition(self) -> Object:
-        return {
-            "name": self.title,
-            "type": self.kind,
-            "format": "name" if self.title == "Name" else "",
-            "description": "",
-            "priority": 1 if self.wide else 0,
-        }
-
-
-def _at(*path: str, default: Any = "") -> Cell:
-    def cell(obj: Object, now: float) -> Any:
-        found: Any = obj
-        for step in path:
-            found = found.get(step) if isinstance(found, dict) else None
-        return default if found is None else found
-
-    return cell
-
-
-def _of(function: Callable[[Object], Any]) -> Cell:
-    return lambda obj, now: function(obj)
-
-
-_NAME = Column("Name", _at("metadata", "name"))
-_AGE = Column("Age", p.age)
-
-
-def _number(title: str, *path: str) -> Column:
-    return Column(title, _at(*path, default=0), kind="integer")
 
 
 def _template(obj: Object) -> Object:
@@ -97,7 +52,7 @@ def _claim_of(volume: Object) -> str:
 
 
 def _bound(claim: Object, *path: str) -> Any:
-    return _at(*path)(claim, 0.0) if (claim.get("spec") or {}).get("volumeName") else ""
+    return at(*path)(claim, 0.0) if (claim.get("spec") or {}).get("volumeName") else ""
 
 
 def _phase(obj: Object) -> str:
@@ -109,145 +64,145 @@ def _n_data(obj: Object) -> int:
     return len(obj.get("data") or {}) + len(obj.get("binaryData") or {})
 
 
-_CONTAINERS = [Column("Containers", _of(_names), True), Column("Images", _of(_images), True)]
-_WORKLOAD = [*_CONTAINERS, Column("Selector", _of(_selector), True)]
+_CONTAINERS = [Column("Containers", of(_names), True), Column("Images", of(_images), True)]
+_WORKLOAD = [*_CONTAINERS, Column("Selector", of(_selector), True)]
 _COLUMNS: dict[str, list[Column]] = {
     "pods": [
-        _NAME,
-        Column("Ready", _of(p.pod_ready)),
-        Column("Status", _of(p.pod_status)),
+        NAME,
+        Column("Ready", of(p.pod_ready)),
+        Column("Status", of(p.pod_status)),
         Column("Restarts", p.pod_restarts),
-        _AGE,
-        Column("IP", _at("status", "podIP", default=p.NONE), True),
-        Column("Node", _at("spec", "nodeName", default=p.NONE), True),
-        Column("Nominated Node", _at("status", "nominatedNodeName", default=p.NONE), True),
-        Column("Readiness Gates", _of(p.readiness_gates), True),
+        AGE,
+        Column("IP", at("status", "podIP", default=p.NONE), True),
+        Column("Node", at("spec", "nodeName", default=p.NONE), True),
+        Column("Nominated Node", at("status", "nominatedNodeName", default=p.NONE), True),
+        Column("Readiness Gates", of(p.readiness_gates), True),
     ],
     "nodes": [
-        _NAME,
-        Column("Status", _of(p.node_status)),
-        Column("Roles", _of(p.node_roles)),
-        _AGE,
-        Column("Version", _at("status", "nodeInfo", "kubeletVersion")),
-        Column("Internal-IP", _of(partial(p.node_address, kind="InternalIP")), True),
-        Column("External-IP", _of(partial(p.node_address, kind="ExternalIP")), True),
-        Column("OS-Image", _at("status", "nodeInfo", "osImage", default=p.UNKNOWN), True),
-        Column("Kernel-Version", _at("status", "nodeInfo", "kernelVersion", default=p.UNKNOWN), True),
-        Column("Container-Runtime", _at("status", "nodeInfo", "containerRuntimeVersion", default=p.UNKNOWN), True),
+        NAME,
+        Column("Status", of(p.node_status)),
+        Column("Roles", of(p.node_roles)),
+        AGE,
+        Column("Version", at("status", "nodeInfo", "kubeletVersion")),
+        Column("Internal-IP", of(partial(p.node_address, kind="InternalIP")), True),
+        Column("External-IP", of(partial(p.node_address, kind="ExternalIP")), True),
+        Column("OS-Image", at("status", "nodeInfo", "osImage", default=p.UNKNOWN), True),
+        Column("Kernel-Version", at("status", "nodeInfo", "kernelVersion", default=p.UNKNOWN), True),
+        Column("Container-Runtime", at("status", "nodeInfo", "containerRuntimeVersion", default=p.UNKNOWN), True),
     ],
-    "namespaces": [_NAME, Column("Status", _of(_phase)), _AGE],
+    "namespaces": [NAME, Column("Status", of(_phase)), AGE],
     "services": [
-        _NAME,
-        Column("Type", _at("spec", "type")),
-        Column("Cluster-IP", _at("spec", "clusterIP", default=p.NONE)),
-        Column("External-IP", lambda obj, now: p.NONE),
-        Column("Port(s)", _of(p.service_ports)),
-        _AGE,
-        Column("Selector", _of(lambda obj: p.labels_text((obj.get("spec") or {}).get("selector"))), True),
+        NAME,
+        Column("Type", at("spec", "type")),
+        Column("Cluster-IP", at("spec", "clusterIP", default=p.NONE)),
+        Column("External-IP", of(p.service_external_ip)),
+        Column("Port(s)", of(p.service_ports)),
+        AGE,
+        Column("Selector", of(lambda obj: p.labels_text((obj.get("spec") or {}).get("selector"))), True),
     ],
-    "endpoints": [_NAME, Column("Endpoints", _of(p.endpoints_text)), _AGE],
-    "configmaps": [_NAME, Column("Data", _of(_n_data)), _AGE],
-    "secrets": [_NAME, Column("Type", _at("type")), Column("Data", _of(_n_data)), _AGE],
-    "serviceaccounts": [_NAME, Column("Secrets", _of(lambda obj: len(obj.get("secrets") or ())), kind="integer"), _AGE],
+    "endpoints": [NAME, Column("Endpoints", of(p.endpoints_text)), AGE],
+    "configmaps": [NAME, Column("Data", of(_n_data)), AGE],
+    "secrets": [NAME, Column("Type", at("type")), Column("Data", of(_n_data)), AGE],
+    "serviceaccounts": [NAME, Column("Secrets", of(lambda obj: len(obj.get("secrets") or ())), kind="integer"), AGE],
     "events": [
         Column("Last Seen", p.event_last_seen),
-        Column("Type", _at("type")),
-        Column("Reason", _at("reason")),
-        Column("Object", _of(p.event_object)),
-        Column("Subobject", _at("involvedObject", "fieldPath"), True),
-        Column("Source", _of(p.event_source), True),
-        Column("Message", _of(lambda obj: str(obj.get("message", "")).strip())),
+        Column("Type", at("type")),
+        Column("Reason", at("reason")),
+        Column("Object", of(p.event_object)),
+        Column("Subobject", at("involvedObject", "fieldPath"), True),
+        Column("Source", of(p.event_source), True),
+        Column("Message", of(lambda obj: str(obj.get("message", "")).strip())),
         Column("First Seen", lambda obj, now: p.since(obj.get("firstTimestamp") or obj.get("eventTime"), now), True),
-        Column("Count", _at("count", default=1), True),
-        Column("Name", _at("metadata", "name"), True),
+        Column("Count", at("count", default=1), True),
+        Column("Name", at("metadata", "name"), True),
     ],
     "persistentvolumes": [
-        _NAME,
-        Column("Capacity", _of(lambda obj: _storage(obj, "spec", "capacity"))),
-        Column("Access Modes", _of(lambda obj: p.access_modes((obj.get("spec") or {}).get("accessModes")))),
-        Column("Reclaim Policy", _at("spec", "persistentVolumeReclaimPolicy")),
-        Column("Status", _of(_phase)),
-        Column("Claim", _of(_claim_of)),
-        Column("StorageClass", _at("spec", "storageClassName")),
-        Column("VolumeAttributesClass", _at("spec", "volumeAttributesClassName", default="<unset>")),
-        Column("Reason", _at("status", "reason")),
-        _AGE,
-        Column("VolumeMode", _at("spec", "volumeMode", default="<unset>"), True),
+        NAME,
+        Column("Capacity", of(lambda obj: _storage(obj, "spec", "capacity"))),
+        Column("Access Modes", of(lambda obj: p.access_modes((obj.get("spec") or {}).get("accessModes")))),
+        Column("Reclaim Policy", at("spec", "persistentVolumeReclaimPolicy")),
+        Column("Status", of(_phase)),
+        Column("Claim", of(_claim_of)),
+        Column("StorageClass", at("spec", "storageClassName")),
+        Column("VolumeAttributesClass", at("spec", "volumeAttributesClassName", default="<unset>")),
+        Column("Reason", at("status", "reason")),
+        AGE,
+        Column("VolumeMode", at("spec", "volumeMode", default="<unset>"), True),
     ],
     "persistentvolumeclaims": [
-        _NAME,
-        Column("Status", _of(_phase)),
-        Column("Volume", _at("spec", "volumeName")),
-        Column("Capacity", _of(lambda obj: _bound(obj, "status", "capacity", "storage"))),
-        Column("Access Modes", _of(lambda obj: p.access_modes(_bound(obj, "status", "accessModes")))),
-        Column("StorageClass", _at("spec", "storageClassName")),
-        Column("VolumeAttributesClass", _at("spec", "volumeAttributesClassName", default="<unset>")),
-        _AGE,
-        Column("VolumeMode", _at("spec", "volumeMode", default="<unset>"), True),
+        NAME,
+        Column("Status", of(_phase)),
+        Column("Volume", at("spec", "volumeName")),
+        Column("Capacity", of(lambda obj: _bound(obj, "status", "capacity", "storage"))),
+        Column("Access Modes", of(lambda obj: p.access_modes(_bound(obj, "status", "accessModes")))),
+        Column("StorageClass", at("spec", "storageClassName")),
+        Column("VolumeAttributesClass", at("spec", "volumeAttributesClassName", default="<unset>")),
+        AGE,
+        Column("VolumeMode", at("spec", "volumeMode", default="<unset>"), True),
     ],
     "replicationcontrollers": [
-        _NAME,
-        _number("Desired", "spec", "replicas"),
-        _number("Current", "status", "replicas"),
-        _number("Ready", "status", "readyReplicas"),
-        _AGE,
+        NAME,
+        number("Desired", "spec", "replicas"),
+        number("Current", "status", "replicas"),
+        number("Ready", "status", "readyReplicas"),
+        AGE,
         *_CONTAINERS,
     ],
     "deployments.apps": [
-        _NAME,
-        Column("Ready", _of(_ratio)),
-        Column("Up-to-date", _at("status", "updatedReplicas", default=0)),
-        Column("Available", _at("status", "availableReplicas", default=0)),
-        _AGE,
+        NAME,
+        Column("Ready", of(_ratio)),
+        Column("Up-to-date", at("status", "updatedReplicas", default=0)),
+        Column("Available", at("status", "availableReplicas", default=0)),
+        AGE,
         *_WORKLOAD,
     ],
     "replicasets.apps": [
-        _NAME,
-        _number("Desired", "spec", "replicas"),
-        _number("Current", "status", "replicas"),
-        _number("Ready", "status", "readyReplicas"),
-        _AGE,
+        NAME,
+        number("Desired", "spec", "replicas"),
+        number("Current", "status", "replicas"),
+        number("Ready", "status", "readyReplicas"),
+        AGE,
         *_WORKLOAD,
     ],
-    "statefulsets.apps": [_NAME, Column("Ready", _of(_ratio)), _AGE, *_CONTAINERS],
+    "statefulsets.apps": [NAME, Column("Ready", of(_ratio)), AGE, *_CONTAINERS],
     "daemonsets.apps": [
-        _NAME,
-        _number("Desired", "status", "desiredNumberScheduled"),
-        _number("Current", "status", "currentNumberScheduled"),
-        _number("Ready", "status", "numberReady"),
-        _number("Up-to-date", "status", "updatedNumberScheduled"),
-        _number("Available", "status", "numberAvailable"),
-        Column("Node Selector", _of(lambda obj: p.labels_text(_template(obj).get("nodeSelector")))),
-        _AGE,
+        NAME,
+        number("Desired", "status", "desiredNumberScheduled"),
+        number("Current", "status", "currentNumberScheduled"),
+        number("Ready", "status", "numberReady"),
+        number("Up-to-date", "status", "updatedNumberScheduled"),
+        number("Available", "status", "numberAvailable"),
+        Column("Node Selector", of(lambda obj: p.labels_text(_template(obj).get("nodeSelector")))),
+        AGE,
         *_WORKLOAD,
     ],
     "jobs.batch": [
-        _NAME,
-        Column("Status", _of(p.job_status)),
-        Column("Completions", _of(p.job_completions)),
+        NAME,
+        Column("Status", of(p.job_status)),
+        Column("Completions", of(p.job_completions)),
         Column("Duration", p.job_duration),
-        _AGE,
+        AGE,
         *_WORKLOAD,
     ],
     "poddisruptionbudgets.policy": [
-        _NAME,
-        Column("Min Available", _of(lambda obj: str((obj.get("spec") or {}).get("minAvailable", "N/A")))),
-        Column("Max Unavailable", _of(lambda obj: str((obj.get("spec") or {}).get("maxUnavailable", "N/A")))),
-        _number("Allowed Disruptions", "status", "disruptionsAllowed"),
-        _AGE,
+        NAME,
+        Column("Min Available", of(lambda obj: str((obj.get("spec") or {}).get("minAvailable", "N/A")))),
+        Column("Max Unavailable", of(lambda obj: str((obj.get("spec") or {}).get("maxUnavailable", "N/A")))),
+        number("Allowed Disruptions", "status", "disruptionsAllowed"),
+        AGE,
     ],
-    "leases.coordination.k8s.io": [_NAME, Column("Holder", _at("spec", "holderIdentity")), _AGE],
+    "leases.coordination.k8s.io": [NAME, Column("Holder", at("spec", "holderIdentity")), AGE],
     "priorityclasses.scheduling.k8s.io": [
-        _NAME,
-        _number("Value", "value"),
-        Column("Global-Default", _at("globalDefault", default=False), kind="boolean"),
-        _AGE,
-        Column("PreemptionPolicy", _at("preemptionPolicy")),
+        NAME,
+        number("Value", "value"),
+        Column("Global-Default", at("globalDefault", default=False), kind="boolean"),
+        AGE,
+        Column("PreemptionPolicy", at("preemptionPolicy")),
     ],
     "storageclasses.storage.k8s.io": [
         Column(
             "Name",
-            _of(
+            of(
                 lambda obj: (
                     obj["metadata"]["name"]
                     + (
@@ -259,46 +214,46 @@ _COLUMNS: dict[str, list[Column]] = {
                 )
             ),
         ),
-        Column("Provisioner", _at("provisioner")),
-        Column("ReclaimPolicy", _at("reclaimPolicy")),
-        Column("VolumeBindingMode", _at("volumeBindingMode")),
-        Column("AllowVolumeExpansion", _at("allowVolumeExpansion", default=False)),
-        _AGE,
+        Column("Provisioner", at("provisioner")),
+        Column("ReclaimPolicy", at("reclaimPolicy")),
+        Column("VolumeBindingMode", at("volumeBindingMode")),
+        Column("AllowVolumeExpansion", at("allowVolumeExpansion", default=False)),
+        AGE,
     ],
     "csidrivers.storage.k8s.io": [
-        _NAME,
-        Column("AttachRequired", _at("spec", "attachRequired", default=True), kind="boolean"),
-        Column("PodInfoOnMount", _at("spec", "podInfoOnMount", default=False), kind="boolean"),
-        Column("StorageCapacity", _at("spec", "storageCapacity", default=False), kind="boolean"),
-        Column("TokenRequests", _of(p.token_audiences)),
-        Column("RequiresRepublish", _at("spec", "requiresRepublish", default=False), kind="boolean"),
-        Column("Modes", _of(lambda obj: ",".join((obj.get("spec") or {}).get("volumeLifecycleModes") or ()))),
-        _AGE,
+        NAME,
+        Column("AttachRequired", at("spec", "attachRequired", default=True), kind="boolean"),
+        Column("PodInfoOnMount", at("spec", "podInfoOnMount", default=False), kind="boolean"),
+        Column("StorageCapacity", at("spec", "storageCapacity", default=False), kind="boolean"),
+        Column("TokenRequests", of(p.token_audiences)),
+        Column("RequiresRepublish", at("spec", "requiresRepublish", default=False), kind="boolean"),
+        Column("Modes", of(lambda obj: ",".join((obj.get("spec") or {}).get("volumeLifecycleModes") or ()))),
+        AGE,
     ],
     "csinodes.storage.k8s.io": [
-        _NAME,
-        Column("Drivers", _of(lambda obj: len((obj.get("spec") or {}).get("drivers") or ())), kind="integer"),
-        _AGE,
+        NAME,
+        Column("Drivers", of(lambda obj: len((obj.get("spec") or {}).get("drivers") or ())), kind="integer"),
+        AGE,
     ],
     "volumeattachments.storage.k8s.io": [
-        _NAME,
-        Column("Attacher", _at("spec", "attacher")),
-        Column("PV", _at("spec", "source", "persistentVolumeName")),
-        Column("Node", _at("spec", "nodeName")),
-        Column("Attached", _at("status", "attached", default=False), kind="boolean"),
-        _AGE,
+        NAME,
+        Column("Attacher", at("spec", "attacher")),
+        Column("PV", at("spec", "source", "persistentVolumeName")),
+        Column("Node", at("spec", "nodeName")),
+        Column("Attached", at("status", "attached", default=False), kind="boolean"),
+        AGE,
     ],
-    "resourceclaims.resource.k8s.io": [_NAME, Column("State", _of(p.claim_state)), _AGE],
+    "resourceclaims.resource.k8s.io": [NAME, Column("State", of(p.claim_state)), AGE],
     "resourceslices.resource.k8s.io": [
-        _NAME,
-        Column("Node", _at("spec", "nodeName", default="<unset>")),
-        Column("Driver", _at("spec", "driver")),
-        Column("Pool", _at("spec", "pool", "name")),
-        _AGE,
+        NAME,
+        Column("Node", at("spec", "nodeName", default="<unset>")),
+        Column("Driver", at("spec", "driver")),
+        Column("Pool", at("spec", "pool", "name")),
+        AGE,
     ],
     "customresourcedefinitions.apiextensions.k8s.io": [
-        _NAME,
-        Column("Created At", _at("metadata", "creationTimestamp")),
+        NAME,
+        Column("Created At", at("metadata", "creationTimestamp")),
     ],
 }
 
@@ -312,16 +267,16 @@ _ENDINGS = {
 def columns_of(resource: Resource) -> list[Column]:
     """Return the columns of a resource's table."""
     if resource.custom is None:
-        return _COLUMNS.get(resource.table, [_NAME, _AGE])
+        return _COLUMNS.get(resource.table) or policy_columns.COLUMNS.get(resource.table, [NAME, AGE])
     extra = [_custom_column(one) for one in resource.custom.get("additionalPrinterColumns") or ()]
-    return [_NAME, *extra] if extra else [_NAME, _AGE]
+    return [NAME, *extra] if extra else [NAME, AGE]
 
 
 def _custom_column(wanted: Object) -> Column:
     path = [step for step in str(wanted.get("jsonPath", "")).replace("\\.", "\0").split(".") if step]
     steps = [step.replace("\0", ".") for step in path]
     is_date = wanted.get("type") == "date"
-    look = _at(*steps)
+    look = at(*steps)
     cell: Cell = (lambda obj, now: p.since(look(obj, now), now)) if is_date else look
     kind = "string" if is_date else str(wanted.get("type", "string"))
     return Column(str(wanted.get("name", "")), cell, bool(wanted.get("priority")), kind)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from kubesched.apiserver import policy_validation
 from kubesched.apiserver.custom import definition_problems, schema_of, value_problems
 from kubesched.apiserver.naming import is_label_key, is_label_value, label_value_faults, qualified_name_faults
 from kubesched.apiserver.pod_validation import changed_pod_problems, pod_problems, template_problems
@@ -68,7 +69,7 @@ def _refuse(resource: Resource, obj: Object, causes: list[Cause]) -> None:
 def _own_problems(resource: Resource, obj: Object) -> list[Cause]:
     if resource.custom is not None:
         return list(value_problems(obj, schema_of(resource)))
-    check = _CHECKS.get(resource.table)
+    check = _CHECKS.get(resource.table) or policy_validation.CHECKS.get(resource.table)
     return check(obj) if check is not None else []
 
 
@@ -427,6 +428,8 @@ _ON_CHANGE: dict[str, Callable[[Object, Object, str], list[Cause]]] = {
     "priorityclasses.scheduling.k8s.io": _changed_priority_class,
     "persistentvolumeclaims": _changed_claim,
     "storageclasses.storage.k8s.io": _unchangeable("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"),
+    "runtimeclasses.node.k8s.io": _unchangeable("handler"),
+    "ingressclasses.networking.k8s.io": _unchangeable("spec.controller"),
     "resourceclaims.resource.k8s.io": _unchangeable("spec"),
     "resourceclaimtemplates.resource.k8s.io": _unchangeable("spec"),
     "podgroups.scheduling.k8s.io": _unchangeable("spec"),

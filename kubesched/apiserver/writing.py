@@ -37,7 +37,7 @@ from kubesched.apiserver.refusals import (
     unfit_patch,
     unsupported_media_type,
 )
-from kubesched.apiserver.resources import Object, Resource
+from kubesched.apiserver.resources import ADMISSION_GROUP, AGGREGATION_GROUP, Object, Resource
 from kubesched.apiserver.schema.checking import Undecodable, settle
 from kubesched.apiserver.watch import Entry
 
@@ -66,14 +66,26 @@ def create(context: Context, resource: Resource, obj: Object, namespace: str, as
     defaulting.fill(obj, resource)
     admission.admit_new(context, resource, obj)
     validation.check_new(resource, obj)
+    admission.check_new(context, resource, obj)
     if key in table.entries:
         raise already_exists(resource, name)
+    _warn(resource, asked)
     if resource.table == custom.TABLE and custom.has_expressions(obj["spec"]):
         asked.warnings.append("x-kubernetes-validations: expressions are not evaluated by this server")
     if asked.dry_run:
         obj["metadata"].pop("resourceVersion", None)
         return Entry(key, obj, context.storage.version)
     return store(context, resource, key, obj)
+
+
+def _warn(resource: Resource, asked: Asked) -> None:
+    """Say what is kept here and would act on a cluster."""
+    if resource.group == ADMISSION_GROUP:
+        asked.warnings.append(f"{resource.kind}: admission webhooks and policies are kept, and not called by this server")
+    elif resource.group == AGGREGATION_GROUP:
+        asked.warnings.append("APIService: requests are not passed on to extension servers by this server")
+    elif resource.table == "horizontalpodautoscalers.autoscaling":
+        asked.warnings.append("HorizontalPodAutoscaler: nothing is scaled by it on this server")
 
 
 def update(
@@ -216,6 +228,7 @@ def replace(context: Context, resource: Resource, old: Entry, new: Object, subre
         defaulting.fill(new, resource)
     admission.admit_changed(context, resource, new, before, subresource)
     validation.check_changed(resource, new, before, subresource)
+    admission.check_changed(context, resource, new, before, subresource)
     if "generation" in before["metadata"] and subresource != "status" and _is_new_generation(new, before):
         new["metadata"]["generation"] = before["metadata"]["generation"] + 1
     if not asked.is_apply:

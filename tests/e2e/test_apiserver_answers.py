@@ -30,7 +30,6 @@ TOKENS = {"admin": User("admin", ("system:masters", "system:authenticated")), "g
 
 _INTERNAL = "kube-apiserver calls this mistake of the client an error of its own, 500"
 _NO_WARNING = "we do not warn: "
-_NO_CLASSES = "RuntimeClasses are not served, so pods that name one are taken at their word"
 _INTEGERS = "whole numbers are read with 64 bits everywhere, so a too large one is refused later and for another reason"
 _GATED = "the operators Lt and Gt are allowed, because a scheduler can be told to understand them"
 # Story and step, and why ours answers otherwise.
@@ -56,10 +55,6 @@ DIFFERENT: dict[tuple[str, int], str] = {
     ("an apply after a create", 1): "who owns which field is recorded from the first apply on",
     ("a resize", 1): "whether a pod may be resized is not asked of its node",
     ("a resize", 2): "whether a pod may be resized is not asked of its node",
-    ("a pod: runtime class", 0): _NO_CLASSES,
-    ("a pod: runtime class", 1): _NO_CLASSES,
-    ("a pod: overhead without class", 0): _NO_CLASSES,
-    ("a pod: overhead without class", 1): _NO_CLASSES,
     ("a pod: toleration less than", 0): _GATED,
     ("a pod: toleration greater", 0): _GATED,
     ("a pod: toleration greater", 1): _GATED,

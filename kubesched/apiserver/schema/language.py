@@ -1,7 +1,7 @@
 """The notation in which the types_*.py modules write down the fields of the API, and its reader.
 
-One paragraph per type: `Name: field#1 type, field#2! type, ...`. The number is the field's number in protobuf, two of
-them with a dot when the field stands inside a message that JSON inlines. The mark `!` means required. A type is
+One paragraph per type: `Name: field#1 type, field#2! type, ...`. The number is the field's number in protobuf, several
+of them with dots when the field stands inside messages that JSON inlines. The mark `!` means required. A type is
 
     str int num bool time microtime quantity intstr bytes any     a value
     Name                                                          another paragraph
@@ -19,7 +19,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cache
 
-from kubesched.apiserver.schema import types_cluster, types_pod, types_workload
+from kubesched.apiserver.schema import types_cluster, types_pod, types_policy, types_workload
 
 VALUES = frozenset(("str", "int", "num", "bool", "time", "microtime", "quantity", "intstr", "bytes", "any"))
 # Kinds whose paragraph has another name, because two groups use the same one.
@@ -59,7 +59,7 @@ ANY = Shape("any")
 @cache
 def _paragraphs() -> dict[str, str]:
     found = {}
-    for text in (types_pod.TYPES, types_workload.TYPES, types_cluster.TYPES):
+    for text in (types_pod.TYPES, types_workload.TYPES, types_cluster.TYPES, types_policy.TYPES):
         for paragraph in re.split(r"\n(?=\S)", text.strip()):
             name, _, body = paragraph.partition(":")
             found[name] = " ".join(body.split())

@@ -111,12 +111,13 @@ def _places(shape_name: str, shape: Shape) -> dict[int, Place]:
     """Return what each field number of a type means; an inlined message is a table of its own."""
     places: dict[int, Place] = {}
     for field in shape.fields.values():
-        if len(field.numbers) == 1:
-            places[field.numbers[0]] = (field.name, field.shape)
-        elif field.numbers:
-            inner = places.setdefault(field.numbers[0], {})
+        table = places
+        for number in field.numbers[:-1]:
+            inner = table.setdefault(number, {})
             assert isinstance(inner, dict)
-            inner[field.numbers[1]] = (field.name, field.shape)
+            table = inner
+        if field.numbers:
+            table[field.numbers[-1]] = (field.name, field.shape)
     return places
 
 

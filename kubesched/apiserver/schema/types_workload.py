@@ -5,6 +5,10 @@ Binding: apiVersion str, kind str, metadata#1 ObjectMeta, target#2! ObjectRefere
 Condition: lastTransitionTime#4! time, message#6! str, observedGeneration#3 int, reason#5! str, status#2! str, type#1!
   str
 ControllerRevision: apiVersion str, data#2 any, kind str, metadata#1 ObjectMeta, revision#3! int
+CronJob: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2 CronJobSpec, status#3 CronJobStatus
+CronJobSpec: concurrencyPolicy#3 str, failedJobsHistoryLimit#7 int, jobTemplate#5! JobTemplateSpec, schedule#1! str,
+  startingDeadlineSeconds#2 int, successfulJobsHistoryLimit#6 int, suspend#4 bool, timeZone#8 str
+CronJobStatus: active#1 [ObjectReference], lastScheduleTime#4 time, lastSuccessfulTime#5 time
 DaemonSet: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2 DaemonSetSpec, status#3 DaemonSetStatus
 DaemonSetCondition: lastTransitionTime#3 time, message#5 str, reason#4 str, status#2! str, type#1! str
 DaemonSetSpec: minReadySeconds#4 int, revisionHistoryLimit#6 int, selector#1! LabelSelector, template#2!
@@ -47,6 +51,7 @@ JobSpec: activeDeadlineSeconds#3 int, backoffLimit#7 int, backoffLimitPerIndex#1
 JobStatus: active#4 int, completedIndexes#7 str, completionTime#3 time, conditions#1 [JobCondition|type], failed#6
   int, failedIndexes#10 str, ready#9 int, startTime#2 time, succeeded#5 int, terminating#11 int,
   uncountedTerminatedPods#8 UncountedTerminatedPods
+JobTemplateSpec: metadata#1 ObjectMeta, spec#2 JobSpec
 Lease: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2 LeaseSpec
 LeaseSpec: acquireTime#3 microtime, holderIdentity#1 str, leaseDurationSeconds#2 int, leaseTransitions#5 int,
   preferredHolder#7 str, renewTime#4 microtime, strategy#6 str
