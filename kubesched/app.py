@@ -134,8 +134,8 @@ class Scheduler:
         self.wiring = wiring
         self.registry: Registry = registry_with(wiring.plugins)
         self.metrics = Metrics(wiring.metrics)
-        self.chronicle = web.Chronicle(self.metrics)
-        self.showing = web.EngineShowing(lambda: self.engine, self.chronicle)
+        self.decision_log = web.DecisionLog(self.metrics)
+        self.page_data = web.EnginePageData(lambda: self.engine, self.decision_log)
         self.engine: Engine | None = None
         self.reflectors: Reflectors | None = None
         self.elector: LeaderElector | None = None
@@ -226,7 +226,7 @@ class Scheduler:
 
     async def _start(self, connection: Connection, ends: contextlib.AsyncExitStack) -> None:
         self._broadcaster = broadcaster = Broadcaster(connection.sibling("events"))
-        reporter = self.chronicle
+        reporter = self.decision_log
         names = [profile.scheduler_name for profile in self.configuration.profiles]
         world = self.wiring.legacy
         self._outside = Ports(
@@ -436,7 +436,7 @@ class Scheduler:
             if not pod.spec.node_name and name in new.profiles and name not in old.profiles:
                 new.intake.apply("Pod", None, pod)
 
-    # Showing
+    # What the page shows
 
     def _watch_sizes(self) -> None:
         engine = self.engine
@@ -510,7 +510,7 @@ class Scheduler:
             has_contention_profiling=self.configuration.enable_contention_profiling,
             authenticator=guard.authenticator,
             authorizer=guard.authorizer,
-            extra_routes=web.page_routes(self.showing),
+            extra_routes=web.page_routes(self.page_data),
         )
         server = await web.serve(web.build_app(parts), face.serving, guard)
         if server is not None:

@@ -117,7 +117,7 @@ async def _cluster(
         ends.callback(world.stop)
         kubeconfig = server.write_kubeconfig((given.data_dir or scratch) / "kubeconfig").absolute()
         scheduler = Scheduler(_unhurried(default_configuration()), Wiring(find_credentials(str(kubeconfig))))
-        page = await web.serve_insecurely(web.page_app(scheduler.showing), "127.0.0.1", given.page_port)
+        page = await web.serve_insecurely(web.page_app(scheduler.page_data), "127.0.0.1", given.page_port)
         ends.push_async_callback(page.stop)
         running = asyncio.create_task(scheduler.run())
         running.add_done_callback(lambda _: stopped.set())
@@ -211,7 +211,7 @@ async def _watch_placing(store: Store, scheduler: Scheduler, stopped: asyncio.Ev
                 say(f"placed {tally.n_placed} of {tally.n_pods} pods")
                 told_at = loop.time()
             before = now
-            n_bound = scheduler.chronicle.n_bound
+            n_bound = scheduler.decision_log.n_bound
             began_at = began_at if n_bound else loop.time()
             rate = n_bound / max(changed_at - began_at, 1.0)
             bar.update(task, completed=tally.n_placed, total=max(tally.n_pods, 1), rate=f"{rate:,.0f}")

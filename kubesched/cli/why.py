@@ -17,9 +17,9 @@ from kubesched.client.connection import connect
 from kubesched.client.credentials import default_kubeconfig, find_credentials
 from kubesched.client.reading import get_object
 from kubesched.client.scheduler_client import SchedulerAddress, ask_about_pod
+from kubesched.engine.pod_report import pod_report
 from kubesched.errors import NotFound, SchedulerError
 from kubesched.simulator.captured import Captured
-from kubesched.web.telling import told
 
 
 def run_why(
@@ -68,7 +68,7 @@ def run_why(
 
 def _told(cluster: Captured, policy: Policy, pod: Pod, top: int) -> dict[str, Any]:
     engine = policy.engine(cluster)
-    return told(engine, engine.store.pod(pod.metadata.uid) or engine.store.view(pod), top=top, preempts=True)
+    return pod_report(engine, engine.store.pod(pod.metadata.uid) or engine.store.view(pod), top=top, preempts=True)
 
 
 def _as_told(answer: dict[str, Any], top: int) -> dict[str, Any]:

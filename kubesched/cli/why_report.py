@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from kubesched.cli.layout import print_table, say
-from kubesched.web import telling
+from kubesched.engine import pod_report
 
 Story = Mapping[str, Any]
 _MOST_VICTIMS = 8
@@ -23,7 +23,7 @@ def print_story(story: Story) -> None:
         _section("An attempt breaks", [story["failure"]])
     if story.get("refusals"):
         _print_refusals(story)
-    waits = story["state"] in (telling.PENDING, telling.GATED)
+    waits = story["state"] in (pod_report.PENDING, pod_report.GATED)
     advice = [each["text"] for each in story.get("advice", ()) if each["kind"] != "empty"]  # said again below
     if waits and advice:
         _section("What would help", advice, "-")
@@ -34,7 +34,7 @@ def print_story(story: Story) -> None:
     if story.get("ranking"):
         _print_ranking(story)
     _print_home(story)
-    would_say = story.get("wouldSay") if story["state"] == telling.PENDING and not story.get("failure") else ""
+    would_say = story.get("wouldSay") if story["state"] == pod_report.PENDING and not story.get("failure") else ""
     said = story.get("message") or would_say
     if said:
         _section("The scheduler's message" if story.get("message") else "The scheduler would say", [said])
@@ -45,15 +45,15 @@ def print_story(story: Story) -> None:
 def _verdict(story: Story) -> tuple[str, str]:
     """Return the answer in one line, and the style to print it in."""
     state, n, total = story["state"], story.get("feasibleCount", 0), story.get("nodeCount", 0)
-    if state == telling.FINISHED:
+    if state == pod_report.FINISHED:
         return f"is finished ({story['phase']}); it is not scheduled any more", "reset"
-    if state == telling.NOT_OURS:
+    if state == pod_report.NOT_OURS:
         return f"waits for a scheduler that is not configured here: {story['scheduler']}", "yellow"
-    if state == telling.PLACED:
+    if state == pod_report.PLACED:
         return f"is on {story['node']}", "green"
-    if state == telling.LEAVING:
+    if state == pod_report.LEAVING:
         return "is being deleted; it is not scheduled any more", "yellow"
-    if state == telling.GATED:
+    if state == pod_report.GATED:
         return f"is gated by {story['gate']['plugin']}: {story['gate']['text']}", "yellow"
     if story.get("failure"):
         return "is pending, and trying to place it fails", "red"
@@ -82,7 +82,7 @@ def _about(story: Story) -> str:
 
 def _print_refusals(story: Story) -> None:
     whom = "one more like it" if story["node"] else "it"
-    then = ", once it is not gated" if story["state"] == telling.GATED else ""
+    then = ", once it is not gated" if story["state"] == pod_report.GATED else ""
     n, total = story["feasibleCount"], story["nodeCount"]
     _title(f"{n} of {total} nodes would take {whom}{then}; who refuses {'the others' if n else 'which'}")
     rows = [

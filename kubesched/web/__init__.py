@@ -8,14 +8,14 @@ server = await serve(build_app(parts), serving_flags, guard)          await serv
 from kubesched.web.application import build_app, build_insecure_app
 from kubesched.web.authentication import Authenticator, User
 from kubesched.web.authorization import Authorizer
-from kubesched.web.chronicle import Chronicle
+from kubesched.web.decision_log import DecisionLog
 from kubesched.web.guard import Guard, new_guard
 from kubesched.web.health import PING, Check, handlers_check, leader_election_check, shutdown_check
-from kubesched.web.page import NotReady, Showing, Versions, page_app, page_routes
+from kubesched.web.page import NotReady, PageData, Versions, page_app, page_routes
+from kubesched.web.page_data import EnginePageData
 from kubesched.web.parts import WebParts
-from kubesched.web.reviewing import Reviewer
+from kubesched.web.review_cache import Reviewer
 from kubesched.web.server import Server, check_supported, serve, serve_insecurely
-from kubesched.web.showing import EngineShowing
 from kubesched.web.zpages import About
 
 __all__ = [
@@ -24,13 +24,13 @@ __all__ = [
     "Authenticator",
     "Authorizer",
     "Check",
-    "Chronicle",
-    "EngineShowing",
+    "DecisionLog",
+    "EnginePageData",
     "Guard",
     "NotReady",
+    "PageData",
     "Reviewer",
     "Server",
-    "Showing",
     "User",
     "Versions",
     "WebParts",

@@ -20,8 +20,8 @@ from aiohttp import web
 from kubesched.config.durations import Duration
 from kubesched.errors import SchedulerError
 from kubesched.telemetry.logs import logger
-from kubesched.web.callers import ClientCertificate, ProxyHeaders, Trust, certificate_of
-from kubesched.web.reviewing import Remembered, Review, Reviewer, insist
+from kubesched.web.client_certificates import ClientCertificate, ProxyHeaders, Trust, certificate_of
+from kubesched.web.review_cache import Remembered, Review, Reviewer, insist
 
 log = logger(__name__)
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from kubesched.config.durations import Duration
 from kubesched.errors import ConfigError
 from kubesched.web.authentication import User
-from kubesched.web.reviewing import Remembered, Reviewer, insist
+from kubesched.web.review_cache import Remembered, Reviewer, insist
 
 MASTERS = "system:masters"
 

@@ -14,8 +14,8 @@ from kubesched.errors import SchedulerError
 from kubesched.telemetry.logs import logger
 from kubesched.web.authentication import AuthenticationSettings, Authenticator
 from kubesched.web.authorization import AuthorizationSettings, Authorizer
-from kubesched.web.callers import AUTHENTICATION_CONFIG, Trust
-from kubesched.web.reviewing import Reviewer
+from kubesched.web.client_certificates import AUTHENTICATION_CONFIG, Trust
+from kubesched.web.review_cache import Reviewer
 
 log = logger(__name__)
 

@@ -1,6 +1,6 @@
 """The page: a read-only look at the scheduler, as static files and a little JSON.
 
-In: somebody who shows an engine (`Showing`). Out: routes under /ui/, for the secure port behind its doors, or for a
+In: somebody who shows an engine (`PageData`). Out: routes under /ui/, for the secure port behind its doors, or for a
 loopback port of a demo. Only GET is answered and nothing is ever changed. The page needs no other host, so it may not
 talk to any: its own policy says so to the browser.
 """
@@ -46,7 +46,7 @@ class Versions:
     usage: str = ""
 
 
-class Showing(Protocol):
+class PageData(Protocol):
     """Shows an engine in values that JSON knows."""
 
     def state(self, seen: Versions) -> Mapping[str, Any]:
@@ -62,25 +62,25 @@ class Showing(Protocol):
         ...
 
 
-def page_routes(showing: Showing) -> list[web.RouteDef]:
+def page_routes(page_data: PageData) -> list[web.RouteDef]:
     """Return the routes of the page."""
     folder = resources.files("kubesched.web") / "ui"
     served = {name: (folder / name).read_bytes() for name in FILES}
 
     async def state(request: web.Request) -> web.StreamResponse:
         seen = Versions(request.query.get("nodes", ""), request.query.get("usage", ""))
-        return _answer(showing.state(seen))
+        return _answer(page_data.state(seen))
 
     async def pod(request: web.Request) -> web.StreamResponse:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
-        found = await showing.pod(f"{namespace}/{name}") if len(name) <= _LONGEST_NAME else None
+        found = await page_data.pod(f"{namespace}/{name}") if len(name) <= _LONGEST_NAME else None
         if found is None:
             return _answer({"error": f"pod {namespace}/{name} is neither queued nor placed here"}, 404)
         return _answer(found)
 
     async def node(request: web.Request) -> web.StreamResponse:
         name = request.match_info["name"]
-        found = await showing.node(name) if len(name) <= _LONGEST_NAME else None
+        found = await page_data.node(name) if len(name) <= _LONGEST_NAME else None
         if found is None:
             return _answer({"error": f"node {name} is not known here"}, 404)
         return _answer(found)
@@ -99,7 +99,7 @@ def page_routes(showing: Showing) -> list[web.RouteDef]:
     ]
 
 
-def page_app(showing: Showing, host: str = "127.0.0.1") -> web.Application:
+def page_app(page_data: PageData, host: str = "127.0.0.1") -> web.Application:
     """Return the page alone, for everybody who can reach it at this address; but not for pages of other web sites."""
     origins = Origins(host)
 
@@ -113,7 +113,7 @@ def page_app(showing: Showing, host: str = "127.0.0.1") -> web.Application:
     async def to_page(_: web.Request) -> web.StreamResponse:
         raise web.HTTPFound(f"{ROOT}/")
 
-    app.router.add_routes([web.get("/", to_page), *page_routes(showing)])
+    app.router.add_routes([web.get("/", to_page), *page_routes(page_data)])
     return app
 
 

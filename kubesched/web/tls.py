@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 from kubesched.errors import ConfigError
 from kubesched.telemetry.logs import logger
-from kubesched.web.callers import Trust
 from kubesched.web.certificates import Pair, kept_pair, read_pair, self_signed
+from kubesched.web.client_certificates import Trust
 
 log = logger(__name__)
 

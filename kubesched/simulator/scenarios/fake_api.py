@@ -65,11 +65,11 @@ class FakeApi:
     async def update(self, changed: Any, subresource: str = "") -> Any:
         """Replace an object that is as the caller last saw it."""
         if isinstance(changed, Pod):
-            life = self._world.record(changed.key)
-            if life is None or not life.is_alive or life.pod.metadata.uid != changed.metadata.uid:
+            record = self._world.record(changed.key)
+            if record is None or not record.is_alive or record.pod.metadata.uid != changed.metadata.uid:
                 raise NotFound(404, "NotFound", f'pods "{changed.metadata.name}" not found')
-            self._world.change(life, changed)
-            return life.pod
+            self._world.change(record, changed)
+            return record.pod
         known = self._world.objects.get(key_of(changed))
         if known is None:
             raise NotFound(404, "NotFound", f"{changed.kind} {changed.key} not found")

@@ -20,7 +20,7 @@ from kubesched.web.profiling.stacks import Frame, Profile, Stack, stack_of
 HERTZ = 100
 STALL_SECONDS = 0.01
 
-Clock = Callable[[int], int]
+ThreadClock = Callable[[int], int]
 
 
 def sample_cpu(seconds: float, stop: threading.Event, hertz: int = HERTZ) -> Profile:

@@ -14,7 +14,7 @@ from web_fakes import AuthenticationFlags, Authority, Clock, FakeReviewer, reque
 from kubesched.config.durations import Duration
 from kubesched.errors import ConfigError, Forbidden
 from kubesched.web.authentication import ANONYMOUS, Authenticator, NotAuthentic, User
-from kubesched.web.callers import ClientCertificate, ProxyHeaders, Trust, certificates_in
+from kubesched.web.client_certificates import ClientCertificate, ProxyHeaders, Trust, certificates_in
 
 ALICE = {"username": "alice", "uid": "u1", "groups": ["devs"], "extra": {"k": ["v"]}}
 ADMIN = ClientCertificate("admin", ("system:masters",), "abc", is_of_client=True, is_of_proxy=False)

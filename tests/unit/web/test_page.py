@@ -23,7 +23,7 @@ from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
 from kubesched.telemetry import Metrics
 from kubesched.testing.builders import node, pod, taint
-from kubesched.web import Chronicle, EngineShowing, NotReady, Versions, build_app, page_app, page_routes
+from kubesched.web import DecisionLog, EnginePageData, NotReady, Versions, build_app, page_app, page_routes
 from kubesched.web.authorization import Authorizer
 from kubesched.web.page import FILES
 
@@ -32,13 +32,13 @@ GIB = 1024
 
 
 class Scene(NoWriter):
-    """An engine with an API server of two sentences, its chronicle, and a page over both."""
+    """An engine with an API server of two sentences, its decision log, and a page over both."""
 
     def __init__(self) -> None:
-        self.chronicle = Chronicle(Metrics())
+        self.decision_log = DecisionLog(Metrics())
         gates = Gates.defaults()
-        self.engine = assemble(default_configuration(gates), gates, Ports(writer=self, observer=self.chronicle))
-        self.showing = EngineShowing(lambda: self.engine, self.chronicle)
+        self.engine = assemble(default_configuration(gates), gates, Ports(writer=self, observer=self.decision_log))
+        self.page_data = EnginePageData(lambda: self.engine, self.decision_log)
 
     @property
     def store(self) -> Store:
@@ -78,7 +78,7 @@ async def scene() -> Scene:
 @pytest.fixture
 async def client(scene: Scene) -> AsyncIterator[Client]:
     running = asyncio.create_task(scene.engine.run())
-    async with client_for(page_app(scene.showing)) as client:
+    async with client_for(page_app(scene.page_data)) as client:
         yield client
     scene.engine.stop()
     await running
@@ -119,8 +119,8 @@ async def test_who_has_the_columns_is_spared_them(scene: Scene, client: Client) 
     again = await get(client, f"/ui/api/state?nodes={versions['nodes']}&usage={versions['usage']}")
     assert "nodes" not in again and "usage" not in again
     scene.come("Pod", pod("second", requests={"cpu": "250m"}))
-    await until(lambda: scene.chronicle.n_bound == 2)
-    used = scene.showing.state(Versions(**versions))
+    await until(lambda: scene.decision_log.n_bound == 2)
+    used = scene.page_data.state(Versions(**versions))
     assert "nodes" not in used and "usage" in used
     scene.engine.inbox.post(Changed("Node", node("a-1", cpu="4", zone="a"), node("a-1", cpu="4", zone="a", cordoned=True)))
     await until(lambda: bool(scene.store.snapshot().is_unschedulable[0]))
@@ -143,7 +143,7 @@ async def test_the_queue_and_what_its_pods_were_told(scene: Scene) -> None:
     held = pod("held", gates=["wait/for-me"])
     scene.come("Pod", held, *(pod(f"whale-{i}", requests={"cpu": "99"}) for i in range(20)))
     await scene.settle()
-    state = scene.showing.state(Versions())
+    state = scene.page_data.state(Versions())
     assert state["queue"] == {"active": 0, "backoff": 0, "unschedulable": 21, "gated": 1, "inFlight": 0}
     groups = {group["message"]: group for group in state["pending"]["groups"]}
     refused = (
@@ -161,7 +161,7 @@ async def test_the_queue_and_what_its_pods_were_told(scene: Scene) -> None:
 async def test_pods_held_back_are_found_behind_thousands_that_are_active(scene: Scene) -> None:
     scene.come("Pod", *(pod(f"next-{i}") for i in range(3000)))
     scene.engine.take_in()
-    state = scene.showing.state(Versions())
+    state = scene.page_data.state(Versions())
     assert state["queue"]["active"] == 3000
     assert [(group["count"], group["pods"][0]["pod"]) for group in state["pending"]["groups"]] == [(1, "default/whale")]
     assert state["pending"]["notLookedAt"] == 0
@@ -170,13 +170,13 @@ async def test_pods_held_back_are_found_behind_thousands_that_are_active(scene: 
 async def test_only_so_many_pods_are_looked_at(scene: Scene) -> None:
     scene.come("Pod", *(pod(f"held-{i}", gates=["not/yet"]) for i in range(2500)))
     scene.engine.take_in()
-    pending = scene.showing.state(Versions())["pending"]
+    pending = scene.page_data.state(Versions())["pending"]
     assert sum(group["count"] for group in pending["groups"]) == 2000
     assert pending["notLookedAt"] == 501
 
 
 async def test_decisions_are_told_newest_first(scene: Scene) -> None:
-    decisions = scene.showing.state(Versions())["decisions"]
+    decisions = scene.page_data.state(Versions())["decisions"]
     assert {each["pod"]: bool(each["node"]) for each in decisions} == {"default/small": True, "default/whale": False}
     assert next(each["message"] for each in decisions if not each["node"]).startswith("0/4 nodes are available: ")
 
@@ -247,10 +247,10 @@ async def test_nothing_can_be_changed(client: Client) -> None:
 
 
 async def test_before_there_is_an_engine_the_page_is_asked_to_wait() -> None:
-    showing = EngineShowing(lambda: None, Chronicle(Metrics()))
+    page_data = EnginePageData(lambda: None, DecisionLog(Metrics()))
     with pytest.raises(NotReady):
-        showing.state(Versions())
-    async with client_for(page_app(showing)) as client:
+        page_data.state(Versions())
+    async with client_for(page_app(page_data)) as client:
         assert await get(client, "/ui/api/state", 503) == {"error": "the scheduler is starting"}
         assert (await client.get("/ui/")).status == 200
 
@@ -274,7 +274,7 @@ async def test_the_root_leads_to_the_page(client: Client) -> None:
 
 
 async def test_on_the_secure_port_it_is_behind_the_doors(scene: Scene) -> None:
-    routes = page_routes(scene.showing)
+    routes = page_routes(scene.page_data)
     async with client_for(build_app(new_parts(extra_routes=routes))) as open_to_all:
         assert (await open_to_all.get("/ui/")).status == 200
     only_health = Authorizer(AuthorizationFlags())
@@ -286,13 +286,13 @@ async def test_on_the_secure_port_it_is_behind_the_doors(scene: Scene) -> None:
 async def test_five_thousand_nodes_cost_milliseconds(scene: Scene) -> None:
     scene.come("Node", *(node(f"n-{i}", zone=f"zone-{i % 10}") for i in range(5000)))
     scene.engine.take_in()
-    state = scene.showing.state(Versions())
+    state = scene.page_data.state(Versions())
     assert len(bytes(state["nodes"])) < 400_000
     assert len(bytes(state["usage"])) < 60_000
-    assert scene.showing.state(Versions())["usage"] is state["usage"], "encoded once for all who look"
+    assert scene.page_data.state(Versions())["usage"] is state["usage"], "encoded once for all who look"
 
 
-# --- the chronicle ----------------------------------------------------------------------------------------------------
+# --- the decision log ----------------------------------------------------------------------------------------------------
 
 
 class Ticking:
@@ -309,7 +309,7 @@ def view(name: str) -> Any:
 
 def test_pods_are_counted_by_the_second() -> None:
     clock = Ticking()
-    told = Chronicle(Metrics(), clock)
+    told = DecisionLog(Metrics(), clock)
     for seconds, n in ((0, 3), (1, 5), (4, 2)):
         clock.now = 1000.5 + seconds
         for i in range(n):
@@ -326,7 +326,7 @@ def test_pods_are_counted_by_the_second() -> None:
 
 
 def test_what_is_remembered_is_bounded_and_repetitions_are_one_line() -> None:
-    told = Chronicle(Metrics(), Ticking())
+    told = DecisionLog(Metrics(), Ticking())
     for _ in range(5):
         told.pod_failed(view("whale"), "Unschedulable", "0/1 nodes are available")
     assert [(each.pod, each.attempts) for each in told.decisions] == [("default/whale", 5)]
@@ -348,9 +348,9 @@ async def until(condition: Callable[[], bool]) -> None:
 def test_engine_is_what_the_showing_asks_for() -> None:
     engines: list[Engine | None] = [None]
     scene = Scene()
-    showing = EngineShowing(lambda: engines[0], scene.chronicle)
+    page_data = EnginePageData(lambda: engines[0], scene.decision_log)
     engines[0] = scene.engine
-    assert showing.state(Versions())["nodeCount"] == 0
+    assert page_data.state(Versions())["nodeCount"] == 0
 
 
 @pytest.mark.parametrize(

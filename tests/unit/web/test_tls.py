@@ -16,8 +16,8 @@ from web_fakes import Authority, Files, ServingFlags
 
 from kubesched.cli.flags import CIPHER_SUITES, INSECURE_CIPHER_SUITES
 from kubesched.errors import ConfigError
-from kubesched.web.callers import Trust, _verified_chain
 from kubesched.web.certificates import Pair, read_pair, self_signed
+from kubesched.web.client_certificates import Trust, _verified_chain
 from kubesched.web.tls import ServingTls, _openssl_name
 
 NOW = 1_750_000_000.0

@@ -11,9 +11,9 @@ from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.engine.assembly import default_configuration
 from kubesched.engine.loop import Engine
+from kubesched.engine.pod_report import pod_report
 from kubesched.simulator.captured import Captured
 from kubesched.testing import node, pod
-from kubesched.web.telling import told
 
 GATES = config.Gates.defaults()
 
@@ -24,7 +24,7 @@ def engine_with(*objects: Any) -> Engine:
 
 def story(wanted: Pod, *objects: Any, **how: Any) -> dict[str, Any]:
     engine = engine_with(node("a"), wanted, *objects)
-    return told(engine, engine.store.pod(wanted.metadata.uid) or engine.store.view(wanted), **how)
+    return pod_report(engine, engine.store.pod(wanted.metadata.uid) or engine.store.view(wanted), **how)
 
 
 def ended(phase: str) -> Pod:

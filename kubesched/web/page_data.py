@@ -1,6 +1,6 @@
 """What the page shows of an engine: columns, counts, and an attempt told in words.
 
-In: the engine of the moment, and the chronicle. Out: values that go to JSON as they are. Nodes go out as columns, one
+In: the engine of the moment, and the decision log. Out: values that go to JSON as they are. Nodes go out as columns, one
 list a fact, so that 5,000 of them cost a millisecond; who says which version of the columns they have already got is
 spared those that are the same. Everything here reads; an explanation is made in the engine's own turn, through
 the inbox, where the store stands still and no attempt is under way.
@@ -20,11 +20,11 @@ import numpy as np
 from kubesched.cluster import CPU, Ints, Snapshot
 from kubesched.engine.inbox import LoopCall
 from kubesched.engine.loop import Engine
+from kubesched.engine.pod_report import pod_report, requests_of
 from kubesched.engine.shortage import amount_text, is_bytes
 from kubesched.queue.queued import QueuedPod
-from kubesched.web.chronicle import Chronicle
+from kubesched.web.decision_log import DecisionLog
 from kubesched.web.page import NotReady, Versions
-from kubesched.web.telling import requests_of, told
 
 ZONE = "topology.kubernetes.io/zone"
 MOST_QUEUED = 2000
@@ -40,18 +40,18 @@ _PATIENCE_SECONDS = 10.0
 Answer = TypeVar("Answer")
 
 
-class EngineShowing:
+class EnginePageData:
     """Shows whichever engine runs now; a changed configuration brings a new one."""
 
-    def __init__(self, engine: Callable[[], Engine | None], chronicle: Chronicle) -> None:
+    def __init__(self, engine: Callable[[], Engine | None], decision_log: DecisionLog) -> None:
         self._engine = engine
-        self._chronicle = chronicle
+        self._decision_log = decision_log
         self._encoded: dict[str, tuple[str, msgspec.Raw]] = {}
 
     def state(self, seen: Versions) -> dict[str, Any]:
         """Return the picture of the moment, without the columns of which the asker has the newest version."""
         engine = self._running()
-        nodes, queue, chronicle = engine.store.snapshot(), engine.queue, self._chronicle
+        nodes, queue, decision_log = engine.store.snapshot(), engine.queue, self._decision_log
         facts, usage = _fingerprint(nodes), f"{nodes.structure}-{nodes.journal.end}"
         picture: dict[str, Any] = {
             "versions": {"nodes": facts, "usage": usage},
@@ -59,9 +59,9 @@ class EngineShowing:
             "profiles": list(engine.profiles),
             "nodeCount": nodes.n,
             "podCount": engine.store.n_pods,
-            "boundCount": chronicle.n_bound,
-            "podsPerSecond": chronicle.pods_per_second(),
-            "boundPerSecond": chronicle.per_second(),
+            "boundCount": decision_log.n_bound,
+            "podsPerSecond": decision_log.pods_per_second(),
+            "boundPerSecond": decision_log.per_second(),
             "queue": {
                 "active": queue.n_active,
                 "backoff": queue.n_backoff,
@@ -70,7 +70,7 @@ class EngineShowing:
                 "inFlight": queue.n_in_flight,
             },
             "pending": _pending(queue.held_back(), queue.n_unschedulable + queue.n_gated + queue.n_backoff),
-            "decisions": [each._asdict() for each in islice(reversed(chronicle.decisions), MOST_DECISIONS)],
+            "decisions": [each._asdict() for each in islice(reversed(decision_log.decisions), MOST_DECISIONS)],
         }
         if seen.nodes != facts:
             picture["nodes"] = self._once("nodes", facts, lambda: _facts(nodes))
@@ -252,7 +252,7 @@ def _pod(engine: Engine, key: str) -> dict[str, Any] | None:
     pod = placed or waiting
     if pod is None:
         return None
-    shown = told(engine, pod)
+    shown = pod_report(engine, pod)
     advised = shown.get("advice", [])
     if advised:
         shown |= {"advice": [each["text"] for each in advised], "advised": advised}  # the page wants lines

@@ -1,4 +1,4 @@
-"""The chronicle: what was decided lately, and how fast. A reporter that also remembers.
+"""The decision log: what was decided lately, and how fast. A reporter that also remembers.
 
 In: the engine's calls, which it counts and words like every reporter. Out: the last few hundred decisions, and how many
 pods were bound in each of the last seconds. What it keeps is bounded, and keeping it costs a microsecond a pod.
@@ -19,7 +19,7 @@ SECONDS = 60
 _RECENT_SECONDS = 5
 
 
-class Told(NamedTuple):
+class LoggedDecision(NamedTuple):
     """One decision that was carried out, or an attempt that came to nothing (`node` is empty then)."""
 
     at: float
@@ -32,13 +32,13 @@ class Told(NamedTuple):
     """How long after it could first be tried the pod was bound."""
 
 
-class Chronicle(Reporter):
+class DecisionLog(Reporter):
     """Counts, says and remembers what happens."""
 
     def __init__(self, metrics: Metrics, now: Callable[[], float] = time.time) -> None:
         super().__init__(metrics)
         self._now = now
-        self.decisions: deque[Told] = deque(maxlen=DECISIONS)
+        self.decisions: deque[LoggedDecision] = deque(maxlen=DECISIONS)
         self.n_bound = 0
         self._bound_in = [0] * SECONDS
         self._second = int(now())
@@ -50,7 +50,7 @@ class Chronicle(Reporter):
         self._turn_to(int(now))
         self.n_bound += 1
         self._bound_in[self._second % SECONDS] += 1
-        self.decisions.append(Told(now, pod.key, node_name, "", attempts, seconds_since_first))
+        self.decisions.append(LoggedDecision(now, pod.key, node_name, "", attempts, seconds_since_first))
 
     def pod_failed(self, pod: Keyed, reason: str, message: str) -> None:
         """Say and remember why a pod was not placed."""
@@ -59,7 +59,7 @@ class Chronicle(Reporter):
         if last is not None and (last.pod, last.node, last.message) == (pod.key, "", message):
             self.decisions[-1] = last._replace(at=self._now(), attempts=last.attempts + 1)
         else:
-            self.decisions.append(Told(self._now(), pod.key, "", message, 1, 0.0))
+            self.decisions.append(LoggedDecision(self._now(), pod.key, "", message, 1, 0.0))
 
     def per_second(self) -> list[int]:
         """Return how many pods were bound in each of the last seconds, oldest first; the current one is the last."""

@@ -21,7 +21,7 @@ _OVER = ("Succeeded", "Failed")
 _MOST_VICTIMS = 50
 
 
-def told(engine: Engine, pod: PodView, *, top: int = 5, preempts: bool = False) -> dict[str, Any]:
+def pod_report(engine: Engine, pod: PodView, *, top: int = 5, preempts: bool = False) -> dict[str, Any]:
     """Return a pod with the nodes as they look to it now; a placed one is looked at as if one more like it came."""
     spec, status = pod.pod.spec, pod.pod.status
     state = state_of(engine, pod)

@@ -10,7 +10,7 @@ import pytest
 from web_fakes import Clock
 
 from kubesched.errors import Forbidden, SchedulerError, ServerFault, TooManyRequests, Unreachable
-from kubesched.web.reviewing import Remembered, insist
+from kubesched.web.review_cache import Remembered, insist
 
 REVIEW = {"kind": "TokenReview", "spec": {}}
 
