@@ -9,6 +9,7 @@
       Unreachable                        no answer from the API server at all
         AnswerLost                       the request went out and may have been carried out
       PluginError(plugin, point, pod)    a plugin failed, as opposed to refused
+        PluginRaised                     it raised what it should not, or answered what nobody can read
 
 A class exists when someone catches it. "Does not fit" is never an exception.
 """
@@ -118,3 +119,7 @@ class PluginError(SchedulerError):
         self.plugin = plugin
         self.point = point
         self.pod = pod
+
+
+class PluginRaised(PluginError):
+    """A plugin broke: it raised, or its answer is none. Whoever ends the attempt also tells the plugin's author."""

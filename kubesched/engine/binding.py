@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from kubesched.cluster import PodView
 from kubesched.engine.extenders import Extenders
+from kubesched.engine.failures import explain
 from kubesched.engine.inbox import AssumedBinding, BindFailed, Bound, Inbox, LoopCall
 from kubesched.engine.observer import EngineObserver
 from kubesched.engine.permits import WaitingPods
@@ -58,13 +59,19 @@ class Binder:
         return task is not None and task.cancel(reason)
 
     async def carry_out(self, binding: AssumedBinding) -> None:
-        """Bind a booked pod and report."""
+        """Bind a booked pod and report. Whatever happens is reported: a binding that nobody hears of stays booked, and
+        its pod is lost. Only who cancels this task, because the engine is being closed, wants no report."""
         self._observer.binding_started()
         try:
             status = await self._bind_or_say_why(binding)
-        except SchedulerError as error:
-            status = failed(str(error))
+        except asyncio.CancelledError as cancelled:
+            if _is_being_cancelled():
+                raise
+            status = failed(str(cancelled) or "cancelled")
+        except Exception as error:  # see above
+            status = failed(explain(error, binding.booked, self._observer))
         finally:
+            self._waiting.remove(binding.booked.uid)
             self._observer.binding_ended()
         self._inbox.post(Bound(binding) if status.is_success else BindFailed(binding, status))
 
@@ -120,7 +127,7 @@ class Binder:
         try:
             status = await task
         except asyncio.CancelledError as cancelled:
-            if not task.cancelled():
+            if _is_being_cancelled():
                 raise
             status = failed(str(cancelled.args[0]) if cancelled.args else "cancelled")
         finally:
@@ -162,3 +169,9 @@ class Binder:
             for task in tasks:
                 task.cancel(SIBLING_FAILED)
             await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _is_being_cancelled() -> bool:
+    """Return whether somebody asked the running task to end, as opposed to a cancelled future that it waited for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

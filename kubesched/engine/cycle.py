@@ -7,6 +7,7 @@ same thing. Nothing is booked, written or remembered here; what acts on a decisi
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,8 @@ from kubesched.cluster import Bools, PodView, Snapshot
 from kubesched.engine.extenders import BareNodes, Extenders
 from kubesched.engine.sampling import Sampling
 from kubesched.engine.ties import Ties
-from kubesched.errors import SchedulerError
+from kubesched.errors import PluginRaised, SchedulerError
+from kubesched.framework.blame import is_ctrl_c
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.memo import Memo, Recalled
 from kubesched.framework.plugin import PostFiltered
@@ -24,6 +26,8 @@ from kubesched.framework.ports import Nominations
 from kubesched.framework.profile import PreFiltered, Profile, Scores
 from kubesched.framework.verdicts import CLEAR, Decision, Diagnosis, Failed, Placed, Unschedulable, Verdicts
 from kubesched.framework.with_nominated import feasible_beside_nominated, filter_with_nominated, refuse_for_nominated
+
+log = logging.getLogger(__name__)
 
 NO_NODES = "no nodes available to schedule pods"
 
@@ -84,11 +88,32 @@ def attempt(
     """
     made = Attempt(pod, nodes, _NOTHING_WRITTEN, within=within)
     try:
-        if memo is None or within is not None or not _decide_from_memory(made, profile, rules, memo):
+        if memo is None or within is not None or not _recall(made, profile, rules, memo):
             _decide(made, profile, rules)
+    except PluginRaised:
+        raise  # whoever runs the attempt tells who broke it
     except SchedulerError as error:
         made.decision = Failed(pod, str(error))
     return made
+
+
+def _recall(made: Attempt, profile: Profile, rules: Rules, memo: Memo) -> bool:
+    """Decide from what is remembered; False if this pod needs the plain path.
+
+    What is remembered is brought up to date by plugins' functions of single rows, which are called without being named:
+    this is the hot path. One that breaks is found out on the plain path, where everybody is called by name, and a fault
+    of the memory itself costs time and no pod.
+    """
+    try:
+        return _decide_from_memory(made, profile, rules, memo)
+    except SchedulerError:
+        raise
+    except BaseException as error:
+        if is_ctrl_c(error):
+            raise
+        log.error("pod %s is decided without what is remembered, which broke: %r", made.pod.key, error, exc_info=error)
+        made.pre_filtered = made.verdicts = made.feasible = made.diagnosis = made.post_filtered = None
+        return False
 
 
 def _decide(made: Attempt, profile: Profile, rules: Rules) -> None:

@@ -16,7 +16,7 @@ from kubesched.api.meta import format_time
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
 from kubesched.engine.observer import EngineObserver
-from kubesched.errors import SchedulerError
+from kubesched.errors import PluginError, SchedulerError
 from kubesched.framework.ports import Clock, Recorder, Writer
 from kubesched.framework.verdicts import CLEAR, Diagnosis, Nomination, Status, Unschedulable
 from kubesched.queue import Queue, QueueError
@@ -64,6 +64,20 @@ def refused_on_node(node_name: str, status: Status) -> Failure:
     return Failure(diagnosis.message(), True, diagnosis, CLEAR)
 
 
+def explain(error: Exception, pod: PodView, observer: EngineObserver) -> str:
+    """Return what a pod is told of an error that ended its attempt. A plugin that broke is named, in the log and to
+    whoever counts; so is our own fault, as nobody's plugin."""
+    if isinstance(error, SchedulerError) and not isinstance(error, PluginError):
+        return str(error)
+    plugin, point = (error.plugin, error.point) if isinstance(error, PluginError) else ("", "")
+    observer.plugin_broke(plugin, point, pod, error)
+    if plugin:
+        log.error("plugin %s broke at %s for pod %s: %s", plugin, point, pod.key, error, exc_info=error)
+    else:
+        log.error("the attempt of pod %s broke: %s", pod.key, error, exc_info=error)
+    return str(error) or type(error).__name__
+
+
 class Failures:
     """Takes failed attempts and does with them what must be done."""
 
@@ -71,7 +85,6 @@ class Failures:
         self,
         queue: Queue,
         lookup: Callable[[str], PodView | None],
-        is_placed: Callable[[str], bool],
         writer: Writer,
         recorder: Recorder,
         clock: Clock,
@@ -80,7 +93,6 @@ class Failures:
     ) -> None:
         self._queue = queue
         self._lookup = lookup
-        self._is_placed = is_placed
         self._writer = writer
         self._recorder = recorder
         self._clock = clock

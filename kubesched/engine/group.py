@@ -91,15 +91,25 @@ class Rehearsal:
 
 Decide = Callable[[PodView, Profile, Bools | None], Attempt]
 
+Unreserve = Callable[[Profile, PodView, str, CycleState], None]
+"""Takes back what plugins promised; one that breaks over it keeps nobody from anything."""
+
 
 class GroupCycle:
     """Where groups are rehearsed."""
 
     def __init__(
-        self, store: Store, decide: Decide, drop_nomination: Callable[[str], None], clock: Clock, random: Random
+        self,
+        store: Store,
+        decide: Decide,
+        unreserve: Unreserve,
+        drop_nomination: Callable[[str], None],
+        clock: Clock,
+        random: Random,
     ) -> None:
         self._store = store
         self._decide = decide
+        self._unreserve = unreserve
         self._drop_nomination = drop_nomination
         self._clock = clock
         self._random = random
@@ -202,20 +212,13 @@ class GroupCycle:
         self._drop_nomination(view.uid)
         with ExitStack() as own:
             own.callback(self._store.forget, view.uid)
-            own.callback(_take_back, profile, booked, member.node_name, state)
+            own.callback(self._unreserve, profile, booked, member.node_name, state)
             status = profile.reserve(booked, member.node_name, state)
             if status.is_success:
                 status, _ = profile.permit(booked, member.node_name, state)
             if status.is_success or status.code is Code.WAIT:
                 undoing.enter_context(own.pop_all())
         return status
-
-
-def _take_back(profile: Profile, booked: PodView, node_name: str, state: CycleState) -> None:
-    """Give back what was reserved; if that is done because a plugin broke, it stays the one that is blamed."""
-    running = profile.running
-    profile.unreserve(booked, node_name, state)
-    profile.running = running
 
 
 def _mask(placement: Placement | None, nodes: Snapshot) -> Bools | None:

@@ -1,8 +1,9 @@
 """The loop: take, decide, book, hand over.
 
 In: the inbox. Out: bookings in the store, bindings handed to the binder, failures handed to `failures`. Everything that
-changes the store or the queue happens here, one thing after another, so there are no locks to reason about. This is the
-one place with a broad `except`: a plugin that breaks costs its attempt, never the scheduler.
+changes the store or the queue happens here, one thing after another, so there are no locks to reason about. What plugins
+raise arrives here as a `PluginError` that names them (framework/blame); the broad `except`s are for faults of our own, which
+cost an attempt and never the scheduler.
 """
 
 from __future__ import annotations
@@ -11,16 +12,20 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from msgspec import Struct
+
 from kubesched.api.pod import Pod
-from kubesched.cluster import Bools, PodView, Store
+from kubesched.cluster import Bools, GroupKey, PodView, Store
+from kubesched.cluster.groups import Reader
 from kubesched.engine.binding import Binder
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.eviction import Evictions
 from kubesched.engine.extenders import Extenders
-from kubesched.engine.failures import Failure, Failures, refusal, refused_on_node
-from kubesched.engine.group import GroupCycle
+from kubesched.engine.failures import Failure, Failures, explain, refusal, refused_on_node
+from kubesched.engine.group import GroupCycle, Rehearsal
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import Arrival, AssumedBinding, BindFailed, Bound, Changed, Inbox, LoopCall
 from kubesched.engine.intake import POD_WENT, Intake
@@ -33,6 +38,7 @@ from kubesched.errors import PluginError, SchedulerError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.grouping import workload_of
 from kubesched.framework.memo import Memo
+from kubesched.framework.plugin import Plugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import CLEAR, Failed, Placed, Status, Unschedulable
 from kubesched.queue import Queue
@@ -57,6 +63,15 @@ class EngineOptions:
     """Forget a booking whose pod was bound but not seen on its node for so long; None, as the reference today, never."""
     scores_bare_nodes: bool = True
     """Score nodes that an extender sent back as if no pod were on them: the reference's quirk, which 1.17 did not have."""
+
+
+class Tried(Struct):
+    """Whose turn it is: a pod that was popped when `started`, and its group if it is tried with one."""
+
+    queued: QueuedPod
+    profile: Profile
+    started: float
+    gang: Gang | None
 
 
 class Engine:
@@ -114,7 +129,6 @@ class Engine:
         self.failures = Failures(
             queue,
             self.intake.pod,
-            lambda uid: store.pod(uid) is not None,
             handle.writer,
             handle.recorder,
             handle.clock,
@@ -138,7 +152,7 @@ class Engine:
             handle,
             self.inbox,
             self.observer,
-            GroupCycle(store, self._try, queue.nominations.drop, handle.clock, handle.random),
+            GroupCycle(store, self._try, self._unreserve, queue.nominations.drop, handle.clock, handle.random),
             GroupActions(self._is_worth_trying, self._book_or_break, self._fail, self._follow_up, self._spawn),
         )
         self.hand_over: Callable[[AssumedBinding], None] = lambda binding: self._spawn(self.binder.carry_out(binding))
@@ -155,19 +169,26 @@ class Engine:
 
     def _read_groups(self) -> None:
         """Let the store know what makes pods a group: what they name themselves, and what plugins say."""
-        gatherers = {type(p): p for profile in self.profiles.values() for p in profile.gatherers}
-        readers = [plugin.group_of for plugin in gatherers.values()]
+        gatherers = {type(p): (profile, p) for profile in self.profiles.values() for p in profile.gatherers}
+        readers: list[Reader] = [partial(self._group_of, profile, plugin) for profile, plugin in gatherers.values()]
         if self.handle.gates.is_enabled("GenericWorkload"):
             readers.insert(0, workload_of)
         self.store.groups.read_with(readers, self.store.pods())
+
+    def _group_of(self, profile: Profile, plugin: Plugin, pod: PodView) -> GroupKey | None:
+        """Return the group in which a plugin sees a pod; a plugin that breaks over it sees none."""
+        try:
+            return profile.group_by(plugin, pod)
+        except PluginError as error:
+            explain(error, pod, self.observer)
+            return None
 
     # Running
 
     async def run(self) -> None:
         """Run until `stop`."""
         while not self._is_stopped:
-            worked = await self._turn_in_thread() if self.rules.extenders else self.turn()
-            if worked:
+            if await self._turn_in_thread() if self.rules.extenders else self.turn():
                 await asyncio.sleep(0)
                 continue
             deadline = self.queue.next_deadline() if self.is_leading else None
@@ -197,29 +218,14 @@ class Engine:
         return bool(arrived or decided)
 
     async def _turn_in_thread(self) -> bool:
-        """Do what `turn` does, with each attempt in a thread: extenders may take seconds to answer, and the network must
-        go on meanwhile. Nothing is taken in before the attempt is over, so the store stands still for it."""
+        """Do the same for one pod, deciding in a thread: extenders may take seconds to answer, and the network must go on
+        meanwhile. Nothing is taken in before the attempt is over, so the store stands still for it."""
         arrived = self.take_in()
         self.flush()
-        next_up = self._next() if self.is_leading else None
-        if next_up is None:
-            return bool(arrived)
-        queued, profile = next_up
-        started = self.handle.clock.monotonic()
-        gang = self._gather(queued, profile)
-        if gang is not None:
-            try:
-                rehearsal = await asyncio.to_thread(self.gangs.rehearse, gang)
-            except Exception as error:
-                rehearsal = self.gangs.broken(self._blame(self.gangs.trying or queued, profile, error))
-            self.gangs.submit(gang, rehearsal, started)
-            return True
-        try:
-            made = await asyncio.to_thread(self._decide, queued, profile)
-            self._act(queued, profile, made, started)
-        except Exception as error:
-            self._broke(queued, profile, started, error)
-        return True
+        tried = self._next() if self.is_leading else None
+        if tried is not None:
+            self._act(tried, await asyncio.to_thread(self._decide, tried))
+        return bool(arrived or tried)
 
     def take_in(self) -> int:
         """Apply what is in the inbox; return how much that was."""
@@ -228,7 +234,7 @@ class Engine:
             count += 1
             try:
                 self._apply(arrival)
-            except Exception as error:
+            except Exception as error:  # a fault of ours: one arrival may not keep all that follow from being taken in
                 log.exception("an arrival was dropped: %s", error)
         return count
 
@@ -295,33 +301,27 @@ class Engine:
     # Deciding
 
     def step(self) -> bool:
-        """Try the next pod; False if there is none."""
-        next_up = self._next()
-        if next_up is None:
+        """Try the next pod, with its group if it has one; False if there is none."""
+        tried = self._next()
+        if tried is None:
             return False
-        queued, profile = next_up
-        started = self.handle.clock.monotonic()
-        gang = self._gather(queued, profile)
-        if gang is not None:
-            try:
-                rehearsal = self.gangs.rehearse(gang)
-            except Exception as error:
-                rehearsal = self.gangs.broken(self._blame(self.gangs.trying or queued, profile, error))
-            self.gangs.submit(gang, rehearsal, started)
-            return True
-        try:
-            self._act(queued, profile, self._decide(queued, profile), started)
-        except Exception as error:
-            self._broke(queued, profile, started, error)
+        self._act(tried, self._decide(tried))
         return True
 
-    def _next(self) -> tuple[QueuedPod, Profile] | None:
-        """Return the next pod that is worth trying, and its profile."""
+    def _next(self) -> Tried | None:
+        """Take the next pod that is worth trying out of the queue, and with it its group."""
         while (queued := self.queue.pop()) is not None:
             profile = self.profiles.get(queued.view.pod.spec.scheduler_name)
-            if profile is not None and self._is_worth_trying(queued.view):
-                return queued, profile
-            self.queue.done(queued.view.uid)
+            if profile is None or not self._is_worth_trying(queued.view):
+                self.queue.done(queued.view.uid)
+                continue
+            started = self.handle.clock.monotonic()
+            try:
+                gang = self.gangs.gather(queued, profile) if self.store.groups.are_kept else None
+            except PluginError as error:
+                self._broke(queued, profile, started, error)
+                continue
+            return Tried(queued, profile, started, gang)
         return None
 
     def _is_worth_trying(self, pod: PodView) -> bool:
@@ -331,12 +331,14 @@ class Engine:
             return False
         return not self.store.is_assumed(pod.uid)
 
-    def _gather(self, queued: QueuedPod, profile: Profile) -> Gang | None:
-        """Return the group that a popped pod is tried with; None if it is tried alone."""
-        return self.gangs.gather(queued, profile) if self.store.groups.are_kept else None
-
-    def _decide(self, queued: QueuedPod, profile: Profile) -> Attempt:
-        return self._try(queued.view, profile)
+    def _decide(self, tried: Tried) -> Attempt | Rehearsal | Exception:
+        """Find out what is to be done, without doing it; what broke is the answer then. May run in a thread."""
+        try:
+            if tried.gang is not None:
+                return self.gangs.rehearse(tried.gang)
+            return self._try(tried.queued.view, tried.profile)
+        except Exception as error:  # a plugin that broke, or we: it costs this attempt
+            return error
 
     def _try(self, pod: PodView, profile: Profile, within: Bools | None = None) -> Attempt:
         started = self.handle.clock.monotonic()
@@ -344,8 +346,24 @@ class Engine:
         self.observer.decided(self.handle.clock.monotonic() - started)
         return made
 
-    def _act(self, queued: QueuedPod, profile: Profile, made: Attempt, started: float) -> None:
+    def _act(self, tried: Tried, outcome: Attempt | Rehearsal | Exception) -> None:
         """Do what was decided."""
+        queued, profile, started, gang = tried.queued, tried.profile, tried.started, tried.gang
+        if gang is not None:
+            if not isinstance(outcome, Rehearsal):
+                assert isinstance(outcome, Exception)
+                outcome = self.gangs.broken(explain(outcome, (self.gangs.trying or queued).view, self.observer))
+            self.gangs.submit(gang, outcome, started)
+            return
+        try:
+            if not isinstance(outcome, Attempt):
+                assert isinstance(outcome, Exception)
+                raise outcome
+            self._act_on(queued, profile, outcome, started)
+        except Exception as error:  # as above
+            self._broke(queued, profile, started, error)
+
+    def _act_on(self, queued: QueuedPod, profile: Profile, made: Attempt, started: float) -> None:
         decision = made.decision
         if isinstance(decision, Placed):
             self._book(queued, profile, made, decision.node_name, started)
@@ -389,25 +407,25 @@ class Engine:
             limits: dict[str, float] = {}
             if status.is_success:
                 status, limits = profile.permit(booked, node_name, state)
-        except Exception:
+            if status.is_success or limits:
+                if limits:
+                    limits = {plugin: min(seconds, LONGEST_WAIT_SECONDS) for plugin, seconds in limits.items()}
+                    self.waiting.add(WaitingPod(booked, node_name, limits))
+                self._activate(state)
+                self._bindings[booked.uid] = binding
+                self.hand_over(binding)
+                return
+        except BaseException:  # whatever it is, what is booked goes back first
             self._undo(binding)
             raise
-        if not (status.is_success or limits):
-            self._undo(binding)
-            self._fail(queued, profile, refused_on_node(node_name, status), started)
-            return
-        if limits:
-            limits = {plugin: min(seconds, LONGEST_WAIT_SECONDS) for plugin, seconds in limits.items()}
-            self.waiting.add(WaitingPod(booked, node_name, limits))
-        self._activate(state)
-        self._bindings[booked.uid] = binding
-        self.hand_over(binding)
+        self._undo(binding)
+        self._fail(queued, profile, refused_on_node(node_name, status), started)
 
     def _book_or_break(self, queued: QueuedPod, profile: Profile, made: Attempt, node_name: str, started: float) -> None:
         """Book one member of a group; if that breaks it costs this member's attempt."""
         try:
             self._book(queued, profile, made, node_name, started)
-        except Exception as error:
+        except Exception as error:  # a plugin that broke, or we: the other members go on
             self._broke(queued, profile, started, error)
 
     def _activate(self, state: CycleState) -> None:
@@ -417,30 +435,29 @@ class Engine:
             self.queue.activate(list(pods.values()))
             pods.clear()
 
-    def _undo(self, binding: AssumedBinding) -> None:
-        """Take back a booking and all promises."""
-        self._unreserve(binding)
+    def _undo(self, binding: AssumedBinding) -> bool:
+        """Take back a booking and all promises; return whether it was still ours to take back."""
+        uid = binding.booked.uid
+        self._bindings.pop(uid, None)
+        self.waiting.remove(uid)
+        self._unreserve(binding.profile, binding.booked, binding.node_name, binding.state)
         try:
-            self.store.forget(binding.booked.uid)
+            self.store.forget(uid)
         except SchedulerError as error:
-            log.warning("%s", error)
+            log.warning("%s", error)  # the API server has bound it after all
+            return False
+        return True
 
-    def _unreserve(self, binding: AssumedBinding) -> None:
+    def _unreserve(self, profile: Profile, booked: PodView, node_name: str, state: CycleState) -> None:
         """Take back all promises; a plugin that breaks over it keeps the others from nothing, and the booking goes too."""
         try:
-            binding.profile.unreserve(binding.booked, binding.node_name, binding.state)
-        except Exception as error:
-            self._blame(binding.queued, binding.profile, error)
+            profile.unreserve(booked, node_name, state)
+        except PluginError as error:
+            explain(error, booked, self.observer)
 
     def _broke(self, queued: QueuedPod, profile: Profile, started: float, error: Exception) -> None:
-        self._fail(queued, profile, Failure(self._blame(queued, profile, error), False, None, CLEAR), started)
-
-    def _blame(self, queued: QueuedPod, profile: Profile, error: Exception) -> str:
-        """Name the plugin that broke, in the log and to whoever counts; return what the pod is told."""
-        plugin, point = (error.plugin, error.point) if isinstance(error, PluginError) else profile.running or ("", "")
-        self.observer.plugin_broke(plugin, point, queued.view, error)
-        log.error("plugin %s broke at %s for pod %s: %s", plugin, point, queued.key, error, exc_info=error)
-        return f'running "{plugin}" at {point}: {error}' if plugin else str(error)
+        message = explain(error, queued.view, self.observer)
+        self._fail(queued, profile, Failure(message, False, None, CLEAR), started)
 
     def _fail(self, queued: QueuedPod, profile: Profile, failure: Failure, started: float) -> None:
         result = "unschedulable" if failure.is_rejection else "error"
@@ -463,7 +480,10 @@ class Engine:
         self.observer.pod_bound(pod, node_name, queued.attempts, now - first, queued.was_flushed)
         note = f"Successfully assigned {pod.namespace}/{pod.name} to {node_name}"
         self.handle.recorder.event(pod, "Normal", "Scheduled", "Binding", note)
-        binding.profile.post_bind(pod, node_name, binding.state)
+        try:
+            binding.profile.post_bind(pod, node_name, binding.state)
+        except PluginError as error:
+            explain(error, pod, self.observer)
         self._activate(binding.state)
         if self.options.assumed_ttl_seconds is not None:
             asyncio.get_running_loop().call_later(
@@ -480,14 +500,7 @@ class Engine:
 
     def _bind_failed(self, binding: AssumedBinding, status: Status) -> None:
         queued, pod = binding.queued, binding.booked
-        self._bindings.pop(pod.uid, None)
-        self._unreserve(binding)
-        is_forgotten = True
-        try:
-            self.store.forget(pod.uid)
-        except SchedulerError as error:
-            log.warning("%s", error)  # the API server has bound it after all
-            is_forgotten = False
+        is_forgotten = self._undo(binding)
         if status.is_rejected and not binding.is_released:
             failure = refused_on_node(binding.node_name, status)
             self._fail(queued, binding.profile, failure, binding.started)

@@ -53,11 +53,12 @@ class WaitingPod:
 
     async def decision(self) -> Status:
         """Wait for the decision."""
-        try:
-            return await self._decision
-        finally:
-            for timer in self._timers.values():
-                timer.cancel()
+        return await self._decision
+
+    def close(self) -> None:
+        """Let no limit run out any more: nobody waits for the decision."""
+        for timer in self._timers.values():
+            timer.cancel()
 
     def _time_out(self, plugin: str, seconds: float) -> None:
         self.reject(plugin, f"rejected due to timeout after waiting {Duration.of(seconds=seconds)} at plugin {plugin}")
@@ -90,8 +91,10 @@ class WaitingPods:
         self._pods[waiting.pod.uid] = waiting
 
     def remove(self, uid: str) -> None:
-        """Forget a pod whose decision was taken."""
-        self._pods.pop(uid, None)
+        """Forget a pod whose decision was taken, or that does not get to wait for one."""
+        gone = self._pods.pop(uid, None)
+        if gone is not None:
+            gone.close()
 
     def reject(self, uid: str, message: str = "removed", plugin: str = "") -> bool:
         """Refuse a pod that waits; False if it does not wait or was decided already."""

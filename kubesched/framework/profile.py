@@ -2,12 +2,16 @@
 
 In: a pod, a snapshot, a state. Out: verdicts, scores, statuses, merged as the reference merges them. Every call of a
 plugin goes through here, so timing, naming the plugin that broke, and checking what came back stand in one place: single
-plugins in `call`, whole extension points in `_reported`. Where nobody observes, no clock is read.
+plugins in `call`, whole extension points in `_reported`. Where nobody observes, no clock is read. Whatever a plugin does,
+what comes out is an answer of the right kind or a `PluginError` that names it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +22,7 @@ import numpy as np
 from kubesched.cluster import Bools, GroupKey, Ints, PodView, Snapshot
 from kubesched.errors import PluginError
 from kubesched.framework import lifting
+from kubesched.framework.blame import blamed, misanswered, raised
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.grouping import GroupRefusal, Placement, Proposal, Shortfall
 from kubesched.framework.plugin import NodeNames, Plugin, PostFiltered
@@ -27,6 +32,7 @@ from kubesched.framework.verdicts import (
     Code,
     Diagnosis,
     Nomination,
+    Reason,
     Rejections,
     Status,
     Verdicts,
@@ -45,6 +51,11 @@ PointObserver = Callable[[str, str, str, float], None]
 """(extension point, plugin or "" for the whole point, status code's text, seconds)"""
 
 Wording = Callable[[PodView, Diagnosis], str]
+
+CANCEL_SECONDS = 5.0
+"""How long a plugin that is called off may take to end."""
+
+log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -109,7 +120,7 @@ class Profile:
         self.name = name
         self.points = {point: tuple(entries) for point, entries in points.items()}
         self.percentage_of_nodes = percentage_of_nodes
-        self.running: tuple[str, str] | None = None
+        self.running: tuple[str, str] | None = None  # what framework/ground writes and nobody reads: goes with it
         self.observe: PointObserver | None = None
         self.word: Wording | None = None
         """How a pod that fits nowhere is told so, where it is not in today's words."""
@@ -162,7 +173,11 @@ class Profile:
                         else f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed))}] simultaneously"
                     )
                     return PreFiltered(unresolvable(text), narrowed_by=frozenset(narrowed))
-            elif answer is None or answer.is_success:
+            elif answer is None:
+                continue
+            elif not isinstance(answer, Status):
+                raise misanswered(plugin.name, "PreFilter", "a Status, NodeNames or None", answer, pod.key)
+            elif answer.is_success:
                 continue
             elif answer.code is Code.SKIP:
                 state.skip_filter.add(plugin.name)
@@ -201,16 +216,11 @@ class Profile:
     def filter_one(self, plugin: Plugin, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Run one filter over all rows of the view."""
         if plugin.implements("filter"):
-            rejections = self.call("Filter", plugin, plugin.filter, pod, nodes, state)
+            rejections: Rejections = self.call("Filter", plugin, plugin.filter, pod, nodes, state)
         else:
             rejections = self.call("Filter", plugin, lifting.filter_rows, plugin, pod, nodes, state)
-        if not isinstance(rejections, Rejections) or (rejections.bits is not None and len(rejections.bits) != nodes.n):
-            raise PluginError(
-                plugin.name,
-                "Filter",
-                f'running "{plugin.name}" filter plugin: expected one verdict for each of {nodes.n} nodes, got {rejections!r}',
-                pod.key,
-            )
+        if not _are_rejections(rejections, nodes.n):
+            raise misanswered(plugin.name, "Filter", f"one verdict for each of {nodes.n} nodes", rejections, pod.key)
         return rejections
 
     def adjust(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: CycleState) -> None:
@@ -230,13 +240,15 @@ class Profile:
         nomination: Nomination | None = None
         rejector, is_settled = "", True
         for plugin in self.post_filters:
-            answer: PostFiltered = self.call("PostFilter", plugin, plugin.post_filter, pod, nodes, state, diagnosis, self)
+            answer = self.call("PostFilter", plugin, plugin.post_filter, pod, nodes, state, diagnosis, self)
+            if not isinstance(answer, PostFiltered) or not isinstance(answer.status, Status):
+                raise misanswered(plugin.name, "PostFilter", "PostFiltered", answer, pod.key)
             status = answer.status
             if status.is_success or status.code is Code.UNRESOLVABLE:
-                follow_up = _all_of([*follow_ups, answer.follow_up])
+                follow_up = _all_of([*follow_ups, _named_follow_up(answer.follow_up, plugin, pod)])
                 named = status if status.is_success else status.by(plugin.name)
                 return PostFiltered(named, answer.nomination, answer.preemption, follow_up)
-            follow_ups.append(answer.follow_up)
+            follow_ups.append(_named_follow_up(answer.follow_up, plugin, pod))
             is_settled = is_settled and answer.is_settled
             if not status.is_rejected:
                 return PostFiltered(failed(*status.reasons).by(plugin.name), answer.nomination, follow_up=_all_of(follow_ups))
@@ -254,7 +266,7 @@ class Profile:
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> None:
         """Run the PreScores; a plugin that has nothing to say is left out of scoring."""
         for plugin in self.pre_scores:
-            answer = self.call("PreScore", plugin, plugin.pre_score, pod, nodes, feasible, state)
+            answer = self._ask("PreScore", plugin, plugin.pre_score, pod, nodes, feasible, state)
             if answer is None or answer.is_success:
                 state.skip_score.discard(plugin.name)
             elif answer.code is Code.SKIP:
@@ -294,18 +306,13 @@ class Profile:
         column: Ints = raw
         if plugin.implements("normalize"):
             column = self.call("ScoreExtensionNormalize", plugin, plugin.normalize, raw, feasible, pod, nodes, state)
+            self._check_shape(plugin, column, pod, nodes)
         self._check_range(plugin, column, pod, feasible)
         return column
 
     def _check_shape(self, plugin: Plugin, column: object, pod: PodView, nodes: Snapshot) -> None:
         if not isinstance(column, np.ndarray) or column.shape != (nodes.n,) or column.dtype != np.int64:
-            raise PluginError(
-                plugin.name,
-                "Score",
-                f'running Score plugins: plugin "{plugin.name}" failed with: expected '
-                f"one 64-bit integer for each of {nodes.n} nodes",
-                pod.key,
-            )
+            raise misanswered(plugin.name, "Score", f"one 64-bit integer for each of {nodes.n} nodes", column, pod.key)
 
     def _check_range(self, plugin: Plugin, column: Ints, pod: PodView, feasible: Bools) -> None:
         # Read without a sign, what is below zero is above everything: one look for both ends.
@@ -328,7 +335,7 @@ class Profile:
     def reserve(self, pod: PodView, node_name: str, state: CycleState) -> Status:
         """Run the Reserves; the first that does not succeed ends it."""
         for plugin in self.reserves:
-            answer = self.call("Reserve", plugin, plugin.reserve, pod, node_name, state)
+            answer = self._ask("Reserve", plugin, plugin.reserve, pod, node_name, state)
             if answer is not None and not answer.is_success:
                 if answer.is_rejected:
                     return _named(answer, plugin)
@@ -338,15 +345,7 @@ class Profile:
     @_reported("Unreserve")
     def unreserve(self, pod: PodView, node_name: str, state: CycleState) -> None:
         """Take back all promises, in reverse order; if plugins break over it, the first error is raised at the end."""
-        broken: tuple[Exception, tuple[str, str] | None] | None = None
-        for plugin in reversed(self.reserves):
-            try:
-                self.call("Unreserve", plugin, plugin.unreserve, pod, node_name, state)
-            except Exception as error:
-                broken = broken or (error, self.running)
-        if broken is not None:
-            self.running = broken[1]
-            raise broken[0]
+        self._tell_all("Unreserve", [(plugin, plugin.unreserve) for plugin in reversed(self.reserves)], pod, node_name, state)
 
     @_reported("Permit", lambda answer: answer[0].code.text)
     def permit(self, pod: PodView, node_name: str, state: CycleState) -> tuple[Status, dict[str, float]]:
@@ -357,7 +356,10 @@ class Profile:
         limits: dict[str, float] = {}
         awaited: tuple[str, ...] = ()
         for plugin in self.permits:
-            status, seconds = self.call("Permit", plugin, plugin.permit, pod, node_name, state)
+            answer = self.call("Permit", plugin, plugin.permit, pod, node_name, state)
+            if not _is_permit(answer):
+                raise misanswered(plugin.name, "Permit", "a Status and a number of seconds", answer, pod.key)
+            status, seconds = answer
             if status.is_success:
                 continue
             if status.is_rejected:
@@ -375,7 +377,7 @@ class Profile:
         """Return the PreBind plugins that have something to do, with SKIP if there are none, or what went wrong."""
         acting: list[Plugin] = []
         for plugin in self.pre_binds:
-            answer = self.call("PreBindPreFlight", plugin, plugin.pre_bind_pre_flight, pod, node_name, state)
+            answer = self._ask("PreBindPreFlight", plugin, plugin.pre_bind_pre_flight, pod, node_name, state)
             if answer is None or answer.is_success:
                 acting.append(plugin)
             elif answer.code is Code.ERROR:
@@ -389,7 +391,7 @@ class Profile:
 
     async def pre_bind(self, plugin: Plugin, pod: PodView, node_name: str, state: CycleState) -> Status:
         """Run one PreBind; several may run side by side, so whoever runs them reports the point."""
-        answer = await self._await("PreBind", plugin, plugin.pre_bind(pod, node_name, state))
+        answer = await self._await("PreBind", plugin, plugin.pre_bind, pod, node_name, state)
         if answer is None or answer.is_success:
             return SUCCESS
         if answer.is_rejected:
@@ -408,7 +410,7 @@ class Profile:
 
     async def _bind(self, pod: PodView, node_name: str, state: CycleState) -> Status:
         for plugin in self.binds:
-            answer = await self._await("Bind", plugin, plugin.bind(pod, node_name, state))
+            answer = await self._await("Bind", plugin, plugin.bind, pod, node_name, state)
             if answer is None or answer.is_success:
                 return SUCCESS
             if answer.code is not Code.SKIP:
@@ -419,9 +421,8 @@ class Profile:
 
     @_reported("PostBind")
     def post_bind(self, pod: PodView, node_name: str, state: CycleState) -> None:
-        """Tell the PostBind plugins."""
-        for plugin in self.post_binds:
-            self.call("PostBind", plugin, plugin.post_bind, pod, node_name, state)
+        """Tell the PostBind plugins; if some break over it, the first error is raised at the end."""
+        self._tell_all("PostBind", [(plugin, plugin.post_bind) for plugin in self.post_binds], pod, node_name, state)
 
     @_reported("PreEnqueue", lambda status: status.code.text)
     def pre_enqueue(self, pod: PodView, first: str = "") -> Status:
@@ -430,7 +431,7 @@ class Profile:
         if first:
             gates = tuple(sorted(gates, key=lambda plugin: plugin.name != first))
         for plugin in gates:
-            answer = self.call("PreEnqueue", plugin, plugin.pre_enqueue, pod)
+            answer = self._ask("PreEnqueue", plugin, plugin.pre_enqueue, pod)
             if answer is not None and not answer.is_success:
                 return _named(answer, plugin)
         return SUCCESS
@@ -440,22 +441,31 @@ class Profile:
     def group_of(self, pod: PodView) -> tuple[Plugin, GroupKey] | None:
         """Return the group that a pod is to be tried together with, and the plugin that says so."""
         for plugin in self.gatherers:
-            key = plugin.group_of(pod)
+            key = self.group_by(plugin, pod)
             if key is not None:
                 return plugin, key
         return None
 
+    def group_by(self, plugin: Plugin, pod: PodView) -> GroupKey | None:
+        """Return the group in which one plugin sees a pod."""
+        key = self.call("GroupOf", plugin, plugin.group_of, pod)
+        if key is not None and not isinstance(key, GroupKey):
+            raise misanswered(plugin.name, "GroupOf", "a GroupKey or None", key, pod.key)
+        return key
+
     def group_failed(self, plugin: Plugin, shortfall: Shortfall) -> GroupRefusal | None:
         """Tell a plugin that its group came to nothing; return what it has to say to the members."""
-        refusal: GroupRefusal | None = self.call("GroupFailed", plugin, plugin.group_failed, shortfall)
+        refusal = self.call("GroupFailed", plugin, plugin.group_failed, shortfall)
+        if refusal is not None and not isinstance(refusal, GroupRefusal):
+            raise misanswered(plugin.name, "GroupFailed", "a GroupRefusal or None", refusal)
         return refusal
 
     def generate_placements(self, group: GroupKey, nodes: Snapshot) -> Sequence[Placement] | Status:
         """Ask the first generator, as the reference does; without one there is one placement, the whole cluster."""
         for plugin in self.placement_generators[:1]:
-            answer: Sequence[Placement] | Status = self.call(
-                "PlacementGenerate", plugin, plugin.generate_placements, group, nodes
-            )
+            answer = self.call("PlacementGenerate", plugin, plugin.generate_placements, group, nodes)
+            if not isinstance(answer, Status) and not _are(Placement, answer):
+                raise misanswered(plugin.name, "PlacementGenerate", "a Status or a sequence of Placements", answer)
             if isinstance(answer, Status):
                 return _named(answer, plugin)
             return answer or unschedulable(NO_PLACEMENTS).by(plugin.name)
@@ -471,11 +481,13 @@ class Profile:
                 if isinstance(score, Status):
                     return failed(f'plugin "{plugin.name}" failed with: {score.message}').by(plugin.name)
                 raw.append(score)
-            scores: Sequence[int] | Status = raw
+            scores: Any = raw
             if plugin.implements("normalize_placements"):
                 scores = self.call("PlacementScoreExtensionNormalize", plugin, plugin.normalize_placements, raw)
             if isinstance(scores, Status):
                 return failed(f'plugin "{plugin.name}" failed with: {scores.message}').by(plugin.name)
+            if not _are(int, scores) or len(scores) != len(proposals):
+                raise misanswered(plugin.name, "PlacementScore", f"{len(proposals)} whole numbers", scores)
             for i, score in enumerate(scores):
                 if not 0 <= score <= MAX_SCORE:
                     return failed(
@@ -490,30 +502,119 @@ class Profile:
         if self.observe is not None:
             self.observe(point, "", status.code.text, time.perf_counter() - started)
 
-    async def _await(self, point: str, plugin: Plugin, answering: Awaitable[Status | None]) -> Status | None:
-        """Wait for a plugin's answer. Other pods' plugins run meanwhile, so it is not `running`."""
-        if self.observe is None:
-            return await answering
+    def _tell_all(self, point: str, told: Sequence[tuple[Plugin, Callable[..., None]]], *args: Any) -> None:
+        """Tell plugins something that none of them can refuse; the first to break is blamed after all were told."""
+        broken: PluginError | None = None
+        for plugin, function in told:
+            try:
+                self.call(point, plugin, function, *args)
+            except PluginError as error:
+                broken = broken or error
+        if broken is not None:
+            raise broken
+
+    async def _await(self, point: str, plugin: Plugin, function: Callable[..., Any], *args: Any) -> Status | None:
+        """Wait for a plugin's answer, in a task of its own: what the plugin does to its task, cancelling it or refusing to be
+        cancelled, stays its own affair. So a cancellation that arrives here is always ours."""
+        task = asyncio.ensure_future(self._answer(point, plugin, function, *args))
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as cancelled:
+            task.cancel(*cancelled.args)
+            await asyncio.wait([task], timeout=CANCEL_SECONDS)
+            if not task.done():
+                log.error("plugin %s goes on at %s of pod %s although it was called off", plugin.name, point, _pod_in(args))
+            raise
+        if task.cancelled():
+            raise raised(plugin.name, point, "CancelledError", _pod_in(args))
+        error = task.exception()
+        if isinstance(error, GeneratorExit):
+            raise blamed(error, plugin.name, point, _pod_in(args)) from error
+        return task.result()
+
+    async def _answer(self, point: str, plugin: Plugin, function: Callable[..., Any], *args: Any) -> Status | None:
         started = time.perf_counter()
-        answer = await answering
-        code = answer.code if isinstance(answer, Status) else Code.SUCCESS
-        self.observe(point, plugin.name, code.text, time.perf_counter() - started)
+        try:
+            answer = await function(*args)
+        except (asyncio.CancelledError, GeneratorExit):
+            raise  # perhaps ours: whoever waits for the task knows
+        except BaseException as error:  # somebody else's code may raise anything, and a SystemExit would end the process
+            raise blamed(error, plugin.name, point, _pod_in(args)) from error
+        code = self._checked(point, plugin, answer, args).code if answer is not None else Code.SUCCESS
+        if self.observe is not None:
+            self.observe(point, plugin.name, code.text, time.perf_counter() - started)
+        return answer  # type: ignore[no-any-return]
+
+    def _ask(self, point: str, plugin: Plugin, function: Callable[..., Any], *args: Any) -> Status | None:
+        """Call a plugin at a point where it answers with a status, or with nothing for success."""
+        answer = self.call(point, plugin, function, *args)
+        return None if answer is None else self._checked(point, plugin, answer, args)
+
+    def _checked(self, point: str, plugin: Plugin, answer: object, args: Sequence[Any]) -> Status:
+        if not isinstance(answer, Status):
+            raise misanswered(plugin.name, point, "a Status or None", answer, _pod_in(args))
         return answer
 
     def call(self, point: str, plugin: Plugin, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a plugin, remembering its name for whoever catches what it raises."""
-        self.running = (plugin.name, point)
-        if self.observe is None:
-            return function(*args)
-        started = time.perf_counter()
-        answer = function(*args)
+        """Call a plugin; what it raises comes out as a PluginError that names it."""
+        observe = self.observe
+        try:
+            if observe is None:
+                return function(*args)
+            started = time.perf_counter()
+            answer = function(*args)
+        except PluginError:
+            raise  # another plugin's, which this one asked
+        except BaseException as error:  # somebody else's code may raise anything, and a SystemExit would end the process
+            raise blamed(error, plugin.name, point, _pod_in(args)) from error
         code = answer.code if isinstance(answer, Status) else Code.SUCCESS
-        self.observe(point, plugin.name, code.text, time.perf_counter() - started)
+        observe(point, plugin.name, code.text, time.perf_counter() - started)
         return answer
 
 
+def _pod_in(args: Iterable[Any]) -> str:
+    """Return the pod that a call is about, which is the first among its arguments."""
+    return next((arg.key for arg in args if isinstance(arg, PodView)), "")
+
+
+def _are_rejections(answer: object, n_nodes: int) -> bool:
+    if not isinstance(answer, Rejections):
+        return False
+    return answer.bits is None or (len(answer.bits) == n_nodes and _are(Reason, answer.reasons))
+
+
+def _are(kind: type, answer: object) -> bool:
+    return isinstance(answer, Sequence) and all(isinstance(each, kind) for each in answer)
+
+
+def _is_permit(answer: object) -> bool:
+    return (
+        isinstance(answer, tuple)
+        and len(answer) == 2
+        and isinstance(answer[0], Status)
+        and isinstance(answer[1], int | float)
+        and not math.isnan(answer[1])
+    )
+
+
+def _named_follow_up(follow_up: FollowUp | None, plugin: Plugin, pod: PodView) -> FollowUp | None:
+    """Return an follow_up that names its plugin if it breaks."""
+    if follow_up is None:
+        return None
+
+    async def run() -> None:
+        try:
+            await follow_up()
+        except (asyncio.CancelledError, GeneratorExit):
+            raise
+        except BaseException as error:  # as in `Profile.call`
+            raise blamed(error, plugin.name, "PostFilter", pod.key) from error
+
+    return run
+
+
 def _all_of(follow_ups: Sequence[FollowUp | None]) -> FollowUp | None:
-    """Return one follow-up that runs all of them, one after another; None if there is none."""
+    """Return one follow_up that runs all of them, one after another; None if there is none."""
     wanted = [follow_up for follow_up in follow_ups if follow_up is not None]
     if len(wanted) < 2:
         return wanted[0] if wanted else None

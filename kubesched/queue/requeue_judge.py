@@ -6,16 +6,20 @@ that raises counts as "try": a pod that is tried in vain costs an attempt, one t
 
 from __future__ import annotations
 
+import logging
 import time
 from enum import IntEnum
 from typing import Any
 
 from kubesched.api.pod import Pod
+from kubesched.framework.blame import blamed
 from kubesched.framework.wakeups import ClusterEvent
 from kubesched.queue.hints import Hints, Registered
 from kubesched.queue.observer import BROKE, QUEUED, SKIPPED, QueueObserver
 from kubesched.queue.queued import QueuedPod
 from kubesched.queue.unschedulable import SameTemplate, UnschedulablePods
+
+log = logging.getLogger(__name__)
 
 
 class Strategy(IntEnum):
@@ -106,12 +110,14 @@ class RequeueJudge:
             return True
         started = time.perf_counter() if self._observer is not None else 0.0
         try:
-            says = registered.hint(entry.view, old, new)
+            says = bool(registered.hint(entry.view, old, new))
             word = QUEUED if says else SKIPPED
-        except Exception as error:  # whatever a plugin raises, the pod must not be forgotten
+        except BaseException as error:  # whatever a plugin raises, the pod must not be forgotten, nor the process end
             says, word = True, BROKE
+            broken = blamed(error, registered.plugin, "QueueingHint", entry.key)
+            log.error("plugin %s broke at QueueingHint of pod %s: %s", broken.plugin, entry.key, broken)
             if self._observer is not None:
-                self._observer.broke(registered.plugin, "QueueingHint", entry.key, error)
+                self._observer.broke(broken.plugin, "QueueingHint", entry.key, broken)
         if self._observer is not None:
             self._observer.hint(registered.plugin, event.label, word, time.perf_counter() - started)
         return says

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from kubesched.cluster import PodView
+from kubesched.errors import PluginError
+from kubesched.framework.blame import blamed
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.wakeups import ADD, FORCE_ACTIVATE, UNSCHEDULABLE_POD, UPDATE, ClusterEvent
 from kubesched.queue.active import ActiveQueue
@@ -137,8 +139,8 @@ class SubQueues:
         profile = entry.profile.profile
         try:
             status = profile.pre_enqueue(entry.view, entry.gating_plugin)
-        except Exception as error:  # whatever a plugin raises, the pod must not be lost
-            self._broke(entry, *(profile.running or ("", "PreEnqueue")), error)
+        except PluginError as error:
+            self._broke(entry, error)
             return False
         if status.is_success:
             entry.gating_plugin = ""
@@ -150,8 +152,8 @@ class SubQueues:
         """Find the key by which an entry is ordered; False if that cannot be said."""
         try:
             entry.sort_key = self._sort_key(entry.view, entry.timestamp)
-        except Exception as error:  # as above
-            self._broke(entry, self._sorter, "QueueSort", error)
+        except BaseException as error:  # whatever a plugin raises, the pod must not be lost, nor the process end
+            self._broke(entry, blamed(error, self._sorter, "QueueSort", entry.view.key))
             return False
         return True
 
@@ -161,11 +163,11 @@ class SubQueues:
         entry.unschedulable_plugins |= {plugin}
         entry.gating_plugin = plugin
 
-    def _broke(self, entry: QueuedPod, plugin: str, point: str, error: Exception) -> None:
-        log.error("plugin %s broke at %s of pod %s: %r", plugin, point, entry.view.key, error)
+    def _broke(self, entry: QueuedPod, error: PluginError) -> None:
+        log.error("plugin %s broke at %s of pod %s: %s", error.plugin, error.point, entry.view.key, error)
         if self._observer is not None:
-            self._observer.broke(plugin, point, entry.view.key, error)
-        self._gate(entry, plugin)
+            self._observer.broke(error.plugin, error.point, entry.view.key, error)
+        self._gate(entry, error.plugin)
 
 
 def _first_come(pod: PodView, queued_at: float) -> float:

@@ -38,7 +38,6 @@ class World(NoObserver):
         self.failures = Failures(
             self,
             lambda key: self.newest,
-            lambda uid: False,
             self,
             self,
             self,

@@ -183,7 +183,7 @@ profiles:
         scene = Scene(node("n1"), gang(min_count=1), *trio(), gates=GATES, configuration=with_breaks, plugins=(Breaks,))
         await scene.settle()
         assert scene.bound == {} and scene.engine.store.n_assumed == 0
-        assert scene.said("p2") == 'running "Breaks" at PreFilter: no'
+        assert scene.said("p2") == 'running PreFilter plugin "Breaks": ZeroDivisionError: no'
         assert scene.said("p1") == f"failed to schedule other pod from a pod group: {scene.said('p2')}"
         assert scene.conditions[0]["reason"] == "SchedulerError"
         await scene.settle(5)

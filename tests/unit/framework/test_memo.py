@@ -11,6 +11,7 @@ from kubesched.cluster import Store
 from kubesched.engine.cycle import Rules, attempt
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.ties import SeededTies
+from kubesched.errors import PluginRaised
 from kubesched.framework import SKIP, CycleState, Plugin, Reason, Rejections, Scope, unresolvable
 from kubesched.framework.memo import Memo
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable, failed
@@ -222,7 +223,7 @@ def test_a_plugin_that_raises_leaves_nothing_half_repaired() -> None:
     store.put_pod(pod("two", on="a"))
     store.put_pod(pod("three", on="b"))
     plugin.broken = True
-    with pytest.raises(RuntimeError):
+    with pytest.raises(PluginRaised, match="RuntimeError: a bug"):
         decide(store, memo)
     assert len(memo) == 0
     plugin.broken = False

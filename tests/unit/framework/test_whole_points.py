@@ -134,7 +134,7 @@ def test_each_point_says_what_it_came_to(point: str, said: Any, code: str) -> No
     try:
         CALLS[point](profile, some_pod(store), store.snapshot())
     except Exception as error:
-        assert error is said or said == failed("x")
+        assert error.__cause__ is said or said == failed("x")
     assert [entry for entry in seen if not entry[1]] == [(point, "", code)]
 
 
