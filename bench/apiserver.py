@@ -25,7 +25,7 @@ from typing import Any
 
 import aiohttp
 
-from kubesched.apiserver import Store
+from kubesched.apiserver import ObjectStore
 from kubesched.cli.bench import print_figures
 
 N_CLIENTS = 16
@@ -50,7 +50,7 @@ def a_pod(number: int) -> dict[str, Any]:
 
 def in_memory(n_nodes: int, n_pods: int) -> dict[str, Any]:
     """Measure the store without HTTP; run this in a process of its own, so that the memory is the store's."""
-    store = Store()
+    store = ObjectStore()
     for number in range(n_nodes):
         store.create("nodes", a_node(number))
     began = time.process_time()

@@ -13,7 +13,7 @@ from kubesched.apiserver.clock import timestamp
 from kubesched.apiserver.context import Context
 from kubesched.apiserver.custom import definition_problems, established
 from kubesched.apiserver.limit_ranges import apply_limit_ranges, check_limit_ranges
-from kubesched.apiserver.quality import qos_class
+from kubesched.apiserver.qos import qos_class
 from kubesched.apiserver.refusals import Cause, forbidden, not_found
 from kubesched.apiserver.resources import Object, Resource
 from kubesched.apiserver.runtime_classes import apply_runtime_class, check_overhead

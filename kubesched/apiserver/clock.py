@@ -1,6 +1,6 @@
-"""Time, handed in: what the server and its little world need of a clock.
+"""Time, handed in: what the server and its fake cluster need of a clock.
 
-`RealClock` lives on the running event loop. `VirtualClock` moves only when told and runs what is due on the way, in
+`RealClock` lives on the running event loop. `ManualClock` moves only when told and runs what is due on the way, in
 order of time and then of arming, so the same history always plays the same.
 """
 
@@ -23,7 +23,7 @@ class Timer(Protocol):
         """Make sure that the callback does not run any more."""
 
 
-class Clock(Protocol):
+class ServerClock(Protocol):
     """Seconds since the epoch, and callbacks later."""
 
     def now(self) -> float:
@@ -43,7 +43,7 @@ class RealClock:
         return asyncio.get_running_loop().call_later(delay_seconds, callback)
 
 
-class VirtualTimer:
+class ManualTimer:
     """One armed callback of a virtual clock."""
 
     __slots__ = ("callback", "cancelled")
@@ -56,19 +56,19 @@ class VirtualTimer:
         self.cancelled = True
 
 
-class VirtualClock:
+class ManualClock:
     """A clock that stands still until `advance` or `run_next` moves it."""
 
     def __init__(self, start: float = 1_767_225_600.0) -> None:  # 2026-01-01T00:00:00Z
         self._now = start
         self._order = itertools.count()
-        self._timers: list[tuple[float, int, VirtualTimer]] = []
+        self._timers: list[tuple[float, int, ManualTimer]] = []
 
     def now(self) -> float:
         return self._now
 
     def call_later(self, delay_seconds: float, callback: Callable[[], None]) -> Timer:
-        timer = VirtualTimer(callback)
+        timer = ManualTimer(callback)
         heapq.heappush(self._timers, (self._now + max(0.0, delay_seconds), next(self._order), timer))
         return timer
 

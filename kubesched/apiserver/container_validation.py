@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from kubesched.api import quantity
 from kubesched.apiserver.naming import dns_label_faults, is_label_key, qualified_name_faults
-from kubesched.apiserver.quality import amount
+from kubesched.apiserver.qos import amount
 from kubesched.apiserver.refusals import (
     Cause,
     duplicate,

@@ -6,7 +6,7 @@ import random
 from collections import deque
 from dataclasses import dataclass, field
 
-from kubesched.apiserver.clock import Clock
+from kubesched.apiserver.clock import ServerClock
 from kubesched.apiserver.quotas import Quotas
 from kubesched.apiserver.refusals import bad_request, not_found
 from kubesched.apiserver.resources import Catalogue, Resource
@@ -31,7 +31,7 @@ class Asked:
 class Context:
     """The parts, and the three lookups everybody needs."""
 
-    def __init__(self, storage: Storage, catalogue: Catalogue, clock: Clock, rng: random.Random) -> None:
+    def __init__(self, storage: Storage, catalogue: Catalogue, clock: ServerClock, rng: random.Random) -> None:
         self.storage = storage
         self.catalogue = catalogue
         self.clock = clock

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kubesched.apiserver.converting import from_storage
+from kubesched.apiserver.conversion import from_storage
 from kubesched.apiserver.reading import Listing
 from kubesched.apiserver.refusals import not_acceptable
 from kubesched.apiserver.resources import Object, Resource

@@ -15,12 +15,10 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from kubesched.apiserver import asking, deleting, discovery, reading, subresources, writing
+from kubesched.apiserver import deletion, discovery, reading, request_parsing, subresources, writing
 from kubesched.apiserver.access import Access, User, Wish, check_review
-from kubesched.apiserver.asking import MAX_BODY_BYTES as MAX_BODY_BYTES
-from kubesched.apiserver.asking import YAML
 from kubesched.apiserver.context import Asked, Context
-from kubesched.apiserver.deleting import DeleteOptions
+from kubesched.apiserver.deletion import DeleteOptions
 from kubesched.apiserver.encoding import JSON, Form, encode, encode_listing, encoder_for, wanted_form
 from kubesched.apiserver.openapi import V2_PROTOBUF, V2_PROTOBUF_TYPE, OpenApi
 from kubesched.apiserver.patching import (
@@ -45,6 +43,8 @@ from kubesched.apiserver.refusals import (
     unfit_patch,
     unsupported_media_type,
 )
+from kubesched.apiserver.request_parsing import MAX_BODY_BYTES as MAX_BODY_BYTES
+from kubesched.apiserver.request_parsing import YAML
 from kubesched.apiserver.resources import RETURNED_WHEN_DELETED, SUBRESOURCE_VERBS, Object, Resource
 from kubesched.apiserver.schema import protobuf
 from kubesched.apiserver.streaming import stream_watch
@@ -194,13 +194,13 @@ class HttpFace:
         if method in ("GET", "HEAD"):
             if target.name:
                 return self._get(request, target)
-            listing = asking.list_query(query, target.namespace)
-            if asking.flag(query, "watch"):
+            listing = request_parsing.list_query(query, target.namespace)
+            if request_parsing.flag(query, "watch"):
                 if method == "HEAD":  # there is nothing to say about a stream before it flows
                     return web.Response(headers=_JSON_HEADERS)
                 return await self._watch(request, target, listing)
             return self._list(request, target, listing)
-        body = await asking.read_body(request)
+        body = await request_parsing.read_body(request)
         if method == "POST":
             return self._post(request, target, body, user)
         if method == "PUT" and target.name:
@@ -267,8 +267,8 @@ class HttpFace:
     # --- writing
 
     def _post(self, request: web.BaseRequest, target: Target, raw: bytes, user: User) -> web.StreamResponse:
-        asked = asking.asked(request)
-        body = asking.decoded_object(request, raw)
+        asked = request_parsing.asked(request)
+        body = request_parsing.decoded_object(request, raw)
         resource = target.resource
         if target.subresource == "binding":
             subresources.bind_object(self._context, target.namespace, target.name, body, asked)
@@ -300,15 +300,15 @@ class HttpFace:
         return _json(_success(201), 201)
 
     def _put(self, request: web.BaseRequest, target: Target, raw: bytes) -> web.StreamResponse:
-        asked = asking.asked(request)
-        body = asking.decoded_object(request, raw)
+        asked = request_parsing.asked(request)
+        body = request_parsing.decoded_object(request, raw)
         context, resource = self._context, target.resource
         if target.subresource == "scale":
             entry = context.get(resource, target.namespace, target.name)
             return _json(subresources.scale_of(resource, subresources.set_scale(context, resource, entry, body, asked)))
         if target.subresource == "finalize":
             finalizers = [str(one) for one in (body.get("spec") or {}).get("finalizers") or ()]
-            return self._entry(request, resource, deleting.finalize_namespace(context, target.name, finalizers, asked))
+            return self._entry(request, resource, deletion.finalize_namespace(context, target.name, finalizers, asked))
         _require_verb(target, "update")
         is_new = context.find(resource, target.namespace, target.name) is None
         entry = writing.update(context, resource, target.name, target.namespace, body, target.subresource, asked)
@@ -318,8 +318,8 @@ class HttpFace:
         patch_type = request.content_type
         if patch_type not in PATCH_TYPES:
             raise unsupported_media_type(patch_type, PATCH_TYPES)
-        asked = asking.asked(request, patch_type)
-        body = asking.decoded_yaml(raw) if patch_type == APPLY_PATCH else asking.decoded(raw)
+        asked = request_parsing.asked(request, patch_type)
+        body = request_parsing.decoded_yaml(raw) if patch_type == APPLY_PATCH else request_parsing.decoded(raw)
         context, resource = self._context, target.resource
         if target.subresource == "scale":
             entry = context.get(resource, target.namespace, target.name)
@@ -344,15 +344,15 @@ class HttpFace:
         context, resource = self._context, target.resource
         if resource.namespaced and not target.namespace:
             raise method_not_allowed()
-        options = asking.delete_options(request, raw)
+        options = request_parsing.delete_options(request, raw)
         if not target.name:
             _require_verb(target, "deletecollection")
-            query = asking.list_query(request.rel_url.query, target.namespace)
-            entries = deleting.delete_collection(context, resource, query, options)
+            query = request_parsing.list_query(request.rel_url.query, target.namespace)
+            entries = deletion.delete_collection(context, resource, query, options)
             listing = reading.Listing(entries, context.storage.version)
             return web.Response(body=encode_listing(resource, listing, Form()), headers=_JSON_HEADERS)
         _require_verb(target, "delete")
-        done = deleting.delete(context, resource, target.namespace, target.name, options)
+        done = deletion.delete(context, resource, target.namespace, target.name, options)
         if not done.is_gone or resource.table in RETURNED_WHEN_DELETED:
             return self._entry(request, resource, done.entry)
         details: Object = {"name": target.name, "kind": resource.plural, "uid": done.entry.obj["metadata"]["uid"]}
@@ -367,7 +367,7 @@ def _wish(request: web.BaseRequest, target: Target) -> Wish:
         if target.name:
             verb = "get"
         else:
-            verb = "watch" if asking.flag(request.rel_url.query, "watch") else "list"
+            verb = "watch" if request_parsing.flag(request.rel_url.query, "watch") else "list"
     elif method == "DELETE":
         verb = "delete" if target.name else "deletecollection"
     else:

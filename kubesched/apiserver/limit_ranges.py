@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from kubesched.apiserver.context import Context
 from kubesched.apiserver.pod_amounts import Amounts, pod_limits, pod_requests
-from kubesched.apiserver.quality import amount
+from kubesched.apiserver.qos import amount
 from kubesched.apiserver.refusals import forbidden
 from kubesched.apiserver.resources import Object, Resource
 

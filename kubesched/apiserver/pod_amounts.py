@@ -6,7 +6,7 @@ In: a pod's spec as plain dictionaries. Out: amounts by name, as texts that read
 from __future__ import annotations
 
 from kubesched.api import quantity
-from kubesched.apiserver.quality import amount
+from kubesched.apiserver.qos import amount
 from kubesched.apiserver.resources import Object
 
 Amounts = dict[str, str]

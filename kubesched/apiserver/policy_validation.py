@@ -10,7 +10,7 @@ from collections.abc import Callable
 from kubesched.apiserver.cron import ScheduleError, read_schedule, zone_named
 from kubesched.apiserver.naming import dns_label_faults, qualified_name_faults
 from kubesched.apiserver.pod_validation import template_problems
-from kubesched.apiserver.quality import amount
+from kubesched.apiserver.qos import amount
 from kubesched.apiserver.refusals import (
     Cause,
     duplicate,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from kubesched.api import quantity
 from kubesched.apiserver.pod_amounts import Amounts, pod_limits, pod_requests
-from kubesched.apiserver.quality import amount, qos_class
+from kubesched.apiserver.qos import amount, qos_class
 from kubesched.apiserver.refusals import forbidden
 from kubesched.apiserver.resources import Object, Resource
 from kubesched.apiserver.selectors import selects

@@ -7,7 +7,7 @@ tolerations of its class; or a refusal in the plugin's words.
 from __future__ import annotations
 
 from kubesched.apiserver.context import Context
-from kubesched.apiserver.quality import amount
+from kubesched.apiserver.qos import amount
 from kubesched.apiserver.refusals import forbidden
 from kubesched.apiserver.resources import Object, Resource
 

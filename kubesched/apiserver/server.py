@@ -19,7 +19,7 @@ from aiohttp import web
 from kubesched.apiserver.access import Access, User
 from kubesched.apiserver.certificates import Certificate, serving_certificate
 from kubesched.apiserver.http import MAX_BODY_BYTES, HttpFace
-from kubesched.apiserver.store import Store
+from kubesched.apiserver.store import ObjectStore
 from kubesched.errors import ConfigError
 from kubesched.serving import Listener, Origins
 
@@ -33,7 +33,7 @@ class ApiServer:
 
     def __init__(
         self,
-        store: Store | None = None,
+        store: ObjectStore | None = None,
         *,
         host: str = "127.0.0.1",
         port: int | None = 0,
@@ -49,7 +49,7 @@ class ApiServer:
         """
         if secure_port is not None and certificate_dir is None:
             raise ConfigError("secure-port", "HTTPS needs a directory for its certificate")
-        self.store = store or Store()
+        self.store = store or ObjectStore()
         self.host = host
         self.port = port
         self.secure_port = secure_port

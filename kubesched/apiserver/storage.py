@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from kubesched.apiserver.journal import Journal, Record
 from kubesched.apiserver.resources import Object
 from kubesched.apiserver.watch import Change, Entry, Feed
+from kubesched.apiserver.write_ahead_log import Record, WriteAheadLog
 
 HISTORY_LIMIT = 10_000
 
@@ -68,7 +68,7 @@ def _range(keys: list[str], namespace: str) -> list[str]:
 class Storage:
     """All tables under one counter."""
 
-    def __init__(self, journal: Journal | None = None, history_limit: int = HISTORY_LIMIT) -> None:
+    def __init__(self, journal: WriteAheadLog | None = None, history_limit: int = HISTORY_LIMIT) -> None:
         self.version = 1
         self._start = 1  # nothing is known about changes before this version
         self._tables: dict[str, Table] = {}
@@ -149,7 +149,7 @@ class Storage:
             for entry in table.entries.values():
                 yield entry.version, table.name, entry.key, entry.raw
 
-    def _load(self, journal: Journal) -> None:
+    def _load(self, journal: WriteAheadLog) -> None:
         raws: dict[tuple[str, str], tuple[int, bytes]] = {}
         for version, table, key, raw in journal.read():
             self.version = max(self.version, version)

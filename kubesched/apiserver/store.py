@@ -1,4 +1,4 @@
-"""The store: the API without HTTP, for tests, simulations and the controllers of the little world.
+"""The store: the API without HTTP, for tests, simulations and the controllers of the fake cluster.
 
 In: resource names and plain dictionaries. Out: plain dictionaries, or the same errors as over HTTP (see errors.py).
 What is returned is borrowed from the store and must not be changed; what is handed in is copied. Works with any clock
@@ -14,17 +14,17 @@ from typing import Any
 
 import msgspec
 
-from kubesched.apiserver import custom, deleting, reading, subresources, writing
-from kubesched.apiserver.clock import Clock, RealClock
+from kubesched.apiserver import custom, deletion, reading, subresources, writing
+from kubesched.apiserver.clock import RealClock, ServerClock
 from kubesched.apiserver.context import Asked, Context
-from kubesched.apiserver.converting import from_storage
-from kubesched.apiserver.deleting import DeleteOptions
-from kubesched.apiserver.journal import Journal
+from kubesched.apiserver.conversion import from_storage
+from kubesched.apiserver.deletion import DeleteOptions
 from kubesched.apiserver.patching import STRATEGIC_PATCH
 from kubesched.apiserver.reading import Listing, ListQuery
 from kubesched.apiserver.resources import Catalogue, Object, Resource
 from kubesched.apiserver.storage import HISTORY_LIMIT, Storage
 from kubesched.apiserver.watch import BUFFER_LIMIT, Change, Watch
+from kubesched.apiserver.write_ahead_log import WriteAheadLog
 from kubesched.errors import AlreadyExists
 
 FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -34,12 +34,12 @@ _SYSTEM_CLASSES = (
 )
 
 
-class Store:
+class ObjectStore:
     """Every verb of the API as a method."""
 
     def __init__(
         self,
-        clock: Clock | None = None,
+        clock: ServerClock | None = None,
         *,
         seed: int | None = None,
         data_dir: Path | None = None,
@@ -48,7 +48,7 @@ class Store:
     ) -> None:
         """Open a store. With a `seed`, names and uids come out the same every time; with `data_dir`, objects stay."""
         rng = random.Random(seed) if seed is not None else random.SystemRandom()
-        journal = Journal(data_dir, fsync) if data_dir is not None else None
+        journal = WriteAheadLog(data_dir, fsync) if data_dir is not None else None
         storage = Storage(journal, history_limit)
         catalogue = Catalogue()
         custom.follow(storage, catalogue)
@@ -162,14 +162,14 @@ class Store:
         """Delete an object, or begin to; return it as it stands or stood."""
         kind = self.context.resource(resource)
         options = DeleteOptions(grace_seconds, uid, resource_version, propagation, dry_run)
-        return deleting.delete(self.context, kind, self._namespace(kind, namespace), name, options).entry.obj
+        return deletion.delete(self.context, kind, self._namespace(kind, namespace), name, options).entry.obj
 
     def delete_collection(
         self, resource: str | Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
     ) -> Sequence[Object]:
         query = ListQuery(namespace, label_selector, field_selector)
         kind = self.context.resource(resource)
-        return [entry.obj for entry in deleting.delete_collection(self.context, kind, query, DeleteOptions())]
+        return [entry.obj for entry in deletion.delete_collection(self.context, kind, query, DeleteOptions())]
 
     def watch(
         self,

@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from kubesched.apiserver.asking import flag, number
 from kubesched.apiserver.context import Context
 from kubesched.apiserver.encoding import JSON, Form, encode
 from kubesched.apiserver.reading import ListQuery, open_watch
 from kubesched.apiserver.refusals import status_of
+from kubesched.apiserver.request_parsing import flag, number
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.watch import Entry, Watch, bookmark
 from kubesched.errors import Gone

@@ -13,7 +13,7 @@ from kubesched import errors
 from kubesched.apiserver import writing
 from kubesched.apiserver.clock import timestamp
 from kubesched.apiserver.context import Asked, Context
-from kubesched.apiserver.deleting import Deleted, DeleteOptions, check_preconditions, delete
+from kubesched.apiserver.deletion import Deleted, DeleteOptions, check_preconditions, delete
 from kubesched.apiserver.patching import copied
 from kubesched.apiserver.refusals import (
     Undecoded,

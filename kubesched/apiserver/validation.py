@@ -14,7 +14,7 @@ from kubesched.apiserver import policy_validation
 from kubesched.apiserver.custom import definition_problems, schema_of, value_problems
 from kubesched.apiserver.naming import is_label_key, is_label_value, label_value_faults, qualified_name_faults
 from kubesched.apiserver.pod_validation import changed_pod_problems, pod_problems, template_problems
-from kubesched.apiserver.quality import amount
+from kubesched.apiserver.qos import amount
 from kubesched.apiserver.refusals import (
     Cause,
     duplicate,

@@ -10,9 +10,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from kubesched.apiserver import admission, applying, custom, defaulting, identity, validation
+from kubesched.apiserver import admission, custom, defaulting, identity, server_side_apply, validation
 from kubesched.apiserver.context import Asked, Context, key_of
-from kubesched.apiserver.converting import from_storage, to_storage
+from kubesched.apiserver.conversion import from_storage, to_storage
 from kubesched.apiserver.patching import (
     APPLY_PATCH,
     JSON_PATCH,
@@ -205,9 +205,9 @@ def _apply(
         if body["metadata"].get("uid"):
             why = f"uid mismatch: the provided object specified uid {body['metadata']['uid']}, and no existing object was found"
             raise conflict(resource, name, why)
-        wanted = applying.first_apply(resource, body, asked.manager, now)
+        wanted = server_side_apply.first_apply(resource, body, asked.manager, now)
         return create(context, resource, wanted, namespace, asked)
-    after = applying.apply(resource, old.obj, body, asked, subresource, now)
+    after = server_side_apply.apply(resource, old.obj, body, asked, subresource, now)
     return _store_patched(context, resource, old, after, subresource, asked)
 
 
@@ -232,7 +232,7 @@ def replace(context: Context, resource: Resource, old: Entry, new: Object, subre
     if "generation" in before["metadata"] and subresource != "status" and _is_new_generation(new, before):
         new["metadata"]["generation"] = before["metadata"]["generation"] + 1
     if not asked.is_apply:
-        applying.note_update(resource, before, new, managed, asked.manager, subresource, context.clock.now())
+        server_side_apply.note_update(resource, before, new, managed, asked.manager, subresource, context.clock.now())
     if new == before:
         return old
     if asked.dry_run:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import click
 
-from kubesched.apiserver import ApiServer, Store
+from kubesched.apiserver import ApiServer, ObjectStore
 from kubesched.apiserver.access import User, read_tokens
-from kubesched.apiserver.world import World
+from kubesched.apiserver.fake_cluster import FakeCluster
 from kubesched.errors import AlreadyExists
 from kubesched.serving import raise_file_limit
 
@@ -35,7 +35,7 @@ def run_apiserver(
     tokens = read_tokens(token_file) if token_file is not None else None
     with tempfile.TemporaryDirectory(prefix="kubesched-") as scratch:
         home = data_dir or Path(scratch)
-        store = Store(data_dir=data_dir, fsync=fsync)
+        store = ObjectStore(data_dir=data_dir, fsync=fsync)
         for number in range(nodes):
             _add_node(store, number)
         # What was loaded stays; walking it again and again would cost more than it could ever free.
@@ -49,11 +49,11 @@ def run_apiserver(
             certificate_dir=home / "pki",
             tokens=tokens,
         )
-        around = World(store) if world else None
+        around = FakeCluster(store) if world else None
         asyncio.run(_serve(server, around, kubeconfig_out or home / "kubeconfig", _an_admin_token(tokens)))
 
 
-async def _serve(server: ApiServer, world: World | None, kubeconfig: Path, token: str) -> None:
+async def _serve(server: ApiServer, world: FakeCluster | None, kubeconfig: Path, token: str) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for one in (signal.SIGINT, signal.SIGTERM):
@@ -71,7 +71,7 @@ async def _serve(server: ApiServer, world: World | None, kubeconfig: Path, token
     click.echo("Stopped.")
 
 
-def _add_node(store: Store, number: int) -> None:
+def _add_node(store: ObjectStore, number: int) -> None:
     """Create a node of the size that kube-scheduler's benchmarks use; one that is there already stays as it is."""
     name = f"node-{number}"
     labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"zone-{number % 10}"}

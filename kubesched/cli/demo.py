@@ -19,8 +19,8 @@ import msgspec
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kubesched import config, web
-from kubesched.apiserver import ApiServer, Store
-from kubesched.apiserver.world import Pace, World
+from kubesched.apiserver import ApiServer, ObjectStore
+from kubesched.apiserver.fake_cluster import FakeCluster, Pace
 from kubesched.app import Scheduler, Wiring
 from kubesched.cli import demo_report, sample
 from kubesched.cli.commands.lazy import INTERRUPTED
@@ -110,9 +110,9 @@ async def _cluster(
     given: Settings, scratch: Path, stopped: asyncio.Event
 ) -> AsyncIterator[tuple[ApiServer, Path, Scheduler, web.Server]]:
     """Run the API server, the world around it, the scheduler, and the page. One that ends too early ends the demo."""
-    server = ApiServer(Store(data_dir=given.data_dir), port=given.port)
+    server = ApiServer(ObjectStore(data_dir=given.data_dir), port=given.port)
     async with server, contextlib.AsyncExitStack() as ends:
-        world = World(server.store, _pace(given.nodes))
+        world = FakeCluster(server.store, _pace(given.nodes))
         world.start()
         ends.callback(world.stop)
         kubeconfig = server.write_kubeconfig((given.data_dir or scratch) / "kubeconfig").absolute()
@@ -144,7 +144,7 @@ def _unhurried(configuration: config.Configuration) -> config.Configuration:
     return config.Configuration(**(values | changes))
 
 
-def _fill(store: Store, given: Settings) -> None:
+def _fill(store: ObjectStore, given: Settings) -> None:
     """Create the nodes and the workload; what a data directory has brought along stays as it is."""
     for i in range(given.nodes):
         _create(store, "nodes", sample.node(i))
@@ -152,7 +152,7 @@ def _fill(store: Store, given: Settings) -> None:
         _create(store, _RESOURCES[manifest["kind"]], manifest)
 
 
-def _create(store: Store, resource: str, obj: dict[str, Any]) -> None:
+def _create(store: ObjectStore, resource: str, obj: dict[str, Any]) -> None:
     with contextlib.suppress(AlreadyExists):
         store.create(resource, obj, obj["metadata"].get("namespace", ""))
 
@@ -160,7 +160,7 @@ def _create(store: Store, resource: str, obj: dict[str, Any]) -> None:
 class Tally:
     """How many pods there are and how many have a node; counted as they change, for listing thousands is slow."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._has_node: dict[str, bool] = {}
         self.n_placed = 0
         for pod in store.list("pods").items:
@@ -179,14 +179,14 @@ class Tally:
             self.n_placed += has_node
 
 
-def _n_wanted(store: Store) -> int:
+def _n_wanted(store: ObjectStore) -> int:
     """Return how many pods the workloads make."""
     makers = [*store.list("deployments").items, *store.list("statefulsets").items]
     replicas = sum(int(maker["spec"].get("replicas", 1)) for maker in makers)
     return replicas + sum(int(job["spec"].get("completions", 1)) for job in store.list("jobs").items)
 
 
-async def _watch_placing(store: Store, scheduler: Scheduler, stopped: asyncio.Event) -> None:
+async def _watch_placing(store: ObjectStore, scheduler: Scheduler, stopped: asyncio.Event) -> None:
     """Show a bar, or plain lines, until every pod is placed or was tried."""
     loop = asyncio.get_running_loop()
     tally, is_watched = Tally(store), sys.stdout.isatty()

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kubesched.apiserver import Store
+from kubesched.apiserver import ObjectStore
 from kubesched.app import Scheduler
 from kubesched.cli import sample
 from kubesched.cli.layout import print_table, say
@@ -18,7 +18,7 @@ from kubesched.queue.queued import QueuedPod
 _MOST_EXPLAINED = 3
 
 
-def print_nodes(store: Store) -> None:
+def print_nodes(store: ObjectStore) -> None:
     """Show the nodes, a row a zone."""
     nodes = store.list("nodes").items
     say("kubesched demo: an API server, fake kubelets, controllers and the scheduler in this process", bold=True)
@@ -40,7 +40,7 @@ def print_nodes(store: Store) -> None:
     print_table(("zone", "nodes", "cpu", "memory", "GPUs", "tainted"), rows, right=range(1, 6))
 
 
-def print_placed(store: Store) -> None:
+def print_placed(store: ObjectStore) -> None:
     """Show where the pods of each workload went."""
     zone_of = {node["metadata"]["name"]: _zone(node) for node in store.list("nodes").items}
     zones = sorted(set(zone_of.values()))

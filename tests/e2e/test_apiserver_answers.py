@@ -21,7 +21,7 @@ from apiserver_book import BOOK
 from apiserver_stories import Story, tell
 from control_planes import RealPlane, real_assets
 
-from kubesched.apiserver import ApiServer, Store
+from kubesched.apiserver import ApiServer, ObjectStore
 from kubesched.apiserver.access import User
 
 RECORD = Path(__file__).parent / "apiserver_answers.jsonl.gz"
@@ -85,7 +85,7 @@ async def told(story: Story, session: aiohttp.ClientSession, namespace: str) -> 
 
 @pytest.fixture
 async def embedded() -> AsyncIterator[aiohttp.ClientSession]:
-    async with ApiServer(Store(), tokens=TOKENS) as server, session_to(server.url) as session:
+    async with ApiServer(ObjectStore(), tokens=TOKENS) as server, session_to(server.url) as session:
         yield session
 
 

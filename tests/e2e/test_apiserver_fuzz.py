@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubesched.apiserver import ApiServer, Store, VirtualClock
+from kubesched.apiserver import ApiServer, ManualClock, ObjectStore
 from kubesched.apiserver.patching import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from kubesched.apiserver.schema import Shape, protobuf, root_shape
 from kubesched.apiserver.tables import encode_table
@@ -26,7 +26,7 @@ from kubesched.errors import ApiError
 NIGHTLY = float(os.environ.get("KUBESCHED_FUZZ_SECONDS", "0"))
 KINDS = [
     resource
-    for resource in Store(VirtualClock()).context.catalogue
+    for resource in ObjectStore(ManualClock()).context.catalogue
     if "update" in resource.verbs and resource.table != "customresourcedefinitions.apiextensions.k8s.io"
 ]
 texts = st.sampled_from(
@@ -100,7 +100,7 @@ def attempt(call: Any, *arguments: Any, **options: Any) -> Any:
 
 
 def play(resource: Any, obj: Any, patch: Any, patch_type: str) -> None:
-    store = Store(VirtualClock(), seed=1)
+    store = ObjectStore(ManualClock(), seed=1)
     made = attempt(store.create, resource, obj)
     name = made["metadata"]["name"] if made is not None else "x"
     for subresource in ("", "status") if resource.has_status else ("",):
@@ -147,14 +147,14 @@ def test_any_bytes_are_refused_or_read_as_protobuf(body: bytes) -> None:
 @settings(max_examples=examples, deadline=None)
 @given(label=st.text(max_size=30), field=st.text(max_size=30))
 def test_any_selector_is_read_or_refused(label: str, field: str) -> None:
-    store = Store(VirtualClock(), seed=1)
+    store = ObjectStore(ManualClock(), seed=1)
     attempt(store.list, "pods", label_selector=label)
     attempt(store.list, "pods", field_selector=field)
 
 
 # --- the same over HTTP: every method, path, parameter and header, right and wrong
 
-ALL = list(Store(VirtualClock()).context.catalogue)
+ALL = list(ObjectStore(ManualClock()).context.catalogue)
 names = st.sampled_from(["a", "b", "default", "x" * 300, "A b", "%00", "..", "é", "a%2Fb"])
 numbers = st.sampled_from(["0", "1", "2", "5", "-1", "x", "", "99999999999999999999999", "1.5", "٣"])
 yes = st.sampled_from(["true", "false", "1", "0", "", "x"])
@@ -264,7 +264,7 @@ class Running:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self.server = ApiServer(Store(seed=1), bookmark_seconds=0.01)
+        self.server = ApiServer(ObjectStore(seed=1), bookmark_seconds=0.01)
         self.loop.run_until_complete(self.server.start())
         self.session = aiohttp.ClientSession(loop=self.loop)
 
@@ -337,4 +337,4 @@ FOUND: list[tuple[str, str, Any, Any, str]] = [
 
 @pytest.mark.parametrize(("resource", "obj", "patch", "patch_type"), [row[1:] for row in FOUND], ids=[row[0] for row in FOUND])
 def test_what_fuzzing_found_stays_fixed(resource: str, obj: Any, patch: Any, patch_type: str) -> None:
-    play(Store(VirtualClock()).context.resource(resource), obj, patch, patch_type)
+    play(ObjectStore(ManualClock()).context.resource(resource), obj, patch, patch_type)

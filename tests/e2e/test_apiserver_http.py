@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 import aiohttp
 import pytest
 
-from kubesched.apiserver import ApiServer, Store, asking
+from kubesched.apiserver import ApiServer, ObjectStore, request_parsing
 from kubesched.apiserver.access import User
 from kubesched.apiserver.http import MAX_BODY_BYTES
 
@@ -24,7 +24,7 @@ JSON_TYPE = "application/json"
 
 @pytest.fixture
 async def server() -> AsyncIterator[ApiServer]:
-    async with ApiServer(Store(seed=1), bookmark_seconds=0.2, stall_seconds=0.5) as running:
+    async with ApiServer(ObjectStore(seed=1), bookmark_seconds=0.2, stall_seconds=0.5) as running:
         yield running
 
 
@@ -89,7 +89,7 @@ async def test_a_watch_ends_at_its_timeout(http: aiohttp.ClientSession) -> None:
 
 
 async def test_stopping_the_server_ends_watches() -> None:
-    server = ApiServer(Store())
+    server = ApiServer(ObjectStore())
     await server.start()
     async with aiohttp.ClientSession(server.url) as session:
         answer = await session.get("/api/v1/pods?watch=1")
@@ -300,7 +300,7 @@ async def test_reviews_answer_for_known_tokens(tmp_path: object) -> None:
         "a": User("root", ("system:masters", "system:authenticated")),
         "s": User("system:kube-scheduler", ("system:authenticated",)),
     }
-    async with ApiServer(Store(), tokens=tokens) as server, aiohttp.ClientSession(server.url) as session:
+    async with ApiServer(ObjectStore(), tokens=tokens) as server, aiohttp.ClientSession(server.url) as session:
         root, scheduler = {"Authorization": "Bearer a"}, {"Authorization": "Bearer s"}
         path = "/apis/authentication.k8s.io/v1/tokenreviews"
         async with session.post(path, json={"spec": {"token": "s"}}, headers=root) as answer:
@@ -346,7 +346,7 @@ async def test_a_body_is_not_waited_for_without_end(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(asking, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(request_parsing, "BODY_SECONDS", 0.05)
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     kind = b"Content-Type: application/json"
     writer.write(b"POST %b HTTP/1.1\r\nHost: localhost\r\n%b\r\n%b\r\n\r\n%b" % (PODS.encode(), kind, header, sent))
@@ -382,7 +382,7 @@ async def test_without_tokens_a_web_site_gets_nothing(
     body = json.dumps(EVICTION if "eviction" in path else POD).encode() if method == "POST" else None
     tokens = {"t": User("admin", ("system:masters",))}
     for known, expected in ((None, open_), (tokens, closed)):
-        async with ApiServer(Store(seed=1), tokens=known) as server, aiohttp.ClientSession(server.url) as session:
+        async with ApiServer(ObjectStore(seed=1), tokens=known) as server, aiohttp.ClientSession(server.url) as session:
             given = {**headers, "Authorization": "Bearer t"} | ({"Content-Type": kind} if kind else {})
             skipped = () if kind else ("Content-Type",)
             async with session.request(method, path, data=body, headers=given, skip_auto_headers=skipped) as answer:

@@ -11,7 +11,7 @@ import kubernetes
 import kubernetes_asyncio
 import pytest
 
-from kubesched.apiserver import ApiServer, Store
+from kubesched.apiserver import ApiServer, ObjectStore
 from kubesched.apiserver.access import User
 
 TOKEN = "a-token"
@@ -21,7 +21,7 @@ TOKEN = "a-token"
 async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
     """Over HTTPS and with a token, as a library reaches a real cluster."""
     tokens = {TOKEN: User("admin", ("system:masters",))}
-    async with ApiServer(Store(seed=1), port=None, secure_port=0, certificate_dir=tmp_path, tokens=tokens) as running:
+    async with ApiServer(ObjectStore(seed=1), port=None, secure_port=0, certificate_dir=tmp_path, tokens=tokens) as running:
         yield running
 
 

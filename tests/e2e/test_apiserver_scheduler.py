@@ -21,7 +21,7 @@ import pytest
 from kubesched import config
 from kubesched.api.codec import convert
 from kubesched.api.pod import Pod
-from kubesched.apiserver import ApiServer, Store
+from kubesched.apiserver import ApiServer, ObjectStore
 from kubesched.app import Scheduler, Wiring
 from kubesched.client.credentials import find_credentials
 from kubesched.engine.assembly import catalogue, registry_with
@@ -159,7 +159,7 @@ def best_nodes(scheduler: Scheduler, pod: Object) -> set[str]:
 
 
 async def test_it_places_pods_where_ours_would(tmp_path: Path) -> None:
-    store, log = Store(seed=1), tmp_path / "scheduler.log"
+    store, log = ObjectStore(seed=1), tmp_path / "scheduler.log"
     for number in range(12):
         store.create("nodes", a_node(number))
     async with ApiServer(store) as server:
@@ -175,7 +175,7 @@ async def test_it_places_pods_where_ours_would(tmp_path: Path) -> None:
                 await until(lambda: _n_told(store) == n_placed, "not every placement was told", log)
 
 
-async def _place(store: Store, ours: Scheduler, pod: Object, log: Path) -> bool:
+async def _place(store: ObjectStore, ours: Scheduler, pod: Object, log: Path) -> bool:
     """Let kube-scheduler place a pod, compare, and return whether it has a node now."""
     expected = best_nodes(ours, store.create("pods", pod, dry_run=True))
     name = store.create("pods", pod)["metadata"]["name"]
@@ -197,17 +197,17 @@ def _n_pods(ours: Scheduler) -> int:
     return sum(1 for _ in ours.engine.store.pods())
 
 
-def _n_told(store: Store) -> int:
+def _n_told(store: ObjectStore) -> int:
     return sum(one.get("reason") == "Scheduled" for one in store.list("events").items)
 
 
-def _is_refused(store: Store, name: str) -> bool:
+def _is_refused(store: ObjectStore, name: str) -> bool:
     conditions = (store.get("pods", name).get("status") or {}).get("conditions") or ()
     return any(one["type"] == "PodScheduled" and one["status"] == "False" for one in conditions)
 
 
 async def test_a_pod_that_fits_nowhere_is_told_and_placed_when_it_can_be(tmp_path: Path) -> None:
-    store, log = Store(seed=1), tmp_path / "scheduler.log"
+    store, log = ObjectStore(seed=1), tmp_path / "scheduler.log"
     store.create("nodes", a_node(0))
     whale = a_pod(0)
     whale["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "7"}
@@ -223,7 +223,7 @@ async def test_a_pod_that_fits_nowhere_is_told_and_placed_when_it_can_be(tmp_pat
 
 
 async def test_it_preempts_through_the_api(tmp_path: Path) -> None:
-    store, log = Store(seed=1), tmp_path / "scheduler.log"
+    store, log = ObjectStore(seed=1), tmp_path / "scheduler.log"
     store.create("nodes", a_node(0))
     store.create("priorityclasses", {"metadata": {"name": "high"}, "value": 1000})
     small, large = a_pod(0), a_pod(8)

@@ -22,7 +22,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from kubesched.apiserver import ApiServer, Store
+from kubesched.apiserver import ApiServer, ObjectStore
 
 ASSETS = os.environ.get("KUBEBUILDER_ASSETS", "")
 TOKEN = "admin-token"
@@ -124,7 +124,7 @@ async def api(request: pytest.FixtureRequest) -> AsyncIterator[Api]:
         url, headers = request.getfixturevalue("real_url"), {"Authorization": f"Bearer {TOKEN}"}
         server = None
     else:
-        server, headers = ApiServer(Store()), {}
+        server, headers = ApiServer(ObjectStore()), {}
         await server.start()
         url = server.url
     async with aiohttp.ClientSession(url, headers=headers, connector=aiohttp.TCPConnector(ssl=False)) as session:

@@ -28,7 +28,7 @@ from faulty_proxy import Faults, FaultyProxy
 
 from kubesched.api import codec
 from kubesched.api.pod import Pod
-from kubesched.apiserver import ApiServer, Store
+from kubesched.apiserver import ApiServer, ObjectStore
 from kubesched.client.connection import Connection, connect
 from kubesched.client.credentials import AddressSource
 from kubesched.client.recorder import Broadcaster
@@ -65,7 +65,7 @@ def a_pod(number: int) -> dict[str, Any]:
 class Cluster:
     """A store, and a record of every node that every pod was ever on."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self.store = store
         self.nodes_of: dict[str, list[str]] = defaultdict(list)
         store.listen("pods", self._note)
@@ -294,7 +294,7 @@ async def test_a_server_that_is_away_for_a_while_is_found_again(run: Run) -> Non
 @pytest.mark.parametrize("keeps_data", [True, False], ids=["with its data", "with nothing"])
 async def test_a_restarted_server_is_followed(tmp_path: Path, keeps_data: bool) -> None:
     folders = [tmp_path / "one", tmp_path / ("one" if keeps_data else "two")]
-    server = ApiServer(Store(data_dir=folders[0]))
+    server = ApiServer(ObjectStore(data_dir=folders[0]))
     await server.start()
     async with FaultyProxy(server.url) as proxy:
         run = Run(Cluster(server.store), proxy)
@@ -303,7 +303,7 @@ async def test_a_restarted_server_is_followed(tmp_path: Path, keeps_data: bool) 
             await run.settle()
             await server.stop()
             await asyncio.sleep(0.05)
-            server = ApiServer(Store(data_dir=folders[1]))
+            server = ApiServer(ObjectStore(data_dir=folders[1]))
             await server.start()
             try:
                 proxy.upstream = server.url

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from kubesched import config
-from kubesched.apiserver import ApiServer, Store
+from kubesched.apiserver import ApiServer, ObjectStore
 from kubesched.app import Scheduler, Wiring
 from kubesched.client.credentials import AddressSource
 
@@ -20,9 +20,9 @@ DRIVER = "gpu.example.com"
 GPU = "example.com/gpu"
 
 
-def prepared() -> Store:
+def prepared() -> ObjectStore:
     """A store with two nodes, two devices on each, and a class that also serves an extended resource."""
-    store = Store()
+    store = ObjectStore()
     for name in ("n1", "n2"):
         store.create(
             "nodes",
@@ -77,7 +77,7 @@ def a_pod(name: str, claim: str | None = None, **requests: str) -> dict[str, Any
 
 
 @contextlib.asynccontextmanager
-async def running(store: Store) -> AsyncIterator[None]:
+async def running(store: ObjectStore) -> AsyncIterator[None]:
     async with ApiServer(store) as server:
         gates = config.Gates.defaults()
         configuration = config.defaults(gates=gates, registry=Scheduler.catalogue())
@@ -90,7 +90,7 @@ async def running(store: Store) -> AsyncIterator[None]:
             await asyncio.wait_for(task, 10)
 
 
-async def until(store: Store, what: str, plural: str, name: str, seconds: float = 20.0) -> dict[str, Any]:
+async def until(store: ObjectStore, what: str, plural: str, name: str, seconds: float = 20.0) -> dict[str, Any]:
     """Wait until an object has a value at a path; return the object."""
     deadline = asyncio.get_running_loop().time() + seconds
     while True:

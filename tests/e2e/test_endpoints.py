@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "web"))
 
 from web_fakes import Authority, Files
 
-from kubesched.apiserver import ApiServer, Store
+from kubesched.apiserver import ApiServer, ObjectStore
 from kubesched.apiserver.access import User
 from kubesched.cli.options import Options, read_options
 from kubesched.client.access_reviews import Reviews
@@ -97,9 +97,9 @@ class Face:
 
 
 @asynccontextmanager
-async def running(tmp_path: Path, *words: str, store: Store | None = None) -> AsyncIterator[Face]:
+async def running(tmp_path: Path, *words: str, store: ObjectStore | None = None) -> AsyncIterator[Face]:
     """Start an API server and a face by the words of a command line."""
-    store = store or Store()
+    store = store or ObjectStore()
     rbac = "rbac.authorization.k8s.io"
     rules = [{"nonResourceURLs": ["/metrics", "/metrics/*"], "verbs": ["get"]}]
     store.create(f"clusterroles.{rbac}", {"metadata": {"name": "scraping"}, "rules": rules})
@@ -279,7 +279,7 @@ async def test_certificates_say_who_a_caller_is(tmp_path: Path) -> None:
 
 async def test_the_cluster_says_whom_to_trust(tmp_path: Path) -> None:
     clients = Authority(tmp_path, "clients")
-    store = Store()
+    store = ObjectStore()
     store.create(
         "configmaps",
         {"metadata": {"name": "extension-apiserver-authentication"}, "data": {"client-ca-file": clients.pem}},

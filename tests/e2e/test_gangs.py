@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from kubesched import config
-from kubesched.apiserver import ApiServer, Store
+from kubesched.apiserver import ApiServer, ObjectStore
 from kubesched.app import Scheduler, Wiring
 from kubesched.client.credentials import AddressSource
 
@@ -55,7 +55,7 @@ def a_pod(name: str, group: str = "", label: str = "", cpu: str = "1") -> dict[s
     return {"metadata": {"name": name, "namespace": "default", "labels": {LABEL: label} if label else {}}, "spec": spec}
 
 
-def add_node(store: Store, name: str, cpu: str) -> None:
+def add_node(store: ObjectStore, name: str, cpu: str) -> None:
     store.create(
         "nodes",
         {
@@ -66,7 +66,7 @@ def add_node(store: Store, name: str, cpu: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def running(store: Store) -> AsyncIterator[None]:
+async def running(store: ObjectStore) -> AsyncIterator[None]:
     async with ApiServer(store) as server:
         gates = config.Gates.parse("GenericWorkload=true,GangScheduling=true")
         configuration = config.load(BOTH, gates=gates, registry=Scheduler.catalogue())
@@ -79,7 +79,9 @@ async def running(store: Store) -> AsyncIterator[None]:
             await asyncio.wait_for(task, 10)
 
 
-async def condition(store: Store, plural: str, name: str, kind: str, status: str, seconds: float = 20.0) -> dict[str, Any]:
+async def condition(
+    store: ObjectStore, plural: str, name: str, kind: str, status: str, seconds: float = 20.0
+) -> dict[str, Any]:
     """Wait until an object has a condition with a status; return it."""
     deadline = asyncio.get_running_loop().time() + seconds
     while True:
@@ -91,7 +93,7 @@ async def condition(store: Store, plural: str, name: str, kind: str, status: str
         await asyncio.sleep(0.02)
 
 
-async def bound(store: Store, *names: str, seconds: float = 20.0) -> list[str]:
+async def bound(store: ObjectStore, *names: str, seconds: float = 20.0) -> list[str]:
     """Wait until pods have nodes; return these."""
     deadline = asyncio.get_running_loop().time() + seconds
     while True:
@@ -103,7 +105,7 @@ async def bound(store: Store, *names: str, seconds: float = 20.0) -> list[str]:
 
 
 async def test_pod_groups_and_coscheduling_side_by_side() -> None:
-    store = Store()
+    store = ObjectStore()
     store.create("customresourcedefinitions", CRD)
     add_node(store, "n1", "2")
     async with running(store):
@@ -136,7 +138,7 @@ async def test_pod_groups_and_coscheduling_side_by_side() -> None:
         assert (told["reason"], told.get("message", ""), told["observedGeneration"]) == ("Scheduled", "", 1)
 
 
-def add_device(store: Store, node: str) -> None:
+def add_device(store: ObjectStore, node: str) -> None:
     store.create(
         "resourceslices",
         {
@@ -152,7 +154,7 @@ def add_device(store: Store, node: str) -> None:
 
 
 async def test_a_gang_gets_devices_for_all_its_members_or_for_none() -> None:
-    store = Store()
+    store = ObjectStore()
     store.create("deviceclasses", {"metadata": {"name": "gpu"}, "spec": {}})
     for name in ("n1", "n2"):
         add_node(store, name, "4")

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from kubesched.apiserver import ApiServer, Store
-from kubesched.apiserver.world import INSTANT, World
+from kubesched.apiserver import ApiServer, ObjectStore
+from kubesched.apiserver.fake_cluster import INSTANT, FakeCluster
 from kubesched.app import Scheduler, Wiring
 from kubesched.cli.sources import Policy
 from kubesched.client.credentials import AddressSource
@@ -131,7 +131,7 @@ def workload_of(pod: dict[str, Any]) -> str:
     return str(labels.get("app") or labels.get("job-name") or pod["metadata"]["name"])
 
 
-def outcome(store: Store) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
+def outcome(store: ObjectStore) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
     """Return how many pods of each workload have a node, and how they lie over the zones."""
     zones = {node["metadata"]["name"]: node["metadata"]["labels"][ZONE] for node in store.list("nodes").items}
     placed, spread = Counter[str](), dict[str, Counter[str]]()
@@ -155,7 +155,7 @@ def files(tmp_path: Path) -> Path:
 
 
 async def test_what_is_planned_is_what_happens(files: Path) -> None:
-    store = Store()
+    store = ObjectStore()
     async with ApiServer(store) as server:
         for number in range(6):
             store.create("nodes", a_node(number))
@@ -175,7 +175,7 @@ async def test_what_is_planned_is_what_happens(files: Path) -> None:
         assert [(each["name"], each["byWorkload"]) for each in plan["victims"]] == [("old", "Job/urgent")]
         assert plan["summary"] == {"pods": 16, "placed": 15, "pending": 1, "ofOtherSchedulers": 0, "victims": 1}
 
-        world = World(store, INSTANT)
+        world = FakeCluster(store, INSTANT)
         world.start()
         policy = Policy.read(None, (), ())
         scheduler = Scheduler(policy.configuration, Wiring(AddressSource(server.url), gates=policy.gates))
@@ -203,7 +203,7 @@ async def test_a_capacity_is_what_then_fits(files: Path) -> None:
         "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n"
         "  - {name: c, image: x, resources: {requests: {cpu: 1500m}}}\n"
     )
-    store = Store()
+    store = ObjectStore()
     async with ApiServer(store) as server:
         for number in range(4):
             store.create("nodes", a_node(number))

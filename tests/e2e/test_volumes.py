@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from kubesched import config
-from kubesched.apiserver import ApiServer, Store
-from kubesched.apiserver.world import INSTANT, World
+from kubesched.apiserver import ApiServer, ObjectStore
+from kubesched.apiserver.fake_cluster import INSTANT, FakeCluster
 from kubesched.app import Scheduler, Wiring
 from kubesched.client.credentials import AddressSource
 
@@ -21,9 +21,9 @@ HOSTNAME = "kubernetes.io/hostname"
 SELECTED = "volume.kubernetes.io/selected-node"
 
 
-def prepared() -> Store:
+def prepared() -> ObjectStore:
     """A store with two nodes, a class of local volumes and a class with a provisioner."""
-    store = Store()
+    store = ObjectStore()
     for name in ("n1", "n2"):
         store.create(
             "nodes",
@@ -77,9 +77,9 @@ def a_pod(name: str, *claims: str) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def running(store: Store) -> AsyncIterator[None]:
+async def running(store: ObjectStore) -> AsyncIterator[None]:
     async with ApiServer(store) as server:
-        world = World(store, INSTANT)
+        world = FakeCluster(store, INSTANT)
         world.start()
         gates = config.Gates.defaults()
         configuration = config.defaults(gates=gates, registry=Scheduler.catalogue())
@@ -93,7 +93,7 @@ async def running(store: Store) -> AsyncIterator[None]:
             world.stop()
 
 
-async def until(store: Store, what: str, plural: str, name: str, seconds: float = 20.0) -> dict[str, Any]:
+async def until(store: ObjectStore, what: str, plural: str, name: str, seconds: float = 20.0) -> dict[str, Any]:
     """Wait until an object has a value at a path; return the object."""
     deadline = asyncio.get_running_loop().time() + seconds
     while True:

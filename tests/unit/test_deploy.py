@@ -26,7 +26,7 @@ from kubesched.api.pod import Pod
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.workload import PodGroup
-from kubesched.apiserver import Store, custom
+from kubesched.apiserver import ObjectStore, custom
 from kubesched.apiserver.schema.checking import settle
 from kubesched.app import Scheduler
 from kubesched.cli.options import Options, read_options
@@ -149,7 +149,7 @@ def test_every_yaml_file_parses() -> None:
 
 @pytest.mark.parametrize("build", BUILDS)
 def test_an_api_server_takes_every_object_and_knows_every_field(build: str) -> None:
-    store = Store()
+    store = ObjectStore()
     for name in ("kube-system", "scheduling"):
         if name != "kube-system":
             store.create("namespaces", {"metadata": {"name": name}})

@@ -25,14 +25,14 @@ from kubesched.api.matching import compile_required_node_affinity
 from kubesched.api.meta import TopLevel
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.apiserver import Store, VirtualClock
+from kubesched.apiserver import ManualClock, ObjectStore
 from kubesched.apiserver.clock import timestamp
 from kubesched.apiserver.context import key_of
-from kubesched.apiserver.world.daemonsets import daemon_pod, runs_on
-from kubesched.apiserver.world.deployments import replica_set_of
-from kubesched.apiserver.world.jobs import job_pod
-from kubesched.apiserver.world.pods import from_template, template_hash
-from kubesched.apiserver.world.statefulsets import numbered_pod
+from kubesched.apiserver.fake_cluster.daemonsets import daemon_pod, runs_on
+from kubesched.apiserver.fake_cluster.deployments import replica_set_of
+from kubesched.apiserver.fake_cluster.jobs import job_pod
+from kubesched.apiserver.fake_cluster.pods import from_template, template_hash
+from kubesched.apiserver.fake_cluster.statefulsets import numbered_pod
 from kubesched.apiserver.writing import store as put
 from kubesched.errors import ApiError, SchedulerError
 from kubesched.simulator.clock import EPOCH
@@ -49,7 +49,7 @@ class Admission:
     def __init__(self, known: Iterable[TopLevel] = (), *, namespace: str = "default", at: float = EPOCH) -> None:
         """Open for a cluster in which these objects are; what names no namespace is taken to be for `namespace`."""
         self.namespace = namespace
-        self._store = Store(VirtualClock(at), seed=0)
+        self._store = ObjectStore(ManualClock(at), seed=0)
         for obj in known:
             if obj.kind in _ADMISSION_READS:
                 self._know(obj)

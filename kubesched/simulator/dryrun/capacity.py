@@ -20,7 +20,7 @@ from kubesched.api.kinds import INFO
 from kubesched.api.meta import TopLevel
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.apiserver.world.volumes import ZONE
+from kubesched.apiserver.fake_cluster.volumes import ZONE
 from kubesched.engine.assembly import Ports
 from kubesched.engine.cycle import Rules, attempt
 from kubesched.engine.explain import Explanation, explain

@@ -27,8 +27,8 @@ from kubesched.api.storage import (
     VolumeNodeAffinity,
 )
 from kubesched.api.volumes import CsiPersistentVolume
-from kubesched.apiserver.world.device_claims import FROM_POD_CLAIM
-from kubesched.apiserver.world.volumes import BIND_COMPLETED, BOUND_BY_CONTROLLER, NO_PROVISIONER, PROVISIONED_BY, ZONE
+from kubesched.apiserver.fake_cluster.resource_claims import FROM_POD_CLAIM
+from kubesched.apiserver.fake_cluster.volumes import BIND_COMPLETED, BOUND_BY_CONTROLLER, NO_PROVISIONER, PROVISIONED_BY, ZONE
 from kubesched.simulator.dryrun.admission import Admission, uid_of
 from kubesched.simulator.dryrun.manifests import Raw
 

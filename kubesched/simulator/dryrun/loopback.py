@@ -17,7 +17,7 @@ import msgspec
 from kubesched.api.kinds import INFO
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.apiserver.world.volumes import SELECTED_NODE
+from kubesched.apiserver.fake_cluster.volumes import SELECTED_NODE
 from kubesched.cluster import PodView
 from kubesched.cluster.claims import class_of_claim
 from kubesched.engine.inbox import Changed

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.apiserver.world.volumes import ZONE
+from kubesched.apiserver.fake_cluster.volumes import ZONE
 from kubesched.engine.assembly import Ports
 from kubesched.engine.loop import Engine
 from kubesched.simulator.captured import Captured

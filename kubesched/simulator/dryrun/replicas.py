@@ -13,9 +13,9 @@ from kubesched.api.meta import TopLevel
 from kubesched.api.pod import Pod
 from kubesched.api.resource import ResourceClaimTemplate
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.apiserver.world.daemonsets import daemon_pod
-from kubesched.apiserver.world.pods import template_hash
-from kubesched.apiserver.world.statefulsets import numbered_pod
+from kubesched.apiserver.fake_cluster.daemonsets import daemon_pod
+from kubesched.apiserver.fake_cluster.pods import template_hash
+from kubesched.apiserver.fake_cluster.statefulsets import numbered_pod
 from kubesched.cluster.claims import class_of_claim
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from kubesched import errors
-from kubesched.apiserver import Store, VirtualClock
+from kubesched.apiserver import ManualClock, ObjectStore
 from kubesched.apiserver.access import Access, User, Wish, read_tokens
 from kubesched.apiserver.discovery import aggregated, resource_list
 from kubesched.apiserver.openapi import OpenApi
@@ -19,8 +19,8 @@ from kubesched.apiserver.schema import Shape, protobuf, root_shape, shape_named
 
 
 @pytest.fixture
-def store() -> Store:
-    return Store(VirtualClock(), seed=1)
+def store() -> ObjectStore:
+    return ObjectStore(ManualClock(), seed=1)
 
 
 def test_both_forms_of_discovery_list_the_same() -> None:
@@ -43,7 +43,7 @@ def test_both_forms_of_discovery_list_the_same() -> None:
     assert ("", "v1", "pods/binding") in found
 
 
-def test_openapi_refers_only_to_what_it_defines(store: Store) -> None:
+def test_openapi_refers_only_to_what_it_defines(store: ObjectStore) -> None:
     documents = OpenApi(store.context.catalogue)
     index = msgspec.json.decode(documents.index())["paths"]
     assert {"api/v1", "apis/apps/v1", "apis/resource.k8s.io/v1"} <= set(index)
@@ -67,7 +67,7 @@ def _references(value: Any) -> list[str]:
     return [one for inner in value for one in _references(inner)] if isinstance(value, list) else []
 
 
-def test_the_field_tables_agree_with_a_client_library(store: Store) -> None:
+def test_the_field_tables_agree_with_a_client_library(store: ObjectStore) -> None:
     """The client's models come from the API's own documents; ours were written down from them."""
     seen: set[tuple[str, str]] = set()
 
@@ -189,7 +189,7 @@ def definition(**version: Any) -> dict:
     return {"metadata": {"name": "things.x.io"}, "spec": spec}
 
 
-def test_a_definition_serves_its_kind_in_all_versions(store: Store) -> None:
+def test_a_definition_serves_its_kind_in_all_versions(store: ObjectStore) -> None:
     store.create("customresourcedefinitions", definition())
     body = {"metadata": {"name": "t"}, "spec": {"size": 3, "lost": 1, "free": {"kept": 1}}}
     made = store.create("things.x.io", body)
@@ -206,7 +206,7 @@ def test_a_definition_serves_its_kind_in_all_versions(store: Store) -> None:
         store.list("things.x.io")
 
 
-def test_a_pattern_that_is_no_regular_expression_is_refused(store: Store) -> None:
+def test_a_pattern_that_is_no_regular_expression_is_refused(store: ObjectStore) -> None:
     body = definition()
     body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["name"]["pattern"] = "(?=a)"
     with pytest.raises(errors.Invalid, match=r"\.pattern: Invalid value: .*must be a valid regular expression, but isn't"):
@@ -223,20 +223,20 @@ WRONG_THINGS = [
 
 
 @pytest.mark.parametrize(("spec", "text"), [row[1:] for row in WRONG_THINGS], ids=[row[0] for row in WRONG_THINGS])
-def test_a_schema_is_enforced(store: Store, spec: dict, text: str) -> None:
+def test_a_schema_is_enforced(store: ObjectStore, spec: dict, text: str) -> None:
     store.create("customresourcedefinitions", definition())
     with pytest.raises(errors.Invalid) as found:
         store.create("things.x.io", {"metadata": {"name": "t"}, "spec": spec})
     assert text in found.value.message
 
 
-def test_a_wrong_type_is_not_decoded(store: Store) -> None:
+def test_a_wrong_type_is_not_decoded(store: ObjectStore) -> None:
     store.create("customresourcedefinitions", definition())
     with pytest.raises(errors.BadRequest, match=r"cannot unmarshal string into field spec\.size"):
         store.create("things.x.io", {"metadata": {"name": "t"}, "spec": {"size": "three"}})
 
 
-def test_the_subresources_of_a_custom_kind(store: Store) -> None:
+def test_the_subresources_of_a_custom_kind(store: ObjectStore) -> None:
     paths = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas"}
     store.create("customresourcedefinitions", definition(subresources={"status": {}, "scale": paths}))
     store.create("things.x.io", {"metadata": {"name": "t"}, "spec": {"size": 1}, "status": {"replicas": 7}})
@@ -244,7 +244,7 @@ def test_the_subresources_of_a_custom_kind(store: Store) -> None:
     assert store.scale("things.x.io", "t", 5)["spec"]["size"] == 5
 
 
-def test_a_definition_that_makes_no_sense_is_refused(store: Store) -> None:
+def test_a_definition_that_makes_no_sense_is_refused(store: ObjectStore) -> None:
     wrong = definition()
     wrong["metadata"]["name"] = "other.x.io"
     with pytest.raises(errors.Invalid, match=r"must be spec\.names\.plural"):
@@ -265,7 +265,7 @@ def test_token_files_are_read_and_mistakes_located(tmp_path: Path) -> None:
         read_tokens(path)
 
 
-def grant(store: Store, namespace: str, rules: list[dict], subject: dict) -> None:
+def grant(store: ObjectStore, namespace: str, rules: list[dict], subject: dict) -> None:
     kind = "Role" if namespace else "ClusterRole"
     store.create(f"{kind.lower()}s", {"metadata": {"name": "r"}, "rules": rules}, namespace)
     body = {"metadata": {"name": "b"}, "subjects": [subject], "roleRef": {"kind": kind, "name": "r"}}
@@ -294,7 +294,7 @@ GRANTS = [
 
 
 @pytest.mark.parametrize(("namespace", "rules", "wish", "allowed"), [row[1:] for row in GRANTS], ids=[row[0] for row in GRANTS])
-def test_roles_grant_what_they_say(store: Store, namespace: str, rules: list, wish: Wish, allowed: bool) -> None:
+def test_roles_grant_what_they_say(store: ObjectStore, namespace: str, rules: list, wish: Wish, allowed: bool) -> None:
     grant(store, namespace, rules, {"kind": "User", "name": "bob"})
     access = Access(store.context, {})
     assert access.allows(User("bob", ("system:authenticated",)), wish) is allowed

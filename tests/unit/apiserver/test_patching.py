@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubesched import errors
-from kubesched.apiserver import Store, VirtualClock
+from kubesched.apiserver import ManualClock, ObjectStore
 from kubesched.apiserver.patching import APPLY_PATCH, json_patch, merge, strategic_merge
 from kubesched.apiserver.schema import shape_named
 
@@ -130,31 +130,31 @@ def test_an_item_without_its_key_is_refused() -> None:
 
 
 @pytest.fixture
-def store() -> Store:
-    return Store(VirtualClock(), seed=1)
+def store() -> ObjectStore:
+    return ObjectStore(ManualClock(), seed=1)
 
 
 def config(**data: str) -> dict:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data}
 
 
-def apply(store: Store, body: dict, manager: str, force: bool = False) -> dict:
+def apply(store: ObjectStore, body: dict, manager: str, force: bool = False) -> dict:
     return store.patch("configmaps", "c", body, patch_type=APPLY_PATCH, field_manager=manager, force=force)
 
 
-def test_apply_creates_and_removes_what_its_manager_no_longer_wants(store: Store) -> None:
+def test_apply_creates_and_removes_what_its_manager_no_longer_wants(store: ObjectStore) -> None:
     apply(store, config(a="1", b="2"), "one")
     assert apply(store, config(a="1"), "one")["data"] == {"a": "1"}
 
 
-def test_what_two_managers_want_stays_until_both_are_done(store: Store) -> None:
+def test_what_two_managers_want_stays_until_both_are_done(store: ObjectStore) -> None:
     apply(store, config(a="1", b="2"), "one")
     apply(store, config(b="2"), "two")
     assert apply(store, config(a="1"), "one")["data"] == {"a": "1", "b": "2"}
     assert apply(store, config(c="3"), "two")["data"] == {"a": "1", "c": "3"}
 
 
-def test_a_conflict_names_the_field_and_the_manager(store: Store) -> None:
+def test_a_conflict_names_the_field_and_the_manager(store: ObjectStore) -> None:
     apply(store, config(a="1"), "one")
     with pytest.raises(errors.Conflict, match=r'conflict with "one": \.data\.a') as found:
         apply(store, config(a="2"), "two")
@@ -164,19 +164,19 @@ def test_a_conflict_names_the_field_and_the_manager(store: Store) -> None:
         apply(store, config(a="1"), "one")
 
 
-def test_an_ordinary_write_takes_a_field_over(store: Store) -> None:
+def test_an_ordinary_write_takes_a_field_over(store: ObjectStore) -> None:
     apply(store, config(a="1"), "one")
     store.patch("configmaps", "c", {"data": {"a": "9"}}, field_manager="editor")
     with pytest.raises(errors.Conflict, match='conflict with "editor" using v1'):
         apply(store, config(a="1"), "one")
 
 
-def test_apply_needs_a_manager(store: Store) -> None:
+def test_apply_needs_a_manager(store: ObjectStore) -> None:
     with pytest.raises(errors.Invalid, match="fieldManager: Required value"):
         apply(store, config(a="1"), "")
 
 
-def test_the_first_apply_on_a_plain_object_conflicts_with_what_was_before(store: Store) -> None:
+def test_the_first_apply_on_a_plain_object_conflicts_with_what_was_before(store: ObjectStore) -> None:
     store.create("configmaps", config(a="1"))
     with pytest.raises(errors.Conflict, match="before-first-apply"):
         apply(store, config(a="2"), "one")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.apiserver import Store, VirtualClock
+from kubesched.apiserver import ManualClock, ObjectStore
 from kubesched.apiserver.clock import RealClock
 from kubesched.apiserver.reading import Listing
 from kubesched.apiserver.tables import encode_table
@@ -14,8 +14,8 @@ from kubesched.errors import ApiError
 
 
 @pytest.fixture
-def store() -> Store:
-    return Store(VirtualClock(), seed=1)
+def store() -> ObjectStore:
+    return ObjectStore(ManualClock(), seed=1)
 
 
 def pod(name: str = "p", requests: dict | None = None, limits: dict | None = None, **spec: Any) -> dict:
@@ -23,20 +23,20 @@ def pod(name: str = "p", requests: dict | None = None, limits: dict | None = Non
     return {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i", "resources": amounts}], **spec}}
 
 
-def refusal(store: Store, obj: dict, resource: str = "pods") -> str:
+def refusal(store: ObjectStore, obj: dict, resource: str = "pods") -> str:
     with pytest.raises(ApiError) as error:
         store.create(resource, obj)
     return error.value.message
 
 
-def limit(store: Store, **item: Any) -> None:
+def limit(store: ObjectStore, **item: Any) -> None:
     store.create("limitranges", {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Container", **item}]}})
 
 
 # --- LimitRange
 
 
-def test_a_limit_range_gives_defaults_and_says_so(store: Store) -> None:
+def test_a_limit_range_gives_defaults_and_says_so(store: ObjectStore) -> None:
     limit(store, default={"cpu": "1"}, defaultRequest={"cpu": "100m", "memory": "64Mi"}, max={"memory": "1Gi"})
     made = store.create("pods", pod(requests={"cpu": "200m"}))
     resources = made["spec"]["containers"][0]["resources"]
@@ -70,12 +70,12 @@ def test_a_limit_range_gives_defaults_and_says_so(store: Store) -> None:
     ],
     ids=["max", "min", "pod without limit", "ratio", "two at once"],
 )
-def test_a_pod_out_of_bounds_is_refused(store: Store, item: dict, asked: dict, why: str) -> None:
+def test_a_pod_out_of_bounds_is_refused(store: ObjectStore, item: dict, asked: dict, why: str) -> None:
     limit(store, **item)
     assert refusal(store, asked) == f'pods "p" is forbidden: {why}'
 
 
-def test_a_claim_out_of_bounds_is_refused(store: Store) -> None:
+def test_a_claim_out_of_bounds_is_refused(store: ObjectStore) -> None:
     limit(store, type="PersistentVolumeClaim", max={"storage": "1Gi"})
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
     why = "maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi"
@@ -83,7 +83,7 @@ def test_a_claim_out_of_bounds_is_refused(store: Store) -> None:
     assert refusal(store, body, "persistentvolumeclaims") == f'persistentvolumeclaims "c" is forbidden: {why}'
 
 
-def test_a_limit_range_that_contradicts_itself_is_refused(store: Store) -> None:
+def test_a_limit_range_that_contradicts_itself_is_refused(store: ObjectStore) -> None:
     body = {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Pod", "min": {"cpu": "2"}, "max": {"cpu": "1"}}]}}
     assert 'spec.limits[0].min[cpu]: Invalid value: "2": min value 2 is greater than max value 1' in refusal(
         store, body, "limitranges"
@@ -93,11 +93,11 @@ def test_a_limit_range_that_contradicts_itself_is_refused(store: Store) -> None:
 # --- ResourceQuota
 
 
-def quota(store: Store, hard: dict[str, str], **spec: Any) -> str:
+def quota(store: ObjectStore, hard: dict[str, str], **spec: Any) -> str:
     return str(store.create("resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard, **spec}})["kind"])
 
 
-def test_a_quota_is_exceeded_in_the_words_of_the_plugin(store: Store) -> None:
+def test_a_quota_is_exceeded_in_the_words_of_the_plugin(store: ObjectStore) -> None:
     quota(store, {"pods": "2", "requests.cpu": "1", "limits.memory": "2Gi"})
     asked = {"requests": {"cpu": "600m"}, "limits": {"memory": "1Gi"}}
     store.create("pods", pod("a", **asked))
@@ -108,7 +108,7 @@ def test_a_quota_is_exceeded_in_the_words_of_the_plugin(store: Store) -> None:
     store.create("pods", pod("b", **asked))
 
 
-def test_a_quota_wants_to_know(store: Store) -> None:
+def test_a_quota_wants_to_know(store: ObjectStore) -> None:
     quota(store, {"requests.cpu": "1", "limits.memory": "1Gi"})
     why = "failed quota: q: must specify limits.memory for: c; requests.cpu for: c"
     assert refusal(store, pod()) == f'pods "p" is forbidden: {why}'
@@ -124,13 +124,13 @@ def test_a_quota_wants_to_know(store: Store) -> None:
         ({"scopeSelector": {"matchExpressions": [{"scopeName": "NotTerminating", "operator": "Exists"}]}}, 1),
     ],
 )
-def test_a_quota_counts_what_is_in_its_scope(store: Store, scope: dict, counted: int) -> None:
+def test_a_quota_counts_what_is_in_its_scope(store: ObjectStore, scope: dict, counted: int) -> None:
     quota(store, {"pods": "5"}, **scope)
     store.create("pods", pod())
     assert store.context.quotas.used("default/q") == {"pods": str(counted)}
 
 
-def test_quotas_count_what_was_there_before_them_and_every_kind(store: Store) -> None:
+def test_quotas_count_what_was_there_before_them_and_every_kind(store: ObjectStore) -> None:
     store.create("configmaps", {"metadata": {"name": "c"}})
     store.create("services", {"metadata": {"name": "s"}, "spec": {"type": "LoadBalancer", "ports": [{"port": 1}, {"port": 2}]}})
     hard = {"count/configmaps": "1", "services.loadbalancers": "3", "services.nodeports": "9", "count/deployments.apps": "1"}
@@ -140,7 +140,7 @@ def test_quotas_count_what_was_there_before_them_and_every_kind(store: Store) ->
     assert "exceeded quota: q, requested: count/configmaps=1" in refusal(store, {"metadata": {"name": "d"}}, "configmaps")
 
 
-def test_a_pod_that_has_ended_gives_its_share_back(store: Store) -> None:
+def test_a_pod_that_has_ended_gives_its_share_back(store: ObjectStore) -> None:
     quota(store, {"pods": "1"})
     made = store.create("pods", pod())
     store.update("pods", {**made, "status": {"phase": "Succeeded"}}, subresource="status")
@@ -151,7 +151,7 @@ def test_a_pod_that_has_ended_gives_its_share_back(store: Store) -> None:
 # --- RuntimeClass and ServiceAccount
 
 
-def test_a_runtime_class_brings_overhead_nodes_and_tolerations(store: Store) -> None:
+def test_a_runtime_class_brings_overhead_nodes_and_tolerations(store: ObjectStore) -> None:
     toleration = {"key": "gvisor", "operator": "Exists"}
     scheduling = {"nodeSelector": {"runtime": "gvisor"}, "tolerations": [toleration]}
     body = {"metadata": {"name": "g"}, "handler": "runsc", "overhead": {"podFixed": {"cpu": "250m"}}}
@@ -165,7 +165,7 @@ def test_a_runtime_class_brings_overhead_nodes_and_tolerations(store: Store) -> 
     assert why in refusal(store, pod("q", runtimeClassName="g", overhead={"cpu": "1"}))
 
 
-def test_a_pod_runs_as_an_account_where_there_are_accounts(store: Store) -> None:
+def test_a_pod_runs_as_an_account_where_there_are_accounts(store: ObjectStore) -> None:
     assert "serviceAccountName" not in store.create("pods", pod())["spec"]
     store.create("serviceaccounts", {"metadata": {"name": "default"}, "imagePullSecrets": [{"name": "s"}]})
     made = store.create("pods", pod("q"))["spec"]
@@ -202,7 +202,7 @@ KINDS: list[tuple[str, dict, list[str]]] = [
 
 @pytest.mark.parametrize(("resource", "body", "cells"), KINDS, ids=[one[0] for one in KINDS])
 def test_a_kind_is_kept_listed_and_applied_again_without_a_change(
-    store: Store, resource: str, body: dict, cells: list[str]
+    store: ObjectStore, resource: str, body: dict, cells: list[str]
 ) -> None:
     made = store.create(resource, {"metadata": {"name": "x"}, **body})
     listing: Listing = store.list(resource)
@@ -235,11 +235,11 @@ def test_a_kind_is_kept_listed_and_applied_again_without_a_change(
         ("horizontalpodautoscalers", {"spec": {"scaleTargetRef": TARGET}}, "spec.maxReplicas: Required value"),
     ],
 )
-def test_a_kind_that_is_wrong_is_refused(store: Store, resource: str, body: dict, why: str) -> None:
+def test_a_kind_that_is_wrong_is_refused(store: ObjectStore, resource: str, body: dict, why: str) -> None:
     assert why in refusal(store, {"metadata": {"name": "x"}, **body}, resource)
 
 
-def test_a_default_ingress_class_is_filled_in(store: Store) -> None:
+def test_a_default_ingress_class_is_filled_in(store: ObjectStore) -> None:
     annotations = {"ingressclass.kubernetes.io/is-default-class": "true"}
     store.create("ingressclasses", {"metadata": {"name": "nginx", "annotations": annotations}, "spec": {"controller": "x/y"}})
     made = store.create("ingresses", {"metadata": {"name": "i"}, "spec": {"defaultBackend": BACKEND}})

@@ -3,20 +3,20 @@
 import pytest
 
 from kubesched import errors
-from kubesched.apiserver import Store, VirtualClock
+from kubesched.apiserver import ManualClock, ObjectStore
 from kubesched.apiserver.patching import JSON_PATCH, MERGE_PATCH
 
 
 @pytest.fixture
-def store() -> Store:
-    return Store(VirtualClock(), seed=7)
+def store() -> ObjectStore:
+    return ObjectStore(ManualClock(), seed=7)
 
 
 def pod(name: str = "web", **spec: object) -> dict:
     return {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "img:1"}], **spec}}
 
 
-def test_a_new_pod_has_identity_defaults_and_a_pending_status(store: Store) -> None:
+def test_a_new_pod_has_identity_defaults_and_a_pending_status(store: ObjectStore) -> None:
     made = store.create("pods", pod())
     assert made["metadata"]["namespace"] == "default"
     assert made["metadata"]["creationTimestamp"] == "2026-01-01T00:00:00Z"
@@ -29,14 +29,14 @@ def test_a_new_pod_has_identity_defaults_and_a_pending_status(store: Store) -> N
 
 def test_the_same_seed_gives_the_same_names_and_uids() -> None:
     made = [
-        Store(VirtualClock(), seed=3).create("pods", {"metadata": {"generateName": "a-"}, "spec": pod()["spec"]})
+        ObjectStore(ManualClock(), seed=3).create("pods", {"metadata": {"generateName": "a-"}, "spec": pod()["spec"]})
         for _ in range(2)
     ]
     assert made[0] == made[1]
     assert made[0]["metadata"]["name"].startswith("a-")
 
 
-def test_what_is_handed_in_is_copied(store: Store) -> None:
+def test_what_is_handed_in_is_copied(store: ObjectStore) -> None:
     mine = pod()
     store.create("pods", mine)
     mine["spec"]["containers"][0]["image"] = "other"
@@ -44,32 +44,32 @@ def test_what_is_handed_in_is_copied(store: Store) -> None:
     assert "uid" not in mine["metadata"]
 
 
-def test_creating_twice_is_refused(store: Store) -> None:
+def test_creating_twice_is_refused(store: ObjectStore) -> None:
     store.create("pods", pod())
     with pytest.raises(errors.AlreadyExists, match='pods "web" already exists'):
         store.create("pods", pod())
 
 
-def test_a_namespace_that_is_not_there_is_named(store: Store) -> None:
+def test_a_namespace_that_is_not_there_is_named(store: ObjectStore) -> None:
     with pytest.raises(errors.NotFound, match='namespaces "nowhere" not found'):
         store.create("pods", pod(), "nowhere")
 
 
-def test_an_update_of_an_old_version_conflicts(store: Store) -> None:
+def test_an_update_of_an_old_version_conflicts(store: ObjectStore) -> None:
     first = store.create("nodes", {"metadata": {"name": "n"}})
     store.patch("nodes", "n", {"spec": {"unschedulable": True}})
     with pytest.raises(errors.Conflict, match="the object has been modified"):
         store.update("nodes", {**first, "spec": {}})
 
 
-def test_an_update_that_changes_nothing_writes_nothing(store: Store) -> None:
+def test_an_update_that_changes_nothing_writes_nothing(store: ObjectStore) -> None:
     made = store.create("nodes", {"metadata": {"name": "n"}})
     before = store.resource_version
     assert store.update("nodes", made)["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
     assert store.resource_version == before
 
 
-def test_status_and_spec_are_written_apart(store: Store) -> None:
+def test_status_and_spec_are_written_apart(store: ObjectStore) -> None:
     made = store.create("pods", pod())
     both = {**made, "status": {"phase": "Running"}, "spec": {**made["spec"], "activeDeadlineSeconds": 5}}
     assert store.update("pods", both)["status"]["phase"] == "Pending"
@@ -80,7 +80,7 @@ def test_status_and_spec_are_written_apart(store: Store) -> None:
     assert after["spec"]["activeDeadlineSeconds"] == 5
 
 
-def test_generation_counts_changes_of_the_spec_only(store: Store) -> None:
+def test_generation_counts_changes_of_the_spec_only(store: ObjectStore) -> None:
     store.create("pods", pod())
     store.patch("pods", "web", {"metadata": {"labels": {"a": "b"}}})
     assert store.get("pods", "web")["metadata"]["generation"] == 1
@@ -95,20 +95,20 @@ PATCHES = [
 
 
 @pytest.mark.parametrize(("patch_type", "body"), [row[1:] for row in PATCHES], ids=[row[0] for row in PATCHES])
-def test_patches_change_the_object(store: Store, patch_type: str, body: object) -> None:
+def test_patches_change_the_object(store: ObjectStore, patch_type: str, body: object) -> None:
     store.create("pods", pod())
     after = store.patch("pods", "web", body, patch_type=patch_type)
     assert after["metadata"]["labels"] == {"a": "b"}
 
 
-def test_a_strategic_patch_merges_conditions_by_type(store: Store) -> None:
+def test_a_strategic_patch_merges_conditions_by_type(store: ObjectStore) -> None:
     store.create("pods", pod(schedulingGates=[{"name": "g"}]))
     body = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
     after = store.patch("pods", "web", body, subresource="status")
     assert [one["type"] for one in after["status"]["conditions"]] == ["Ready", "PodScheduled"]
 
 
-def test_binding_sets_the_node_and_clears_the_nomination(store: Store) -> None:
+def test_binding_sets_the_node_and_clears_the_nomination(store: ObjectStore) -> None:
     store.create("nodes", {"metadata": {"name": "n", "labels": {"topology.kubernetes.io/zone": "z1"}}})
     store.create("pods", pod())
     store.patch("pods", "web", {"status": {"nominatedNodeName": "n"}}, subresource="status")
@@ -119,7 +119,7 @@ def test_binding_sets_the_node_and_clears_the_nomination(store: Store) -> None:
     assert [(one["type"], one["status"]) for one in bound["status"]["conditions"]] == [("PodScheduled", "True")]
 
 
-def test_binding_refusals_say_what_the_reference_says(store: Store) -> None:
+def test_binding_refusals_say_what_the_reference_says(store: ObjectStore) -> None:
     store.create("pods", pod())
     with pytest.raises(errors.Conflict, match="Precondition failed: UID in precondition: other"):
         store.bind("default", "web", "n", uid="other")
@@ -137,7 +137,7 @@ def test_binding_refusals_say_what_the_reference_says(store: Store) -> None:
         store.bind("default", "gone", "n")
 
 
-def test_a_pod_on_a_node_gets_its_grace_and_one_without_goes_at_once(store: Store) -> None:
+def test_a_pod_on_a_node_gets_its_grace_and_one_without_goes_at_once(store: ObjectStore) -> None:
     store.create("pods", pod("waiting"))
     store.delete("pods", "waiting")
     store.create("pods", pod("running"))
@@ -150,7 +150,7 @@ def test_a_pod_on_a_node_gets_its_grace_and_one_without_goes_at_once(store: Stor
     assert store.list("pods").items == []
 
 
-def test_an_object_with_finalizers_waits_for_them(store: Store) -> None:
+def test_an_object_with_finalizers_waits_for_them(store: ObjectStore) -> None:
     store.create("configmaps", {"metadata": {"name": "c", "finalizers": ["example.com/hold"]}})
     assert "deletionTimestamp" in store.delete("configmaps", "c")["metadata"]
     store.patch("configmaps", "c", {"metadata": {"finalizers": None}}, patch_type=MERGE_PATCH)
@@ -158,7 +158,7 @@ def test_an_object_with_finalizers_waits_for_them(store: Store) -> None:
         store.get("configmaps", "c")
 
 
-def test_the_two_event_apis_show_the_same_events(store: Store) -> None:
+def test_the_two_event_apis_show_the_same_events(store: ObjectStore) -> None:
     store.create(
         "events.events.k8s.io",
         {
@@ -179,8 +179,8 @@ def test_the_two_event_apis_show_the_same_events(store: Store) -> None:
 
 
 def test_events_live_an_hour() -> None:
-    clock = VirtualClock()
-    store = Store(clock)
+    clock = ManualClock()
+    store = ObjectStore(clock)
     event = {"involvedObject": {"namespace": "default"}, "reason": "r"}
     store.create("events", {"metadata": {"name": "old"}, **event})
     clock.advance(3601)
@@ -188,7 +188,7 @@ def test_events_live_an_hour() -> None:
     assert [one["metadata"]["name"] for one in store.list("events").items] == ["new"]
 
 
-def test_a_collection_is_deleted_as_far_as_it_is_selected(store: Store) -> None:
+def test_a_collection_is_deleted_as_far_as_it_is_selected(store: ObjectStore) -> None:
     for number in range(4):
         store.create("configmaps", {"metadata": {"name": f"c{number}", "labels": {"even": str(number % 2 == 0)}}})
     deleted = store.delete_collection("configmaps", "default", label_selector="even=True")
@@ -196,7 +196,7 @@ def test_a_collection_is_deleted_as_far_as_it_is_selected(store: Store) -> None:
     assert [one["metadata"]["name"] for one in store.list("configmaps").items] == ["c1", "c3"]
 
 
-def test_preconditions_of_a_deletion(store: Store) -> None:
+def test_preconditions_of_a_deletion(store: ObjectStore) -> None:
     made = store.create("configmaps", {"metadata": {"name": "c"}})
     with pytest.raises(errors.Conflict, match=r"the UID in the precondition \(other\)"):
         store.delete("configmaps", "c", uid="other")
@@ -205,6 +205,6 @@ def test_preconditions_of_a_deletion(store: Store) -> None:
     store.delete("configmaps", "c", uid=made["metadata"]["uid"])
 
 
-def test_what_nobody_serves_is_named(store: Store) -> None:
+def test_what_nobody_serves_is_named(store: ObjectStore) -> None:
     with pytest.raises(errors.BadRequest, match='doesn\'t have a resource type "widgets"'):
         store.list("widgets")

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.apiserver import Store, VirtualClock
+from kubesched.apiserver import ManualClock, ObjectStore
 from kubesched.apiserver.printing import human_duration, node_status, pod_status
 from kubesched.apiserver.reading import Listing
 from kubesched.apiserver.tables import encode_table
@@ -88,7 +88,7 @@ def test_the_status_of_a_node() -> None:
 
 
 def test_every_kind_can_be_shown_even_when_it_is_empty() -> None:
-    store = Store(VirtualClock(), seed=1)
+    store = ObjectStore(ManualClock(), seed=1)
     for resource in store.context.catalogue:
         bare = {"metadata": {"name": "x", "namespace": "d"}, "spec": {}}
         entry = Entry("d/x", bare, 1)
@@ -99,7 +99,7 @@ def test_every_kind_can_be_shown_even_when_it_is_empty() -> None:
 
 
 def test_how_much_of_the_object_goes_along() -> None:
-    store = Store(VirtualClock(), seed=1)
+    store = ObjectStore(ManualClock(), seed=1)
     store.create("nodes", {"metadata": {"name": "n"}})
     nodes = store.context.resource("nodes")
 

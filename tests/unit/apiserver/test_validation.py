@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from kubesched import errors
-from kubesched.apiserver import Store, VirtualClock
+from kubesched.apiserver import ManualClock, ObjectStore
 
 
 @pytest.fixture
-def store() -> Store:
-    return Store(VirtualClock(), seed=1)
+def store() -> ObjectStore:
+    return ObjectStore(ManualClock(), seed=1)
 
 
 def pod(container: dict | None = None, **spec: Any) -> dict:
@@ -93,13 +93,13 @@ WRONG_PODS = [
 
 
 @pytest.mark.parametrize(("spec", "text"), [row[1:] for row in WRONG_PODS], ids=[row[0] for row in WRONG_PODS])
-def test_wrong_pods_are_refused_with_the_api_s_words(store: Store, spec: dict, text: str) -> None:
+def test_wrong_pods_are_refused_with_the_api_s_words(store: ObjectStore, spec: dict, text: str) -> None:
     with pytest.raises((errors.Invalid, errors.Forbidden)) as found:
         store.create("pods", {"metadata": {"name": "p"}, "spec": {**pod()["spec"], **spec}})
     assert text in found.value.message
 
 
-def test_every_cause_is_listed(store: Store) -> None:
+def test_every_cause_is_listed(store: ObjectStore) -> None:
     with pytest.raises(errors.Invalid) as found:
         store.create("pods", pod(restartPolicy="x", nodeSelector={"a b": "c"}))
     assert found.value.message.startswith('Pod "p" is invalid: [')
@@ -124,16 +124,16 @@ QUALITIES = [
 
 
 @pytest.mark.parametrize(("resources", "expected"), [row[1:] for row in QUALITIES], ids=[row[0] for row in QUALITIES])
-def test_quality_of_service(store: Store, resources: dict, expected: str) -> None:
+def test_quality_of_service(store: ObjectStore, resources: dict, expected: str) -> None:
     assert store.create("pods", pod({"resources": resources}))["status"]["qosClass"] == expected
 
 
-def test_limits_become_requests(store: Store) -> None:
+def test_limits_become_requests(store: ObjectStore) -> None:
     made = store.create("pods", pod({"resources": {"limits": {"cpu": 2}, "requests": {"memory": "1Gi"}}}))
     assert made["spec"]["containers"][0]["resources"]["requests"] == {"memory": "1Gi", "cpu": "2"}
 
 
-def test_priority_comes_from_the_class(store: Store) -> None:
+def test_priority_comes_from_the_class(store: ObjectStore) -> None:
     store.create("priorityclasses", {"metadata": {"name": "high"}, "value": 100, "preemptionPolicy": "Never"})
     made = store.create("pods", pod(priorityClassName="high"))
     assert (made["spec"]["priority"], made["spec"]["preemptionPolicy"]) == (100, "Never")
@@ -148,13 +148,13 @@ def test_priority_comes_from_the_class(store: Store) -> None:
     )
 
 
-def test_a_gated_pod_says_so(store: Store) -> None:
+def test_a_gated_pod_says_so(store: ObjectStore) -> None:
     (condition,) = store.create("pods", pod(schedulingGates=[{"name": "g"}]))["status"]["conditions"]
     assert (condition["reason"], condition["status"]) == ("SchedulingGated", "False")
     assert condition["message"] == "Scheduling is blocked due to non-empty scheduling gates"
 
 
-def test_label_keys_are_merged_into_selectors(store: Store) -> None:
+def test_label_keys_are_merged_into_selectors(store: ObjectStore) -> None:
     term = {**TERM, "matchLabelKeys": ["v", "absent"], "mismatchLabelKeys": ["app"]}
     spread = {**TERM, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": ["v"]}
     made = store.create("pods", pod(affinity={"podAffinity": {REQUIRED: [term]}}, topologySpreadConstraints=[spread]))
@@ -183,7 +183,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("patch", "refusal"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES])
-def test_what_a_pod_may_still_change(store: Store, patch: dict, refusal: str) -> None:
+def test_what_a_pod_may_still_change(store: ObjectStore, patch: dict, refusal: str) -> None:
     store.create("pods", pod())
     if not refusal:
         store.patch("pods", "p", {"spec": patch})
@@ -193,7 +193,7 @@ def test_what_a_pod_may_still_change(store: Store, patch: dict, refusal: str) ->
     assert refusal in found.value.message
 
 
-def test_gates_are_removed_one_by_one_and_rules_narrowed_meanwhile(store: Store) -> None:
+def test_gates_are_removed_one_by_one_and_rules_narrowed_meanwhile(store: ObjectStore) -> None:
     store.create("pods", pod(schedulingGates=[{"name": "a"}, {"name": "b"}]))
     store.patch("pods", "p", {"spec": {"nodeSelector": {"disk": "ssd"}}})
     store.patch("pods", "p", {"spec": {"schedulingGates": [{"name": "a", "$patch": "delete"}]}})
@@ -259,13 +259,13 @@ WRONG_OTHERS: list[tuple[str, str, dict, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "body", "text"), [row[1:] for row in WRONG_OTHERS], ids=[row[0] for row in WRONG_OTHERS])
-def test_other_kinds_are_judged_too(store: Store, kind: str, body: dict, text: str) -> None:
+def test_other_kinds_are_judged_too(store: ObjectStore, kind: str, body: dict, text: str) -> None:
     with pytest.raises(errors.Invalid) as found:
         store.create(kind, {**body, "metadata": {"name": "x", **body.get("metadata", {})}})
     assert text in found.value.message
 
 
-def test_immutable_fields_stay(store: Store) -> None:
+def test_immutable_fields_stay(store: ObjectStore) -> None:
     store.create("priorityclasses", {"metadata": {"name": "c"}, "value": 5})
     with pytest.raises(errors.Invalid, match="may not be changed in an update"):
         store.patch("priorityclasses", "c", {"value": 6})
@@ -275,7 +275,7 @@ def test_immutable_fields_stay(store: Store) -> None:
         store.patch("persistentvolumeclaims", "c", {"spec": {"accessModes": ["ReadWriteMany"]}})
 
 
-def test_a_default_storage_class_is_filled_in(store: Store) -> None:
+def test_a_default_storage_class_is_filled_in(store: ObjectStore) -> None:
     note = {"storageclass.kubernetes.io/is-default-class": "true"}
     store.create("storageclasses", {"metadata": {"name": "std", "annotations": note}, "provisioner": "x"})
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -283,7 +283,7 @@ def test_a_default_storage_class_is_filled_in(store: Store) -> None:
     assert made["spec"]["storageClassName"] == "std"
 
 
-def test_a_namespace_on_its_way_out_takes_nothing_in(store: Store) -> None:
+def test_a_namespace_on_its_way_out_takes_nothing_in(store: ObjectStore) -> None:
     store.create("namespaces", {"metadata": {"name": "team"}})
     store.delete("namespaces", "team")
     with pytest.raises(errors.Forbidden, match="because it is being terminated"):

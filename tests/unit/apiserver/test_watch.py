@@ -3,12 +3,12 @@
 import pytest
 
 from kubesched import errors
-from kubesched.apiserver import Store, VirtualClock
+from kubesched.apiserver import ManualClock, ObjectStore
 
 
 @pytest.fixture
-def store() -> Store:
-    return Store(VirtualClock(), seed=7)
+def store() -> ObjectStore:
+    return ObjectStore(ManualClock(), seed=7)
 
 
 def node(name: str, **labels: str) -> dict:
@@ -19,7 +19,7 @@ def seen(watch: object) -> list[tuple[str, str]]:
     return [(event.type, event.obj["metadata"]["name"]) for event in watch.drain()]  # type: ignore[attr-defined]
 
 
-def test_a_watch_begins_with_what_is_there(store: Store) -> None:
+def test_a_watch_begins_with_what_is_there(store: ObjectStore) -> None:
     store.create("nodes", node("a"))
     watch = store.watch("nodes")
     store.create("nodes", node("b"))
@@ -27,13 +27,13 @@ def test_a_watch_begins_with_what_is_there(store: Store) -> None:
     assert seen(watch) == [("ADDED", "a"), ("ADDED", "b"), ("DELETED", "a")]
 
 
-def test_a_watch_from_a_version_sees_what_came_after(store: Store) -> None:
+def test_a_watch_from_a_version_sees_what_came_after(store: ObjectStore) -> None:
     version = store.create("nodes", node("a"))["metadata"]["resourceVersion"]
     store.create("nodes", node("b"))
     assert seen(store.watch("nodes", resource_version=version)) == [("ADDED", "b")]
 
 
-def test_an_update_may_enter_or_leave_a_selection(store: Store) -> None:
+def test_an_update_may_enter_or_leave_a_selection(store: ObjectStore) -> None:
     store.create("nodes", node("a", zone="x"))
     watch = store.watch("nodes", label_selector="zone=x")
     assert seen(watch) == [("ADDED", "a")]
@@ -46,14 +46,14 @@ def test_an_update_may_enter_or_leave_a_selection(store: Store) -> None:
     assert seen(watch) == [("ADDED", "a")]
 
 
-def test_a_pod_that_ends_leaves_the_scheduler_s_watch(store: Store) -> None:
+def test_a_pod_that_ends_leaves_the_scheduler_s_watch(store: ObjectStore) -> None:
     store.create("pods", {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
     watch = store.watch("pods", field_selector="status.phase!=Succeeded,status.phase!=Failed")
     store.patch("pods", "p", {"status": {"phase": "Succeeded"}}, subresource="status")
     assert seen(watch) == [("ADDED", "p"), ("DELETED", "p")]
 
 
-def test_a_forgotten_past_is_gone(store: Store) -> None:
+def test_a_forgotten_past_is_gone(store: ObjectStore) -> None:
     version = store.create("nodes", node("a"))["metadata"]["resourceVersion"]
     store.create("nodes", node("b"))
     store.compact()
@@ -63,7 +63,7 @@ def test_a_forgotten_past_is_gone(store: Store) -> None:
 
 
 def test_the_past_is_bounded() -> None:
-    store = Store(VirtualClock(), history_limit=3)
+    store = ObjectStore(ManualClock(), history_limit=3)
     version = store.create("nodes", node("a"))["metadata"]["resourceVersion"]
     for number in range(5):
         store.patch("nodes", "a", {"metadata": {"labels": {"n": str(number)}}})
@@ -71,7 +71,7 @@ def test_the_past_is_bounded() -> None:
         store.watch("nodes", resource_version=version)
 
 
-def test_a_reader_that_does_not_read_is_closed_and_holds_nobody_back(store: Store) -> None:
+def test_a_reader_that_does_not_read_is_closed_and_holds_nobody_back(store: ObjectStore) -> None:
     slow = store.watch("nodes", buffer_limit=2)
     quick = store.watch("nodes")
     for number in range(4):
@@ -81,7 +81,7 @@ def test_a_reader_that_does_not_read_is_closed_and_holds_nobody_back(store: Stor
     assert len(quick.drain()) == 4
 
 
-def test_a_listener_that_writes_does_not_disturb_the_order(store: Store) -> None:
+def test_a_listener_that_writes_does_not_disturb_the_order(store: ObjectStore) -> None:
     def echo(change: object) -> None:
         name = change.new.obj["metadata"]["name"]  # type: ignore[attr-defined]
         if not name.endswith("-echo"):
@@ -97,7 +97,7 @@ def test_a_listener_that_writes_does_not_disturb_the_order(store: Store) -> None
     assert seen(late) == expected
 
 
-async def test_a_watch_can_be_iterated(store: Store) -> None:
+async def test_a_watch_can_be_iterated(store: ObjectStore) -> None:
     watch = store.watch("nodes")
     store.create("nodes", node("a"))
     async for event in watch:
@@ -109,7 +109,7 @@ PAGES = [1, 2, 3, 7, 100]
 
 
 @pytest.mark.parametrize("limit", PAGES)
-def test_pages_show_one_version_although_the_world_moves(store: Store, limit: int) -> None:
+def test_pages_show_one_version_although_the_world_moves(store: ObjectStore, limit: int) -> None:
     for number in range(7):
         store.create("nodes", node(f"n{number}"))
     page = store.list("nodes", limit=limit)
@@ -122,7 +122,7 @@ def test_pages_show_one_version_although_the_world_moves(store: Store, limit: in
     assert names == [f"n{number}" for number in range(7)]
 
 
-def test_an_outdated_page_offers_to_go_on_inconsistently(store: Store) -> None:
+def test_an_outdated_page_offers_to_go_on_inconsistently(store: ObjectStore) -> None:
     for number in range(4):
         store.create("nodes", node(f"n{number}"))
     page = store.list("nodes", limit=2)
@@ -134,7 +134,7 @@ def test_an_outdated_page_offers_to_go_on_inconsistently(store: Store) -> None:
     assert [one["metadata"]["name"] for one in rest.items] == ["n2", "n3", "n9"]
 
 
-def test_a_kubelet_sees_the_pods_of_its_node_and_no_others(store: Store) -> None:
+def test_a_kubelet_sees_the_pods_of_its_node_and_no_others(store: ObjectStore) -> None:
     mine = store.watch("pods", field_selector="spec.nodeName=mine")
     other = store.watch("pods", field_selector="spec.nodeName=other")
     waiting = store.watch("pods", field_selector="spec.nodeName=")

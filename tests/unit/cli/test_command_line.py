@@ -17,7 +17,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from kubesched.apiserver.journal import SYNC_POLICIES
+from kubesched.apiserver.write_ahead_log import SYNC_POLICIES
 from kubesched.cli import COMMANDS, cli
 from kubesched.cli.commands.bench import CLUSTER_KINDS, KINDS
 from kubesched.cli.commands.completion import SHELLS

@@ -14,14 +14,14 @@ and by the annotation `kubesched.io/kubelet: stopped` on the node, after which n
 from __future__ import annotations
 
 from kubesched.apiserver.clock import micro_timestamp, timestamp
+from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
+from kubesched.apiserver.fake_cluster.pace import Pace
+from kubesched.apiserver.fake_cluster.pods import PodIndex, controller_of, is_finished, key_of, split
+from kubesched.apiserver.fake_cluster.work import Worker
 from kubesched.apiserver.resources import Object
-from kubesched.apiserver.store import Store
+from kubesched.apiserver.store import ObjectStore
 from kubesched.apiserver.subresources import with_condition
 from kubesched.apiserver.watch import Change
-from kubesched.apiserver.world.pace import Pace
-from kubesched.apiserver.world.pods import PodIndex, controller_of, is_finished, key_of, split
-from kubesched.apiserver.world.recorder import Recorder
-from kubesched.apiserver.world.work import Worker
 from kubesched.errors import NotFound
 
 PREFIX = "kubesched.io/"
@@ -33,7 +33,7 @@ _LONGEST_BACKOFF_SECONDS = 300.0
 class Kubelets:
     """The kubelets of all nodes."""
 
-    def __init__(self, store: Store, pods: PodIndex, pace: Pace, recorder: Recorder) -> None:
+    def __init__(self, store: ObjectStore, pods: PodIndex, pace: Pace, recorder: EventRecorder) -> None:
         self._store = store
         self._clock = store.context.clock
         self._pods = pods

@@ -15,7 +15,7 @@ from aiohttp import web
 from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
 
 from kubesched.apiserver.context import Asked
-from kubesched.apiserver.deleting import DeleteOptions
+from kubesched.apiserver.deletion import DeleteOptions
 from kubesched.apiserver.patching import APPLY_PATCH
 from kubesched.apiserver.reading import ListQuery
 from kubesched.apiserver.refusals import (

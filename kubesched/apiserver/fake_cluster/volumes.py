@@ -8,14 +8,14 @@ alone until the scheduler has chosen a node for it, or a volume.
 from __future__ import annotations
 
 from kubesched.api import quantity
+from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
+from kubesched.apiserver.fake_cluster.pace import Pace
+from kubesched.apiserver.fake_cluster.pods import key_of, split
+from kubesched.apiserver.fake_cluster.work import Worker
 from kubesched.apiserver.resources import Object
 from kubesched.apiserver.selectors import selects
-from kubesched.apiserver.store import Store
+from kubesched.apiserver.store import ObjectStore
 from kubesched.apiserver.watch import Change
-from kubesched.apiserver.world.pace import Pace
-from kubesched.apiserver.world.pods import key_of, split
-from kubesched.apiserver.world.recorder import Recorder
-from kubesched.apiserver.world.work import Worker
 from kubesched.errors import NotFound
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -29,7 +29,7 @@ ZONE = "topology.kubernetes.io/zone"
 class Volumes:
     """Binds claims to volumes."""
 
-    def __init__(self, store: Store, pace: Pace, recorder: Recorder) -> None:
+    def __init__(self, store: ObjectStore, pace: Pace, recorder: EventRecorder) -> None:
         self._store = store
         self._pace = pace
         self._recorder = recorder

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.apiserver import Store, VirtualClock
-from kubesched.apiserver.journal import FILE_NAME, Journal
+from kubesched.apiserver import ManualClock, ObjectStore
+from kubesched.apiserver.write_ahead_log import FILE_NAME, WriteAheadLog
 from kubesched.errors import ConfigError
 
 
-def names(store: Store) -> list[str]:
+def names(store: ObjectStore) -> list[str]:
     return [one["metadata"]["name"] for one in store.list("nodes").items]
 
 
-def reopened(directory: Path) -> Store:
-    return Store(VirtualClock(), data_dir=directory)
+def reopened(directory: Path) -> ObjectStore:
+    return ObjectStore(ManualClock(), data_dir=directory)
 
 
 def test_objects_and_versions_survive(tmp_path: Path) -> None:
@@ -98,11 +98,11 @@ def test_two_servers_cannot_share_a_directory(tmp_path: Path) -> None:
 
 def test_an_unknown_policy_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="unknown policy 'sometimes'"):
-        Journal(tmp_path, "sometimes")
+        WriteAheadLog(tmp_path, "sometimes")
 
 
 def test_an_outdated_file_is_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubesched.apiserver.journal.REWRITE_BYTES", 50_000)
+    monkeypatch.setattr("kubesched.apiserver.write_ahead_log.REWRITE_BYTES", 50_000)
     store = reopened(tmp_path)
     store.create("nodes", {"metadata": {"name": "n"}})
     for number in range(500):
@@ -120,7 +120,7 @@ def test_a_full_disk_is_an_error_and_nothing_changes(tmp_path: Path, monkeypatch
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("kubesched.apiserver.journal._write_all", full)
+        patched.setattr("kubesched.apiserver.write_ahead_log._write_all", full)
         with pytest.raises(OSError, match="No space left"):
             store.create("nodes", {"metadata": {"name": "lost"}})
     assert names(store) == ["kept"]
@@ -134,8 +134,8 @@ def test_events_of_a_former_life_end_too(tmp_path: Path) -> None:
     store = reopened(tmp_path)
     store.create("events", {"metadata": {"name": "old"}, **event})
     store.close()
-    clock = VirtualClock()
-    again = Store(clock, data_dir=tmp_path)
+    clock = ManualClock()
+    again = ObjectStore(clock, data_dir=tmp_path)
     clock.advance(3601)
     again.create("events", {"metadata": {"name": "new"}, **event})
     assert [one["metadata"]["name"] for one in again.list("events").items] == ["new"]

@@ -1,4 +1,4 @@
-"""How fast the little world moves, in seconds."""
+"""How fast the fake cluster moves, in seconds."""
 
 from __future__ import annotations
 

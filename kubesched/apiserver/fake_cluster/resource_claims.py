@@ -7,23 +7,23 @@ ended pods removed; an allocation nobody has reserved given back; generated clai
 from __future__ import annotations
 
 from kubesched.api.resource import DELETE_PROTECTION_FINALIZER
+from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
+from kubesched.apiserver.fake_cluster.pods import PodIndex, is_finished, key_of, owned_by, split
+from kubesched.apiserver.fake_cluster.work import Worker
 from kubesched.apiserver.patching import MERGE_PATCH, copied
 from kubesched.apiserver.resources import Object
-from kubesched.apiserver.store import Store
+from kubesched.apiserver.store import ObjectStore
 from kubesched.apiserver.watch import Change
-from kubesched.apiserver.world.pods import PodIndex, is_finished, key_of, owned_by, split
-from kubesched.apiserver.world.recorder import Recorder
-from kubesched.apiserver.world.work import Worker
 from kubesched.errors import NotFound
 
 FROM_POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
 _COMPONENT = "resource_claim"
 
 
-class DeviceClaims:
+class ResourceClaimController:
     """Keeps resource claims in step with pods."""
 
-    def __init__(self, store: Store, pods: PodIndex, recorder: Recorder) -> None:
+    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
         self._store = store
         self._pods = pods
         self._recorder = recorder

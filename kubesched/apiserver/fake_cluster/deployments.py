@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 
 from kubesched.apiserver.clock import seconds_of, timestamp
+from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
+from kubesched.apiserver.fake_cluster.pods import controller_of, owned_by, split, template_hash
+from kubesched.apiserver.fake_cluster.work import Worker
 from kubesched.apiserver.patching import copied
 from kubesched.apiserver.resources import Object
-from kubesched.apiserver.store import Store
+from kubesched.apiserver.store import ObjectStore
 from kubesched.apiserver.watch import Change
-from kubesched.apiserver.world.pods import controller_of, owned_by, split, template_hash
-from kubesched.apiserver.world.recorder import Recorder
-from kubesched.apiserver.world.work import Worker
 
 REVISION = "deployment.kubernetes.io/revision"
 HASH_LABEL = "pod-template-hash"
@@ -33,7 +33,7 @@ def whole(value: object, total: int, round_up: bool) -> int:
 class Deployments:
     """Keeps Deployments moving."""
 
-    def __init__(self, store: Store, recorder: Recorder) -> None:
+    def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
         self._store = store
         self._recorder = recorder
         self._work = Worker(store.context.clock, "deployments", self._sync)

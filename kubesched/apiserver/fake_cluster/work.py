@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from kubesched.apiserver.clock import Clock, Timer
+from kubesched.apiserver.clock import ServerClock, Timer
 from kubesched.errors import ApiError, NotFound
 
 BATCH = 64  # keys per turn, so that requests get their turn too
@@ -22,7 +22,7 @@ _logger = logging.getLogger(__name__)
 class Worker:
     """One kind of work."""
 
-    def __init__(self, clock: Clock, name: str, reconcile: Callable[[str], float | None]) -> None:
+    def __init__(self, clock: ServerClock, name: str, reconcile: Callable[[str], float | None]) -> None:
         self._clock = clock
         self._name = name
         self._reconcile = reconcile

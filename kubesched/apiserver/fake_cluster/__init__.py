@@ -1,4 +1,4 @@
-"""The little world around the API server: fake kubelets and the controllers that make manifests live.
+"""The fake cluster around the API server: fake kubelets and the controllers that make manifests live.
 
     kubelets                      pods run, nodes report
     deployments, replicas, statefulsets, daemonsets, jobs
@@ -14,21 +14,21 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from kubesched.apiserver.store import Store
-from kubesched.apiserver.world.budgets import Budgets
-from kubesched.apiserver.world.daemonsets import DaemonSets
-from kubesched.apiserver.world.deployments import Deployments
-from kubesched.apiserver.world.device_claims import DeviceClaims
-from kubesched.apiserver.world.garbage import Garbage
-from kubesched.apiserver.world.jobs import Jobs
-from kubesched.apiserver.world.kubelets import Kubelets
-from kubesched.apiserver.world.node_lifecycle import NodeLifecycle
-from kubesched.apiserver.world.pace import INSTANT, Pace
-from kubesched.apiserver.world.pods import PodIndex
-from kubesched.apiserver.world.recorder import Recorder
-from kubesched.apiserver.world.replicas import ReplicaSets
-from kubesched.apiserver.world.statefulsets import StatefulSets
-from kubesched.apiserver.world.volumes import Volumes
+from kubesched.apiserver.fake_cluster.daemonsets import DaemonSets
+from kubesched.apiserver.fake_cluster.deployments import Deployments
+from kubesched.apiserver.fake_cluster.disruption import DisruptionController
+from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
+from kubesched.apiserver.fake_cluster.garbage_collector import GarbageCollector
+from kubesched.apiserver.fake_cluster.jobs import Jobs
+from kubesched.apiserver.fake_cluster.kubelets import Kubelets
+from kubesched.apiserver.fake_cluster.node_lifecycle import NodeLifecycle
+from kubesched.apiserver.fake_cluster.pace import INSTANT, Pace
+from kubesched.apiserver.fake_cluster.pods import PodIndex
+from kubesched.apiserver.fake_cluster.replicas import ReplicaSets
+from kubesched.apiserver.fake_cluster.resource_claims import ResourceClaimController
+from kubesched.apiserver.fake_cluster.statefulsets import StatefulSets
+from kubesched.apiserver.fake_cluster.volumes import Volumes
+from kubesched.apiserver.store import ObjectStore
 
 
 class _Part(Protocol):
@@ -37,13 +37,13 @@ class _Part(Protocol):
     def stop(self) -> None: ...
 
 
-class World:
+class FakeCluster:
     """All parts over one store; they begin to work at `start`."""
 
-    def __init__(self, store: Store, pace: Pace | None = None, *, events: bool = True) -> None:
+    def __init__(self, store: ObjectStore, pace: Pace | None = None, *, events: bool = True) -> None:
         """`events` off leaves out the Event objects, which large simulations do not want to keep."""
         pods = PodIndex(store)
-        recorder = Recorder(store, events)
+        recorder = EventRecorder(store, events)
         self._store = store
         self.kubelets = Kubelets(store, pods, pace or Pace(), recorder)
         self._parts: list[_Part] = [
@@ -54,11 +54,11 @@ class World:
             StatefulSets(store, pods, recorder),
             DaemonSets(store, pods, recorder),
             Jobs(store, pods, recorder),
-            Budgets(store, pods),
+            DisruptionController(store, pods),
             Volumes(store, pace or Pace(), recorder),
-            DeviceClaims(store, pods, recorder),
+            ResourceClaimController(store, pods, recorder),
             NodeLifecycle(store, pods, recorder),
-            Garbage(store),
+            GarbageCollector(store),
         ]
 
     def start(self) -> None:
@@ -84,4 +84,4 @@ class World:
         self.kubelets.end_pod(self._store.get("pods", name, namespace), exit_code, reason)
 
 
-__all__ = ["INSTANT", "Pace", "World"]
+__all__ = ["INSTANT", "FakeCluster", "Pace"]

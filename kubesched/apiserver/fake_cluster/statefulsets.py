@@ -6,11 +6,8 @@ says; pods of an older template deleted from the highest number down to the part
 
 from __future__ import annotations
 
-from kubesched.apiserver.patching import copied
-from kubesched.apiserver.resources import Object
-from kubesched.apiserver.store import Store
-from kubesched.apiserver.watch import Change
-from kubesched.apiserver.world.pods import (
+from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
+from kubesched.apiserver.fake_cluster.pods import (
     PodIndex,
     available_in,
     controller_of,
@@ -21,8 +18,11 @@ from kubesched.apiserver.world.pods import (
     split,
     template_hash,
 )
-from kubesched.apiserver.world.recorder import Recorder
-from kubesched.apiserver.world.work import Worker
+from kubesched.apiserver.fake_cluster.work import Worker
+from kubesched.apiserver.patching import copied
+from kubesched.apiserver.resources import Object
+from kubesched.apiserver.store import ObjectStore
+from kubesched.apiserver.watch import Change
 from kubesched.errors import AlreadyExists
 
 REVISION_LABEL = "controller-revision-hash"
@@ -32,7 +32,7 @@ _COMPONENT = "statefulset-controller"
 class StatefulSets:
     """Keeps StatefulSets at their size and template."""
 
-    def __init__(self, store: Store, pods: PodIndex, recorder: Recorder) -> None:
+    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
         self._store = store
         self._pods = pods
         self._recorder = recorder

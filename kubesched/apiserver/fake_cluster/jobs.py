@@ -7,12 +7,12 @@ conditions Complete, Failed and Suspended. A finished job goes away after its ti
 from __future__ import annotations
 
 from kubesched.apiserver.clock import seconds_of, timestamp
+from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
+from kubesched.apiserver.fake_cluster.pods import PodIndex, controller_of, from_template, is_active, is_ready, split
+from kubesched.apiserver.fake_cluster.work import Worker
 from kubesched.apiserver.resources import Object
-from kubesched.apiserver.store import Store
+from kubesched.apiserver.store import ObjectStore
 from kubesched.apiserver.watch import Change
-from kubesched.apiserver.world.pods import PodIndex, controller_of, from_template, is_active, is_ready, split
-from kubesched.apiserver.world.recorder import Recorder
-from kubesched.apiserver.world.work import Worker
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 _COMPONENT = "job-controller"
@@ -23,7 +23,7 @@ _LONGEST_BACKOFF_SECONDS = 360.0
 class Jobs:
     """Keeps Jobs going until they are done."""
 
-    def __init__(self, store: Store, pods: PodIndex, recorder: Recorder) -> None:
+    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
         self._store = store
         self._pods = pods
         self._recorder = recorder

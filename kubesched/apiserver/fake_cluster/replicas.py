@@ -6,11 +6,8 @@ status. Pods that match the selector and belong to nobody are adopted.
 
 from __future__ import annotations
 
-from kubesched.apiserver.resources import Object
-from kubesched.apiserver.selectors import selects
-from kubesched.apiserver.store import Store
-from kubesched.apiserver.watch import Change
-from kubesched.apiserver.world.pods import (
+from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
+from kubesched.apiserver.fake_cluster.pods import (
     PodIndex,
     available_in,
     controller_of,
@@ -22,8 +19,11 @@ from kubesched.apiserver.world.pods import (
     owned_by,
     split,
 )
-from kubesched.apiserver.world.recorder import Recorder
-from kubesched.apiserver.world.work import Worker
+from kubesched.apiserver.fake_cluster.work import Worker
+from kubesched.apiserver.resources import Object
+from kubesched.apiserver.selectors import selects
+from kubesched.apiserver.store import ObjectStore
+from kubesched.apiserver.watch import Change
 from kubesched.errors import NotFound
 
 BURST = 500  # pods created or deleted in one go, as the reference's limit
@@ -32,7 +32,7 @@ BURST = 500  # pods created or deleted in one go, as the reference's limit
 class ReplicaSets:
     """Keeps the sets of one resource at their size."""
 
-    def __init__(self, store: Store, pods: PodIndex, recorder: Recorder, resource: str = "replicasets.apps") -> None:
+    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder, resource: str = "replicasets.apps") -> None:
         self._store = store
         self._pods = pods
         self._recorder = recorder

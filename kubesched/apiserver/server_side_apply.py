@@ -14,7 +14,7 @@ from kubesched import errors
 from kubesched.apiserver.clock import timestamp
 from kubesched.apiserver.context import Asked
 from kubesched.apiserver.custom import shape_of
-from kubesched.apiserver.ownership import (
+from kubesched.apiserver.managed_fields import (
     PRESENCE,
     Path,
     field_shape,

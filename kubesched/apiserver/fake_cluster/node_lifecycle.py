@@ -12,15 +12,15 @@ from kubesched.api.matching import tolerates
 from kubesched.api.node import Taint
 from kubesched.api.pod import Toleration
 from kubesched.apiserver.clock import seconds_of, timestamp
+from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
+from kubesched.apiserver.fake_cluster.kubelets import LEASE_NAMESPACE, with_node_condition
+from kubesched.apiserver.fake_cluster.pods import PodIndex, is_finished, key_of, split
+from kubesched.apiserver.fake_cluster.work import Worker
 from kubesched.apiserver.patching import MERGE_PATCH
 from kubesched.apiserver.resources import Object
-from kubesched.apiserver.store import Store
+from kubesched.apiserver.store import ObjectStore
 from kubesched.apiserver.subresources import with_condition
 from kubesched.apiserver.watch import Change
-from kubesched.apiserver.world.kubelets import LEASE_NAMESPACE, with_node_condition
-from kubesched.apiserver.world.pods import PodIndex, is_finished, key_of, split
-from kubesched.apiserver.world.recorder import Recorder
-from kubesched.apiserver.world.work import Worker
 
 _PREFIX = "node.kubernetes.io/"
 _CONDITION_TAINTS = {  # condition: {status: taint}
@@ -39,7 +39,7 @@ OURS = frozenset(_PREFIX + name for names in _CONDITION_TAINTS.values() for name
 class NodeLifecycle:
     """Watches over nodes."""
 
-    def __init__(self, store: Store, pods: PodIndex, recorder: Recorder) -> None:
+    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
         self._store = store
         self._clock = store.context.clock
         self._pods = pods

@@ -7,21 +7,21 @@ or before their owner, or left behind as orphans; everything in a deleted namesp
 from __future__ import annotations
 
 from kubesched.apiserver.context import Asked
-from kubesched.apiserver.deleting import FOREGROUND, ORPHAN, finalize_namespace
+from kubesched.apiserver.deletion import FOREGROUND, ORPHAN, finalize_namespace
+from kubesched.apiserver.fake_cluster.work import Worker
 from kubesched.apiserver.patching import MERGE_PATCH
 from kubesched.apiserver.resources import Object, Resource
-from kubesched.apiserver.store import Store
+from kubesched.apiserver.store import ObjectStore
 from kubesched.apiserver.watch import Change, Entry
-from kubesched.apiserver.world.work import Worker
 from kubesched.errors import NotFound
 
 _NOT_COLLECTED = ("events", "bindings")
 
 
-class Garbage:
+class GarbageCollector:
     """Follows owner references through all resources."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._followed: set[str] = set()
         self._dependents: dict[str, dict[tuple[str, str], None]] = {}  # owner uid to (table, key)

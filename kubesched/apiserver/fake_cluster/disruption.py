@@ -7,24 +7,24 @@ eviction that has begun counts until its pod is gone, or for two minutes.
 from __future__ import annotations
 
 from kubesched.apiserver.clock import seconds_of, timestamp
+from kubesched.apiserver.fake_cluster.deployments import whole
+from kubesched.apiserver.fake_cluster.pods import PodIndex, controller_of, is_finished, is_ready, split
+from kubesched.apiserver.fake_cluster.work import Worker
 from kubesched.apiserver.resources import Object
 from kubesched.apiserver.selectors import selects
-from kubesched.apiserver.store import Store
+from kubesched.apiserver.store import ObjectStore
 from kubesched.apiserver.subresources import budget_conditions
 from kubesched.apiserver.watch import Change
-from kubesched.apiserver.world.deployments import whole
-from kubesched.apiserver.world.pods import PodIndex, controller_of, is_finished, is_ready, split
-from kubesched.apiserver.world.work import Worker
 
 _EVICTION_SECONDS = 120.0
 _SCALED = {"ReplicaSet": "replicasets.apps", "StatefulSet": "statefulsets.apps"}
 _SCALED |= {"ReplicationController": "replicationcontrollers", "Deployment": "deployments.apps"}
 
 
-class Budgets:
+class DisruptionController:
     """Keeps the status of disruption budgets."""
 
-    def __init__(self, store: Store, pods: PodIndex) -> None:
+    def __init__(self, store: ObjectStore, pods: PodIndex) -> None:
         self._store = store
         self._pods = pods
         self._resource = store.context.resource("poddisruptionbudgets.policy")

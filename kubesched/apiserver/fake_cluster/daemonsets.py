@@ -10,11 +10,9 @@ from kubesched.api.codec import convert
 from kubesched.api.matching import RequiredNodeAffinity, compile_required_node_affinity, is_tolerated
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.apiserver.resources import Object
-from kubesched.apiserver.store import Store
-from kubesched.apiserver.watch import Change
-from kubesched.apiserver.world.deployments import whole
-from kubesched.apiserver.world.pods import (
+from kubesched.apiserver.fake_cluster.deployments import whole
+from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
+from kubesched.apiserver.fake_cluster.pods import (
     PodIndex,
     controller_of,
     from_template,
@@ -23,8 +21,10 @@ from kubesched.apiserver.world.pods import (
     split,
     template_hash,
 )
-from kubesched.apiserver.world.recorder import Recorder
-from kubesched.apiserver.world.work import Worker
+from kubesched.apiserver.fake_cluster.work import Worker
+from kubesched.apiserver.resources import Object
+from kubesched.apiserver.store import ObjectStore
+from kubesched.apiserver.watch import Change
 
 HASH_LABEL = "controller-revision-hash"
 _COMPONENT = "daemonset-controller"
@@ -42,7 +42,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 class DaemonSets:
     """Keeps a pod of each DaemonSet on each node."""
 
-    def __init__(self, store: Store, pods: PodIndex, recorder: Recorder) -> None:
+    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
         self._store = store
         self._pods = pods
         self._recorder = recorder

@@ -1,4 +1,4 @@
-"""The journal: every write in one file, so that a server started again knows what its predecessor acknowledged.
+"""The write-ahead log: every write in one file, so that a server started again knows what its predecessor acknowledged.
 
 In: one record per write, handed to the kernel before the write is acknowledged: a process killed at any moment loses
 nothing it acknowledged. Against the loss of power there is the sync policy: `always` syncs every record before it is
@@ -33,7 +33,7 @@ _encode = msgspec.json.Encoder().encode
 Record = tuple[int, str, str, bytes]  # version, table, key, object as JSON (empty: deleted)
 
 
-class Journal:
+class WriteAheadLog:
     """The open file of one data directory; at most one process has it."""
 
     def __init__(self, directory: Path, sync: str = "interval") -> None:

@@ -8,18 +8,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kubesched.apiserver import Store, VirtualClock
+from kubesched.apiserver import ManualClock, ObjectStore
+from kubesched.apiserver.fake_cluster import FakeCluster, Pace
 from kubesched.apiserver.watch import Change
-from kubesched.apiserver.world import Pace, World
 
 
 class Cluster:
     """The little world in virtual time. Pods are bound round robin to nodes that are not cordoned or pinned away."""
 
     def __init__(self, directory: Path, pace: Pace | None = None, scheduling: bool = True) -> None:
-        self.clock = VirtualClock()
-        self.store = Store(self.clock, seed=1, data_dir=directory)
-        self.world = World(self.store, pace)
+        self.clock = ManualClock()
+        self.store = ObjectStore(self.clock, seed=1, data_dir=directory)
+        self.world = FakeCluster(self.store, pace)
         self._turn = 0
         if scheduling:
             self.store.listen("pods", self._pod_changed)

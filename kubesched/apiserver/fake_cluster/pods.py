@@ -14,7 +14,7 @@ import msgspec
 from kubesched.apiserver.clock import seconds_of
 from kubesched.apiserver.patching import copied
 from kubesched.apiserver.resources import Object
-from kubesched.apiserver.store import Store
+from kubesched.apiserver.store import ObjectStore
 from kubesched.apiserver.watch import Change
 
 MANY = 200  # pods of one owner; looking at all of them whenever one changes would cost their square
@@ -131,7 +131,7 @@ def deletion_order(pods: Iterable[Object]) -> list[Object]:
 class PodIndex:
     """All pods, by the uid of their controller, by node and by namespace."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._pods: dict[str, Object] = {}
         self._by_owner: dict[str, dict[str, None]] = {}
         self._by_node: dict[str, dict[str, None]] = {}

@@ -1,18 +1,18 @@
-"""Events of the little world: what its kubelets and controllers tell about what they do."""
+"""Events of the fake cluster: what its kubelets and controllers tell about what they do."""
 
 from __future__ import annotations
 
 from kubesched.apiserver.clock import timestamp
 from kubesched.apiserver.identity import suffix
 from kubesched.apiserver.resources import Object
-from kubesched.apiserver.store import Store
+from kubesched.apiserver.store import ObjectStore
 from kubesched.errors import ApiError
 
 
-class Recorder:
+class EventRecorder:
     """Writes core events; an event that cannot be written is not worth an error."""
 
-    def __init__(self, store: Store, enabled: bool = True) -> None:
+    def __init__(self, store: ObjectStore, enabled: bool = True) -> None:
         self._store = store
         self._enabled = enabled
 

@@ -10,8 +10,8 @@ import pytest
 
 from kubesched import errors
 from kubesched.api.resource import DELETE_PROTECTION_FINALIZER
+from kubesched.apiserver.fake_cluster import INSTANT, Pace
 from kubesched.apiserver.patching import MERGE_PATCH
-from kubesched.apiserver.world import INSTANT, Pace
 
 Cluster = Any  # see conftest.py
 
