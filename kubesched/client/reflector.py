@@ -3,7 +3,7 @@
 In: a connection. Out: `deliver(kind, old, new)` for each change (no old: added, no new: gone) and `synced(kind)` once,
 when everything that was there at the start has been delivered.
 
-    list -> watch -> (stream ends) watch -> (410) list -> ...
+    list -> watch -> (stream ends, or says nothing for two minutes) watch -> (410) list -> ...
 
 A list is a stream of initial events where the server knows that, and pages otherwise; both are consistent reads, so a
 list never goes back behind what was already seen. What a later list no longer has is delivered first, as deletions with
@@ -35,6 +35,7 @@ PAGE_SIZE = 2000  # about 8 MB and 30 ms of decoding, so nothing else has to wai
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 SHORTEST_WATCH_SECONDS = 300.0  # a watch asks for a life of one to two times this
 LONGEST_INITIAL_SILENCE_SECONDS = 10.0
+LONGEST_SILENCE_SECONDS = 120.0  # we ask for bookmarks, and API servers send one every minute
 VERY_SHORT_WATCH_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
@@ -191,15 +192,24 @@ class Reflector:
         path = f"{self._path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={lifetime}{query}{self._selector}"
         # A first list is delivered while it arrives; a later one is gathered, to deliver deletions first.
         gathered: dict[str, Any] | None = {} if is_list and self.objects else None
-        async with self._connection.stream(path, longest_silence=lifetime + 30.0) as stream:
+        loop = asyncio.get_running_loop()
+        async with self._connection.stream(path, longest_silence=LONGEST_SILENCE_SECONDS) as stream:
             if not is_list:
                 self._recovered()
-            async for data in self._whole_lines(stream, is_list):
-                with garbage_kept():
-                    events = iter(self._decoder.lines(data))
-                    if is_list:
-                        is_list = not self._take_initial(events, gathered)
-                    self._take(events)
+            try:
+                async with asyncio.timeout(LONGEST_SILENCE_SECONDS) as silence:
+                    async for data in self._whole_lines(stream, is_list):
+                        if data.isspace():
+                            continue
+                        silence.reschedule(loop.time() + LONGEST_SILENCE_SECONDS)
+                        with garbage_kept():
+                            events = iter(self._decoder.lines(data))
+                            if is_list:
+                                is_list = not self._take_initial(events, gathered)
+                            self._take(events)
+            except TimeoutError as error:
+                said = f"neither an event nor a bookmark for {LONGEST_SILENCE_SECONDS:g} s"
+                raise Unreachable(f"{self._path}: the watch is dead: {said}; watching anew") from error
 
     async def _whole_lines(self, stream: Stream, is_list: bool) -> AsyncIterator[bytes]:
         """Yield what has arrived, cut after its last line end. A line that is cut off by the end is dropped."""

@@ -93,7 +93,7 @@ class FakeConnection:
     """A connection that answers from a script and remembers what it was asked.
 
     `replies` are taken in order by `request`; `streams` by `stream`. A stream is a list of chunks; an exception in it
-    is raised, and a stream that ends without one ends cleanly. `HANG` waits for ever.
+    is raised, and a stream that ends without one ends cleanly. `HANG` waits for ever, a number so many seconds.
     """
 
     def __init__(self, clock: FakeClock | None = None) -> None:
@@ -140,10 +140,17 @@ class _FakeStream:
         chunk = self._script.pop(0)
         if chunk is HANG:
             await asyncio.Event().wait()
+        if isinstance(chunk, float):
+            await asyncio.sleep(chunk)
+            return await self.read()
         if isinstance(chunk, SchedulerError):
             raise chunk
         assert isinstance(chunk, bytes)
         return chunk
+
+
+BOUND = {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201}
+"""How the API answers a binding."""
 
 
 def broken() -> AnswerLost:

@@ -113,6 +113,44 @@ async def test_a_server_without_streaming_lists_is_listed_in_pages(refused: Any)
     assert "resourceVersion=7" in scene.connection.watches[1]
 
 
+SILENT = [
+    ("nothing at all", []),
+    ("blank lines, of a proxy that keeps the connection up", [b"\n"] * 1000),
+    ("a line that never ends", [b"{"] * 1000),
+]
+
+
+@pytest.mark.parametrize(("case", "noise"), SILENT, ids=[case[0] for case in SILENT])
+async def test_a_watch_without_events_and_bookmarks_is_dead(
+    case: str, noise: list[bytes], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("kubesched.client.reflector.LONGEST_SILENCE_SECONDS", 0.05)
+    scene = Scene()
+    begun = [line("ADDED", pod("a", 1)) + bookmark(5, ends_list=True)]
+    scene.connection.streams = [[*begun, *noise, HANG], [line("ADDED", pod("b", 6)), HANG]]
+    scene.connection.replies = [page(5)]
+    task = asyncio.create_task(scene.reflector.run())
+    async with asyncio.timeout(5):
+        while len(scene.told.news) < 3:  # noqa: ASYNC110 - the end of a silence has no event of its own
+            await asyncio.sleep(0.01)
+    task.cancel()
+    assert scene.told.news == ["+a:1", "synced Pod", "+b:6"]
+    assert "resourceVersion=5" in scene.connection.watches[1], "it goes on where it was"
+
+
+async def test_bookmarks_keep_a_watch_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubesched.client.reflector.LONGEST_SILENCE_SECONDS", 0.2)
+    scene = Scene()
+    marks: list[Any] = [part for version in range(6, 12) for part in (0.1, bookmark(version))]
+    scene.connection.streams = [[bookmark(5, ends_list=True), *marks, line("ADDED", pod("b", 12)), HANG]]
+    task = asyncio.create_task(scene.reflector.run())
+    async with asyncio.timeout(5):
+        while len(scene.told.news) < 2:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.01)
+    task.cancel()
+    assert len(scene.connection.watches) == 1
+
+
 async def test_a_silent_streaming_list_is_replaced_by_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubesched.client.reflector.LONGEST_INITIAL_SILENCE_SECONDS", 0.01)
     scene = Scene()
