@@ -3,6 +3,7 @@
 In: objects and what to do with them. Out: one HTTP request each, or `ApiError` and `Unreachable`. When the answer to a
 request is lost, the server is asked what became of it before anything is sent again: no pod is bound twice and none is
 forgotten. Tried again on our own are only things that are the same when done twice.
+An answer that is not what the API promises, a page of something in between for instance, counts as lost.
 An object that is replaced is first read as it stands, so that fields we do not know survive.
 """
 
@@ -22,7 +23,16 @@ from kubesched.api.pod import Pod
 from kubesched.client.connection import STRATEGIC_MERGE_PATCH, Connection
 from kubesched.client.resources import collection_path, object_path
 from kubesched.client.timing import SYSTEM_CHANCE, Chance
-from kubesched.errors import AlreadyExists, AnswerLost, ApiError, Conflict, NotFound, ServerFault, Unreachable
+from kubesched.errors import (
+    AlreadyExists,
+    AnswerLost,
+    ApiError,
+    Conflict,
+    MalformedObject,
+    NotFound,
+    ServerFault,
+    Unreachable,
+)
 
 BIND_ATTEMPTS = 3
 UPDATE_ATTEMPTS = 3
@@ -67,8 +77,9 @@ class Writer:
         )
         for attempt in range(1, BIND_ATTEMPTS + 1):
             try:
-                await self._connection.request("POST", path, body)
-                return
+                if says_bound(await self._connection.request("POST", path, body)):
+                    return
+                raise AnswerLost(f"POST {path}: the answer is neither a Status of success nor a Binding")
             except (AnswerLost, ServerFault, Conflict) as error:
                 # A conflict too may be the echo of our own binding, sent twice by something between us and the server.
                 assigned = await self._assigned_node(pod, error)
@@ -143,8 +154,10 @@ class Writer:
         for pause in (*LOOKUP_PAUSES_SECONDS, None):
             try:
                 found = codec.decode_as(Pod, await self._connection.request("GET", path))
+                if found.name != pod.name:
+                    raise AnswerLost(f"GET {path}: the answer is not the pod")
                 break
-            except (Unreachable, ServerFault) as error:
+            except (Unreachable, ServerFault, MalformedObject) as error:
                 if pause is None:
                     raise doubt from error
                 await self._clock.sleep(pause)
@@ -199,6 +212,23 @@ class Writer:
 
     async def _pause(self, seconds: float) -> None:
         await self._clock.sleep(seconds * (1.0 + PATCH_JITTER * self._chance.random()))
+
+
+class _Answer(msgspec.Struct):
+    kind: str = ""
+    status: str = ""
+
+
+_answers = msgspec.json.Decoder(_Answer)
+
+
+def says_bound(body: bytes) -> bool:
+    """Return whether this is how the API says that a pod was bound."""
+    try:
+        answer = _answers.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return answer.kind == "Binding" or (answer.kind == "Status" and answer.status == "Success")
 
 
 def _pod_path(namespace: str, name: str) -> str:

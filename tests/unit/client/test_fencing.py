@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
-from client_fakes import FakeChance, FakeClock, settle
+from client_fakes import BOUND, FakeChance, FakeClock, settle
 
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import Pod
@@ -53,7 +54,7 @@ class Wire:
 
     async def send(self, method: str, path: str, *_: object) -> Answer:
         self.sent.append(f"{method} {path}")
-        return Answer(200, None, b"{}")
+        return Answer(201, None, json.dumps(BOUND).encode())
 
 
 async def test_a_word_holds_from_when_it_was_sent_not_from_when_it_was_answered() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from client_fakes import FakeChance, FakeConnection, broken, pod, status
+from client_fakes import BOUND, FakeChance, FakeConnection, broken, pod, status
 
 from kubesched.api import codec
 from kubesched.api.meta import ObjectMeta
@@ -37,7 +37,7 @@ class Desk:
 
 
 async def test_a_binding_names_the_pod_its_uid_and_the_node() -> None:
-    desk = Desk(b"{}")
+    desk = Desk(BOUND)
     await desk.bind()
     assert desk.connection.requests == [
         (
@@ -54,6 +54,11 @@ async def test_a_binding_names_the_pod_its_uid_and_the_node() -> None:
 
 
 FOUND_ON = [
+    ("a page of a proxy, and the pod went elsewhere", b"<html>welcome</html>", "n2", Conflict, 2),
+    ("a page of a proxy, and the pod is bound", b"<html>welcome</html>", "n1", None, 2),
+    ("an empty answer to a binding that was carried out", b"", "n1", None, 2),
+    ("an answer about something else", b'{"kind":"Pod","metadata":{"name":"web"}}', "n1", None, 2),
+    ("a refusal with the code of a success", b'{"kind":"Status","status":"Failure"}', "n1", None, 2),
     ("a lost answer to a binding that was carried out", broken(), "n1", None, 2),
     ("a lost answer, and the pod went elsewhere", broken(), "n2", Conflict, 2),
     ("a conflict with our own binding, sent twice on the way", status(409, "Conflict"), "n1", None, 2),
@@ -76,8 +81,26 @@ async def test_doubt_is_settled_by_looking(answer: Any, node: str, raised: Any, 
     assert desk.sent == [f"POST {PATH}/binding", f"GET {PATH}"][:n_sent]
 
 
+async def test_an_answer_that_says_nothing_is_no_binding() -> None:
+    desk = Desk(b"{}", pod("web", 9), b"{}", pod("web", 9), BOUND)
+    await desk.bind()
+    assert desk.sent == [f"POST {PATH}/binding", f"GET {PATH}"] * 2 + [f"POST {PATH}/binding"]
+
+
+async def test_what_is_looked_up_must_be_the_pod() -> None:
+    desk = Desk(b"[]", b"<html>", b"{}", pod("web", 9, node="n1"))
+    await desk.bind()
+    assert desk.sent == [f"POST {PATH}/binding", *[f"GET {PATH}"] * 3]
+
+
+async def test_the_binding_itself_is_an_answer_too() -> None:
+    desk = Desk({"kind": "Binding", "metadata": {"name": "web"}})
+    await desk.bind()
+    assert len(desk.sent) == 1
+
+
 async def test_a_lost_binding_that_never_arrived_is_sent_again() -> None:
-    desk = Desk(broken(), pod("web", 9), broken(), pod("web", 9), b"{}")
+    desk = Desk(broken(), pod("web", 9), broken(), pod("web", 9), BOUND)
     await desk.bind()
     assert desk.sent == [f"POST {PATH}/binding", f"GET {PATH}"] * 2 + [f"POST {PATH}/binding"]
 
