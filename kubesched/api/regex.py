@@ -49,9 +49,14 @@ class Regex:
         finally:
             re2.purge()  # the library would keep 128 more of them
 
+    @property
+    def size(self) -> int:
+        """Return how many states the pattern has."""
+        return int(self._program.programsize)
+
     def steps(self, text: str) -> int:
         """Return how many steps a search through a text takes at most."""
-        return int(self._program.programsize) * (len(text) + 1)
+        return self.size * (len(text) + 1)
 
     def matches(self, text: str) -> bool:
         """Return whether the pattern is found anywhere in a text."""

@@ -19,6 +19,9 @@ from kubesched.plugins._cel.values import CompileError
 FIELDS = ("driver", "attributes", "capacity", "allowMultipleAllocations")
 """What a device has."""
 
+LONGEST = 10 * 1024
+"""The API server lets no longer ones in."""
+
 _LIBRARIES = "name: device\nextensions:\n  - name: sets\n  - name: lists\n  - name: two-var-comprehensions\n"
 _NUMBERS = r"\((?:int|uint|double), (?:int|uint|double)\)"
 _UNTYPED = re.compile(
@@ -32,6 +35,8 @@ def check(expression: str) -> Node:
     """Return the tree of an expression over a device whose value is a bool, or may be one."""
     if not expression.strip():
         raise CompileError("compilation failed: the expression is empty")
+    if len(expression.encode(errors="replace")) > LONGEST:
+        raise CompileError(f"compilation failed: the expression is longer than {LONGEST} bytes")
     try:
         parsed = decode(_environment(False).compile(expression, disable_check=True).serialize())
         _check_fields(parsed)
@@ -113,7 +118,7 @@ def _declarations(cel: Any) -> list[Any]:
         "compareTo": [(number, (amount, amount), True), (number, (version, version), True)],
         "add": [(amount, (amount, amount), True), (amount, (amount, number), True)],
         "sub": [(amount, (amount, amount), True), (amount, (amount, number), True)],
-        "sign": [(number, (amount,), True)],
+        "sign": [(number, (amount,), False)],
         "isInteger": [(flag, (amount,), True)],
         "asInteger": [(number, (amount,), True)],
         "asApproximateFloat": [(kind.DOUBLE, (amount,), True)],

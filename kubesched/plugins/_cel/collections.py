@@ -41,6 +41,10 @@ def _order(left: Any, right: Any) -> int:
 
 def contains(values: list[Any], wanted: Any) -> bool:
     """Return whether a list has an element equal to `wanted`."""
+    if wanted.__class__ is str:
+        return wanted in values
+    if wanted.__class__ is int:
+        return any(value == wanted and value.__class__ is not bool for value in values)
     return any(are_equal(value, wanted) for value in values)
 
 
@@ -107,11 +111,18 @@ def _flatten(values: list[Any], depth: Any = 1) -> list[Any]:
 
 
 def _distinct(values: list[Any]) -> list[Any]:
+    if _are_plain(values):
+        return list({(value.__class__ is bool, value): value for value in reversed(values)}.values())[::-1]
     kept: list[Any] = []
     for value in values:
         if not contains(kept, value):
             kept.append(value)
     return kept
+
+
+def _are_plain(values: list[Any]) -> bool:
+    """Return whether all values can be told apart by their hashes."""
+    return all(value.__class__ in (bool, int, str) for value in values)
 
 
 def _sorted(values: list[Any]) -> list[Any]:
@@ -128,8 +139,6 @@ def _sort_by_keys(values: list[Any], keys: list[Any]) -> list[Any]:
 def _range(size: Any) -> list[int]:
     if isinstance(size, bool) or not isinstance(size, int):
         raise no_overload("lists.range", size)
-    if size > 1_000_000:
-        raise EvaluationError("operation cancelled: actual cost limit exceeded")
     return list(range(size))
 
 
@@ -138,11 +147,9 @@ def _includes(value: Any, wanted: Any) -> bool:
 
 
 def _subset(inner: Any, outer: Any) -> bool:
+    if _are_plain(inner) and _are_plain(outer):
+        return {(v.__class__ is bool, v) for v in inner} <= {(v.__class__ is bool, v) for v in outer}
     return all(contains(outer, value) for value in inner)
-
-
-def _or_value(value: Optional, other: Any) -> Any:
-    return value.value if value.is_there else other
 
 
 def _value(value: Optional) -> Any:
@@ -188,8 +195,6 @@ LIST_MEMBERS: dict[str, Callable[..., Any]] = {
 OPTIONAL_MEMBERS: dict[str, Callable[..., Any]] = {
     "hasValue": lambda value: value.is_there,
     "value": _value,
-    "or": lambda value, other: value if value.is_there else other,
-    "orValue": _or_value,
 }
 """What can be asked of an optional value."""
 

@@ -14,12 +14,39 @@ import msgspec
 
 from kubesched.api.resource import Device, DeviceAttribute, DeviceCapacity
 from kubesched.plugins._cel.checking import check
-from kubesched.plugins._cel.evaluation import Run, Scope, build
+from kubesched.plugins._cel.costs import COST_LIMIT
+from kubesched.plugins._cel.evaluation import CutOff, Run, Scope, build
 from kubesched.plugins._cel.quantities import Quantity
 from kubesched.plugins._cel.values import CelError, CompileError, Domains, EvaluationError, type_name
 from kubesched.plugins._cel.versions import Semver
 
 _encode = msgspec.json.Encoder().encode
+
+_CHEAP = 10_000
+_LONGEST_TEXT = 4096
+_STEPS_A_UNIT = 10
+
+
+class NoAllowance(Exception):
+    """Expensive expressions have used up what they may cost for now."""
+
+
+class Allowance:
+    """What expensive evaluations may cost together before the scheduler turns to something else.
+
+    The answers found so far are remembered, so whoever comes back with a new allowance gets further. The last evaluation
+    may overdraw it: everyone gets at least one.
+    """
+
+    __slots__ = ("left",)
+
+    def __init__(self, cost: int = 100_000) -> None:
+        self.left = cost
+
+    def take(self, cost: int) -> None:
+        """Count an evaluation; cheap ones are free."""
+        if cost > _CHEAP:
+            self.left -= cost
 
 
 class DeviceFacts:
@@ -97,12 +124,14 @@ class FactBook:
         return found
 
 
-def holds(expression: str, facts: DeviceFacts) -> bool:
+def holds(expression: str, facts: DeviceFacts, allowance: Allowance | None = None) -> bool:
     """Return whether an expression is true of a device; raise a `CelError` if it has no answer."""
     answer = facts.answers.get(expression)
     if answer is None:
+        if allowance is not None and allowance.left <= 0:
+            raise NoAllowance
         try:
-            answer = _evaluate(expression, facts)
+            answer = _evaluate(expression, facts, allowance)
         except CelError as error:
             answer = error
         facts.answers[expression] = answer
@@ -111,19 +140,39 @@ def holds(expression: str, facts: DeviceFacts) -> bool:
     return answer
 
 
-def _evaluate(expression: str, facts: DeviceFacts) -> bool:
+def _evaluate(expression: str, facts: DeviceFacts, allowance: Allowance | None) -> bool:
     program = _compiled(expression)
     if isinstance(program, CompileError):
         raise program
     record = facts.record()
-    scope = Scope(device=record)
-    scope.update((f"device.{name}", value) for name, value in record.items())
+    scope = Scope({"device": record, **{f"device.{name}": value for name, value in record.items()}})
     try:
-        value = program(scope)
-    except RecursionError:
-        raise EvaluationError("the expression is nested too deeply") from None
+        value = _run(program, scope)
+    finally:
+        if allowance is not None:
+            allowance.take(max(scope.spent, scope.worked // _STEPS_A_UNIT))
     if not isinstance(value, bool):
         raise EvaluationError(f"CEL result of type {type_name(value)} could not be converted to bool")
+    return value
+
+
+def _run(program: Run, scope: Scope) -> Any:
+    try:
+        value, failure = program(scope), None
+    except CutOff as error:
+        raise EvaluationError(str(error)) from None
+    except EvaluationError as error:
+        value, failure = None, error
+    except RecursionError:
+        raise EvaluationError("the expression is nested too deeply") from None
+    except Exception as error:
+        # A hole in a function of ours must not take the scheduler down: whoever wrote the expression hears of it.
+        raise EvaluationError(f"internal error: {type(error).__name__}: {error}"[:_LONGEST_TEXT]) from None
+    if scope.spent > COST_LIMIT:
+        raise EvaluationError(str(CutOff()))
+    if failure is not None:
+        text = str(failure)
+        raise failure if len(text) <= _LONGEST_TEXT else EvaluationError(f"{text[:_LONGEST_TEXT]}...")
     return value
 
 
@@ -133,6 +182,10 @@ def _compiled(expression: str) -> Run | CompileError:
         return build(check(expression))
     except CompileError as error:
         return error
+    except RecursionError:
+        return CompileError("compilation failed: the expression is nested too deeply")
+    except Exception as error:
+        return CompileError(f"internal error: {type(error).__name__}: {error}"[:_LONGEST_TEXT])
 
 
 def _qualified(name: str, driver: str) -> tuple[str, str]:

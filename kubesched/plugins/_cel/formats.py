@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,12 +22,22 @@ class Format:
     cel_name: ClassVar[str] = "kubernetes.NamedFormat"
     name: str
 
+    @property
+    def pattern_size(self) -> int:
+        """Return how long a pattern the cost of a check is counted with."""
+        return _PATTERN_SIZES[self.name]
+
 
 def _label(pattern: str, text: str) -> list[str]:
     complaints = [] if len(text) <= 63 else ["must be no more than 63 characters"]
     if not re.fullmatch(pattern, text):
         complaints.append(f"must match {pattern}")
     return complaints
+
+
+def _complaints(of: Callable[[str], tuple[str, ...]], text: str) -> list[str]:
+    # What an expression makes up is not worth remembering, and may be long.
+    return list(inspect.unwrap(of)(text))
 
 
 def _unless(accept: Callable[[str], object], what: str) -> Callable[[str], list[str]]:
@@ -47,13 +58,13 @@ def _uuid(text: str) -> list[str]:
 
 _CHECKS: dict[str, Callable[[str], list[str]]] = {
     "dns1123Label": lambda text: _label(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", text),
-    "dns1123Subdomain": lambda text: list(naming.subdomain_complaints(text)),
+    "dns1123Subdomain": lambda text: _complaints(naming.subdomain_complaints, text),
     "dns1035Label": lambda text: _label(r"[a-z]([-a-z0-9]*[a-z0-9])?", text),
     "dns1123LabelPrefix": lambda text: _label(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", _completed(text)),
-    "dns1123SubdomainPrefix": lambda text: list(naming.subdomain_complaints(_completed(text))),
+    "dns1123SubdomainPrefix": lambda text: _complaints(naming.subdomain_complaints, _completed(text)),
     "dns1035LabelPrefix": lambda text: _label(r"[a-z]([-a-z0-9]*[a-z0-9])?", _completed(text)),
-    "qualifiedName": lambda text: list(naming.qualified_name_complaints(text)),
-    "labelValue": lambda text: list(naming.label_value_complaints(text)),
+    "qualifiedName": lambda text: _complaints(naming.qualified_name_complaints, text),
+    "labelValue": lambda text: _complaints(naming.label_value_complaints, text),
     "uri": _unless(URL.parse, "invalid URI"),
     "uuid": _uuid,
     "byte": _unless(lambda text: base64.b64decode(text, validate=True), "invalid base64"),
@@ -79,6 +90,17 @@ def _validate(wanted: Format, text: Any) -> Optional:
     complaints = _CHECKS[wanted.name](text)
     return Optional(complaints, True) if complaints else NOTHING
 
+
+_PATTERN_SIZES = {
+    **dict.fromkeys(("dns1123Label", "dns1035Label", "dns1123LabelPrefix", "dns1035LabelPrefix"), 30),
+    **dict.fromkeys(("dns1123Subdomain", "dns1123SubdomainPrefix", "qualifiedName"), 60),
+    "labelValue": 40,
+    "uri": 1103,
+    "uuid": 73,
+    "byte": 84,
+    "date": 77,
+    "datetime": 77,
+}
 
 NAMES = tuple(_CHECKS)
 

@@ -69,10 +69,15 @@ def _sign(nano: int) -> int:
     return (nano > 0) - (nano < 0)
 
 
-GLOBALS: dict[str, Callable[..., Any]] = {"quantity": _make, "isQuantity": _is_quantity}
+def _sign_of(amount: Any) -> int:
+    if not isinstance(amount, Quantity):
+        raise no_overload("sign", amount)
+    return _sign(amount.nano)
+
+
+GLOBALS: dict[str, Callable[..., Any]] = {"quantity": _make, "isQuantity": _is_quantity, "sign": _sign_of}
 
 MEMBERS: dict[str, Callable[..., Any]] = {
-    "sign": lambda q: _sign(q.nano),
     "isInteger": is_whole,
     "asInteger": as_integer,
     "asApproximateFloat": lambda q: q.nano / quantity.NANO,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
@@ -28,6 +29,7 @@ from kubesched.plugins._cel.values import (
 
 _SPAN = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_LONGEST = (1 << 63) / 1e9
 _TRUE, _FALSE = ("1", "t", "T", "true", "TRUE", "True"), ("0", "f", "F", "false", "FALSE", "False")
 
 
@@ -35,6 +37,8 @@ def _arithmetic(
     name: str, integers: Callable[[int, int], int], floats: Callable[[float, float], float] | None
 ) -> Callable[[Any, Any], Any]:
     def answer(left: Any, right: Any) -> Any:
+        if left.__class__ is int and right.__class__ is int:
+            return whole(integers(left, right))
         if isinstance(left, UInt) and isinstance(right, UInt):
             return unsigned(integers(int(left), int(right)))
         if _is_int(left) and _is_int(right):
@@ -73,20 +77,29 @@ _plus = _arithmetic("_+_", lambda a, b: a + b, lambda a, b: a + b)
 _minus = _arithmetic("_-_", lambda a, b: a - b, lambda a, b: a - b)
 
 
+def _in_range(moment: Callable[[], Any]) -> Any:
+    try:
+        return moment()
+    except OverflowError:
+        raise EvaluationError("timestamp overflow") from None
+
+
 def _add(left: Any, right: Any) -> Any:
+    if left.__class__ is int and right.__class__ is int:
+        return whole(left + right)
     for kind in (str, bytes, list):
         if isinstance(left, kind) and isinstance(right, kind):
             return left + right  # type: ignore[operator]
     if isinstance(left, timedelta) and isinstance(right, (datetime, timedelta)):
-        return left + right
+        return _in_range(lambda: left + right)
     if isinstance(left, datetime) and isinstance(right, timedelta):
-        return left + right
+        return _in_range(lambda: left + right)
     return _plus(left, right)
 
 
 def _subtract(left: Any, right: Any) -> Any:
     if isinstance(left, datetime) and isinstance(right, (datetime, timedelta)):
-        return left - right
+        return _in_range(lambda: left - right)
     if isinstance(left, timedelta) and isinstance(right, timedelta):
         return left - right
     return _minus(left, right)
@@ -106,14 +119,16 @@ def _not(value: Any) -> bool:
     raise no_overload("!_", value)
 
 
-def _ordered(name: str, accept: Callable[[int], bool]) -> Callable[[Any, Any], bool]:
+def _ordered(name: str, accept: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     def answer(left: Any, right: Any) -> bool:
+        if left.__class__ is right.__class__ and left.__class__ in (int, float, str):
+            return accept(left, right)
         if left != left or right != right:  # only NaN is unlike itself
             return False
         if not (is_number(left) and is_number(right)) and not isinstance(left, (bool, str, bytes, datetime, timedelta)):
             raise no_overload(name, left, right)
         try:
-            return accept(compare(left, right))
+            return accept(compare(left, right), 0)
         except EvaluationError:
             raise no_overload(name, left, right) from None
 
@@ -182,10 +197,16 @@ def _size(value: Any) -> int:
 # Conversions
 
 
+def _digits(text: str, function: str) -> int:
+    if len(text.lstrip("+-0")) > 20:
+        raise EvaluationError(f'strconv.{function}: parsing "{text}": value out of range')
+    return int(text.lstrip("+-0") or "0") * (-1 if text[0] == "-" else 1)
+
+
 def _to_int(value: Any) -> int:
     if isinstance(value, str):
         if re.fullmatch(r"[+-]?[0-9]+", value):
-            return whole(int(value))
+            return whole(_digits(value, "ParseInt"))
         raise EvaluationError(f'strconv.ParseInt: parsing "{value}": invalid syntax')
     if isinstance(value, datetime):
         return int(value.timestamp())
@@ -199,7 +220,7 @@ def _to_int(value: Any) -> int:
 def _to_uint(value: Any) -> UInt:
     if isinstance(value, str):
         if re.fullmatch(r"[0-9]+", value):
-            return unsigned(int(value))
+            return unsigned(_digits(value, "ParseUint"))
         raise EvaluationError(f'strconv.ParseUint: parsing "{value}": invalid syntax')
     if isinstance(value, float) and (value != value or not 0 <= value < 2**64):
         raise EvaluationError("unsigned integer overflow")
@@ -256,7 +277,7 @@ def _to_timestamp(value: Any) -> datetime:
             moment = datetime.fromisoformat(value)
             if moment.tzinfo is not None:
                 return moment.astimezone(UTC)
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, OSError):
         pass
     if isinstance(value, str) or _is_int(value):
         raise EvaluationError(f"cannot parse {texts.as_text(value)!r} as a timestamp")
@@ -275,6 +296,8 @@ def _to_duration(value: Any) -> timedelta:
         if part is None:
             raise EvaluationError(f'time: invalid duration "{value}"')
         at, seconds = part.end(), seconds + float(part[1]) * _SECONDS[part[2]]
+    if seconds > _LONGEST:
+        raise EvaluationError(f'time: invalid duration "{value}"')
     return timedelta(seconds=sign * seconds)
 
 
@@ -332,10 +355,10 @@ GLOBALS: dict[str, Callable[..., Any]] = {
     "!_": _not,
     "_==_": _equal,
     "_!=_": lambda left, right: not are_equal(left, right),
-    "_<_": _ordered("_<_", lambda order: order < 0),
-    "_<=_": _ordered("_<=_", lambda order: order <= 0),
-    "_>_": _ordered("_>_", lambda order: order > 0),
-    "_>=_": _ordered("_>=_", lambda order: order >= 0),
+    "_<_": _ordered("_<_", operator.lt),
+    "_<=_": _ordered("_<=_", operator.le),
+    "_>_": _ordered("_>_", operator.gt),
+    "_>=_": _ordered("_>=_", operator.ge),
     "@in": _in,
     "_[_]": index,
     "_[?_]": find,

@@ -37,6 +37,13 @@ class Call:
     target: Node | None
     function: str
     args: tuple[Node, ...]
+    overloads: tuple[str, ...] | None = None
+    """Which of the function's overloads the check left open; None if there was no check."""
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        """Return the target, if there is one, and the arguments."""
+        return self.args if self.target is None else (self.target, *self.args)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +87,20 @@ def decode(data: bytes) -> Node:
     wrapped = _fields(data)
     kind = bytes(wrapped[1][0]).decode()
     message = _fields(wrapped[2][0])
-    return _node(message[4 if kind.endswith("CheckedExpr") else 2][0])
+    if not kind.endswith("CheckedExpr"):
+        return _Decoder(None).node(message[2][0])
+    return _Decoder(dict(map(_reference, message.get(2, ())))).node(message[4][0])
 
 
 def walk(node: Node) -> Iterator[Node]:
     """Yield a node and everything below it."""
     yield node
-    below: tuple[Node | None, ...]
+    below: tuple[Node, ...]
     match node:
         case Select(operand, _, _):
             below = (operand,)
-        case Call(target, _, args):
-            below = (target, *args)
+        case Call():
+            below = node.operands
         case MakeList(elements, _):
             below = elements
         case MakeMap(entries):
@@ -101,19 +110,73 @@ def walk(node: Node) -> Iterator[Node]:
         case _:
             below = ()
     for child in below:
-        if child is not None:
-            yield from walk(child)
+        yield from walk(child)
 
 
-def _node(data: bytes) -> Node:
-    fields = _fields(data)
-    for number, read in _READERS.items():
-        if number in fields:
-            return read(_fields(fields[number][0]))
-    return _NULL
+def _reference(data: bytes) -> tuple[int, tuple[str, ...]]:
+    """Return an expression's number and the overloads that it may mean."""
+    entry = _fields(data)
+    reference = _fields(entry[2][0]) if 2 in entry else {}
+    return entry.get(1, [0])[0], tuple(bytes(name).decode() for name in reference.get(3, ()))
 
 
-def _const(fields: dict[int, list[Any]]) -> Node:
+class _Decoder:
+    """Reads one message; `references` are what the check found out about its calls."""
+
+    def __init__(self, references: dict[int, tuple[str, ...]] | None) -> None:
+        self._references = references
+        self._readers = {
+            3: _const,
+            4: lambda fields, _: Ident(_text(fields, 1)),
+            5: self._select,
+            6: self._call,
+            7: self._list,
+            8: self._map,
+            9: self._comprehension,
+        }
+
+    def node(self, data: bytes) -> Node:
+        fields = _fields(data)
+        for number, read in self._readers.items():
+            if number in fields:
+                return read(_fields(fields[number][0]), fields.get(2, [0])[0])
+        return _NULL
+
+    def _child(self, fields: dict[int, list[Any]], number: int) -> Node:
+        return self.node(fields[number][0]) if number in fields else _NULL
+
+    def _children(self, fields: dict[int, list[Any]], number: int) -> tuple[Node, ...]:
+        return tuple([self.node(raw) for raw in fields.get(number, ())])
+
+    def _select(self, fields: dict[int, list[Any]], _: int) -> Node:
+        return Select(self._child(fields, 1), _text(fields, 2), bool(fields.get(3, [0])[0]))
+
+    def _call(self, fields: dict[int, list[Any]], number: int) -> Node:
+        target = self.node(fields[1][0]) if 1 in fields else None
+        overloads = None if self._references is None else self._references.get(number, ())
+        return Call(target, _text(fields, 2), self._children(fields, 3), overloads)
+
+    def _list(self, fields: dict[int, list[Any]], _: int) -> Node:
+        optional: set[int] = set()
+        for raw in fields.get(2, ()):
+            optional.update([raw] if isinstance(raw, int) else _varints(raw))
+        return MakeList(self._children(fields, 1), frozenset(optional))
+
+    def _map(self, fields: dict[int, list[Any]], _: int) -> Node:
+        if fields.get(1) and bytes(fields[1][0]):
+            raise CompileError(f"undeclared reference to '{_text(fields, 1)}'")
+        entries = []
+        for raw in fields.get(2, ()):
+            entry = _fields(raw)
+            entries.append(Entry(self._child(entry, 3), self._child(entry, 4), bool(entry.get(5, [0])[0])))
+        return MakeMap(tuple(entries))
+
+    def _comprehension(self, fields: dict[int, list[Any]], _: int) -> Node:
+        over, start, condition, step, result = (self._child(fields, number) for number in (2, 4, 5, 6, 7))
+        return Comprehension(_text(fields, 1), _text(fields, 8), over, _text(fields, 3), start, condition, step, result)
+
+
+def _const(fields: dict[int, list[Any]], _: int) -> Node:
     for number, raw in ((number, values[-1]) for number, values in fields.items()):
         if number == 1:
             return _NULL
@@ -131,56 +194,6 @@ def _const(fields: dict[int, list[Any]]) -> Node:
             return Const(bytes(raw))
     # A constant that is its type's default may be left out of the message only when it has no kind at all: null.
     return _NULL
-
-
-def _ident(fields: dict[int, list[Any]]) -> Node:
-    return Ident(_text(fields, 1))
-
-
-def _select(fields: dict[int, list[Any]]) -> Node:
-    return Select(_child(fields, 1), _text(fields, 2), bool(fields.get(3, [0])[0]))
-
-
-def _call(fields: dict[int, list[Any]]) -> Node:
-    target = _node(fields[1][0]) if 1 in fields else None
-    return Call(target, _text(fields, 2), tuple(_node(raw) for raw in fields.get(3, ())))
-
-
-def _list(fields: dict[int, list[Any]]) -> Node:
-    optional: set[int] = set()
-    for raw in fields.get(2, ()):
-        optional.update([raw] if isinstance(raw, int) else _varints(raw))
-    return MakeList(tuple(_node(raw) for raw in fields.get(1, ())), frozenset(optional))
-
-
-def _map(fields: dict[int, list[Any]]) -> Node:
-    if fields.get(1) and bytes(fields[1][0]):
-        raise CompileError(f"undeclared reference to '{_text(fields, 1)}'")
-    entries = []
-    for raw in fields.get(2, ()):
-        entry = _fields(raw)
-        entries.append(Entry(_child(entry, 3), _child(entry, 4), bool(entry.get(5, [0])[0])))
-    return MakeMap(tuple(entries))
-
-
-def _comprehension(fields: dict[int, list[Any]]) -> Node:
-    return Comprehension(
-        _text(fields, 1),
-        _text(fields, 8),
-        _child(fields, 2),
-        _text(fields, 3),
-        _child(fields, 4),
-        _child(fields, 5),
-        _child(fields, 6),
-        _child(fields, 7),
-    )
-
-
-_READERS = {3: _const, 4: _ident, 5: _select, 6: _call, 7: _list, 8: _map, 9: _comprehension}
-
-
-def _child(fields: dict[int, list[Any]], number: int) -> Node:
-    return _node(fields[number][0]) if number in fields else _NULL
 
 
 def _text(fields: dict[int, list[Any]], number: int) -> str:

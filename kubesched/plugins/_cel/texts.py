@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import string
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -95,8 +96,8 @@ def _replace(text: str, old: Any, new: Any, limit: Any = -1) -> str:
     return text.replace(old, new, limit if limit >= 0 else -1)
 
 
-def _ascii_case(convert: Callable[[str], str]) -> Callable[[str], str]:
-    return lambda text: "".join(convert(letter) if letter.isascii() else letter for letter in text)
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
 
 
 def join(parts: list[Any], separator: Any = "") -> str:
@@ -201,13 +202,12 @@ MEMBERS: dict[str, Callable[..., Any]] = {
     "charAt": _char_at,
     "indexOf": _index_of,
     "lastIndexOf": _last_index_of,
-    "lowerAscii": _ascii_case(str.lower),
-    "upperAscii": _ascii_case(str.upper),
+    "lowerAscii": lambda text: text.translate(_LOWER),
+    "upperAscii": lambda text: text.translate(_UPPER),
     "replace": _replace,
     "split": _split,
     "substring": _substring,
     "trim": lambda text: text.strip(),
-    "reverse": lambda text: text[::-1],
     "format": _format,
 }
 """What can be asked of a string."""

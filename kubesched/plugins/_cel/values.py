@@ -88,6 +88,9 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+_SIMPLE = frozenset({bool, int, float, str, bytes})
+
+
 def are_equal(left: Any, right: Any) -> bool:
     """Return whether two values are equal in CEL's sense; what cannot be compared is not."""
     return equality(left, right) is True
@@ -96,6 +99,8 @@ def are_equal(left: Any, right: Any) -> bool:
 def equality(left: Any, right: Any) -> bool | None:
     """Return whether two values are equal; None if the first is of a kind of its own (a version, a quantity, an address)
     and the second is not: the reference has no answer to that. Inside lists and maps it lets it pass as equal."""
+    if left.__class__ is right.__class__ and left.__class__ in _SIMPLE:
+        return bool(left == right)
     if hasattr(type(left), "cel_name"):
         return bool(left == right) if type(left) is type(right) else None
     if isinstance(left, bool) or isinstance(right, bool):

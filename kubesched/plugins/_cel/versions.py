@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import total_ordering
 from typing import Any, ClassVar
 
-from kubesched.plugins._cel.values import EvaluationError, no_overload
+from kubesched.plugins._cel.values import UINT_MAX, EvaluationError, no_overload
 
 _NUMBER = r"(0|[1-9][0-9]*)"
 _PART = r"(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
@@ -35,7 +35,11 @@ class Semver:
         found = _SYNTAX.fullmatch(_normalized(text) if normalize else text)
         if found is None:
             raise EvaluationError(f'"{text}" is not a semantic version')
-        return Semver(int(found[1]), int(found[2]), int(found[3]), tuple(found[4].split(".")) if found[4] else ())
+        pre = tuple(found[4].split(".")) if found[4] else ()
+        for part in (*found.groups()[:3], *pre):
+            if part.isdecimal() and (len(part) > 20 or int(part) > UINT_MAX):
+                raise EvaluationError(f'strconv.ParseUint: parsing "{part}": value out of range')
+        return Semver(int(found[1]), int(found[2]), int(found[3]), pre)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Semver) and self._key == other._key

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from kubesched.cluster.device_claims import DeviceClaims, DeviceId
+from kubesched.plugins._cel import Allowance
 from kubesched.plugins.dynamic_resources.capacity import Consumption
 from kubesched.plugins.dynamic_resources.constraints import Constraint, constraint_for
 from kubesched.plugins.dynamic_resources.counters import CounterBook
@@ -67,12 +68,14 @@ class Search:
         book: DeviceClaims,
         features: Features,
         is_late: Callable[[], bool] | None = None,
+        allowance: Allowance | None = None,
     ) -> None:
         self._claims = claims
         self._group = group
         self._book = book
         self._features = features
         self._is_late = is_late
+        self._allowance = allowance
         self._steps = 0
         self._picks: list[list[Pick]] = [[] for _ in claims]
         self._ways: list[list[int]] = [[0] * len(claim.requests) for claim in claims]
@@ -86,7 +89,7 @@ class Search:
         self._undo: list[tuple[int, bool, Candidate]] = []
 
     def run(self) -> Allocation | None:
-        """Return the first solution, or None if there is none; raise `AllocationError` or `TookTooLong`."""
+        """Return the first solution, or None if there is none; raise `AllocationError`, `TookTooLong` or `NoAllowance`."""
         if self._group.error is not None:
             raise AllocationError(self._group.error)
         deepest = sum(self._validate(claim) for claim in self._claims)
@@ -222,7 +225,7 @@ class Search:
         device = candidate.device
         if device.binding_conditions and not self._features.binding_conditions:
             return False
-        return request.selects(device) and candidate.is_reachable
+        return request.selects(device, self._allowance) and candidate.is_reachable
 
     def _has_room(self, request: RequestShape, device: DeviceView) -> bool:
         if not self._features.consumable_capacity:

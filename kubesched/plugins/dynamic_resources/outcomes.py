@@ -16,6 +16,7 @@ from kubesched.api.resource import DeviceClass, ResourceClaim
 from kubesched.cluster import Ints, Objects, Snapshot
 from kubesched.cluster.device_claims import DeviceClaims
 from kubesched.framework.verdicts import Bits
+from kubesched.plugins._cel import Allowance, NoAllowance
 from kubesched.plugins.dynamic_resources import results
 from kubesched.plugins.dynamic_resources.allocator import Allocation, Search, TookTooLong
 from kubesched.plugins.dynamic_resources.features import Features
@@ -133,18 +134,19 @@ class OutcomeBook:
 
     def _search(self, found: Outcomes, groups: list[int]) -> list[int]:
         """Search groups, in order; return those that were looked at."""
+        allowance = Allowance()
         for at, number in enumerate(groups):
             found.allocations.pop(number, None)
             found.errors.pop(number, None)
             found.refused.pop(number, None)
             group = self._pools.groups[number]
             try:
-                allocation = Search(found.shapes, group, self._book, self._features, self._deadline()).run()
+                allocation = Search(found.shapes, group, self._book, self._features, self._deadline(), allowance).run()
                 if allocation is not None:
                     results.check(allocation)
             except AllocationError as error:
                 found.errors[number] = error
-            except TookTooLong:
+            except (TookTooLong, NoAllowance):
                 return groups[:at]  # this group and those after it stay unknown: the next attempt starts anew
             else:
                 if allocation is not None:

@@ -21,7 +21,7 @@ from kubesched.api.resource import (
     ResourceClaimSpec,
 )
 from kubesched.cluster import Objects
-from kubesched.plugins._cel import CelError, CompileError, DeviceFacts, holds
+from kubesched.plugins._cel import Allowance, CelError, CompileError, DeviceFacts, holds
 from kubesched.plugins.dynamic_resources.capacity import Consumption, consumption
 from kubesched.plugins.dynamic_resources.devices import DeviceView
 
@@ -119,21 +119,21 @@ class RequestShape:
                 self.claim,
             )
 
-    def selects(self, device: DeviceView) -> bool:
-        """Return whether the class and the request want such a device."""
+    def selects(self, device: DeviceView, allowance: Allowance | None = None) -> bool:
+        """Return whether the class and the request want such a device; raise `NoAllowance` if that is for another time."""
         known = self._matches.get(device.facts)
         if known is None:
-            known = self._matches[device.facts] = self._evaluate(device)
+            known = self._matches[device.facts] = self._evaluate(device, allowance)
         return known
 
-    def _evaluate(self, device: DeviceView) -> bool:
+    def _evaluate(self, device: DeviceView, allowance: Allowance | None) -> bool:
         assert self.device_class is not None
         sources = ((f"class {self.class_name}", self.device_class.spec.selectors), ("claim {claim}", self.selectors))
         for source, selectors in sources:
             for i, selector in enumerate(selectors):
                 expression = selector.cel.expression if selector.cel is not None else ""
                 try:
-                    if not holds(expression, device.facts):
+                    if not holds(expression, device.facts, allowance):
                         return False
                 except CelError as error:
                     stage = "compile" if isinstance(error, CompileError) else "runtime"

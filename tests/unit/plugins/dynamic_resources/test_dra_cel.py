@@ -46,7 +46,7 @@ TRUE = [
     "semver('v1.2', true).minor() == 2 && !isSemver('v1.2') && isSemver('01.2', true)",
     f"{C}.memory.isGreaterThan(quantity('1Ki')) && {C}.memory.compareTo(quantity('40Gi')) == 0",
     f"{C}.memory == quantity('40960Mi') && {C}.memory.asInteger() == 42949672960",
-    f"!{C}.cores.isInteger() && {C}.cores.asApproximateFloat() == 1.5 && {C}.cores.sign() == 1",
+    f"!{C}.cores.isInteger() && {C}.cores.asApproximateFloat() == 1.5 && sign({C}.cores) == 1",
     "quantity('1Ki').add(quantity('1')).sub(25).asInteger() == 1000 && !isQuantity('1Kx')",
     "!device.allowMultipleAllocations",
     f"cel.bind(a, {A}, a.model == 'a100' && a.numa < 1.5)",
@@ -141,6 +141,7 @@ def test_no_value(expression, text):
         ("device.driver > 1", "no matching overload"),
         (f"{C}.memory.isGreaterThan(semver('1.0.0'))", "no matching overload"),
         (f"{C}.memory > 1", "no matching overload"),
+        (f"{C}.memory.sign() == 1", "undeclared reference to 'sign'"),
         ("1 < 2.0 && 'a'.nope()", "undeclared reference to 'nope'"),
     ],
 )

@@ -379,6 +379,15 @@ def test_a_search_that_takes_too_long_ends_the_attempt():
     assert world.give(impossible) == "node n1: timed out trying to allocate devices"
 
 
+def test_expensive_selectors_are_spread_over_attempts():
+    unlike = [device(f"d{i}", {"i": i}) for i in range(4)]
+    world = World(resource_slice("s", unlike, "n1"))
+    picky = f"lists.range(9999).all(x, x >= 0) && device.attributes['{DRIVER}'].i == 3"
+    wanted = claim("a", request(selector=picky))
+    said = [world.give(wanted) for _ in range(2)]
+    assert said[0] == "node n1: timed out trying to allocate devices" and said[-1] == [["r:d3"]]
+
+
 # Wake-ups
 
 
