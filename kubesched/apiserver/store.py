@@ -75,13 +75,20 @@ class ObjectStore:
         """The version of the latest write."""
         return str(self.context.storage.version)
 
-    def create(self, resource: str | Resource, obj: Object, namespace: str = "", *, dry_run: bool = False) -> Object:
-        """Create an object; its namespace comes from the argument, then from the object, then it is `default`."""
+    def create(
+        self, resource: str | Resource, obj: Object, namespace: str = "", *, dry_run: bool = False, strict: bool = False
+    ) -> Object:
+        """Create an object; its namespace comes from the argument, then from the object, then it is `default`.
+
+        `strict` refuses fields that the kind does not have, as `fieldValidation=Strict` does.
+        """
         kind = self.context.resource(resource)
         copy = _copy(obj)
         if kind.namespaced:
             namespace = namespace or _named(copy, "namespace") or "default"
-        entry = writing.create(self.context, kind, copy, namespace, Asked(dry_run=dry_run))
+        entry = writing.create(
+            self.context, kind, copy, namespace, Asked(dry_run=dry_run, field_validation="Strict" if strict else "Warn")
+        )
         return from_storage(entry.obj, kind)
 
     def get(self, resource: str | Resource, name: str, namespace: str = "") -> Object:

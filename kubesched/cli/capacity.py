@@ -8,15 +8,17 @@ from rich.console import Console
 
 from kubesched.cli.layout import say
 from kubesched.cli.printing import bar, fewer, print_document, warned
-from kubesched.cli.sources import Policy, namespace_of, read_cluster
+from kubesched.cli.sources import Policy, namespace_of, read_cluster, read_given
 from kubesched.simulator.dryrun.capacity import Capacity, measure
-from kubesched.simulator.dryrun.manifests import read_manifests
 
 _MOST_NODES = 10
 
 
 def run_capacity(
     files: tuple[str, ...],
+    more_files: tuple[str, ...],
+    kustomization: str | None,
+    recursive: bool,
     workload: str,
     namespace: str,
     limit: int,
@@ -31,7 +33,7 @@ def run_capacity(
     output: str,
 ) -> None:
     policy = Policy.for_dry_run(config_file, feature_gates, plugins)
-    manifests = read_manifests(files)
+    manifests = read_given(files, more_files, kustomization, recursive)
     with Console(stderr=True).status("reading the cluster"):
         cluster = read_cluster(snapshot_file, kubeconfig, context, policy.gates)
     namespace = namespace_of(namespace, snapshot_file, kubeconfig, context)

@@ -14,7 +14,8 @@ from typing import Any
 import click
 
 from kubesched import legacy
-from kubesched.config import Configuration, Gates, Known, as_json, as_yaml, effective, load
+from kubesched.cli.sources import not_enabled
+from kubesched.config import Configuration, Gates, as_json, as_yaml, effective, load
 from kubesched.config.building import unreadable
 from kubesched.config.documents import Object, is_json, read_json
 from kubesched.config.wire import encode
@@ -118,23 +119,20 @@ def _load(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], 
             return _build_old(text, legacy_version)
         except ConfigError as error:
             raise _at(file, error) from error
-    known = _catalogue(plugins)
+    brought = [cls for asked in plugins for cls in find_plugins(asked)]
     try:
-        return load(text, gates=gates, registry=known)
+        found = load(text, gates=gates, registry=catalogue(registry_with(brought)) if brought else dict(IN_TREE_CATALOGUE))
     except ConfigError as error:
         raise _at(file, error) from error
+    for line in not_enabled(brought, found):
+        click.echo(f"Warning: {line}", err=True)
+    return found
 
 
 def _build_old(text: str, version: str) -> _Old:
     policy = legacy.load_policy(text, version)
     handle = new_handle(Gates.defaults(), Ports())[1]
     return _Old(policy, legacy.profile_from_policy(policy, handle, version))
-
-
-def _catalogue(plugins: tuple[str, ...]) -> dict[str, Known]:
-    if not plugins:
-        return dict(IN_TREE_CATALOGUE)
-    return catalogue(registry_with([cls for asked in plugins for cls in find_plugins(asked)]))
 
 
 def _run_files(plugins: tuple[str, ...]) -> None:

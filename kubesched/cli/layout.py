@@ -17,7 +17,7 @@ import click
 
 _GAP = "  "
 _INDENT = "    "
-_LEAST_TEXT = 24
+_LEAST_TEXT = 40
 """Columns below which a last column of sentences stands better under its row than beside it."""
 
 

@@ -9,11 +9,11 @@ from rich.console import Console
 
 from kubesched.cli.layout import print_table, say
 from kubesched.cli.printing import bar, fewer, print_document, warned
-from kubesched.cli.sources import Policy, namespace_of, read_cluster
+from kubesched.cli.sources import Policy, namespace_of, read_cluster, read_given
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.dryrun.applying import apply_manifests
-from kubesched.simulator.dryrun.manifests import Manifest, read_manifests
+from kubesched.simulator.dryrun.manifests import Manifest
 from kubesched.simulator.dryrun.plan import Plan, PlannedPod, PlannedVictim, PlannedWorkload, counted
 from kubesched.simulator.dryrun.planning import decide
 
@@ -25,6 +25,9 @@ _MOST_OTHERS = 10
 
 def run_plan(
     files: tuple[str, ...],
+    more_files: tuple[str, ...],
+    kustomization: str | None,
+    recursive: bool,
     namespace: str,
     only: bool,
     fail_on_pending: bool,
@@ -37,7 +40,7 @@ def run_plan(
     output: str,
 ) -> None:
     policy = Policy.for_dry_run(config_file, feature_gates, plugins)
-    manifests = read_manifests(files)
+    manifests = read_given(files, more_files, kustomization, recursive)
     with Console(stderr=True).status("reading the cluster"):
         cluster = read_cluster(snapshot_file, kubeconfig, context, policy.gates)
     plan = _made(cluster, manifests, policy, namespace_of(namespace, snapshot_file, kubeconfig, context), only)

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import subprocess
 import time
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,8 +26,10 @@ from kubesched.engine.loop import Engine
 from kubesched.errors import SchedulerError
 from kubesched.framework.building import catalogue
 from kubesched.framework.finding import find_plugins
+from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.simulator.captured import Captured, capture, read_captured
+from kubesched.simulator.dryrun.manifests import Manifest, manifests_in, read_manifests
 
 _READ_QPS = 200.0
 
@@ -41,10 +46,15 @@ class Policy:
     def read(cls, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...]) -> Policy:
         """Read what the options of `shared.policy_options` name; raise ConfigError if it cannot be used."""
         gates = config.Gates.parse(feature_gates)
-        registry = registry_with([cls for asked in plugins for cls in find_plugins(asked)])
+        brought = [cls for asked in plugins for cls in find_plugins(asked)]
+        registry = registry_with(brought)
         if config_file is None:
-            return cls(default_configuration(gates, registry), gates, registry)
-        return cls(config.load(config_file, gates=gates, registry=catalogue(registry)), gates, registry)
+            configuration = default_configuration(gates, registry)
+        else:
+            configuration = config.load(config_file, gates=gates, registry=catalogue(registry))
+        for text in not_enabled(brought, configuration):
+            click.echo(f"Warning: {text}", err=True)
+        return cls(configuration, gates, registry)
 
     @classmethod
     def for_dry_run(cls, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...]) -> Policy:
@@ -58,6 +68,16 @@ class Policy:
     def engine(self, cluster: Captured, ports: Ports | None = None) -> Engine:
         """Return an engine that decides so and believes in a cluster."""
         return cluster.engine(self.configuration, self.gates, registry=self.registry, ports=ports)
+
+
+def not_enabled(brought: Iterable[type[Plugin]], configuration: config.Configuration) -> list[str]:
+    """Return a sentence for each plugin that was brought along and that no profile runs."""
+    enabled = {name for profile in configuration.profiles for name in profile.plugin_names}
+    return [
+        f"plugin {cls.name} does nothing: no profile enables it (profiles[].plugins.multiPoint.enabled in --config)"
+        for cls in brought
+        if cls.name not in enabled
+    ]
 
 
 def read_cluster(snapshot_file: Path | None, kubeconfig: str, context: str, gates: config.Gates) -> Captured:
@@ -96,6 +116,34 @@ def _context_namespace(kubeconfig: str, context: str) -> str:
             if each.get("name") == wanted:
                 return str((each.get("context") or {}).get("namespace") or "")
     return ""
+
+
+def read_given(
+    files: tuple[str, ...], more_files: tuple[str, ...], kustomization: str | None, recursive: bool
+) -> list[Manifest]:
+    """Read the manifests that the options of `shared.manifest_options` name; raise SchedulerError if there is no object."""
+    if bool(files) == bool(kustomization) or (more_files and not files):
+        raise click.UsageError("either -f FILE or -k FOLDER is needed" if not files else "-f and -k do not go together")
+    if kustomization:
+        found = manifests_in(kustomization, _kustomized(kustomization))
+    else:
+        found = read_manifests((*files, *more_files), recursive=recursive)
+    if not found:
+        named = ("standard input" if each == "-" else each for each in (*files, *more_files))
+        raise SchedulerError(f"{kustomization or ', '.join(named)}: no objects in it")
+    return found
+
+
+def _kustomized(folder: str) -> str:
+    """Return the manifests that kubectl builds of a kustomization."""
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        raise SchedulerError(f"{folder}: kubectl, which builds kustomizations, is not in the PATH")
+    done = subprocess.run([kubectl, "kustomize", folder], capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = done.stderr.strip().removeprefix("error: ").splitlines()
+        raise SchedulerError(f"{folder}: {said[0] if said else f'kubectl kustomize exits with {done.returncode}'}")
+    return done.stdout
 
 
 def read_lines(file: Path) -> list[bytes]:

@@ -20,6 +20,7 @@ from kubesched.api.kinds import INFO
 from kubesched.api.meta import TopLevel
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.resource import ResourceClaimTemplate
 from kubesched.api.workload import PriorityClass
 from kubesched.client.connection import Connection
 from kubesched.client.discovery import Served, discover
@@ -108,10 +109,13 @@ def _on(pod: Pod, node_name: str) -> Pod:
 async def capture(
     connection: Connection, gates: config.Gates, at: float, warn: Callable[[str], None] = lambda text: None
 ) -> Captured:
-    """Return everything that a scheduler reads of a cluster; what may not be listed is left out, and said, unless nothing
-    can be decided without it."""
+    """Return everything that a scheduler reads of a cluster, and what new pods are made with; what may not be listed is left
+    out, and said, unless nothing can be decided without it."""
     enabled = [name for name, is_on in gates.states.items() if is_on]
-    types: list[type[TopLevel]] = [row.type for row in watch_set(enabled) if row.type is not None] + [PriorityClass]
+    types: list[type[TopLevel]] = [row.type for row in watch_set(enabled) if row.type is not None] + [
+        PriorityClass,
+        ResourceClaimTemplate,
+    ]
     served = await discover(connection, {version for type_ in types for version in _versions(type_)})
     found = await asyncio.gather(*(_listed(connection, type_, served, warn) for type_ in types))
     return Captured(at, [obj for objects in found for obj in objects])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from kubesched.cli.commands.lazy import runs
-from kubesched.cli.commands.shared import cluster_options, files_option, namespace_option, output_option, policy_options
+from kubesched.cli.commands.shared import cluster_options, manifest_options, namespace_option, output_option, policy_options
 
 
 @click.command(
@@ -13,7 +13,7 @@ from kubesched.cli.commands.shared import cluster_options, files_option, namespa
     short_help="Count how many more of a pod fit.",
     epilog="Example:  kubesched capacity -f web.yaml --drain node-7 --snapshot cluster.jsonl.gz",
 )
-@files_option
+@manifest_options
 @click.option("--workload", default="", metavar="KIND/NAME", help="Which one, if the files have several.")
 @namespace_option
 @click.option("--limit", type=click.IntRange(1), default=100_000, show_default=True, help="Do not count further.")

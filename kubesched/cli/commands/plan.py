@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from kubesched.cli.commands.lazy import runs
-from kubesched.cli.commands.shared import cluster_options, files_option, namespace_option, output_option, policy_options
+from kubesched.cli.commands.shared import cluster_options, manifest_options, namespace_option, output_option, policy_options
 
 
 @click.command(
@@ -13,7 +13,7 @@ from kubesched.cli.commands.shared import cluster_options, files_option, namespa
     short_help="Say where manifests would go.",
     epilog="Example:  kubesched plan -f deploy/ --snapshot cluster.jsonl.gz --fail-on-pending",
 )
-@files_option
+@manifest_options
 @namespace_option
 @click.option("--only", is_flag=True, help="Leave out other pods that wait in the cluster; they compete if not given.")
 @click.option("--fail-on-pending", is_flag=True, help="Exit with 1 if a planned pod would wait.")

@@ -31,20 +31,36 @@ output_option = click.option(
 namespace_option = click.option(
     "-n", "--namespace", default="", help="For what names none; the kubeconfig's namespace, or default, if not given."
 )
-files_option = click.option(
-    "-f",
-    "--filename",
-    "files",
-    multiple=True,
-    required=True,
-    metavar="FILE",
-    help="A file of manifests, a folder of such files, or - for the standard input. May be repeated.",
-)
 
 
 def policy_options(command: F) -> F:
     """Add the options that say how pods are decided."""
     return config_option(gates_option(plugin_option(command)))
+
+
+def manifest_options(command: F) -> F:
+    """Add the options that say which manifests are looked at."""
+    for option in (
+        click.argument("more_files", nargs=-1, metavar="[FILE]..."),
+        click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too."),
+        click.option(
+            "-k",
+            "--kustomize",
+            "kustomization",
+            type=click.Path(exists=True, file_okay=False),
+            help="A folder with a kustomization.yaml, to be built by kubectl.",
+        ),
+        click.option(
+            "-f",
+            "--filename",
+            "files",
+            multiple=True,
+            metavar="FILE",
+            help="A file of manifests, a folder of such files, or - for the standard input. More may follow.",
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 def cluster_options(command: F) -> F:

@@ -27,12 +27,14 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.apiserver import ManualClock, ObjectStore
 from kubesched.apiserver.clock import timestamp
-from kubesched.apiserver.context import key_of
+from kubesched.apiserver.context import Asked, key_of
 from kubesched.apiserver.fake_cluster.daemonsets import daemon_pod, runs_on
 from kubesched.apiserver.fake_cluster.deployments import replica_set_of
 from kubesched.apiserver.fake_cluster.jobs import job_pod
 from kubesched.apiserver.fake_cluster.pods import from_template, template_hash
 from kubesched.apiserver.fake_cluster.statefulsets import numbered_pod
+from kubesched.apiserver.patching import copied
+from kubesched.apiserver.writing import settled
 from kubesched.apiserver.writing import store as put
 from kubesched.errors import ApiError, SchedulerError
 from kubesched.simulator.clock import EPOCH
@@ -61,15 +63,27 @@ class Admission:
         put(self._store.context, kind, key_of(kind, "", obj.metadata.name), raw)
 
     def take(self, manifest: Manifest) -> Raw:
-        """Return an object as it would be stored; raise SchedulerError, with where it stands, if it would be refused."""
+        """Return an object as it would be stored; raise SchedulerError, with where it stands, if it would be refused.
+
+        Fields that the kind does not have are refused, as kubectl has them refused.
+        """
         try:
             if manifest.type is not None:
                 codec.convert(manifest.content, manifest.type)  # says better than a server which field has the wrong type
-            return self.admit(manifest.content)
+            return self.admit(manifest.content, strict=True)
         except SchedulerError as error:
             raise SchedulerError(f"{manifest.where}: {error}") from error
 
-    def admit(self, content: Mapping[str, Any]) -> Raw:
+    def check_fields(self, manifest: Manifest) -> None:
+        """Raise SchedulerError if an object of a kind that no placement depends on has a field that its kind does not have."""
+        kind = self._store.context.catalogue.of_kind(str(manifest.content["apiVersion"]), manifest.kind)
+        if kind is not None:
+            try:
+                settled(self._store.context, kind, copied(manifest.content), Asked(field_validation="Strict"))
+            except SchedulerError as error:
+                raise SchedulerError(f"{manifest.where}: {error}") from error
+
+    def admit(self, content: Mapping[str, Any], *, strict: bool = False) -> Raw:
         """Return an object settled, defaulted and admitted; raise ApiError if it would be refused."""
         type_ = KINDS.get((str(content.get("apiVersion")), str(content.get("kind"))))
         metadata = {key: value for key, value in content["metadata"].items() if key not in _NOT_TO_CREATE}
@@ -89,7 +103,7 @@ class Admission:
             return raw
         stays = info.kind in _ADMISSION_READS
         try:
-            made = self._store.create(kind, raw, metadata.get("namespace", ""), dry_run=not stays)
+            made = self._store.create(kind, raw, metadata.get("namespace", ""), dry_run=not stays, strict=strict)
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 raise

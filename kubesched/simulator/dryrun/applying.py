@@ -68,7 +68,7 @@ class _Apply:
         self._objects: dict[tuple[type[Any], str, str], Any] = {_key(obj): obj for obj in kept}
         self._standing = ExistingPods(kept)
         self._admission = Admission(cluster.objects, namespace=namespace, at=cluster.at)
-        self._templates: dict[str, ResourceClaimTemplate] = {}
+        self._templates: dict[str, ResourceClaimTemplate] = {found.key: found for found in cluster.of(ResourceClaimTemplate)}
         self._claims: list[PersistentVolumeClaim] = []
         self._made = AppliedCluster(cluster, others=[obj for obj in kept if isinstance(obj, Pod) and _waits(obj)])
 
@@ -92,6 +92,7 @@ class _Apply:
         for manifest in sorted(manifests, key=lambda each: each.kind not in _FIRST):
             type_ = manifest.type
             if type_ is None or manifest.kind in SILENT:
+                self._admission.check_fields(manifest)
                 if manifest.kind not in SILENT:
                     unknown[f"{manifest.content['apiVersion']}/{manifest.kind}"] += 1
                 continue
@@ -163,7 +164,10 @@ class _Apply:
                 self._objects[_key(claim)], self._objects[_key(volume)] = claim, volume
 
     def _know_namespaces(self) -> None:
+        has_listed = any(isinstance(obj, Namespace) for obj in self._cluster.objects)  # one may not be allowed to
         for name in dict.fromkeys(workload.namespace for workload in self._made.workloads):
+            if has_listed and (Namespace, "", name) not in self._objects:
+                self._made.warnings.append(f'namespaces "{name}" not found: planned as if it were there')
             labels = {"kubernetes.io/metadata.name": name}
             self._objects.setdefault((Namespace, "", name), Namespace(metadata=ObjectMeta(name=name, labels=labels)))
 

@@ -58,7 +58,8 @@ def with_claims(
             continue
         template = templates.get(f"{pod.namespace}/{entry.resource_claim_template_name}")
         if template is None:
-            missing = f"ResourceClaimTemplate {pod.namespace}/{entry.resource_claim_template_name} is not in the files"
+            wanted_name = f"{pod.namespace}/{entry.resource_claim_template_name}"
+            missing = f"ResourceClaimTemplate {wanted_name} is neither in the files nor in the cluster"
             continue
         meta = _owned(pod, f"{pod.name}-{entry.name}", template.spec.metadata)
         uid = uid_of("ResourceClaim", meta.namespace, meta.name)

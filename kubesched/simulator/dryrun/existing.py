@@ -9,7 +9,7 @@ do not: there the old pod goes first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -84,6 +84,8 @@ class ExistingPods:
             if kind in ("Job", "DaemonSet") and not wanted:
                 added.note = "suspended: it makes no pods" if kind == "Job" else "no node matches it"
             return added
+        if kind == "DaemonSet" and not wanted:
+            return replace(added, gone=there, note=f"no node matches it: {_pods(len(there))} would go")
         old = self._of_old_template(there, workload, wanted)
         if kind == "DaemonSet":
             return _one_by_one(added, there, old, _pinned_to)

@@ -67,27 +67,34 @@ class Manifest:
         return KINDS.get((str(self.content.get("apiVersion")), self.kind))
 
 
-def read_manifests(paths: Iterable[str | Path], *, stdin: TextIO | None = None) -> list[Manifest]:
-    """Return the objects of files, of the files in folders (not of folders in them), and for `-` of the standard input.
+def read_manifests(paths: Iterable[str | Path], *, recursive: bool = False, stdin: TextIO | None = None) -> list[Manifest]:
+    """Return the objects of files, of the files in folders (with `recursive` also of folders in them), and for `-` of the
+    standard input.
 
     Raise SchedulerError, with the file and the number of the document in it, for what is no object.
     """
+    return [manifest for name, text in _texts(paths, recursive, stdin) for manifest in manifests_in(name, text)]
+
+
+def manifests_in(name: str, text: str) -> list[Manifest]:
+    """Return the objects of a text; `name` is where it comes from, for what is wrong with it."""
     found: list[Manifest] = []
-    for name, text in _texts(paths, stdin):
-        for number, document in enumerate(_documents(name, text), 1):
-            found += _objects(f"{name}, document {number}", document)
+    for number, document in enumerate(_documents(name, text), 1):
+        found += _objects(f"{name}, document {number}", document)
     return found
 
 
-def _texts(paths: Iterable[str | Path], stdin: TextIO | None) -> Iterator[tuple[str, str]]:
+def _texts(paths: Iterable[str | Path], recursive: bool, stdin: TextIO | None) -> Iterator[tuple[str, str]]:
     for given in paths:
         if str(given) == "-":
             yield "standard input", (stdin or sys.stdin).read()
             continue
         path = Path(given)
-        files = sorted(p for p in path.iterdir() if p.suffix in _SUFFIXES) if path.is_dir() else [path]
+        files = sorted(p for p in path.glob("**/*" if recursive else "*") if p.suffix in _SUFFIXES) if path.is_dir() else [path]
         if not files:
-            raise SchedulerError(f"{path}: no .yaml, .yml or .json file in this folder")
+            raise SchedulerError(
+                f"{path}: no .yaml, .yml or .json file in this folder{'' if recursive else '; -R looks deeper'}"
+            )
         for file in files:
             try:
                 yield str(file), file.read_text()
@@ -112,9 +119,11 @@ def _documents(name: str, text: str) -> Iterator[Any]:
             continue
         number += 1
         try:
-            tree, _ = read_yaml(part)
+            tree, repeated = read_yaml(part)
         except ConfigError as error:
             raise SchedulerError(f"{name}, document {number}: {error}") from error
+        if repeated:
+            raise SchedulerError(f"{name}, document {number}: {repeated[0]}")
         if tree is None:
             number -= 1  # comments only
             continue

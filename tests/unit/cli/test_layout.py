@@ -19,7 +19,11 @@ from kubesched.testing import node, pod
 
 TITLES = ("WORKLOAD", "PODS", "WHERE")
 ROWS = [
-    ("Deployment/a-name-of-some-length", "3", "node-one x2, node-two\nweb-3 waits: 0/3 nodes are available"),
+    (
+        "Deployment/a-name-of-some-length",
+        "3",
+        "node-one x2, node-two\nweb-3 waits: 0/3 nodes are available: 3 Insufficient cpu",
+    ),
     ("Job/j", "12", ""),
 ]
 
@@ -30,29 +34,29 @@ LINES = [
         [
             "WORKLOAD                          PODS  WHERE",
             "Deployment/a-name-of-some-length     3  node-one x2, node-two",
-            "                                        web-3 waits: 0/3 nodes are available",
+            "                                        web-3 waits: 0/3 nodes are available: 3 Insufficient cpu",
             "Job/j                               12",
         ],
     ),
     (
         "the last column is wrapped between words",
-        70,
+        82,
         [
             "WORKLOAD                          PODS  WHERE",
             "Deployment/a-name-of-some-length     3  node-one x2, node-two",
-            "                                        web-3 waits: 0/3 nodes are",
-            "                                        available",
+            "                                        web-3 waits: 0/3 nodes are available: 3",
+            "                                        Insufficient cpu",
             "Job/j                               12",
         ],
     ),
     (
         "what has no room beside its row goes below it",
-        50,
+        60,
         [
             "WORKLOAD                          PODS",
             "Deployment/a-name-of-some-length     3",
             "    node-one x2, node-two",
-            "    web-3 waits: 0/3 nodes are available",
+            "    web-3 waits: 0/3 nodes are available: 3 Insufficient cpu",
             "Job/j                               12",
         ],
     ),

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from kubesched.cli import cli
 from kubesched.cli.commands.capacity import command as capacity_command
 from kubesched.cli.commands.plan import command as plan_command
 from kubesched.errors import SchedulerError
@@ -202,5 +203,93 @@ def test_a_plugin_that_breaks_is_named_and_the_plan_ends(folder: Path) -> None:
     assert done.exit_code == 0
     assert "4 pods on 2 nodes: 0 would be placed, 4 would wait" in done.stdout
     assert "division by zero" in done.stdout
-    assert "Warning: plugin Clumsy broke at Filter for pod office/report-1: division by zero\n" in done.stderr
+    assert "Warning: plugin Clumsy broke at Filter for pod office/report-1: " in done.stderr
+    assert "ZeroDivisionError: division by zero\n" in done.stderr
     assert "Traceback" not in done.output
+
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c, image: x}]}\n"
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n---\n"], ids=["empty", "a comment", "separators"])
+@pytest.mark.parametrize("command", ["plan", "capacity"])
+def test_no_objects_are_an_error(folder: Path, command: str, text: str) -> None:
+    (folder / "none.yaml").write_text(text)
+    with pytest.raises(SchedulerError, match=r"none.yaml: no objects in it$"):
+        run(folder, command, "-f", str(folder / "none.yaml"))
+
+
+def test_several_files_may_follow_one_option(folder: Path) -> None:
+    for name in ("one", "two", "three"):
+        (folder / f"{name}.yaml").write_text(POD % name)
+    files = [str(folder / f"{name}.yaml") for name in ("one", "two", "three")]
+    assert "3 pods on 2 nodes: 3 would be placed" in run(folder, "plan", "-f", files[0], files[1], "-f", files[2]).stdout
+
+
+def test_folders_of_folders_are_read_with_recursive(folder: Path) -> None:
+    (folder / "all" / "in").mkdir(parents=True)
+    (folder / "all" / "in" / "a.yaml").write_text(POD % "a")
+    with pytest.raises(SchedulerError, match=r"no .yaml, .yml or .json file in this folder; -R looks deeper"):
+        run(folder, "plan", "-f", str(folder / "all"))
+    assert "1 pod on 2 nodes: 1 would be placed" in run(folder, "plan", "-R", "-f", str(folder / "all")).stdout
+
+
+def _kubectl(folder: Path, script: str) -> dict[str, str]:
+    """Return an environment in which `kubectl` is a script."""
+    (folder / "bin").mkdir()
+    (folder / "bin" / "kubectl").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "bin" / "kubectl").chmod(0o755)
+    return {"PATH": f"{folder / 'bin'}:/usr/bin:/bin"}
+
+
+KUSTOMIZED = [
+    ("built", 'test "$1" = kustomize && cat "$2/made.yaml"', "", "1 pod on 2 nodes: 1 would be placed"),
+    ("refused", "echo 'error: no resources here' >&2; exit 1", "base: no resources here", ""),
+    ("empty", "true", "base: no objects in it", ""),
+]
+
+
+@pytest.mark.parametrize(("script", "error", "said"), [case[1:] for case in KUSTOMIZED], ids=[case[0] for case in KUSTOMIZED])
+def test_a_kustomization_is_built_by_kubectl(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, script: str, error: str, said: str
+) -> None:
+    (folder / "base").mkdir()
+    (folder / "base" / "made.yaml").write_text(POD % "p")
+    monkeypatch.setenv("PATH", _kubectl(folder, script)["PATH"])
+    if error:
+        with pytest.raises(SchedulerError) as raised:
+            run(folder, "plan", "-k", str(folder / "base"))
+        assert str(raised.value) == f"{folder}/{error}"
+    else:
+        assert said in run(folder, "plan", "-k", str(folder / "base")).stdout
+
+
+def test_a_kustomization_without_kubectl_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(folder))
+    with pytest.raises(SchedulerError, match="kubectl, which builds kustomizations, is not in the PATH"):
+        run(folder, "plan", "-k", str(folder))
+
+
+@pytest.mark.parametrize("words", [["-f", "x.yaml", "-k", "."], ["x.yaml"], []], ids=["both", "no option", "neither"])
+def test_files_or_a_kustomization(folder: Path, words: list[str]) -> None:
+    assert run(folder, "plan", *words).exit_code == 2
+
+
+IDLE = "from kubesched import Plugin\n\nclass Idle(Plugin):\n    def filter(self, pod, nodes, state):\n        return None\n"
+IDLE_WARNING = "Warning: plugin Idle does nothing: no profile enables it (profiles[].plugins.multiPoint.enabled in --config)\n"
+
+
+def test_a_plugin_that_no_profile_enables_is_said_to_do_nothing(folder: Path) -> None:
+    (folder / "idle.py").write_text(IDLE)
+    (folder / "pod.yaml").write_text(POD % "p")
+    words = ("-f", str(folder / "pod.yaml"), "--plugin", str(folder / "idle.py"))
+    assert run(folder, "plan", *words).stderr == IDLE_WARNING
+    assert run(folder, "capacity", *words).stderr == IDLE_WARNING
+    config = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n%s"
+    (folder / "without.yaml").write_text(config % "")
+    (folder / "with.yaml").write_text(config % "profiles: [{plugins: {multiPoint: {enabled: [{name: Idle}]}}}]")
+    assert run(folder, "plan", *words, "--config", str(folder / "without.yaml")).stderr == IDLE_WARNING
+    assert "does nothing" not in run(folder, "plan", *words, "--config", str(folder / "with.yaml")).stderr
+    for file, said in (("without.yaml", IDLE_WARNING), ("with.yaml", "")):
+        done = CliRunner().invoke(cli, ["config", "check", str(folder / file), "--plugin", str(folder / "idle.py")])
+        assert (done.exit_code, done.stderr) == (0, said)

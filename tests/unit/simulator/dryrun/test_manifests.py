@@ -48,6 +48,8 @@ def test_a_folder_is_its_files_in_order_and_not_those_of_folders_in_it(tmp_path:
     with pytest.raises(SchedulerError, match=r"no .yaml, .yml or .json file"):
         (tmp_path / "empty").mkdir()
         read_manifests([tmp_path / "empty"])
+    found = read_manifests([tmp_path], recursive=True)
+    assert [each.content["metadata"]["name"] for each in found] == ["a", "b", "c", "i"]
 
 
 def test_a_dash_is_the_standard_input() -> None:

@@ -11,7 +11,9 @@ import yaml
 from msgspec.structs import replace
 
 from kubesched import config
-from kubesched.api.meta import ObjectMeta
+from kubesched.api import codec
+from kubesched.api.core import Namespace
+from kubesched.api.meta import ObjectMeta, OwnerReference
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolumeClaim, StorageClass
@@ -296,7 +298,11 @@ def test_a_bound_claim_of_the_cluster_stays_as_it_is(tmp_path: Path) -> None:
 
 
 def test_devices_asked_for_by_template_are_claimed(plan: Any) -> None:
-    request = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}
+    request = {
+        "devices": {
+            "requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}}]
+        }
+    }
     template = document("ResourceClaimTemplate", "one", "resource.k8s.io/v1", spec={"spec": request})
     devices = document("DeviceClass", "gpu", "resource.k8s.io/v1", spec={}) + document(
         "ResourceSlice",
@@ -312,8 +318,13 @@ def test_devices_asked_for_by_template_are_claimed(plan: Any) -> None:
     asks = deployment("train", 3, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}])
     made = plan(asks + template + devices, node("a"), node("b"))
     assert (made.nodes_of("Deployment/train"), len(made.pending)) == ({"a": 2}, 1)
+    known = codec.decode(yaml.safe_load(template.replace("name: one", "name: one\n  namespace: default").removesuffix("---\n")))
+    made = plan(asks + devices, node("a"), known)
+    assert (made.nodes_of("Deployment/train"), len(made.pending)) == ({"a": 2}, 1), "the template is in the cluster"
     made = plan(asks + devices, node("a"))
-    assert {each.why for each in made.pending} == {"ResourceClaimTemplate default/one is not in the files"}
+    assert {each.why for each in made.pending} == {
+        "ResourceClaimTemplate default/one is neither in the files nor in the cluster"
+    }
 
 
 def test_a_budget_of_the_files_protects_what_it_selects(plan: Any) -> None:
@@ -378,3 +389,56 @@ def test_the_cluster_is_left_as_it_was(tmp_path: Path) -> None:
     before = list(cluster.objects)
     make_plan(cluster, manifests(URGENT + deployment("web", 1, cpu="4", priorityClassName="urgent"), tmp_path), engine)
     assert cluster.objects == before and len(cluster.of(Node)) == 1
+
+
+UNKNOWN_FIELDS = [
+    (
+        "in a workload's template",
+        deployment("web", 1, priorityClassNam="x"),
+        'Deployment in version "v1" cannot be handled as a Deployment: '
+        'strict decoding error: unknown field "spec.template.spec.priorityClassNam"',
+    ),
+    (
+        "in a pod, two of them",
+        document("Pod", "p", spec={"foo": 1, "bar": {}, "containers": [{"name": "c", "image": "x"}]}),
+        'strict decoding error: unknown field "spec.bar", unknown field "spec.foo"',
+    ),
+    (
+        "in a kind that no placement depends on",
+        deployment("web", 1) + document("ConfigMap", "c", dat={"a": "b"}),
+        'document 2: ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "dat"',
+    ),
+    (
+        "the same key twice",
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {}\nspec: {}\n",
+        'document 1: line 5: key "spec" already set in map',
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "error"), [case[1:] for case in UNKNOWN_FIELDS], ids=[case[0] for case in UNKNOWN_FIELDS])
+def test_an_unknown_field_is_refused_in_the_api_servers_words(plan: Any, text: str, error: str) -> None:
+    with pytest.raises(SchedulerError) as raised:
+        plan(text, node("a"))
+    assert error in str(raised.value)
+
+
+def test_a_namespace_that_is_not_there_is_warned_of(plan: Any) -> None:
+    there = Namespace(metadata=ObjectMeta(name="kube-system"))
+    assert plan(deployment("web", 1), node("a"), there).warnings == [
+        'namespaces "default" not found: planned as if it were there'
+    ]
+    brought = document("Namespace", "default")
+    assert plan(brought + deployment("web", 1), node("a"), there).warnings == []
+    assert plan(deployment("web", 1), node("a")).warnings == [], "namespaces could not be listed"
+
+
+def test_a_daemon_set_that_matches_no_node_says_so_also_where_it_had_pods(plan: Any) -> None:
+    spec = {"nodeSelector": {"disk": "ssd"}, "containers": [{"name": "c", "image": "x"}]}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": spec}
+    text = document("DaemonSet", "agent", "apps/v1", spec={"selector": {"matchLabels": {"a": "b"}}, "template": template})
+    owner = OwnerReference(api_version="apps/v1", kind="DaemonSet", name="agent", uid="u", controller=True)
+    standing = pod("agent-x", on="a", labels={"a": "b"})
+    standing = replace(standing, metadata=replace(standing.metadata, owner_references=(owner,)))
+    assert plan(text, node("a")).workload("DaemonSet/agent").note == "no node matches it"
+    assert "no node matches it" in plan(text, node("a"), standing).workload("DaemonSet/agent").note
