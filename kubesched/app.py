@@ -109,7 +109,7 @@ class Wiring:
     reload: Callable[[], config.Configuration] | None = None
     """Reads the configuration file again; called when `has_changed` says so."""
     has_changed: Callable[[], bool] = lambda: False
-    legacy: legacy.World | None = None
+    legacy: legacy.LegacyScheduler | None = None
     """A scheduler of an old release takes the place of the configured profiles."""
 
 

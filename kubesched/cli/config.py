@@ -26,7 +26,7 @@ from kubesched.framework.building import catalogue
 from kubesched.framework.finding import find_plugins, run_module
 from kubesched.legacy.policy import KIND as POLICY
 from kubesched.legacy.policy import PolicyExtender
-from kubesched.legacy.selecting import runs_as
+from kubesched.legacy.selection import runs_as
 from kubesched.plugins.args import IN_TREE_CATALOGUE
 
 _STDIN = "-"
@@ -58,7 +58,7 @@ class _Old:
                 *({"name": name, "weight": weight} for name, weight in built.priorities.items() if name not in custom),
                 *map(encode, priorities),
             ],
-            "hardPodAffinitySymmetricWeight": built.setting.hard_pod_affinity_weight,
+            "hardPodAffinitySymmetricWeight": built.context.hard_pod_affinity_weight,
             "alwaysCheckAllPredicates": built.always_check_all_predicates,
         }
         if given.extenders:

@@ -19,7 +19,7 @@ import msgspec
 from kubesched.api import quantity
 from kubesched.cli import flags as table
 from kubesched.cli.flagset import CertificatePair, Parsed, UsageError, parse
-from kubesched.cli.old_world import notices, read_world, refuse_old_flags, split_gates
+from kubesched.cli.legacy_flags import notices, read_legacy, refuse_old_flags, split_gates
 from kubesched.cli.usage import ALL_FLAGS, PROGRAM, help_text
 from kubesched.config import Configuration, Duration, Gates, defaults, load
 from kubesched.config.building import unreadable
@@ -30,8 +30,8 @@ from kubesched.config.types import ClientConnection
 from kubesched.config.wire import plain
 from kubesched.config.yamltext import read_yaml
 from kubesched.errors import ConfigError
-from kubesched.legacy import World
-from kubesched.legacy.world import ASSUMED_TTL_SECONDS, MAX_WAITING_SECONDS
+from kubesched.legacy import LegacyScheduler
+from kubesched.legacy.scheduler import ASSUMED_TTL_SECONDS, MAX_WAITING_SECONDS
 
 RELEASE = "v1.36.4"
 _METRIC = "[a-zA-Z_:][a-zA-Z0-9_:]*"
@@ -131,7 +131,7 @@ class Options:
     plugins: tuple[str, ...] = ()
     inbox_log: str = ""
     assumed_pod_ttl: Duration | None = None  # None: a booking never expires
-    legacy: World | None = None
+    legacy: LegacyScheduler | None = None
     notices: tuple[str, ...] = ()  # about the old flags that were given
 
     def configuration(self, registry: Catalogue) -> Configuration:
@@ -238,13 +238,13 @@ def _replace(configuration: Configuration, **changes: Any) -> Configuration:
 # --- the old world and our own flags ----------------------------------------------------------------------------------
 
 
-def _legacy(parsed: Parsed) -> World | None:
+def _legacy(parsed: Parsed) -> LegacyScheduler | None:
     if not parsed["legacy-version"]:
         return None
-    return read_world(parsed, given_fields(parsed, _CONNECTION_FIELDS), given_fields(parsed, _ELECTION_FIELDS))
+    return read_legacy(parsed, given_fields(parsed, _CONNECTION_FIELDS), given_fields(parsed, _ELECTION_FIELDS))
 
 
-def _longest_wait(parsed: Parsed, legacy: World | None) -> Duration:
+def _longest_wait(parsed: Parsed, legacy: LegacyScheduler | None) -> Duration:
     name = "pod-max-in-unschedulable-pods-duration"
     if legacy is not None and name not in parsed.given:
         return Duration.of(seconds=MAX_WAITING_SECONDS)
@@ -252,7 +252,7 @@ def _longest_wait(parsed: Parsed, legacy: World | None) -> Duration:
     return found
 
 
-def _assumed_ttl(parsed: Parsed, legacy: World | None) -> Duration | None:
+def _assumed_ttl(parsed: Parsed, legacy: LegacyScheduler | None) -> Duration | None:
     ttl: Duration = parsed["assumed-pod-ttl"]
     if ttl < 0:
         raise ConfigError("", f"--assumed-pod-ttl {ttl} must not be negative. 0 for keeping a booking until it is seen")
@@ -482,7 +482,7 @@ def _logs(parsed: Parsed, gates: Gates) -> Logs:
     )
 
 
-def _serving(parsed: Parsed, legacy: World | None) -> Serving:
+def _serving(parsed: Parsed, legacy: LegacyScheduler | None) -> Serving:
     values = {name: parsed[name.replace("_", "-")] for name in Serving.__dataclass_fields__}
     if legacy is not None and not legacy.release.serves_securely and "secure-port" not in parsed.given:
         values["secure_port"] = 0

@@ -2,7 +2,7 @@
 
 `OWN_FLAGS` are of kubesched alone. `LEGACY_FLAGS` are the old program's; they are understood only beside
 `--legacy-version`, which says whose flags they are: the table knows from when until when each of them existed, and
-what a release said when it was used nevertheless. What the values mean together is in `kubesched.cli.old_world`.
+what a release said when it was used nevertheless. What the values mean together is in `kubesched.cli.legacy_flags`.
 """
 
 from __future__ import annotations

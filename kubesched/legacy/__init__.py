@@ -2,13 +2,12 @@
 
     load_policy(text, version) -> Policy
     profile_from_policy(policy, handle, version, options) -> Algorithm     convert_policy(policy, version) -> Conversion
-    profile_from_provider(name, handle, version, options) -> Algorithm     World: all of a scheduler of then
+    profile_from_provider(name, handle, version, options) -> Algorithm     LegacyScheduler: all of a scheduler of then
 
-`policy` reads, `validation` complains, `selecting` finds out which names run, `providers` holds the tables, `registry`
+`policy` reads, `validation` complains, `selection` finds out which names run, `providers` holds the tables, `registry`
 the names, `algorithms` what they stand for, `predicates` and `priorities` the plugins, `profile` puts them together.
 """
 
-from kubesched.legacy.choosing import ties_of
 from kubesched.legacy.componentconfig import ComponentConfig, load_component_config
 from kubesched.legacy.convert import Conversion, convert_policy
 from kubesched.legacy.policy import CONFIG_MAP_KEY, Policy, load_policy
@@ -21,6 +20,7 @@ from kubesched.legacy.registry import (
     register_priority,
 )
 from kubesched.legacy.releases import LATEST, RELEASES, LegacyGates, Release, release_of
+from kubesched.legacy.scheduler import LegacyScheduler
 from kubesched.legacy.sources import (
     FromConfigMap,
     FromFile,
@@ -31,8 +31,8 @@ from kubesched.legacy.sources import (
     policy_from_file,
     source_of,
 )
+from kubesched.legacy.ties import ties_of
 from kubesched.legacy.wording import fit_error
-from kubesched.legacy.world import World
 
 __all__ = [
     "CONFIG_MAP_KEY",
@@ -46,12 +46,12 @@ __all__ = [
     "FromFile",
     "FromProvider",
     "LegacyGates",
+    "LegacyScheduler",
     "Options",
     "Policy",
     "PolicyFlags",
     "Registry",
     "Release",
-    "World",
     "convert_policy",
     "fit_error",
     "load_component_config",

@@ -6,10 +6,10 @@ The counters stand in an attempt's state under that plugin's name, so whoever co
 from __future__ import annotations
 
 from kubesched.framework.ports import Handle
-from kubesched.legacy.setting import Setting
+from kubesched.legacy.context import LegacyContext
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
 
 
-def counting(setting: Setting, handle: Handle) -> InterPodAffinity:
+def counting(context: LegacyContext, handle: Handle) -> InterPodAffinity:
     """Return the plugin that counts, with the scheduler's weight for required affinity."""
-    return InterPodAffinity(InterPodAffinityArgs(hard_pod_affinity_weight=setting.hard_pod_affinity_weight), handle)
+    return InterPodAffinity(InterPodAffinityArgs(hard_pod_affinity_weight=context.hard_pod_affinity_weight), handle)

@@ -1,6 +1,6 @@
 """The predicates and priorities that came with the releases, by their old names.
 
-In: a name and a `Setting`. Out: the plugins that do what the name stood for then. What was one predicate may be several
+In: a name and a `LegacyContext`. Out: the plugins that do what the name stood for then. What was one predicate may be several
 plugins (GeneralPredicates where a node gets one reason).
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from kubesched.framework import Plugin
 from kubesched.framework.ports import Handle
+from kubesched.legacy.context import LegacyContext
 from kubesched.legacy.predicates.base import AllOf, Predicate
 from kubesched.legacy.predicates.conditions import (
     CheckNodeCondition,
@@ -44,32 +45,31 @@ from kubesched.legacy.priorities.requested import (
     RequestedToCapacityRatioPriority,
 )
 from kubesched.legacy.priorities.spreading import SelectorSpreadPriority, ServiceSpreadingPriority
-from kubesched.legacy.setting import Setting
 from kubesched.plugins.legacy_volumes import LEGACY_VOLUME_PREDICATES
 
-PredicateFactory = Callable[[Setting, Handle], list[Plugin]]
-PriorityFactory = Callable[[Setting, Handle], Plugin]
+PredicateFactory = Callable[[LegacyContext, Handle], list[Plugin]]
+PriorityFactory = Callable[[LegacyContext, Handle], Plugin]
 GENERAL = (PodFitsResources, HostName, PodFitsHostPorts, MatchNodeSelector)
 
 
-def _general(setting: Setting, handle: Handle) -> list[Plugin]:
-    parts: list[Plugin] = [cls(setting, handle) for cls in GENERAL]
-    if setting.release.gives_one_reason:
+def _general(context: LegacyContext, handle: Handle) -> list[Plugin]:
+    parts: list[Plugin] = [cls(context, handle) for cls in GENERAL]
+    if context.release.gives_one_reason:
         return parts
     return [AllOf.under("GeneralPredicates", parts, handle)]
 
 
 def _one(cls: type[Predicate]) -> PredicateFactory:
-    return lambda setting, handle: [cls(setting, handle)]
+    return lambda context, handle: [cls(context, handle)]
 
 
 def _volumes(name: str) -> PredicateFactory:
-    return lambda setting, handle: [volume_predicate(name, setting, handle)]
+    return lambda context, handle: [volume_predicate(name, context, handle)]
 
 
-def _balanced(setting: Setting, handle: Handle) -> Plugin:
-    with_volumes = setting.gates.balance_attached_node_volumes
-    return (BalancedWithVolumes if with_volumes else BalancedResourceAllocation)(setting, handle)
+def _balanced(context: LegacyContext, handle: Handle) -> Plugin:
+    with_volumes = context.gates.balance_attached_node_volumes
+    return (BalancedWithVolumes if with_volumes else BalancedResourceAllocation)(context, handle)
 
 
 PREDICATES: Mapping[str, PredicateFactory] = {

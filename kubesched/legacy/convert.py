@@ -23,7 +23,7 @@ from kubesched.legacy.profile import Options, check_hard_weight, check_total, na
 from kubesched.legacy.providers import DEFAULT_PROVIDER, ordered
 from kubesched.legacy.registry import Registry
 from kubesched.legacy.releases import LATEST, LegacyGates, Release, release_of
-from kubesched.legacy.selecting import select
+from kubesched.legacy.selection import select
 from kubesched.legacy.validation import check_policy
 from kubesched.plugins.args import IN_TREE_ARGS
 

@@ -19,6 +19,7 @@ from kubesched.errors import ConfigError
 from kubesched.framework import Plugin, Profile
 from kubesched.framework.ports import Handle
 from kubesched.legacy.algorithms import FILTER_PLUGINS, SCORE_PLUGINS
+from kubesched.legacy.context import LegacyContext
 from kubesched.legacy.policy import Policy
 from kubesched.legacy.predicates.base import AllOf
 from kubesched.legacy.predicates.conditions import ListedNodes
@@ -29,8 +30,7 @@ from kubesched.legacy.providers import DEFAULT_PROVIDER, is_listed, ordered
 from kubesched.legacy.queueing import FirstInFirstOut
 from kubesched.legacy.registry import Custom, Registry
 from kubesched.legacy.releases import LATEST, LegacyGates, Release, release_of
-from kubesched.legacy.selecting import Selected, select
-from kubesched.legacy.setting import Setting
+from kubesched.legacy.selection import Selected, select
 from kubesched.legacy.validation import MAX_INT, check_policy
 from kubesched.legacy.wording import fit_error
 from kubesched.plugins.default_binder import DefaultBinder
@@ -70,7 +70,7 @@ class Algorithm:
 
     profile: Profile
     release: Release
-    setting: Setting
+    context: LegacyContext
     predicates: tuple[str, ...]
     priorities: Mapping[str, int]
     extenders: tuple[Extender, ...] = ()
@@ -82,14 +82,14 @@ def profile_from_provider(
 ) -> Algorithm:
     """Build the scheduler of an algorithm provider; an empty name is the default provider. It has no extenders."""
     release, options = release_of(version), options or Options()
-    setting = _setting(release, options, options.hard_pod_affinity_symmetric_weight, ())
-    registry = Registry(release, setting.gates, options.custom)
+    context = _context(release, options, options.hard_pod_affinity_symmetric_weight, ())
+    registry = Registry(release, context.gates, options.custom)
     with _wrapped(f'couldn\'t create scheduler using provider "{name}"', release):
         predicates, priorities = registry.provider(name or DEFAULT_PROVIDER)
         selected = Selected(set(predicates), {key: registry.priority(key).weight for key in priorities})
-        check_hard_weight(setting.hard_pod_affinity_weight, release)
+        check_hard_weight(context.hard_pod_affinity_weight, release)
         check_total(selected, release)
-    return _create(selected, registry, setting, handle, options)
+    return _create(selected, registry, context, handle, options)
 
 
 def profile_from_policy(
@@ -110,8 +110,8 @@ def profile_from_policy(
         check_total(selected, release)
     if options.to_the_letter and release.runs_plugins:
         weight = options.hard_pod_affinity_symmetric_weight
-    setting = _setting(release, options, weight, extenders)
-    return _create(selected, registry, setting, handle, options, extenders, policy.always_check_all_predicates)
+    context = _context(release, options, weight, extenders)
+    return _create(selected, registry, context, handle, options, extenders, policy.always_check_all_predicates)
 
 
 @contextmanager
@@ -122,8 +122,8 @@ def _wrapped(prefix: str, release: Release) -> Iterator[None]:
         raise ConfigError("", f"{prefix}: {error}" if release.minor >= 10 else str(error)) from error
 
 
-def _setting(release: Release, options: Options, weight: int, extenders: Sequence[Extender]) -> Setting:
-    return Setting(
+def _context(release: Release, options: Options, weight: int, extenders: Sequence[Extender]) -> LegacyContext:
+    return LegacyContext(
         release=release,
         gates=LegacyGates.of(release, options.feature_gates),
         hard_pod_affinity_weight=weight,
@@ -153,36 +153,36 @@ def check_total(selected: Selected, release: Release) -> None:
 def _create(
     selected: Selected,
     registry: Registry,
-    setting: Setting,
+    context: LegacyContext,
     handle: Handle,
     options: Options,
     extenders: tuple[Extender, ...] = (),
     checks_all: bool = False,
 ) -> Algorithm:
-    release = setting.release
+    release = context.release
     names = names_to_run(selected, registry)
     if options.to_the_letter and release.has_order:
         names = [name for name in names if is_listed(name, release)]
-    filters = [plugin for name in names for plugin in registry.build_predicate(name, setting, handle)]
+    filters = [plugin for name in names for plugin in registry.build_predicate(name, context, handle)]
     scorers: list[tuple[Plugin, int]] = []
     for name in sorted(selected.priorities):
-        scorer = registry.priority(name).factory(setting, handle)
+        scorer = registry.priority(name).factory(context, handle)
         weight = selected.priorities[name]
         if options.to_the_letter and release.runs_plugins and name in SCORE_PLUGINS:
             weight = _cut_off(weight)
         scorers.append((scorer, weight))
     if not scorers and not extenders:
-        scorers = [(EqualPriority(setting, handle), 1)]
+        scorers = [(EqualPriority(context, handle), 1)]
     if extenders and release.max_score == 10:
         # Today an extender's 0 to 10 count tenfold beside plugins of 0 to 100. Tenfold plugins keep the old proportion.
         scorers = [(plugin, weight * 10) for plugin, weight in scorers]
     profile = Profile(
         options.scheduler_name,
-        _points(filters, _grouped(filters, release, checks_all, handle), scorers, setting, handle, options),
+        _points(filters, _grouped(filters, release, checks_all, handle), scorers, context, handle, options),
         release.percentage_of_nodes if options.percentage_of_nodes_to_score is None else options.percentage_of_nodes_to_score,
     )
     profile.word = lambda pod, diagnosis: fit_error(pod, diagnosis, release)
-    return Algorithm(profile, release, setting, tuple(names), dict(sorted(selected.priorities.items())), extenders, checks_all)
+    return Algorithm(profile, release, context, tuple(names), dict(sorted(selected.priorities.items())), extenders, checks_all)
 
 
 def _cut_off(weight: int) -> int:
@@ -230,20 +230,20 @@ def _points(
     leaves: Sequence[Plugin],
     filters: Sequence[Plugin],
     scorers: Sequence[tuple[Plugin, int]],
-    setting: Setting,
+    context: LegacyContext,
     handle: Handle,
     options: Options,
 ) -> dict[str, list[tuple[Plugin, int]]]:
-    release = setting.release
+    release = context.release
     first: list[Plugin] = []
     if release.lists_ready_nodes:
-        first.append(ListedNodes(setting, handle))
+        first.append(ListedNodes(context, handle))
     if release.checks_claims_first:
-        first.append(ClaimsExist(setting, handle))
+        first.append(ClaimsExist(context, handle))
     points: dict[str, list[tuple[Plugin, int]]] = {
         # Old releases knew no gates, so none of their decisions changes; the API refuses to bind a gated pod.
         "pre_enqueue": [(SchedulingGates(None, handle), 0)],
-        "queue_sort": [(PrioritySort(None, handle) if release.has_priorities_of_pods else FirstInFirstOut(setting, handle), 0)],
+        "queue_sort": [(PrioritySort(None, handle) if release.has_priorities_of_pods else FirstInFirstOut(context, handle), 0)],
         "pre_filter": [(plugin, 0) for plugin in (*first, *filters) if plugin.implements("pre_filter")],
         "filter": [(plugin, 0) for plugin in filters],
         "pre_score": [(plugin, 0) for plugin, _ in scorers if plugin.implements("pre_score")],

@@ -15,11 +15,11 @@ from kubesched.errors import ConfigError
 from kubesched.framework import Plugin
 from kubesched.framework.ports import Handle
 from kubesched.legacy.algorithms import PREDICATES, PRIORITIES, PredicateFactory, PriorityFactory
+from kubesched.legacy.context import LegacyContext
 from kubesched.legacy.predicates.custom import FitFunction, FunctionPredicate
 from kubesched.legacy.priorities.custom import FunctionPriority, MapFunction, ReduceFunction
 from kubesched.legacy.providers import known_to, providers_of
 from kubesched.legacy.releases import LegacyGates, Release
-from kubesched.legacy.setting import Setting
 
 _NAME = "^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])$"
 _NAME_SYNTAX = re.compile(_NAME)
@@ -54,7 +54,7 @@ class Custom:
     def register_fit_predicate(self, name: str, function: FitFunction, *, mandatory: bool = False) -> str:
         """Register `function(pod, node)`, which says whether a pod fits a node; return the name."""
         cls = FunctionPredicate.of(_checked(name), function)
-        self.predicates[name] = lambda setting, handle: [cls(setting, handle)]
+        self.predicates[name] = lambda context, handle: [cls(context, handle)]
         if mandatory:
             self.mandatory.add(name)
         return name
@@ -62,7 +62,7 @@ class Custom:
     def register_priority(self, name: str, function: MapFunction, weight: int = 1, reduce: ReduceFunction | None = None) -> str:
         """Register `function(pod, node)`, which scores a node from 0 to the release's maximum; return the name."""
         cls = FunctionPriority.of(_checked(name), function, reduce)
-        self.priorities[name] = PriorityEntry(lambda setting, handle: cls(setting, handle), weight)
+        self.priorities[name] = PriorityEntry(lambda context, handle: cls(context, handle), weight)
         return name
 
     def register_algorithm_provider(self, name: str, predicates: Iterable[str], priorities: Iterable[str]) -> str:
@@ -152,11 +152,11 @@ class Registry:
             )
         return self.providers[name]
 
-    def build_predicate(self, name: str, setting: Setting, handle: Handle) -> list[Plugin]:
+    def build_predicate(self, name: str, context: LegacyContext, handle: Handle) -> list[Plugin]:
         """Return the plugins of a predicate."""
         if name not in self.predicates:
             raise ConfigError("", f'{self._invalid} predicate name "{name}" specified - no corresponding function found')
-        return self.predicates[name](setting, handle)
+        return self.predicates[name](context, handle)
 
     def priority(self, name: str) -> PriorityEntry:
         """Return a priority and its weight."""

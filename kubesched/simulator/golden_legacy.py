@@ -19,7 +19,7 @@ from kubesched.engine.ties import FirstByName
 from kubesched.errors import SchedulerError
 from kubesched.framework.verdicts import Failed, Unschedulable
 from kubesched.legacy import Algorithm, Options, load_policy, profile_from_policy, profile_from_provider
-from kubesched.legacy.asking import as_placed
+from kubesched.legacy.pod_requests import as_placed
 from kubesched.simulator.golden import Case, Difference
 
 TO_THE_LETTER = Options(to_the_letter=True)

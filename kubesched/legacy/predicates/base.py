@@ -17,7 +17,7 @@ from kubesched.framework import SKIP, Code, CycleState, NodeNames, Plugin, PreFi
 from kubesched.framework.ports import Handle
 from kubesched.framework.verdicts import MAX_REASONS
 from kubesched.framework.wakeups import Wakeup
-from kubesched.legacy.setting import Setting
+from kubesched.legacy.context import LegacyContext
 
 Cases = list[tuple[Bools, Reason]]
 P = TypeVar("P", bound=Plugin)
@@ -34,10 +34,10 @@ class Predicate(Plugin):
     failure: ClassVar[str] = ""
     """The failure's short name, shown up to 1.6; the predicate's own name if there is no other."""
 
-    def __init__(self, setting: Setting, handle: Handle) -> None:
-        super().__init__(setting, handle)
-        self.setting = setting
-        self.release = setting.release
+    def __init__(self, context: LegacyContext, handle: Handle) -> None:
+        super().__init__(context, handle)
+        self.context = context
+        self.release = context.release
 
     def reason(self, sentence: str, *, resolvable: bool = True, failure: str = "") -> Reason:
         """Return a reason in the words of the release."""

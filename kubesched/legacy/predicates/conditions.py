@@ -13,10 +13,10 @@ from kubesched.api.node import Node
 from kubesched.cluster import PodView, Snapshot
 from kubesched.framework import CycleState, NodeNames, Plugin, PreFilterAnswer, Rejections
 from kubesched.framework.ports import Handle
-from kubesched.legacy.asking import is_best_effort
+from kubesched.legacy.context import LegacyContext
 from kubesched.legacy.nodewise import NodeQuestion
+from kubesched.legacy.pod_requests import is_best_effort
 from kubesched.legacy.predicates.base import Cases, Predicate
-from kubesched.legacy.setting import Setting
 
 
 def has_status(node: Node, kind: str, *statuses: str) -> bool:
@@ -47,8 +47,8 @@ def has_no_network(node: Node) -> bool:
 class CheckNodeCondition(Predicate):
     """The node must be ready, have disk and network, and not be cordoned."""
 
-    def __init__(self, setting: Setting, handle: Handle) -> None:
-        super().__init__(setting, handle)
+    def __init__(self, context: LegacyContext, handle: Handle) -> None:
+        super().__init__(context, handle)
         self._questions = [
             (NodeQuestion(question), self.reason(text, resolvable=False))
             for question, text in (
@@ -71,8 +71,8 @@ class _Pressure(Predicate):
     condition: ClassVar[str]
     sentence: ClassVar[str]
 
-    def __init__(self, setting: Setting, handle: Handle) -> None:
-        super().__init__(setting, handle)
+    def __init__(self, context: LegacyContext, handle: Handle) -> None:
+        super().__init__(context, handle)
         self._question = NodeQuestion(lambda node: has_status(node, self.condition, "True"))
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
@@ -111,8 +111,8 @@ class CheckNodePIDPressure(_Pressure):
 class ListedNodes(Plugin):
     """Up to 1.6 nobody ever looked at a node that was not ready, or cordoned: it was not in the list."""
 
-    def __init__(self, setting: Setting, handle: Handle) -> None:
-        super().__init__(setting, handle)
+    def __init__(self, context: LegacyContext, handle: Handle) -> None:
+        super().__init__(context, handle)
         self._unlisted = NodeQuestion(
             lambda node: node.spec.unschedulable or is_not_ready(node) or is_out_of_disk(node) or has_no_network(node)
         )

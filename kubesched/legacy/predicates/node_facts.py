@@ -10,9 +10,9 @@ from kubesched.cluster import ABSENT, PodView, Snapshot
 from kubesched.cluster.selection import match_required
 from kubesched.framework import CycleState, Rejections, Scope
 from kubesched.framework.ports import Handle
-from kubesched.legacy.asking import host_ports
+from kubesched.legacy.context import LegacyContext
+from kubesched.legacy.pod_requests import host_ports
 from kubesched.legacy.predicates.base import Predicate
-from kubesched.legacy.setting import Setting
 
 
 class HostName(Predicate):
@@ -94,8 +94,8 @@ class CheckNodeLabelPresence(Predicate):
 
     filter_scope = Scope.ROW_NODE
 
-    def __init__(self, setting: Setting, handle: Handle, present: tuple[str, ...], absent: tuple[str, ...]) -> None:
-        super().__init__(setting, handle)
+    def __init__(self, context: LegacyContext, handle: Handle, present: tuple[str, ...], absent: tuple[str, ...]) -> None:
+        super().__init__(context, handle)
         self.present = present
         self.absent = absent
 

@@ -12,8 +12,8 @@ from kubesched.cluster import ABSENT, Bools, PodView, Snapshot
 from kubesched.framework import SKIP, CycleState, PreFilterAnswer, Reason, Rejections, failed, wakeups
 from kubesched.framework.ports import Handle
 from kubesched.legacy.affinity import counting
+from kubesched.legacy.context import LegacyContext
 from kubesched.legacy.predicates.base import Cases, Predicate
-from kubesched.legacy.setting import Setting
 from kubesched.legacy.siblings import services_of
 from kubesched.legacy.spread_counts import SpreadCounts, constraints_of, with_all_keys
 from kubesched.plugins._domains import DomainCounts
@@ -31,9 +31,9 @@ class MatchInterPodAffinity(Predicate):
     the first pod of a group that wants to be near its own kind fits nodes without the topology's label, too.
     """
 
-    def __init__(self, setting: Setting, handle: Handle) -> None:
-        super().__init__(setting, handle)
-        self._counting = counting(setting, handle)
+    def __init__(self, context: LegacyContext, handle: Handle) -> None:
+        super().__init__(context, handle)
+        self._counting = counting(context, handle)
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         if pod.template.affinity.error is not None:
@@ -129,8 +129,8 @@ class CheckServiceAffinity(Predicate):
 
     wakes_on = (*wakeups.INTERESTED_IN_ALL, wakeups.on("Service", wakeups.ALL))
 
-    def __init__(self, setting: Setting, handle: Handle, labels: tuple[str, ...]) -> None:
-        super().__init__(setting, handle)
+    def __init__(self, context: LegacyContext, handle: Handle, labels: tuple[str, ...]) -> None:
+        super().__init__(context, handle)
         self.labels = labels
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:

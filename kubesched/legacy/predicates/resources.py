@@ -9,7 +9,7 @@ from __future__ import annotations
 from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from kubesched.cluster import PodView, Snapshot
 from kubesched.framework import CycleState, Reason, Rejections, Scope
-from kubesched.legacy.asking import asked
+from kubesched.legacy.pod_requests import asked
 from kubesched.legacy.predicates.base import Cases, Predicate
 
 GPU = "alpha.kubernetes.io/nvidia-gpu"
@@ -22,11 +22,11 @@ class PodFitsResources(Predicate):
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         cases: Cases = [(nodes.pod_count >= nodes.allowed_pods, self._short_of("pods"))]
-        fitting = asked(pod, overhead=self.setting.gates.pod_overhead).fitting
+        fitting = asked(pod, overhead=self.context.gates.pod_overhead).fitting
         native = [name for name in (CPU, MEMORY, EPHEMERAL_STORAGE) if self._counts(name)]
         others = [name for name in fitting if name not in native and self._counts(name)]
         if others or any(fitting.get(name, 0) for name in native):
-            for name in native + [name for name in others if name not in self.setting.ignored_resources]:
+            for name in native + [name for name in others if name not in self.context.ignored_resources]:
                 resource = nodes.resource(name)
                 short = nodes.allocatable(resource) < nodes.requested(resource) + fitting.get(name, 0)
                 cases.append((short, self._short_of(name)))

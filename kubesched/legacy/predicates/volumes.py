@@ -10,7 +10,7 @@ import numpy as np
 from kubesched.cluster import Ints, PodView, Snapshot
 from kubesched.framework import CycleState, Plugin, PreFilterAnswer, Reason, Rejections
 from kubesched.framework.ports import Handle
-from kubesched.legacy.setting import Setting
+from kubesched.legacy.context import LegacyContext
 from kubesched.plugins._volumes import VolumeError, claim_not_found, direct_claim_names, find_claim
 from kubesched.plugins.legacy_volume_counts import InTreeVolumeCount, VolumeCountArgs, VolumeCountPredicate
 from kubesched.plugins.legacy_volumes import LEGACY_VOLUME_PREDICATES, CheckVolumeBinding
@@ -29,22 +29,22 @@ class AttachedVolumes:
     new: Ints
 
 
-def volume_predicate(name: str, setting: Setting, handle: Handle) -> Plugin:
+def volume_predicate(name: str, context: LegacyContext, handle: Handle) -> Plugin:
     """Return the volume predicate of that name as a release had it."""
     cls = LEGACY_VOLUME_PREDICATES[name]
     points: dict[str, Any] = {"name": name, "__doc__": cls.__doc__}
-    if setting.gates.balance_attached_node_volumes and issubclass(cls, InTreeVolumeCount):
+    if context.gates.balance_attached_node_volumes and issubclass(cls, InTreeVolumeCount):
         cls = type(cls.__name__, (_Noted, cls), points)
-    if setting.release.gives_one_reason:
+    if context.release.gives_one_reason:
         cls = type(cls.__name__, (_Terse, cls), points)
-    if setting.release.names_failures:
+    if context.release.names_failures:
         failure = COUNTED if issubclass(cls, VolumeCountPredicate) else name
         cls = type(cls.__name__, (_Renamed, cls), {**points, "failure": failure})
     args: VolumeCountArgs | VolumeBindingArgs | None = None
     if issubclass(cls, VolumeCountPredicate):
-        args = VolumeCountArgs(setting.max_pd_volumes)
-    elif issubclass(cls, CheckVolumeBinding) and setting.bind_timeout_seconds is not None:
-        args = VolumeBindingArgs(bind_timeout_seconds=setting.bind_timeout_seconds)
+        args = VolumeCountArgs(context.max_pd_volumes)
+    elif issubclass(cls, CheckVolumeBinding) and context.bind_timeout_seconds is not None:
+        args = VolumeBindingArgs(bind_timeout_seconds=context.bind_timeout_seconds)
     return cls(args, handle)
 
 

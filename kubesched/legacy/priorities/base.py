@@ -11,17 +11,17 @@ import numpy as np
 from kubesched.cluster import Bools, Ints
 from kubesched.framework import Plugin
 from kubesched.framework.ports import Handle
-from kubesched.legacy.setting import Setting
+from kubesched.legacy.context import LegacyContext
 
 
 class Priority(Plugin):
     """The base of priorities."""
 
-    def __init__(self, setting: Setting, handle: Handle) -> None:
-        super().__init__(setting, handle)
-        self.setting = setting
-        self.release = setting.release
-        self.most = setting.release.max_score
+    def __init__(self, context: LegacyContext, handle: Handle) -> None:
+        super().__init__(context, handle)
+        self.context = context
+        self.release = context.release
+        self.most = context.release.max_score
 
 
 def scaled(scores: Ints, feasible: Bools, most: int, *, reverse: bool = False) -> Ints:

@@ -25,7 +25,7 @@ class EvenPodsSpreadPriority(Priority):
             return failed(str(error))
         if not constraints:
             return SKIP
-        namespace = None if self.setting.to_the_letter else pod.namespace
+        namespace = None if self.context.to_the_letter else pod.namespace
         state.write(self.name, SpreadCounts(constraints, pod, nodes, namespace))
         return None
 

@@ -9,9 +9,9 @@ from kubesched.api.requests import CPU, MEMORY
 from kubesched.cluster import Ints, PodView, Snapshot
 from kubesched.framework import CycleState, Scope
 from kubesched.framework.ports import Handle
-from kubesched.legacy.asking import asked
+from kubesched.legacy.context import LegacyContext
+from kubesched.legacy.pod_requests import asked
 from kubesched.legacy.priorities.base import Priority
-from kubesched.legacy.setting import Setting
 from kubesched.plugins.image_locality import LEAST, MEBI, with_tag
 
 MOST = 1000 * MEBI
@@ -76,8 +76,8 @@ class ImageLocalityPriority(Priority):
     it, so that not all pods of an image run after the first node that has it.
     """
 
-    def __init__(self, setting: Setting, handle: Handle) -> None:
-        super().__init__(setting, handle)
+    def __init__(self, context: LegacyContext, handle: Handle) -> None:
+        super().__init__(context, handle)
         self._holders = ImageHolders()
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
@@ -96,7 +96,7 @@ class ImageLocalityPriority(Priority):
 
     def _count(self, name: str, rows: set[int], nodes: Snapshot) -> Ints:
         """Return on each holder of an image how many nodes hold it, zero elsewhere."""
-        if self.setting.to_the_letter:
+        if self.context.to_the_letter:
             return self._holders.column(name, nodes)
         return nodes.mask(rows) * len(rows)
 

@@ -16,9 +16,9 @@ from kubesched.cluster.selection import match_term
 from kubesched.framework import CycleState, Scope, Status
 from kubesched.framework.ports import Handle
 from kubesched.legacy.affinity import counting
+from kubesched.legacy.context import LegacyContext
 from kubesched.legacy.nodewise import NodeQuestion
 from kubesched.legacy.priorities.base import Priority, scaled
-from kubesched.legacy.setting import Setting
 
 AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 AVOIDABLE = ("ReplicationController", "ReplicaSet")
@@ -77,9 +77,9 @@ class InterPodAffinityPriority(Priority):
     Nodes are placed between the least and the largest sum, but the least is never above zero, nor the largest below.
     """
 
-    def __init__(self, setting: Setting, handle: Handle) -> None:
-        super().__init__(setting, handle)
-        self._counting = counting(setting, handle)
+    def __init__(self, context: LegacyContext, handle: Handle) -> None:
+        super().__init__(context, handle)
+        self._counting = counting(context, handle)
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         return self._counting.pre_score(pod, nodes, feasible, state)
@@ -145,8 +145,8 @@ def avoided(node: Node) -> frozenset[tuple[str, str]]:
 class NodePreferAvoidPodsPriority(Priority):
     """Nothing for a node that asks to be spared the pods of the pod's controller, everything for the others."""
 
-    def __init__(self, setting: Setting, handle: Handle) -> None:
-        super().__init__(setting, handle)
+    def __init__(self, context: LegacyContext, handle: Handle) -> None:
+        super().__init__(context, handle)
         self._choosy = NodeQuestion(lambda node: AVOID_PODS in node.metadata.annotations)
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
@@ -166,8 +166,8 @@ class NodeLabelPriority(Priority):
     name = "NodeLabel"
     score_scope = Scope.ROW_NODE
 
-    def __init__(self, setting: Setting, handle: Handle, present: tuple[str, ...], absent: tuple[str, ...]) -> None:
-        super().__init__(setting, handle)
+    def __init__(self, context: LegacyContext, handle: Handle, present: tuple[str, ...], absent: tuple[str, ...]) -> None:
+        super().__init__(context, handle)
         self.present = present
         self.absent = absent
 

@@ -15,10 +15,10 @@ from kubesched.api.requests import CPU, MEMORY
 from kubesched.cluster import Ints, PodView, Snapshot
 from kubesched.framework import CycleState, Scope
 from kubesched.framework.ports import Handle
-from kubesched.legacy.asking import asked
+from kubesched.legacy.context import LegacyContext
+from kubesched.legacy.pod_requests import asked
 from kubesched.legacy.predicates.volumes import AttachedVolumes
 from kubesched.legacy.priorities.base import Priority
-from kubesched.legacy.setting import Setting
 from kubesched.plugins._allocation import round_half_up, shape_table
 
 Floats = npt.NDArray[np.float64]
@@ -30,9 +30,9 @@ class _Requested(Priority):
     def usage(self, pod: PodView, nodes: Snapshot, name: str) -> tuple[Ints, Ints]:
         """Return what would be requested of a resource with the pod, and what the nodes offer of it."""
         resource = nodes.resource(name)
-        wanted = asked(pod, overhead=self.setting.gates.pod_overhead)
+        wanted = asked(pod, overhead=self.context.gates.pod_overhead)
         extra = wanted.overhead.get(name, 0)
-        if name == CPU and self.setting.to_the_letter:
+        if name == CPU and self.context.to_the_letter:
             extra = -(-extra // 1000)  # whole cpus, rounded up and then taken for thousandths: 1.17's mistake
         amount = wanted.scoring.get(name, 0) + extra
         return nodes.non_zero_requested(resource) + amount, nodes.allocatable(resource)
@@ -122,9 +122,13 @@ class RequestedToCapacityRatioPriority(_Requested):
     """
 
     def __init__(
-        self, setting: Setting, handle: Handle, shape: Sequence[tuple[int, int]] = (), weights: Mapping[str, int] | None = None
+        self,
+        context: LegacyContext,
+        handle: Handle,
+        shape: Sequence[tuple[int, int]] = (),
+        weights: Mapping[str, int] | None = None,
     ) -> None:
-        super().__init__(setting, handle)
+        super().__init__(context, handle)
         self.shape = shape_table(shape or ((0, self.most), (100, 0)))
         self.weights = weights or {CPU: 1, MEMORY: 1}
 

@@ -14,8 +14,8 @@ from kubesched.api.matching import Selector
 from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
 from kubesched.framework import CycleState
 from kubesched.framework.ports import Handle
+from kubesched.legacy.context import LegacyContext
 from kubesched.legacy.priorities.base import Priority
-from kubesched.legacy.setting import Setting
 from kubesched.legacy.siblings import all_of, count_matching, owner_selectors, service_selectors
 
 ZONE_WEIGHT = 2.0 / 3.0
@@ -99,8 +99,8 @@ def _values(nodes: Snapshot, keys: Sequence[str]) -> tuple[Ints, int]:
 class ServiceAntiAffinity(Priority):
     """Few pods of the pod's first service on nodes that share the value of a label; several labels are averaged."""
 
-    def __init__(self, setting: Setting, handle: Handle, labels: tuple[str, ...]) -> None:
-        super().__init__(setting, handle)
+    def __init__(self, context: LegacyContext, handle: Handle, labels: tuple[str, ...]) -> None:
+        super().__init__(context, handle)
         self.labels = labels
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:

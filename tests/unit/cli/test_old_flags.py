@@ -13,7 +13,7 @@ from kubesched.cli.options import Options, read_options
 from kubesched.cli.own_flags import LEGACY_FLAGS, OWN_FLAGS
 from kubesched.config import Duration
 from kubesched.errors import ConfigError
-from kubesched.legacy import FromConfigMap, FromFile, FromProvider, World
+from kubesched.legacy import FromConfigMap, FromFile, FromProvider, LegacyScheduler
 from kubesched.plugins.args import IN_TREE_CATALOGUE
 
 DOMAINS = "kubernetes.io/hostname,failure-domain.beta.kubernetes.io/zone,failure-domain.beta.kubernetes.io/region"
@@ -48,7 +48,7 @@ def options(*words: str) -> Options:
     return found
 
 
-def world(*words: str) -> World:
+def world(*words: str) -> LegacyScheduler:
     found = options(*words).legacy
     assert found is not None
     return found

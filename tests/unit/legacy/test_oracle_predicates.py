@@ -9,10 +9,10 @@ from legacy_clusters import REGION, ZONE, World, random_world
 from legacy_oracle import PREDICATES, check_service_affinity, labels_presence
 
 from kubesched.legacy.algorithms import PREDICATES as FACTORIES
+from kubesched.legacy.context import LegacyContext
 from kubesched.legacy.predicates.node_facts import CheckNodeLabelPresence
 from kubesched.legacy.predicates.pods import CheckServiceAffinity
 from kubesched.legacy.releases import V1_13, V1_17, LegacyGates
-from kubesched.legacy.setting import Setting
 
 SEEDS = st.integers(0, 1 << 32)
 UNRESOLVABLE = frozenset(
@@ -46,9 +46,9 @@ def test_a_predicate_says_what_its_slow_form_says(name: str, seed: int) -> None:
     world = random_world(seed)
     expected = {node["metadata"]["name"]: PREDICATES[name](world, node) for node in world.nodes}
     gates = LegacyGates(even_pods_spread=True)
-    (of_1_13,) = FACTORIES[name](Setting(V1_13, gates), world.handle)
+    (of_1_13,) = FACTORIES[name](LegacyContext(V1_13, gates), world.handle)
     assert world.reasons(of_1_13) == expected
-    (of_1_17,) = FACTORIES[name](Setting(V1_17, gates), world.handle)
+    (of_1_17,) = FACTORIES[name](LegacyContext(V1_17, gates), world.handle)
     assert world.reasons(of_1_17) == {node: only_one(reasons) for node, reasons in expected.items()}
 
 
@@ -60,7 +60,7 @@ def test_a_predicate_says_what_its_slow_form_says(name: str, seed: int) -> None:
 )
 def test_label_presence_says_what_its_slow_form_says(seed: int, present: set[str], absent: set[str]) -> None:
     world = random_world(seed)
-    plugin = CheckNodeLabelPresence(Setting(), world.handle, tuple(present), tuple(absent))
+    plugin = CheckNodeLabelPresence(LegacyContext(), world.handle, tuple(present), tuple(absent))
     assert world.reasons(plugin) == {
         node["metadata"]["name"]: labels_presence(world, node, tuple(present), tuple(absent)) for node in world.nodes
     }
@@ -70,7 +70,7 @@ def test_label_presence_says_what_its_slow_form_says(seed: int, present: set[str
 @given(seed=SEEDS, wanted=st.lists(st.sampled_from([ZONE, REGION, "disk"]), min_size=1, max_size=3, unique=True))
 def test_service_affinity_says_what_its_slow_form_says(seed: int, wanted: list[str]) -> None:
     world = random_world(seed)
-    plugin = CheckServiceAffinity(Setting(), world.handle, tuple(wanted))
+    plugin = CheckServiceAffinity(LegacyContext(), world.handle, tuple(wanted))
     visit = world.store.snapshot().order.names
     assert world.reasons(plugin) == {
         node["metadata"]["name"]: check_service_affinity(world, node, wanted, visit) for node in world.nodes
@@ -81,7 +81,7 @@ def test_service_affinity_says_what_its_slow_form_says(seed: int, wanted: list[s
 @given(seed=SEEDS)
 def test_general_predicates_are_their_four_parts_with_all_reasons(seed: int) -> None:
     world = random_world(seed)
-    (general,) = FACTORIES["GeneralPredicates"](Setting(V1_13), world.handle)
+    (general,) = FACTORIES["GeneralPredicates"](LegacyContext(V1_13), world.handle)
     parts = ("PodFitsResources", "HostName", "PodFitsHostPorts", "MatchNodeSelector")
     assert world.reasons(general) == {
         node["metadata"]["name"]: [reason for part in parts for reason in PREDICATES[part](world, node)] for node in world.nodes

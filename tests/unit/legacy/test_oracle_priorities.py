@@ -19,11 +19,11 @@ from legacy_oracle import (
 )
 
 from kubesched.legacy.algorithms import PRIORITIES as FACTORIES
+from kubesched.legacy.context import LegacyContext
 from kubesched.legacy.priorities.preferences import EqualPriority, NodeLabelPriority
 from kubesched.legacy.priorities.requested import RequestedToCapacityRatioPriority
 from kubesched.legacy.priorities.spreading import ServiceAntiAffinity
 from kubesched.legacy.releases import V1_6, V1_13, V1_17, Release
-from kubesched.legacy.setting import Setting
 
 SEEDS = st.integers(0, 1 << 32)
 
@@ -45,8 +45,8 @@ def names(nodes: list[Raw]) -> set[str]:
 def test_a_priority_scores_what_its_slow_form_scores(name: str, release: Release, seed: int) -> None:
     world = random_world(seed)
     chosen = feasible(world, seed)
-    setting = Setting(release)
-    priority = FACTORIES[name](setting, world.handle) or EqualPriority(setting, world.handle)
+    context = LegacyContext(release)
+    priority = FACTORIES[name](context, world.handle) or EqualPriority(context, world.handle)
     assert world.scores(priority, names(chosen)) == PRIORITIES[name](world, chosen, release.max_score)
 
 
@@ -55,13 +55,13 @@ def test_a_priority_scores_what_its_slow_form_scores(name: str, release: Release
 def test_priorities_of_1_6_that_differ(seed: int) -> None:
     world = random_world(seed)
     chosen = feasible(world, seed)
-    setting = Setting(V1_6)
+    context = LegacyContext(V1_6)
     for name, expected in (
         ("ImageLocalityPriority", old_image_locality(world, chosen, 10)),
         ("SelectorSpreadPriority", spread(world, chosen, 10, any_of=True)),
         ("ServiceSpreadingPriority", spread(world, chosen, 10, any_of=True, services_only=True)),
     ):
-        priority = FACTORIES[name](setting, world.handle)
+        priority = FACTORIES[name](context, world.handle)
         assert priority is not None
         assert world.scores(priority, names(chosen)) == expected, name
 
@@ -78,7 +78,7 @@ def test_requested_to_capacity_ratio_scores_what_its_slow_form_scores(
 ) -> None:
     world = random_world(seed)
     weights = {"cpu": 2, "memory": 1, **({"example.com/gpu": gpu_weight} if gpu_weight else {})}
-    priority = RequestedToCapacityRatioPriority(Setting(), world.handle, shape, weights)
+    priority = RequestedToCapacityRatioPriority(LegacyContext(), world.handle, shape, weights)
     chosen = feasible(world, seed)
     assert world.scores(priority, names(chosen)) == capacity_ratio(world, chosen, shape, weights)
 
@@ -88,7 +88,7 @@ def test_requested_to_capacity_ratio_scores_what_its_slow_form_scores(
 def test_service_anti_affinity_scores_what_its_slow_form_scores(seed: int, wanted: list[str]) -> None:
     world = random_world(seed)
     chosen = feasible(world, seed)
-    priority = ServiceAntiAffinity(Setting(), world.handle, tuple(wanted))
+    priority = ServiceAntiAffinity(LegacyContext(), world.handle, tuple(wanted))
     assert world.scores(priority, names(chosen)) == service_anti_affinity(world, chosen, 100, wanted)
 
 
@@ -96,7 +96,7 @@ def test_service_anti_affinity_scores_what_its_slow_form_scores(seed: int, wante
 @given(seed=SEEDS, weight=st.integers(0, 100))
 def test_required_affinity_of_placed_pods_counts_with_the_hard_weight(seed: int, weight: int) -> None:
     world = random_world(seed)
-    priority = FACTORIES["InterPodAffinityPriority"](Setting(hard_pod_affinity_weight=weight), world.handle)
+    priority = FACTORIES["InterPodAffinityPriority"](LegacyContext(hard_pod_affinity_weight=weight), world.handle)
     assert priority is not None
     assert world.scores(priority) == inter_pod_affinity(world, world.nodes, 100, weight)
 
@@ -105,7 +105,7 @@ def test_required_affinity_of_placed_pods_counts_with_the_hard_weight(seed: int,
 @given(seed=SEEDS, present=st.sets(st.sampled_from([ZONE, "disk"]), min_size=1), absent=st.sets(st.just("pool")))
 def test_label_preferences_are_averaged(seed: int, present: set[str], absent: set[str]) -> None:
     world = random_world(seed)
-    priority = NodeLabelPriority(Setting(), world.handle, tuple(present), tuple(absent))
+    priority = NodeLabelPriority(LegacyContext(), world.handle, tuple(present), tuple(absent))
     expected = {}
     for node in world.nodes:
         own = node["metadata"]["labels"]

@@ -23,9 +23,9 @@ from kubesched.legacy import (
     register_fit_predicate,
     register_priority,
 )
+from kubesched.legacy.context import LegacyContext
 from kubesched.legacy.registry import CUSTOM
 from kubesched.legacy.releases import V1_13, V1_17
-from kubesched.legacy.setting import Setting
 
 WORLD = [node("a", {"disk": "ssd"}), node("b", {"disk": "hdd"}), node("c")]
 
@@ -154,7 +154,7 @@ def test_lookups_in_the_words_of_the_release() -> None:
     for release, word in ((V1_13, "Invalid"), (V1_17, "invalid")):
         registry = Registry(release)
         with pytest.raises(ConfigError) as error:
-            registry.build_predicate("Nonsense", Setting(release), handle)
+            registry.build_predicate("Nonsense", LegacyContext(release), handle)
         assert str(error.value) == f'{word} predicate name "Nonsense" specified - no corresponding function found'
         with pytest.raises(ConfigError) as error:
             registry.priority("Nonsense")

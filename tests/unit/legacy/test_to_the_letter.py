@@ -13,7 +13,7 @@ from kubesched.api.pod import Pod
 from kubesched.errors import ConfigError
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable
 from kubesched.legacy import Algorithm, Options, load_policy, profile_from_policy
-from kubesched.legacy.asking import as_placed
+from kubesched.legacy.pod_requests import as_placed
 
 LETTER = Options(to_the_letter=True)
 GATED = Options(to_the_letter=True, feature_gates={"EvenPodsSpread": True, "PodOverhead": True})

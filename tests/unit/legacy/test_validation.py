@@ -144,7 +144,7 @@ def test_the_weight_of_required_affinity() -> None:
     assert refusal(hardPodAffinitySymmetricWeight=101) == FROM_POLICY + text.format(101, 1)
     assert refusal("1.13", hardPodAffinitySymmetricWeight=-1) == FROM_POLICY + text.format(-1, 1)
     zero = Options(hard_pod_affinity_symmetric_weight=0)
-    assert build("1.6", zero).setting.hard_pod_affinity_weight == 0
+    assert build("1.6", zero).context.hard_pod_affinity_weight == 0
     with pytest.raises(ConfigError, match="must be in the range 1-100"):
         build("1.17", zero)
     with pytest.raises(ConfigError) as error:

@@ -14,15 +14,15 @@ from legacy_oracle import PREDICATES
 from kubesched.framework import CycleState, Plugin, Profile
 from kubesched.framework.whatif import WhatIf
 from kubesched.legacy.algorithms import PREDICATES as FACTORIES
+from kubesched.legacy.context import LegacyContext
 from kubesched.legacy.predicates.pods import CheckServiceAffinity
 from kubesched.legacy.releases import V1_13
-from kubesched.legacy.setting import Setting
 
 
 def built(name: str, world: World) -> Plugin:
     if name == "CheckServiceAffinity":
-        return CheckServiceAffinity(Setting(V1_13), world.handle, (ZONE, "disk"))
-    (plugin,) = FACTORIES[name](Setting(V1_13), world.handle)
+        return CheckServiceAffinity(LegacyContext(V1_13), world.handle, (ZONE, "disk"))
+    (plugin,) = FACTORIES[name](LegacyContext(V1_13), world.handle)
     return plugin
 
 

@@ -19,12 +19,12 @@ from kubesched.engine.extenders import Poster
 from kubesched.engine.ties import Ties
 from kubesched.errors import ConfigError
 from kubesched.framework.ports import Handle
-from kubesched.legacy.choosing import ties_of
 from kubesched.legacy.componentconfig import ComponentConfig
 from kubesched.legacy.policy import Policy
 from kubesched.legacy.profile import Algorithm, Options, profile_from_policy, profile_from_provider
 from kubesched.legacy.releases import LegacyGates, Release
 from kubesched.legacy.sources import FromConfigMap, FromFile, FromProvider, policy_from_config_map, policy_from_file
+from kubesched.legacy.ties import ties_of
 
 ASSUMED_TTL_SECONDS = 30.0
 """How long a booking waited to be confirmed after its binding, in every release of then."""
@@ -34,7 +34,7 @@ _EXTENDER_VERSION = "v1"
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class LegacyScheduler:
     """A scheduler of then."""
 
     release: Release

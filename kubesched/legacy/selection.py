@@ -162,24 +162,24 @@ def _conflict(present: Sequence[str], absent: Sequence[str]) -> str:
 
 def _service_affinity(name: str, labels: Sequence[str]) -> PredicateFactory:
     cls, given = named(CheckServiceAffinity, name), tuple(labels)
-    return lambda setting, handle: [cls(setting, handle, given)]
+    return lambda context, handle: [cls(context, handle, given)]
 
 
 def _labels_presence(name: str, present: Sequence[str], absent: Sequence[str]) -> PredicateFactory:
     cls, wanted, unwanted = named(CheckNodeLabelPresence, name), tuple(present), tuple(absent)
-    return lambda setting, handle: [cls(setting, handle, wanted, unwanted)]
+    return lambda context, handle: [cls(context, handle, wanted, unwanted)]
 
 
 def _service_anti_affinity(name: str, labels: Sequence[str]) -> PriorityFactory:
     cls, given = named(ServiceAntiAffinity, name), tuple(labels)
-    return lambda setting, handle: cls(setting, handle, given)
+    return lambda context, handle: cls(context, handle, given)
 
 
 def _label_preference(name: str, present: Sequence[str], absent: Sequence[str]) -> PriorityFactory:
     cls, wanted, unwanted = named(NodeLabelPriority, name), tuple(present), tuple(absent)
-    return lambda setting, handle: cls(setting, handle, wanted, unwanted)
+    return lambda context, handle: cls(context, handle, wanted, unwanted)
 
 
 def _ratio(name: str, shape: Sequence[tuple[int, int]], weights: Mapping[str, int]) -> PriorityFactory:
     cls = named(RequestedToCapacityRatioPriority, name)
-    return lambda setting, handle: cls(setting, handle, shape, weights)
+    return lambda context, handle: cls(context, handle, shape, weights)

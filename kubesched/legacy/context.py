@@ -8,7 +8,7 @@ from kubesched.legacy.releases import LATEST, LegacyGates, Release
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class LegacyContext:
     """One legacy scheduler's circumstances; `args` of all its plugins."""
 
     release: Release = LATEST

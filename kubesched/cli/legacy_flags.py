@@ -1,6 +1,6 @@
 """The old flags, read as their release read them.
 
-In: a parsed command line with `--legacy-version`. Out: a `World` and the notices that the release printed. Without a
+In: a parsed command line with `--legacy-version`. Out: a `LegacyScheduler` and the notices that the release printed. Without a
 file the flags are laid over the release's defaults; with `--config` (from 1.10 on) the file says everything, and flags
 that have a field in it count for nothing. A flag that the release did not have is refused.
 """
@@ -20,9 +20,9 @@ from kubesched.config.types import ClientConnection, LeaderElection
 from kubesched.errors import ConfigError
 from kubesched.legacy import (
     ComponentConfig,
+    LegacyScheduler,
     PolicyFlags,
     Release,
-    World,
     load_component_config,
     release_of,
     source_of,
@@ -66,7 +66,7 @@ def split_gates(parsed: Parsed) -> tuple[dict[str, bool], dict[str, bool]]:
     return old, {name: on for name, on in asked.items() if name not in old}
 
 
-def read_world(parsed: Parsed, connection: Mapping[str, Any], election: Mapping[str, Any]) -> World:
+def read_legacy(parsed: Parsed, connection: Mapping[str, Any], election: Mapping[str, Any]) -> LegacyScheduler:
     """Return what the flags say about a scheduler of then; `connection` and `election` are today's flags as given."""
     release = _release(parsed["legacy-version"])
     for name in sorted(parsed.given):
@@ -77,7 +77,7 @@ def read_world(parsed: Parsed, connection: Mapping[str, Any], election: Mapping[
         config = load_component_config(parsed["config"], release)
     else:
         config = _from_flags(parsed, release, connection, election)
-    return World(release, config.defaulted(release), gates)
+    return LegacyScheduler(release, config.defaulted(release), gates)
 
 
 def notices(parsed: Parsed, release: Release) -> list[str]:
