@@ -168,6 +168,20 @@ def compile_node_selector(selector: NodeSelector, path: str = "") -> NodeSelecto
     )
 
 
+def named_nodes(required: NodeSelector) -> frozenset[str] | None:
+    """Return the names of the only nodes that a node selector can match, where every term names nodes; else None."""
+    union: set[str] = set()
+    for term in required.node_selector_terms:
+        named: set[str] | None = None
+        for wanted in term.match_fields:
+            if wanted.key == NODE_NAME_FIELD and wanted.operator == IN:
+                named = set(wanted.values) if named is None else named & set(wanted.values)
+        if named is None:
+            return None
+        union |= named
+    return frozenset(union) if required.node_selector_terms else None
+
+
 def compile_required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
     """Return what the pod's node selector and required node affinity demand together."""
     spec = pod.spec

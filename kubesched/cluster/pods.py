@@ -29,6 +29,7 @@ NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 Amounts = tuple[tuple[int, int], ...]
 """(resource id, amount) pairs: cpu in thousandths, everything else in whole units."""
 
+_MOST_KEPT = 100_000
 _encode = msgspec.json.Encoder().encode
 
 
@@ -55,35 +56,27 @@ class Gates:
     toleration_comparison: bool = False
 
 
-class PodTemplate:
-    """What all pods of one signature have in common."""
+class PodResources:
+    """What pods ask for, in the several ways in which it is read; the same for all templates of equal containers."""
 
-    def __init__(self, pod: Pod, signature: bytes, interners: Templates) -> None:
-        self.signature = signature
-        self.interners = interners
-        self.namespace = pod.metadata.namespace
-        self.labels: Mapping[str, str] = pod.metadata.labels or {}
-        self.sample = pod
-        self.priority = pod.spec.priority or 0
-        self.class_id = interners.label_classes.id(self.namespace, self.labels, pod.metadata.deletion_timestamp is not None)
-        self.affinity_id = interners.affinity_group(pod)
-        self.ports = tuple(dict.fromkeys(requests.host_ports(pod)))  # a sidecar may name a container's port once more
-        usage = requests.amounts(self._requests(use_status=True))
-        self.usage: Amounts = interners.amounts(usage)
+    def __init__(self, pod: Pod, interners: Templates) -> None:
+        self._sample = pod
+        self._interners = interners
+        self.usage: Amounts = interners.amounts(requests.amounts(self._requests(use_status=True)))
+        gates = interners.gates
         self.non_zero_cpu, self.non_zero_memory = requests.non_zero_requests(
             pod,
-            pod_level=interners.gates.pod_level_resources,
-            in_place_pod_level=interners.gates.in_place_pod_level_resize,
-            claim_resources=interners.gates.node_allocatable_claims,
+            pod_level=gates.pod_level_resources,
+            in_place_pod_level=gates.in_place_pod_level_resize,
+            claim_resources=gates.node_allocatable_claims,
         )
-        self.remembered: dict[Any, Any] = {}
 
     def _requests(
         self, *, use_status: bool, non_missing: Mapping[str, int] | None = None, pod_level: bool | None = None
     ) -> dict[str, int]:
-        gates = self.interners.gates
+        gates = self._interners.gates
         return requests.pod_requests(
-            self.sample,
+            self._sample,
             use_status=use_status,
             pod_level=gates.pod_level_resources if pod_level is None else pod_level,
             non_missing=non_missing,
@@ -92,19 +85,14 @@ class PodTemplate:
         )
 
     @cached_property
-    def asking(self) -> bytes:
-        """Return the signature of what the pod asks of a node: a part of its own signature."""
-        return sign_asking(self.sample)
+    def requested(self) -> Amounts:
+        """Return what the pod asks for when it is placed: the spec alone counts."""
+        return self._interners.amounts(requests.amounts(self._read_again(self._requests(use_status=False), 1)))
 
     @cached_property
     def asks_for_scalars(self) -> bool:
         """Return whether the pod asks for anything beyond cpu, memory and ephemeral storage."""
         return any(resource > EPHEMERAL_STORAGE for resource, _ in self.requested)
-
-    @cached_property
-    def requested(self) -> Amounts:
-        """Return what the pod asks for when it is placed: the spec alone counts."""
-        return self.interners.amounts(requests.amounts(self._read_again(self._requests(use_status=False), 1)))
 
     @cached_property
     def scored(self) -> dict[str, int]:
@@ -131,14 +119,50 @@ class PodTemplate:
 
     @cached_property
     def _drift(self) -> dict[str, int]:
-        spec = self.sample.spec
-        if not spec.overhead or spec.resources is None or not self.interners.gates.pod_level_resources:
+        spec = self._sample.spec
+        if not spec.overhead or spec.resources is None or not self._interners.gates.pod_level_resources:
             return {}
         return {
             name: quantity.parse(spec.overhead[name])
             for name, text in spec.resources.requests.items()
             if name in spec.overhead and quantity.is_wide(text) and requests.is_pod_level_name(name)
         }
+
+
+class PodTemplate:
+    """What all pods of one signature have in common."""
+
+    def __init__(self, pod: Pod, signature: bytes, interners: Templates) -> None:
+        self.signature = signature
+        self.interners = interners
+        self.namespace = pod.metadata.namespace
+        self.labels: Mapping[str, str] = pod.metadata.labels or {}
+        self.sample = pod
+        self.priority = pod.spec.priority or 0
+        self.class_id = interners.label_classes.id(self.namespace, self.labels, pod.metadata.deletion_timestamp is not None)
+        self.affinity_id = interners.affinity_group(pod)
+        self.ports = tuple(dict.fromkeys(requests.host_ports(pod)))  # a sidecar may name a container's port once more
+        self.resources = interners.pod_resources(pod)
+        self.usage = self.resources.usage
+        self.non_zero_cpu, self.non_zero_memory = self.resources.non_zero_cpu, self.resources.non_zero_memory
+        self.remembered: dict[Any, Any] = {}
+
+    @property
+    def requested(self) -> Amounts:
+        """Return what the pod asks for when it is placed: the spec alone counts."""
+        return self.resources.requested
+
+    @cached_property
+    def asking(self) -> bytes:
+        """Return the signature of what the pod asks of a node: a part of its own signature."""
+        return sign_asking(self.sample)
+
+    @cached_property
+    def named_nodes(self) -> frozenset[str] | None:
+        """Return the only nodes that the required node affinity leaves, by name; None where not every term names nodes."""
+        affinity = self.sample.spec.affinity
+        wanted = affinity.node_affinity if affinity is not None else None
+        return matching.named_nodes(wanted.required) if wanted is not None and wanted.required is not None else None
 
     @property
     def affinity(self) -> matching.PodAffinityTerms:
@@ -198,7 +222,7 @@ class PodView:
     @property
     def requests(self) -> Amounts:
         """Return what the pod asks for, as (resource id, amount)."""
-        return self.template.requested
+        return self.template.resources.requested
 
     @property
     def tolerations(self) -> tuple[Toleration, ...]:
@@ -253,13 +277,14 @@ class Templates:
         self.affinity_groups: list[matching.PodAffinityTerms] = [matching.PodAffinityTerms()]
         self._affinity_ids: dict[bytes, int] = {}
         self._templates: dict[bytes, PodTemplate] = {}
+        self._resources: dict[bytes, PodResources] = {}
 
     def view(self, pod: Pod) -> PodView:
         """Return the pod as the scheduler sees it."""
         signature = sign(pod)
         template = self._templates.get(signature)
         if template is None:
-            if len(self._templates) > 100_000:
+            if len(self._templates) > _MOST_KEPT:
                 self._templates.clear()
             template = self._templates[signature] = PodTemplate(pod, signature, self)
         return PodView(pod, template)
@@ -267,6 +292,18 @@ class Templates:
     def amounts(self, by_name: Mapping[str, int]) -> Amounts:
         """Return amounts by resource number; entries of zero stay, as a scalar asked for with zero counts as asked."""
         return tuple((self.resources.id(name), amount) for name, amount in by_name.items())
+
+    def pod_resources(self, pod: Pod) -> PodResources:
+        """Return what a pod asks for; pods whose containers ask for the same share it."""
+        signed: list[Any] = []
+        _sign_resources(signed, pod)
+        key = _encode(signed)
+        found = self._resources.get(key)
+        if found is None:
+            if len(self._resources) > _MOST_KEPT:
+                self._resources.clear()
+            found = self._resources[key] = PodResources(pod, self)
+        return found
 
     def affinity_group(self, pod: Pod) -> int:
         """Return the number of the group of pods with this namespace and inter-pod affinity; 0 for none at all."""
@@ -308,18 +345,20 @@ def sign_asking(pod: Pod) -> bytes:
 
 
 def _sign_asking(signed: list[Any], pod: Pod) -> None:
-    spec, status = pod.spec, pod.status
+    spec = pod.spec
     signed += (
-        spec.containers,
-        spec.init_containers,
-        spec.overhead,
-        spec.resources,
         spec.tolerations,
         spec.node_selector,
         spec.host_network,
         spec.host_users,
         [v.image.reference for v in spec.volumes if v.image is not None] if spec.volumes else None,
     )
+    _sign_resources(signed, pod)
+
+
+def _sign_resources(signed: list[Any], pod: Pod) -> None:
+    spec, status = pod.spec, pod.status
+    signed += (spec.containers, spec.init_containers, spec.overhead, spec.resources)
     resized = [c for c in status.conditions if c.type == "PodResizePending"] if status.conditions else None
     if resized or status.container_statuses or status.init_container_statuses or status.resources is not None:
         signed += (

@@ -29,6 +29,8 @@ from kubesched.framework.with_nominated import feasible_beside_nominated, filter
 
 log = logging.getLogger(__name__)
 
+FEW_NODES = 64
+"""Up to so many nodes named by PreFilter are looked at on their own."""
 NO_NODES = "no nodes available to schedule pods"
 
 
@@ -88,7 +90,9 @@ def attempt(
     """
     made = Attempt(pod, nodes, _NOTHING_WRITTEN, within=within)
     try:
-        if memo is None or within is not None or not _recall(made, profile, rules, memo):
+        if within is not None or pod.template.named_nodes is not None:
+            memo = None  # an answer about all nodes would be more than is asked for
+        if memo is None or not _recall(made, profile, rules, memo):
             _decide(made, profile, rules)
     except PluginRaised:
         raise  # whoever runs the attempt tells who broke it
@@ -122,6 +126,9 @@ def _decide(made: Attempt, profile: Profile, rules: Rules) -> None:
     if not made.n_nodes:
         made.decision = Unschedulable(pod, Diagnosis(0), CLEAR, NO_NODES)
         return
+    made.pre_filtered = profile.pre_filter(pod, nodes, state)
+    if _decide_among_few(made, profile, rules, made.pre_filtered):
+        return
     find_feasible(made, profile, rules)
     feasible = made.feasible
     if feasible is None or not feasible.any():
@@ -140,6 +147,30 @@ def _decide(made: Attempt, profile: Profile, rules: Rules) -> None:
             rules.extenders.prioritize(pod, nodes, feasible, total)
         row = rules.ties.best(pod, total, nodes)
     made.decision = Placed(pod, nodes.name(row), evaluated, n_feasible)
+
+
+def _decide_among_few(made: Attempt, profile: Profile, rules: Rules, before: PreFiltered) -> bool:
+    """Decide among the few nodes that PreFilter named, as it does for every pod of a DaemonSet, as if there were no others:
+    what that costs does not grow with the cluster. False if this pod is not so plain, or if none of them does: then all nodes
+    are looked at, for their reasons."""
+    pod, rows = made.pod, before.rows
+    if rows is None or len(rows) > FEW_NODES or made.within is not None or pod.pod.status.nominated_node_name:
+        return False
+    if rules.scores_single or rules.extenders or rules.percentage_for(profile):
+        return False
+    some = made.nodes.take(rows)
+    feasible = filter_with_nominated(profile, pod, some, made.state, None, rules.nominations).feasible
+    n_feasible = int(np.count_nonzero(feasible))
+    if not n_feasible:
+        return False
+    row = int(rows[int(feasible.argmax())])
+    if n_feasible > 1:
+        profile.pre_score(pod, some, feasible, made.state)
+        totals = np.full(made.nodes.n, -1, dtype=np.int64)
+        totals[rows] = profile.score(pod, some, feasible, made.state).total
+        row = rules.ties.best(pod, totals, made.nodes)
+    made.decision = Placed(pod, made.nodes.name(row), len(rows), n_feasible)
+    return True
 
 
 def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Memo) -> bool:
@@ -218,7 +249,9 @@ def _give_up_from_memory(made: Attempt, profile: Profile, rules: Rules, recalled
 def find_feasible(made: Attempt, profile: Profile, rules: Rules) -> None:
     """Run PreFilter and Filter; on return `made.feasible` says which nodes pass."""
     pod, nodes, state = made.pod, made.nodes, made.state
-    made.pre_filtered = before = profile.pre_filter(pod, nodes, state)
+    if made.pre_filtered is None:
+        made.pre_filtered = profile.pre_filter(pod, nodes, state)
+    before = made.pre_filtered
     diagnosis = made.diagnosis = Diagnosis(made.n_nodes)
     diagnosis.unschedulable_plugins |= before.narrowed_by
     if before.status is not None:

@@ -92,7 +92,10 @@ def filter_rows(plugin: Plugin, pod: PodView, nodes: Snapshot, state: CycleState
     numbers: dict[Reason, int] = {}
     bits = np.zeros(nodes.n, dtype=np.uint64)
     for row in range(nodes.n):
-        for reason in reasons_of(plugin, plugin.filter_node(pod, NodeView(nodes, row), state)):
+        answer = plugin.filter_node(pod, NodeView(nodes, row), state)
+        if answer is None:
+            continue
+        for reason in reasons_of(plugin, answer):
             number = numbers.setdefault(reason, len(numbers))
             if number >= MAX_REASONS:
                 number = MAX_REASONS - 1

@@ -214,16 +214,15 @@ class Memo:
     def _pre_filter(self, entry: Entry, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFiltered:
         """Ask those that are asked for every pod."""
         kept = entry.ground.pre_filtered
-        considered, narrowed_by = kept.considered, kept.narrowed_by
+        rows, narrowed_by = kept.rows, kept.narrowed_by
         for plugin, is_counting in entry.live.pre_filters:
             where = entry.state if is_counting else state
             answer = self.profile.call("PreFilter", plugin, plugin.pre_filter, pod, nodes, where)
             if answer is None:
                 continue
             if isinstance(answer, NodeNames):
-                mask = np.zeros(nodes.n, dtype=np.bool_)
-                mask[nodes.rows_of(answer.names)] = True
-                considered = mask if considered is None else considered & mask
+                named = nodes.rows_of(answer.names)
+                rows = named if rows is None else np.intersect1d(rows, named)
                 narrowed_by = narrowed_by | {plugin.name}
             elif answer.code is Code.SKIP:
                 if is_counting:
@@ -232,12 +231,12 @@ class Memo:
                     state.skip_filter.add(plugin.name)
             elif answer.code is not Code.SUCCESS:
                 raise Unusual
-        if considered is kept.considered:
+        if rows is kept.rows:
             return kept
-        assert considered is not None
-        if not considered.any():
+        assert rows is not None
+        if not len(rows):
             raise Unusual
-        return PreFiltered(None, considered, narrowed_by)
+        return PreFiltered(None, narrowed_by, rows, nodes.n)
 
     def _score(self, recalled: Recalled, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> None:
         """Add to the totals what is not remembered, node by node or domain by domain."""
@@ -323,4 +322,4 @@ _NO_PLUGINS: frozenset[Plugin] = frozenset()
 def _is_plain(pod: PodView) -> bool:
     """Return whether a pod's signature says all that any plugin reads of it."""
     spec = pod.pod.spec
-    return not (spec.volumes or spec.resource_claims or spec.node_name or pod.template.asks_for_scalars)
+    return not (spec.volumes or spec.resource_claims or spec.node_name or pod.template.resources.asks_for_scalars)

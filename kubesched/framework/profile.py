@@ -61,13 +61,29 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
 class PreFiltered:
-    """What all PreFilters say together: a refusal for every node, or which nodes are left to look at."""
+    """What all PreFilters say together: a refusal for every node, or which rows of how many are left to look at."""
 
-    status: Status | None = None
-    considered: Bools | None = None
-    narrowed_by: frozenset[str] = frozenset()
+    def __init__(
+        self,
+        status: Status | None = None,
+        narrowed_by: frozenset[str] = frozenset(),
+        rows: Ints | None = None,
+        n_nodes: int = 0,
+    ) -> None:
+        self.status = status
+        self.narrowed_by = narrowed_by
+        self.rows = rows
+        self._n_nodes = n_nodes
+
+    @functools.cached_property
+    def considered(self) -> Bools | None:
+        """Return which nodes are left, None for all of them."""
+        if self.rows is None:
+            return None
+        considered = np.zeros(self._n_nodes, dtype=np.bool_)
+        considered[self.rows] = True
+        return considered
 
     @property
     def absent(self) -> Status:
@@ -128,6 +144,8 @@ class Profile:
         self.sorter = next(iter(self._at("queue_sort")), None)
         self.pre_filters = self._at("pre_filter")
         self.filters = self._at("filter")
+        self._filters_columns = frozenset(p for p in self.filters if p.implements("filter"))
+        self._filters_nodes = frozenset(p for p in self.filters if p.implements("filter_node"))
         self.post_filters = self._at("post_filter")
         self.pre_scores = self._at("pre_score")
         self.scorers = tuple((plugin, weight or 1) for plugin, weight in self.points.get("score", ()))
@@ -163,7 +181,11 @@ class Profile:
         refused: Status | None = None
         for plugin in plugins:
             answer = self.call("PreFilter", plugin, plugin.pre_filter, pod, nodes, state)
-            if isinstance(answer, NodeNames):
+            if answer is None:
+                continue
+            if answer is SKIP:
+                state.skip_filter.add(plugin.name)
+            elif isinstance(answer, NodeNames):
                 narrowed.add(plugin.name)
                 names = answer.names if names is None else names & answer.names
                 if not names:
@@ -173,8 +195,6 @@ class Profile:
                         else f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed))}] simultaneously"
                     )
                     return PreFiltered(unresolvable(text), narrowed_by=frozenset(narrowed))
-            elif answer is None:
-                continue
             elif not isinstance(answer, Status):
                 raise misanswered(plugin.name, "PreFilter", "a Status, NodeNames or None", answer, pod.key)
             elif answer.is_success:
@@ -193,9 +213,7 @@ class Profile:
             return PreFiltered(refused, narrowed_by=frozenset(narrowed))
         if names is None:
             return PreFiltered()
-        considered = np.zeros(nodes.n, dtype=np.bool_)
-        considered[nodes.rows_of(names)] = True
-        return PreFiltered(None, considered, frozenset(narrowed))
+        return PreFiltered(None, frozenset(narrowed), nodes.rows_of(names), nodes.n)
 
     @_reported("Filter")
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState, considered: Bools | None = None) -> Verdicts:
@@ -214,8 +232,8 @@ class Profile:
         return verdicts
 
     def filter_one(self, plugin: Plugin, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
-        """Run one filter over all rows of the view."""
-        if plugin.implements("filter"):
+        """Run one filter over all rows of the view; about a single row a plugin is asked without arrays, if it can be."""
+        if plugin in self._filters_columns and (nodes.n != 1 or plugin not in self._filters_nodes):
             rejections: Rejections = self.call("Filter", plugin, plugin.filter, pod, nodes, state)
         else:
             rejections = self.call("Filter", plugin, lifting.filter_rows, plugin, pod, nodes, state)

@@ -36,7 +36,7 @@ class Strategy:
 
     def read(self, pod: PodView) -> Asked:
         """Return what the pod asks for of each resource; a scalar resource that it does not ask for is left out."""
-        asked, resources = pod.template.scored, pod.template.interners.resources
+        asked, resources = pod.template.resources.scored, pod.template.interners.resources
         return tuple(
             (resources.id(name), asked.get(name, 0), weight)
             for name, weight in self._weights

@@ -287,13 +287,16 @@ class InterPodAffinity(Plugin):
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         if pod.template.affinity.error is not None:
             return unresolvable(f"parsing pod: {pod.template.affinity.error}")
-        counters = self._counters(pod, nodes, state)
+        if not pod.template.affinity_id and not nodes.slots.affinities and state.find(self.name) is None:
+            return SKIP  # nobody says anything about anybody
+        counters = self.counters(pod, nodes, state)
         terms = counters.wanted.terms
         if not terms.required and not terms.required_anti and counters.existing_anti.is_empty:
             return SKIP
         return None
 
-    def _counters(self, pod: PodView, nodes: Snapshot, state: CycleState) -> _Counters:
+    def counters(self, pod: PodView, nodes: Snapshot, state: CycleState) -> _Counters:
+        """Return the counters of an attempt, counted when they are first asked for."""
         counters: _Counters | None = state.find(self.name)
         if counters is None:
             counters = _Counters(self._wanted(pod), self.args.hard_pod_affinity_weight)
@@ -367,8 +370,8 @@ class InterPodAffinity(Plugin):
 
     def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: CycleState) -> bool:
         counters: _Counters | None = state.find(self.name)
-        if counters is None:
-            return False
+        if counters is None:  # nobody said anything about anybody, so far
+            return other.template.affinity_id != 0
         before = counters.existing_anti.is_empty, counters.preferences.is_empty
         counters.adjust(other, row, sign, nodes)
         return before != (counters.existing_anti.is_empty, counters.preferences.is_empty)
@@ -384,7 +387,7 @@ class InterPodAffinity(Plugin):
         """Return SKIP where nobody wishes for anything, or what is wrong with the pod's wishes."""
         if pod.template.affinity.error is not None:
             return failed(f"failed to parse pod: {pod.template.affinity.error}")
-        counters = self._counters(pod, nodes, state)
+        counters = self.counters(pod, nodes, state)
         terms = counters.wanted.terms
         prefers = terms.preferred or terms.preferred_anti
         if self.args.ignore_preferred_terms_of_existing_pods and not prefers:

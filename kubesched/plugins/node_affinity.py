@@ -10,7 +10,6 @@ import numpy as np
 
 from kubesched.api import matching
 from kubesched.api.node import Node
-from kubesched.api.node import NodeSelector as ApiNodeSelector
 from kubesched.api.pod import NodeAffinity as ApiNodeAffinity
 from kubesched.cluster import Bools, Ints
 from kubesched.cluster.selection import match_node_selector, match_required, match_term
@@ -22,10 +21,12 @@ from kubesched.framework import (
     SKIP,
     CycleState,
     NodeNames,
+    NodeView,
     Plugin,
     PodView,
     PreFilterAnswer,
     Reason,
+    Refusal,
     Rejections,
     Scope,
     Snapshot,
@@ -73,13 +74,22 @@ class NodeAffinity(Plugin):
         wanted = _node_affinity(pod)
         if wanted is None or wanted.required is None:
             return SKIP if spec.node_selector is None and self._added_required is None else None
-        return _named_nodes(wanted.required)
+        named = pod.template.named_nodes
+        if named is None:
+            return None
+        return NodeNames(named) if named else unresolvable(CONFLICT)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         unwanted = ~match_required(_required(pod), nodes)
         if self._added_required is None:
             return Rejections.where(unwanted, UNWANTED)
         return Rejections.first((~match_node_selector(self._added_required, nodes), ENFORCED), (unwanted, UNWANTED))
+
+    def filter_node(self, pod: PodView, node: NodeView, state: CycleState) -> Refusal:
+        added = self._added_required
+        if added is not None and not added.matches(node.name, node.labels):
+            return (ENFORCED,)
+        return None if _required(pod).matches(node.name, node.labels) else (UNWANTED,)
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         wanted = _node_affinity(pod)
@@ -135,19 +145,3 @@ def _preferred(pod: PodView) -> tuple[matching.PreferredNodeTerm, ...]:
         "NodeAffinity.preferred", lambda: matching.compile_preferred_terms(terms)
     )
     return compiled
-
-
-def _named_nodes(required: ApiNodeSelector) -> PreFilterAnswer:
-    """Return the only nodes that come into question when every term names nodes; None when some term does not."""
-    union: set[str] = set()
-    if not required.node_selector_terms:
-        return None
-    for term in required.node_selector_terms:
-        named: set[str] | None = None
-        for wanted in term.match_fields:
-            if wanted.key == matching.NODE_NAME_FIELD and wanted.operator == matching.IN:
-                named = set(wanted.values) if named is None else named & set(wanted.values)
-        if named is None:
-            return None
-        union |= named
-    return NodeNames(frozenset(union)) if union else unresolvable(CONFLICT)

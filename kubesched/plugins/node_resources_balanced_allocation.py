@@ -69,7 +69,7 @@ class NodeResourcesBalancedAllocation(Plugin):
             self,
             lambda: tuple(
                 (pod.template.interners.resources.id(name), amount)
-                for name, amount in pod.template.balanced(self._names).items()
+                for name, amount in pod.template.resources.balanced(self._names).items()
                 if amount or not is_scalar_name(name)
             ),
         )

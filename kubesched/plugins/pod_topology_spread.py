@@ -186,9 +186,11 @@ class PodTopologySpread(Plugin):
                 constraints = self._constraints(pod, HARD)
             except matching.SelectorError as error:
                 return failed(str(error))
+            if not constraints:
+                return SKIP
             counts = HardCounts(constraints, pod, nodes, self._compares)
             state.write(self.name, counts)
-        return None if counts.constraints else SKIP
+        return None
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         counts: HardCounts = state.read(self.name)
@@ -221,7 +223,7 @@ class PodTopologySpread(Plugin):
 
     def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: CycleState) -> bool:
         hard: HardCounts | None = state.find(self.name)
-        if hard is not None and hard.constraints:
+        if hard is not None:
             hard.adjust(other, row, sign, nodes)
         soft: SoftCounts | None = state.find(_SOFT)
         if soft is not None and soft.constraints:
@@ -231,7 +233,7 @@ class PodTopologySpread(Plugin):
     def feels(self, pod: PodView, other: PodView, nodes: Snapshot, state: CycleState) -> bool:
         hard: HardCounts | None = state.find(self.name)
         soft: SoftCounts | None = state.find(_SOFT)
-        return hard is None or soft is None or hard.feels(other, nodes) or soft.feels(other, nodes)
+        return soft is None or (hard is not None and hard.feels(other, nodes)) or soft.feels(other, nodes)
 
     def forget(self, state: CycleState) -> None:
         state.drop(self.name)

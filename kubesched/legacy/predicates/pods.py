@@ -39,7 +39,7 @@ class MatchInterPodAffinity(Predicate):
         if pod.template.affinity.error is not None:
             return failed(pod.template.affinity.error)
         # What today is left out because nobody minds may begin to mind in a what-if: then, nobody was left out.
-        self._counting.pre_filter(pod, nodes, state)
+        self._counting.counters(pod, nodes, state)
         return None
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:

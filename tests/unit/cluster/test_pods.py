@@ -32,8 +32,8 @@ def read(gates: Gates | None = None, status: Any = None, **spec: Any) -> dict[st
         "used": two({names[r]: amount for r, amount in template.usage}),
         "at least": (template.non_zero_cpu, template.non_zero_memory // MIB),
         "asked": two({names[r]: amount for r, amount in template.requested}),
-        "scored": two(template.scored),
-        "balanced": two(template.balanced(("cpu", "memory"))),
+        "scored": two(template.resources.scored),
+        "balanced": two(template.resources.balanced(("cpu", "memory"))),
     }
 
 

@@ -68,6 +68,17 @@ def test_nodes_that_do_not_come_into_question_are_not_evaluated() -> None:
 # The nominated node
 
 
+@pytest.mark.parametrize("names", [("n3",), ("n1", "n3", "n5"), ("n0", "n2", "n4", "n6", "gone")], ids=len)
+def test_few_named_nodes_are_decided_among_as_if_all_were_looked_at(names: tuple[str, ...]) -> None:
+    nodes = [node(f"n{i}", cpu=2 + i % 4, zone=f"z{i % 2}") for i in range(8)]
+    scene = Scene(*nodes, pod("old", on="n3", requests={"cpu": "1500m"}, labels={"app": "x"}))
+    wanted = pod("new", requests={"cpu": "1"}, affinity=pinned(*names), labels={"app": "x"})
+    few, among_all = scene.attempt(wanted), scene.attempt(wanted, scores_single=True)
+    assert isinstance(few.decision, Placed) and isinstance(among_all.decision, Placed)
+    assert (few.decision.node_name, few.decision.feasible) == (among_all.decision.node_name, among_all.decision.feasible)
+    assert among_all.scores is not None and few.verdicts is None, "what was not looked at was not written down"
+
+
 def test_a_nominated_node_that_does_is_taken_although_another_scores_higher() -> None:
     scene = Scene(node("a"), node("b"), pod("x", on="b", requests={"cpu": "3"}))
     for decision in both_ways(scene, pod(requests={"cpu": "1"}, nominated="b")):
