@@ -228,7 +228,8 @@ class Scheduler:
         self._broadcaster = broadcaster = Broadcaster(connection.sibling("events"))
         reporter = self.decision_log
         names = [profile.scheduler_name for profile in self.configuration.profiles]
-        world = self.wiring.legacy
+        world, poster = self.wiring.legacy, HttpPoster()
+        ends.callback(poster.close)
         self._outside = Ports(
             writer=Writer(self._fenced(connection)),
             recorder=RecorderByProfile(broadcaster, names),
@@ -236,7 +237,7 @@ class Scheduler:
             queue_observer=reporter,
             meter=self.metrics,
             seed=self.wiring.seed,
-            poster=HttpPoster() if world is None else world.poster(HttpPoster()),
+            poster=poster if world is None else world.poster(poster),
             ties=None if world is None else world.ties(self.wiring.seed),
         )
         self._prepared = new_handle(self.wiring.gates, self._outside)

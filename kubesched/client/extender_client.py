@@ -1,21 +1,27 @@
 """The wire to HTTP extenders: one POST, one answer, within a time and a size.
 
 In: an address, a JSON body, how to trust the other side. Out: the answer's body, or one line that says why there is none.
-Calls wait, on purpose: they are made from the thread of an attempt.
+`httpTimeout` is the time for everything together, as in the reference: finding the address, connecting, sending, headers and
+the whole body. Calls wait, on purpose: they are made from the thread of an attempt. The bytes travel in a thread of the
+poster's own, whose event loop can call off whatever is under way when the time is over.
 """
 
 from __future__ import annotations
 
-import http.client
-import socket
+import asyncio
 import ssl
 import tempfile
-from typing import Protocol
-from urllib.parse import urlsplit
+import threading
+from types import SimpleNamespace
+from typing import Any, Protocol
+
+import aiohttp
 
 from kubesched.errors import SchedulerError
 
 MAX_ANSWER_BYTES = 64 << 20
+DEFAULT_SECONDS = 5.0
+"""What an extender has that was given no time: policies of old releases do not say."""
 
 
 class Tls(Protocol):
@@ -56,74 +62,109 @@ class Target(Protocol):
 
 
 class HttpPoster:
-    """Posts to extenders; keeps a connection to each alive."""
+    """Posts to extenders, from any thread; keeps connections to them alive."""
 
     def __init__(self) -> None:
-        self._open: dict[str, http.client.HTTPConnection] = {}
-        self._contexts: dict[int, ssl.SSLContext] = {}
+        self._starting = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self._contexts: dict[int, tuple[Target, ssl.SSLContext]] = {}
+        """By identity, with the extender itself so that nobody else gets its identity."""
 
     def post(self, url: str, body: bytes, extender: Target) -> bytes:
         """Post JSON and return the answer's body."""
-        parts = urlsplit(url)
-        is_secure = parts.scheme == "https"
-        key = f"{'https' if is_secure else 'http'}://{parts.netloc}"
-        seconds = extender.http_timeout.seconds
-        for is_fresh in (key not in self._open, True):
-            connection = self._open.pop(key, None)
+        return asyncio.run_coroutine_threadsafe(self._post(url, body, extender), self._started()).result()
+
+    def close(self) -> None:
+        """End what is under way, the connections and the thread."""
+        with self._starting:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            asyncio.run_coroutine_threadsafe(self._end(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._loop is None:
+                self._loop = loop = asyncio.new_event_loop()
+                threading.Thread(target=loop.run_forever, name="extenders", daemon=True).start()
+            return self._loop
+
+    async def _end(self) -> None:
+        under_way = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _post(self, url: str, body: bytes, extender: Target) -> bytes:
+        seconds = extender.http_timeout.seconds or DEFAULT_SECONDS
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._answer(url, body, extender)
+        except TimeoutError as error:
+            raise SchedulerError(f"extender at {url}: no answer within {seconds:g} s") from error
+        except (OSError, ValueError, aiohttp.ClientError) as error:
+            raise SchedulerError(f"extender at {url}: {str(error) or type(error).__name__}") from error
+
+    async def _answer(self, url: str, body: bytes, extender: Target) -> bytes:
+        """Make the exchange; once more if it was tried on an old connection that the other side had closed meanwhile."""
+        while True:
+            way = SimpleNamespace(is_old=False)
             try:
-                if connection is None or is_fresh:
-                    connection = self._connect(parts.netloc, is_secure, extender, seconds)
-                answer = self._exchange(connection, parts.path or "/", body, url)
-            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError) as error:
-                _close(connection)
-                if is_fresh:
-                    raise SchedulerError(f"extender at {url}: {error}") from error
-                continue  # an old connection that the other side had closed meanwhile
-            except (OSError, http.client.HTTPException) as error:
-                _close(connection)
-                what = f"no answer within {seconds:g} s" if isinstance(error, TimeoutError) else str(error)
-                raise SchedulerError(f"extender at {url}: {what}") from error
-            self._open[key] = connection
-            return answer
-        raise SchedulerError(f"extender at {url}: the connection was closed")
+                return await self._exchange(url, body, extender, way)
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                if not way.is_old:
+                    raise
 
-    def _exchange(self, connection: http.client.HTTPConnection, path: str, body: bytes, url: str) -> bytes:
-        connection.request("POST", path, body, {"Content-Type": "application/json"})
-        response = connection.getresponse()
-        answer = response.read(MAX_ANSWER_BYTES + 1)
-        if len(answer) > MAX_ANSWER_BYTES:
-            connection.close()
-            raise SchedulerError(f"extender at {url}: the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB")
-        if response.status != 200:
-            verb = path.rsplit("/", 1)[-1]
-            raise SchedulerError(f"failed {verb} with extender at URL {url}, code {response.status}")
-        return answer
-
-    def _connect(self, netloc: str, is_secure: bool, extender: Target, seconds: float) -> http.client.HTTPConnection:
-        if not is_secure:
-            return http.client.HTTPConnection(netloc, timeout=seconds)
-        connection = http.client.HTTPSConnection(netloc, timeout=seconds, context=self._context(extender))
-        named = extender.tls_config.server_name if extender.tls_config is not None else ""
-        if named:
-            self._secure_as(connection, named, self._context(extender), seconds)
-        return connection
-
-    @staticmethod
-    def _secure_as(connection: http.client.HTTPSConnection, name: str, context: ssl.SSLContext, seconds: float) -> None:
-        """Connect now, expecting a certificate for another name than the address has."""
-        plain = socket.create_connection((connection.host, connection.port), seconds)
-        connection.sock = context.wrap_socket(plain, server_hostname=name)
+    async def _exchange(self, url: str, body: bytes, extender: Target, way: SimpleNamespace) -> bytes:
+        if self._session is None:
+            self._session = _new_session()
+        is_secure, tls = url.startswith("https:"), extender.tls_config
+        async with self._session.post(
+            url,
+            data=body,
+            headers={"Content-Type": "application/json", "Accept-Encoding": "identity"},
+            allow_redirects=False,
+            ssl=self._context(extender) if is_secure else True,
+            server_hostname=(tls.server_name or None) if tls is not None and is_secure else None,
+            trace_request_ctx=way,
+        ) as response:
+            answer, announced = bytearray(), response.content_length or 0
+            while announced <= MAX_ANSWER_BYTES and (chunk := await response.content.readany()):
+                answer += chunk
+                announced = max(announced, len(answer))
+            if announced > MAX_ANSWER_BYTES:
+                raise SchedulerError(f"extender at {url}: the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB")
+            if response.status != 200:
+                verb = url.rsplit("/", 1)[-1]
+                raise SchedulerError(f"failed {verb} with extender at URL {url}, code {response.status}")
+            return bytes(answer)
 
     def _context(self, extender: Target) -> ssl.SSLContext:
-        context = self._contexts.get(id(extender))
-        if context is None:
-            context = self._contexts[id(extender)] = _trust(extender)
-        return context
+        known = self._contexts.get(id(extender))
+        if known is None:
+            known = self._contexts[id(extender)] = extender, _trust(extender)
+        return known[1]
 
 
-def _close(connection: http.client.HTTPConnection | None) -> None:
-    if connection is not None:
-        connection.close()
+def _new_session() -> aiohttp.ClientSession:
+    """Return a session without memory of its own (cookies), limits of its own (time), or kindness to bombs (compression)."""
+
+    async def reused(session: Any, way: Any, params: Any) -> None:
+        way.trace_request_ctx.is_old = True
+
+    tracing = aiohttp.TraceConfig()
+    tracing.on_connection_reuseconn.append(reused)
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0),
+        timeout=aiohttp.ClientTimeout(total=None),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        trace_configs=[tracing],
+    )
 
 
 def _trust(extender: Target) -> ssl.SSLContext:

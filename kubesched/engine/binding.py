@@ -99,14 +99,8 @@ class Binder:
             status = await self._pre_bind(binding, acting)
             if not status.is_success:
                 return status
-        if self._extenders:
-            for extender in self._extenders.binder_for(pod):
-                try:
-                    await asyncio.to_thread(extender.bind, pod, node_name)
-                    return SUCCESS
-                except SchedulerError as error:
-                    if not extender.given.ignorable:
-                        return failed(str(error))
+        if self._extenders and await self._extenders.bind(pod, node_name):
+            return SUCCESS
         return await profile.bind(pod, node_name, state)
 
     async def _announce(self, pod: PodView, node_name: str) -> None:

@@ -2,7 +2,8 @@
 
 In: the feasible nodes of an attempt, or its totals, candidates, placement. Out: the same, as the extenders leave them. The
 conversation is JSON over HTTP, word for word the reference's; how the bytes travel is the `Poster`'s affair. An extender
-that may be ignored and fails is passed over; any other that fails ends the attempt.
+that may be ignored and fails is passed over; any other that fails ends the attempt. It is somebody else's program, so
+whatever reading its answer leads to is its own fault, and is told with its name.
 
 Calls wait for their answer, so an engine with extenders makes its attempts in a thread of its own: nothing else touches
 the store meanwhile, and the network stays alive.
@@ -10,8 +11,11 @@ the store meanwhile, and the network stays alive.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import msgspec
@@ -27,6 +31,10 @@ from kubesched.framework.verdicts import Code, Diagnosis, Status
 
 MAX_EXTENDER_SCORE = 10
 SCALE = 100 // MAX_EXTENDER_SCORE
+LARGEST_SUM = 1 << 53
+"""No score comes near it, and sums of several stay in 64 bits."""
+MOST_BINDINGS = 64
+"""Bindings that extenders carry out at a time."""
 EXTENDER = "Extender"
 
 log = logging.getLogger(__name__)
@@ -69,6 +77,10 @@ class Extender:
 
     def filter(self, pod: PodView, names: Sequence[str], nodes: Snapshot) -> tuple[list[str], dict[str, Status]]:
         """Return the nodes that pass, and the statuses of those that do not."""
+        with self._blamed(self.given.filter_verb):
+            return self._filter(pod, names, nodes)
+
+    def _filter(self, pod: PodView, names: Sequence[str], nodes: Snapshot) -> tuple[list[str], dict[str, Status]]:
         given = self.given
         answer = _filter_result(self._ask(given.filter_verb, self._about(pod, names, nodes)), self.name)
         if answer.error:
@@ -86,6 +98,10 @@ class Extender:
 
     def prioritize(self, pod: PodView, names: Sequence[str], nodes: Snapshot) -> dict[str, int]:
         """Return what the extender adds to the nodes' totals."""
+        with self._blamed(self.given.prioritize_verb):
+            return self._prioritize(pod, names, nodes)
+
+    def _prioritize(self, pod: PodView, names: Sequence[str], nodes: Snapshot) -> dict[str, int]:
         given = self.given
         answer = self._ask(given.prioritize_verb, self._about(pod, names, nodes))
         if not isinstance(answer, list):
@@ -96,19 +112,25 @@ class Extender:
             if not isinstance(host, str) or not isinstance(score, int):
                 raise SchedulerError(f'extender "{self.name}": a host and a whole score are wanted, found {_shown(entry)}')
             added[host] = added.get(host, 0) + score * given.weight * SCALE
+            if abs(added[host]) > LARGEST_SUM:
+                raise SchedulerError(f'extender "{self.name}": the score of host "{host}" is out of range')
         return added
 
     def bind(self, pod: PodView, node_name: str) -> None:
         """Have the extender bind a pod; raise SchedulerError if it does not."""
-        answer = self._ask(
-            self.given.bind_verb, {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node_name}
-        )
-        error = _field(answer, "Error")
+        verb = self.given.bind_verb
+        with self._blamed(verb):
+            arguments = {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node_name}
+            error = _field(self._ask(verb, arguments), "Error")
         if error:
             raise SchedulerError(str(error))
 
     def preempt(self, pod: PodView, candidates: Sequence[Preemption], nodes: Snapshot) -> list[Preemption]:
         """Return the candidates that the extender leaves, with the victims that it names."""
+        with self._blamed(self.given.preempt_verb):
+            return self._preempt(pod, candidates, nodes)
+
+    def _preempt(self, pod: PodView, candidates: Sequence[Preemption], nodes: Snapshot) -> list[Preemption]:
         arguments: dict[str, Any] = {"Pod": codec.to_dict(pod.pod), "NodeNameToVictims": None, "NodeNameToMetaVictims": None}
         if self.given.node_cache_capable:
             arguments["NodeNameToMetaVictims"] = {
@@ -158,6 +180,18 @@ class Extender:
             return msgspec.json.decode(body) if body else None
         except msgspec.DecodeError as error:
             raise SchedulerError(f'extender "{self.name}": the answer to {verb} is not JSON: {error}') from error
+        except RecursionError as error:
+            raise SchedulerError(f'extender "{self.name}": the answer to {verb} is nested too deep') from error
+
+    @contextmanager
+    def _blamed(self, verb: str) -> Iterator[None]:
+        """Name the extender in whatever asking it and reading its answer leads to."""
+        try:
+            yield
+        except SchedulerError:
+            raise
+        except Exception as error:  # an answer of a shape that nobody thought of, which is its author's fault and not ours
+            raise SchedulerError(f'extender "{self.name}": the answer to {verb} cannot be used: {error!r}') from error
 
 
 class Extenders:
@@ -165,6 +199,7 @@ class Extenders:
 
     def __init__(self, given: Iterable[ExtenderConfig], poster: Poster, *, scores_bare_nodes: bool = True) -> None:
         self._scores_bare = scores_bare_nodes
+        self._binding = ThreadPoolExecutor(MOST_BINDINGS, "bind")  # its threads begin with the first binding
         self.all = [Extender(one, poster) for one in sorted(given, key=lambda one: one.ignorable)]
 
     def __bool__(self) -> bool:
@@ -196,24 +231,18 @@ class Extenders:
         return nodes.mask(nodes.rows_of(names).tolist()), are_bare
 
     def prioritize(self, pod: PodView, nodes: Snapshot, feasible: Bools, totals: Ints) -> None:
-        """Add the extenders' scores to the totals; one that fails adds nothing."""
+        """Add the extenders' scores to the totals; one that fails adds nothing. All are asked at once, as in the reference."""
         names = [nodes.name(row) for row in np.flatnonzero(feasible).tolist()]
-        for extender in self.all:
-            if not extender.given.prioritize_verb or not extender.is_interested(pod.pod):
-                continue
-            try:
-                added = extender.prioritize(pod, names, nodes)
-            except SchedulerError as error:
-                log.info("extender %s does not score pod %s: %s", extender.name, pod.key, error)
-                continue
+        asked = [e for e in self.all if e.given.prioritize_verb and e.is_interested(pod.pod)]
+        if not asked:
+            return
+        with ThreadPoolExecutor(len(asked), "prioritize") as threads:
+            answers = list(threads.map(lambda extender: _scores(extender, pod, names, nodes), asked))
+        for added in answers:
             for name, score in added.items():
                 row = nodes.row(name)
                 if row >= 0 and feasible[row]:
                     totals[row] += score
-
-    def has_scorers(self) -> bool:
-        """Return whether any extender scores."""
-        return any(extender.given.prioritize_verb for extender in self.all)
 
     def narrow(self, pod: PodView, candidates: Sequence[Preemption], nodes: Snapshot) -> list[Preemption]:
         """Let the extenders strike out candidates for preemption, or change their victims."""
@@ -234,9 +263,18 @@ class Extenders:
             left = [candidate for candidate in answered if candidate.victims]
         return left
 
-    def binder_for(self, pod: PodView) -> list[Extender]:
-        """Return the extenders that bind a pod, in the order in which they are asked."""
-        return [e for e in self.all if e.given.bind_verb and e.is_interested(pod.pod)]
+    async def bind(self, pod: PodView, node_name: str) -> bool:
+        """Have the first extender that can bind the pod do it; False if there is none. Waits in a thread that decisions do
+        not need."""
+        for extender in self.all:
+            if not extender.given.bind_verb or not extender.is_interested(pod.pod):
+                continue
+            try:
+                await asyncio.get_running_loop().run_in_executor(self._binding, extender.bind, pod, node_name)
+                return True
+            except SchedulerError as error:
+                self._tolerate(extender, "Bind", error, pod)
+        return False
 
     def _tolerate(self, extender: Extender, point: str, error: SchedulerError, pod: PodView) -> None:
         if not extender.given.ignorable:
@@ -286,6 +324,14 @@ class BareNodes(Snapshot):
     def pods_on(self, row: int) -> Iterable[PodView]:
         """Return nobody."""
         return ()
+
+
+def _scores(extender: Extender, pod: PodView, names: Sequence[str], nodes: Snapshot) -> dict[str, int]:
+    try:
+        return extender.prioritize(pod, names, nodes)
+    except SchedulerError as error:
+        log.info("extender %s does not score pod %s: %s", extender.name, pod.key, error)
+        return {}
 
 
 def _filter_result(answer: Any, name: str) -> _FilterResult:

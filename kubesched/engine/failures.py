@@ -16,7 +16,7 @@ from kubesched.api.meta import format_time
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
 from kubesched.engine.observer import EngineObserver
-from kubesched.errors import PluginError, SchedulerError
+from kubesched.errors import PluginRaised, SchedulerError
 from kubesched.framework.ports import Clock, Recorder, Writer
 from kubesched.framework.verdicts import CLEAR, Diagnosis, Nomination, Status, Unschedulable
 from kubesched.queue import Queue, QueueError
@@ -66,10 +66,10 @@ def refused_on_node(node_name: str, status: Status) -> Failure:
 
 def explain(error: Exception, pod: PodView, observer: EngineObserver) -> str:
     """Return what a pod is told of an error that ended its attempt. A plugin that broke is named, in the log and to
-    whoever counts; so is our own fault, as nobody's plugin."""
-    if isinstance(error, SchedulerError) and not isinstance(error, PluginError):
+    whoever counts; so is our own fault, as nobody's plugin. What was raised on purpose speaks for itself."""
+    if isinstance(error, SchedulerError) and not isinstance(error, PluginRaised):
         return str(error)
-    plugin, point = (error.plugin, error.point) if isinstance(error, PluginError) else ("", "")
+    plugin, point = (error.plugin, error.point) if isinstance(error, PluginRaised) else ("", "")
     observer.plugin_broke(plugin, point, pod, error)
     if plugin:
         log.error("plugin %s broke at %s for pod %s: %s", plugin, point, pod.key, error, exc_info=error)

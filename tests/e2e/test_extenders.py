@@ -1,22 +1,31 @@
 """Extenders over real HTTP, in a process of their own: good ones are heard, bad ones cost an attempt or are passed over."""
 
 import asyncio
+import contextlib
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from kubesched import config
 from kubesched.client.extender_client import HttpPoster
+from kubesched.cluster import Store
 from kubesched.engine.assembly import Ports, assemble, registry_with
+from kubesched.engine.extenders import Extenders
 from kubesched.engine.handle import NoWriter
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
+from kubesched.errors import PluginError
 from kubesched.framework.building import catalogue
+from kubesched.framework.verdicts import Diagnosis
 from kubesched.testing import node, pod
 
 
@@ -29,6 +38,39 @@ def server() -> Iterator[tuple[str, subprocess.Popen[str]]]:
     port = process.stdout.readline().strip()
     yield f"http://127.0.0.1:{port}", process
     process.kill()
+
+
+@pytest.fixture
+def posting() -> Iterator[HttpPoster]:
+    poster = HttpPoster()
+    yield poster
+    poster.close()
+
+
+@contextlib.contextmanager
+def answering(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Serve requests on a socket of our own, one thread each; yield the address."""
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=talk, args=(listening.accept()[0],), daemon=True).start()
+
+    def talk(connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            request = b""
+            while b"\r\n\r\n" not in request:
+                request += connection.recv(1 << 16)
+            answer(connection)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+def extender(url: str, http_timeout: str, **verbs: Any) -> config.Extender:
+    return config.Extender(url_prefix=url, http_timeout=config.Duration.parse(http_timeout), node_cache_capable=True, **verbs)
 
 
 class Notes(NoWriter):
@@ -153,6 +195,85 @@ async def test_a_bad_extender_that_may_be_ignored_is_passed_over(server: Any, mo
     engine.inbox.post(Changed("Pod", None, pod("p")))
     await run_for(engine, 2.5)
     assert "default/p" in notes.bound
+
+
+def test_extenders_score_at_the_same_time(posting: HttpPoster) -> None:
+    """Each of three waits until all three were asked: one after another, none would ever get its answer."""
+    meeting = threading.Barrier(3, timeout=5)
+
+    def answer(connection: socket.socket) -> None:
+        meeting.wait()
+        body = b'[{"Host": "n2", "Score": 1}]'
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+
+    store = Store()
+    for i in range(3):
+        store.put_node(node(f"n{i}"))
+    with contextlib.ExitStack() as servers:
+        given = [servers.enter_context(answering(answer)) for _ in range(3)]
+        configured = [extender(url, prioritize_verb="prioritize", weight=1, http_timeout="5s") for url in given]
+        nodes, totals = store.snapshot(), np.zeros(3, dtype=np.int64)
+        Extenders(configured, posting).prioritize(store.view(pod("p")), nodes, np.ones(3, dtype=bool), totals)
+    assert totals.tolist() == [0, 0, 30]
+
+
+def _drip(head: bytes) -> Callable[[socket.socket], None]:
+    """Send a beginning, then a byte now and then, for as long as anybody listens."""
+
+    def answer(connection: socket.socket) -> None:
+        connection.sendall(head)
+        while True:
+            time.sleep(0.05)
+            connection.sendall(b"x")
+
+    return answer
+
+
+def _flood(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    while True:
+        connection.sendall(b"100000\r\n" + b" " * 0x100000 + b"\r\n")
+
+
+def _say(body: bytes) -> Callable[[socket.socket], None]:
+    return lambda connection: connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+
+
+HOSTILE: dict[str, tuple[Callable[[socket.socket], None], str]] = {
+    "says nothing": (lambda connection: time.sleep(2), "no answer within 0.4 s"),
+    "headers byte by byte": (_drip(b"HTTP/1.1 200 OK\r\nX-Long: "), "no answer within 0.4 s"),
+    "a body byte by byte": (_drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"), "no answer within 0.4 s"),
+    "a body without end": (_flood, "larger than 4 MiB"),
+    "nested too deep": (_say(b"[" * 200_000 + b"]" * 200_000), "the answer to filter is nested too deep"),
+    "a number without end": (_say(b'{"NodeNames": ' + b"9" * 200_000 + b"}"), "extender"),
+    "a node that is no name": (_say(b'{"Nodes": {"items": [{"metadata": {"name": ["n0"]}}]}}'), "cannot be used"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_hostile_extender_gets_its_time_and_no_more(posting: HttpPoster, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer, told = HOSTILE[case]
+    monkeypatch.setattr("kubesched.client.extender_client.MAX_ANSWER_BYTES", 4 << 20)  # not to take up time
+    store = Store()
+    store.put_node(node("n0"))
+    seconds = "400ms" if "0.4 s" in told else "5s"
+    with answering(answer) as url:
+        asked = Extenders([extender(url, filter_verb="filter", http_timeout=seconds)], posting)
+        began = time.monotonic()
+        with pytest.raises(PluginError, match=told) as error:
+            asked.filter(store.view(pod("p")), store.snapshot(), np.ones(1, dtype=bool), Diagnosis(1))
+        assert time.monotonic() - began < 4
+    assert (error.value.plugin, error.value.point, error.value.pod) == ("Extender", "Filter", "default/p")
+
+
+def test_a_connection_that_the_extender_closed_meanwhile_is_opened_again(posting: HttpPoster) -> None:
+    def once(connection: socket.socket) -> None:
+        _say(b"{}")(connection)
+        connection.close()
+
+    with answering(once) as url:
+        given = extender(url, http_timeout="2s")
+        assert [posting.post(f"{url}/bind", b"{}", given) for _ in range(3)] == [b"{}"] * 3
 
 
 async def test_nobody_waits_for_a_slow_extender_but_its_pod(server: Any) -> None:
