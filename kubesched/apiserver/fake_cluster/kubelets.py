@@ -26,6 +26,13 @@ from kubesched.errors import NotFound
 
 PREFIX = "kubesched.io/"
 LEASE_NAMESPACE = "kube-node-lease"
+KUBELET_PORT = 10250
+_HEALTHY = (
+    ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "KubeletReady", "kubelet is posting ready status"),
+)
 IMAGE_BYTES = 50 * 1024 * 1024
 _LONGEST_BACKOFF_SECONDS = 300.0
 
@@ -98,11 +105,19 @@ class Kubelets:
         node = self._store.get("nodes", name)
         if self.is_stopped(node):
             return None
+        self._register(node)
         self._report_ready(node)
         if not self._pace.lease_seconds:
             return None
         self._renew_lease(node)
         return self._pace.lease_seconds
+
+    def _register(self, node: Object) -> None:
+        """Put the labels on a node that every kubelet puts on its own; what is there stays."""
+        name, held = node["metadata"]["name"], node["metadata"].get("labels") or {}
+        missing = {key: value for key, value in kubelet_labels(name).items() if key not in held}
+        if missing:
+            self._store.patch("nodes", name, {"metadata": {"labels": missing}})
 
     def _report_ready(self, node: Object) -> None:
         status = node.get("status") or {}
@@ -111,10 +126,12 @@ class Kubelets:
             return
         name = node["metadata"]["name"]
         now = timestamp(self._clock.now())
-        text = "kubelet is posting ready status"
-        conditions = with_node_condition(conditions, "Ready", "True", now, "KubeletReady", text)
+        for kind, reason, text in _HEALTHY:
+            value = "True" if kind == "Ready" else "False"
+            conditions = with_node_condition(conditions, kind, value, now, reason, text)
         info = {
-            **dict.fromkeys(("bootID", "machineID", "systemUUID", "kubeProxyVersion"), ""),
+            **dict.fromkeys(("bootID", "machineID", "systemUUID"), node["metadata"]["uid"]),
+            "kubeProxyVersion": "",
             "architecture": "amd64",
             "operatingSystem": "linux",
             "kernelVersion": "simulated",
@@ -127,6 +144,7 @@ class Kubelets:
         update: Object = {
             "conditions": conditions,
             "nodeInfo": {**info, **(status.get("nodeInfo") or {})},
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": KUBELET_PORT}},
         }
         if not status.get("addresses"):
             update["addresses"] = [
@@ -310,6 +328,14 @@ class Kubelets:
 
     def _tell(self, pod: Object, reason: str, message: str, kind: str = "Normal") -> None:
         self._recorder.tell(pod, "kubelet", reason, message, kind, pod["spec"].get("nodeName", ""))
+
+
+def kubelet_labels(name: str) -> dict[str, str]:
+    """Return the labels that a kubelet puts on its node when it registers it."""
+    found = {"kubernetes.io/hostname": name}
+    for prefix in ("", "beta."):
+        found |= {f"{prefix}kubernetes.io/os": "linux", f"{prefix}kubernetes.io/arch": "amd64"}
+    return found
 
 
 def with_node_condition(conditions: list[Object], kind: str, status: str, now: str, reason: str, message: str) -> list[Object]:

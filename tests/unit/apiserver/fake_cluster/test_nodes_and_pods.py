@@ -262,6 +262,28 @@ def test_a_pod_gets_the_claim_of_its_template_and_it_ends_with_the_pod(cluster: 
     assert cluster.store.list("resourceclaims").items == []
 
 
+def test_a_node_looks_as_a_kubelet_leaves_it(cluster: Cluster) -> None:
+    cluster.store.create("nodes", {"metadata": {"name": "own", "labels": {"kubernetes.io/arch": "arm64"}}})
+    cluster.run(1)
+    node = cluster.store.get("nodes", "own")
+    labels = node["metadata"]["labels"]
+    assert (labels["kubernetes.io/os"], labels["kubernetes.io/hostname"]) == ("linux", "own")
+    assert labels["kubernetes.io/arch"] == "arm64", "what was said stays"
+    pressures = ("MemoryPressure", "DiskPressure", "PIDPressure")
+    assert conditions(node) == {"Ready": "True", **dict.fromkeys(pressures, "False")}
+    assert {one["type"] for one in node["status"]["addresses"]} == {"InternalIP", "Hostname"}
+    assert node["status"]["nodeInfo"]["kubeletVersion"] == "v1.36.4"
+
+
+def test_a_daemon_set_with_the_usual_node_selector_runs(cluster: Cluster) -> None:
+    spec = {"containers": [{"name": "c", "image": "i"}], "nodeSelector": {"kubernetes.io/os": "linux"}}
+    labels = {"app": "agent"}
+    body = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}}
+    cluster.store.create("daemonsets", {"metadata": {"name": "agent"}, "spec": body})
+    cluster.run()
+    assert cluster.store.get("daemonsets", "agent")["status"]["numberReady"] == 3
+
+
 def allocate(cluster: Cluster, claim: dict, reserved: list[dict]) -> None:
     """Do what the scheduler does: the finalizer first, then the allocation."""
     name = claim["metadata"]["name"]
