@@ -55,12 +55,30 @@ class Schedule:
         for _ in range(_FURTHEST_DAYS):
             if self._has_day(day.year, day.month, day.day):
                 for hour in sorted(self.hours):
+                    if hour < at.hour and day == at.date():
+                        continue
                     for minute in sorted(self.minutes):
                         found = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone).timestamp()
                         if found > moment and _is_real(found, hour, zone):
                             return found
             day += timedelta(days=1)
         return None
+
+    def latest_between(self, since: float, now: float, zone: tzinfo = UTC) -> float | None:
+        """Return the last moment after `since` and not after `now`; looks back from now, for much may have been missed."""
+        if self.every_seconds:
+            every = max(1.0, self.every_seconds)
+            n_passed = int((now - int(since)) // every)
+            return int(since) + n_passed * every if n_passed > 0 else None
+        window = 120.0
+        while True:
+            start = max(since, now - window)
+            found, moment = None, self.next_after(start, zone)
+            while moment is not None and moment <= now:
+                found, moment = moment, self.next_after(moment, zone)
+            if found is not None or start <= since:
+                return found
+            window *= 2
 
     def _has_day(self, year: int, month: int, day: int) -> bool:
         if month not in self.months:

@@ -1,9 +1,10 @@
 """The fake cluster around the API server: fake kubelets and the controllers that make manifests live.
 
     kubelets                      pods run, nodes report
-    deployments, replicas, statefulsets, daemonsets, jobs
-    budgets                       disruption budgets
-    volumes, device_claims        claims on volumes and devices
+    deployments, replicas, statefulsets, daemonsets, jobs, cronjobs
+    disruption, quota_status      disruption budgets, what is used of quotas
+    volumes, ephemeral_volumes, resource_claims               claims on volumes and devices
+    first_objects                 accounts, the `kubernetes` service, a storage class
     node_lifecycle, garbage       what fails and what ends
 
 Each is a reaction to changes in the store plus timers on its clock, so all of it also runs in virtual time. Nothing
@@ -14,16 +15,20 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from kubesched.apiserver.fake_cluster.cronjobs import CronJobs
 from kubesched.apiserver.fake_cluster.daemonsets import DaemonSets
 from kubesched.apiserver.fake_cluster.deployments import Deployments
 from kubesched.apiserver.fake_cluster.disruption import DisruptionController
+from kubesched.apiserver.fake_cluster.ephemeral_volumes import EphemeralVolumes
 from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
+from kubesched.apiserver.fake_cluster.first_objects import FirstObjects
 from kubesched.apiserver.fake_cluster.garbage_collector import GarbageCollector
 from kubesched.apiserver.fake_cluster.jobs import Jobs
 from kubesched.apiserver.fake_cluster.kubelets import Kubelets
 from kubesched.apiserver.fake_cluster.node_lifecycle import NodeLifecycle
 from kubesched.apiserver.fake_cluster.pace import INSTANT, Pace
 from kubesched.apiserver.fake_cluster.pods import PodIndex
+from kubesched.apiserver.fake_cluster.quota_status import QuotaStatus
 from kubesched.apiserver.fake_cluster.replicas import ReplicaSets
 from kubesched.apiserver.fake_cluster.resource_claims import ResourceClaimController
 from kubesched.apiserver.fake_cluster.statefulsets import StatefulSets
@@ -47,6 +52,7 @@ class FakeCluster:
         self._store = store
         self.kubelets = Kubelets(store, pods, pace or Pace(), recorder)
         self._parts: list[_Part] = [
+            FirstObjects(store, recorder),
             self.kubelets,
             Deployments(store, recorder),
             ReplicaSets(store, pods, recorder),
@@ -54,8 +60,11 @@ class FakeCluster:
             StatefulSets(store, pods, recorder),
             DaemonSets(store, pods, recorder),
             Jobs(store, pods, recorder),
-            DisruptionController(store, pods),
+            CronJobs(store, recorder),
+            QuotaStatus(store, recorder),
+            DisruptionController(store, pods, recorder),
             Volumes(store, pace or Pace(), recorder),
+            EphemeralVolumes(store, recorder),
             ResourceClaimController(store, pods, recorder),
             NodeLifecycle(store, pods, recorder),
             GarbageCollector(store),

@@ -10,24 +10,21 @@ from kubesched.api.codec import convert
 from kubesched.api.matching import RequiredNodeAffinity, compile_required_node_affinity, is_tolerated
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.apiserver.fake_cluster.controller import PodController
 from kubesched.apiserver.fake_cluster.deployments import whole
 from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
 from kubesched.apiserver.fake_cluster.pods import (
     PodIndex,
-    controller_of,
     from_template,
     is_finished,
     is_ready,
-    split,
     template_hash,
 )
-from kubesched.apiserver.fake_cluster.work import Worker
 from kubesched.apiserver.resources import Object
 from kubesched.apiserver.store import ObjectStore
 from kubesched.apiserver.watch import Change
 
 HASH_LABEL = "controller-revision-hash"
-_COMPONENT = "daemonset-controller"
 _ALWAYS_TOLERATED = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -39,49 +36,26 @@ _ALWAYS_TOLERATED = (
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-class DaemonSets:
+class DaemonSets(PodController):
     """Keeps a pod of each DaemonSet on each node."""
 
     def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
-        self._store = store
-        self._pods = pods
-        self._recorder = recorder
+        super().__init__(store, pods, recorder, "daemonsets.apps")
         self._judged: dict[tuple[str, int], dict[str, tuple[object, object, bool]]] = {}
-        self._work = Worker(store.context.clock, "daemonsets", self._sync)
 
     def start(self) -> None:
-        self._store.listen("daemonsets", self._changed)
-        self._store.listen("pods", self._pod_changed)
+        super().start()
         self._store.listen("nodes", self._node_changed)
-        self._all()
-
-    def stop(self) -> None:
-        self._work.stop()
-
-    def _all(self) -> None:
-        for entry in self._store.list("daemonsets").entries:
-            self._work.add(entry.key)
-
-    def _changed(self, change: Change) -> None:
-        if change.new is not None:
-            self._work.add(change.key)
 
     def _node_changed(self, change: Change) -> None:
         def place(obj: Object) -> tuple[object, object]:
             return obj["metadata"].get("labels"), (obj.get("spec") or {}).get("taints")
 
         if change.old is None or change.new is None or place(change.old.obj) != place(change.new.obj):
-            self._all()
+            self.add_all()
 
-    def _pod_changed(self, change: Change) -> None:
-        for entry in (change.old, change.new):
-            reference = controller_of(entry.obj) if entry is not None else None
-            if reference is not None and entry is not None and reference["kind"] == "DaemonSet":
-                self._work.add(f"{entry.namespace}/{reference['name']}", self._pods.pause_seconds(reference["uid"]))
-
-    def _sync(self, key: str) -> float | None:
-        namespace, name = split(key)
-        owner = self._store.get("daemonsets", name, namespace)
+    def sync(self, obj: Object) -> float | None:
+        owner = obj
         if "deletionTimestamp" in owner["metadata"]:
             return None
         revision = template_hash(owner["spec"]["template"])
@@ -123,25 +97,17 @@ class DaemonSets:
             pods = held.get(name, [])
             for pod in pods:
                 if is_finished(pod) and "deletionTimestamp" not in pod["metadata"]:
-                    self._delete(owner, pod)
+                    self.delete_pod(owner, pod)
             if not pods:
                 self._create(owner, name, revision)
         allowed = set(nodes)
         for name, pods in held.items():
             if name not in allowed:
                 for pod in pods:
-                    self._delete(owner, pod)
+                    self.delete_pod(owner, pod)
 
     def _create(self, owner: Object, node: str, revision: str) -> None:
-        pod = self._store.create("pods", daemon_pod(owner, node, revision))
-        self._recorder.tell(owner, _COMPONENT, "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
-
-    def _delete(self, owner: Object, pod: Object) -> None:
-        if "deletionTimestamp" in pod["metadata"]:
-            return
-        name = pod["metadata"]["name"]
-        self._store.delete("pods", name, pod["metadata"]["namespace"], uid=pod["metadata"]["uid"])
-        self._recorder.tell(owner, _COMPONENT, "SuccessfulDelete", f"Deleted pod: {name}")
+        self.create_pod(owner, daemon_pod(owner, node, revision))
 
     def _replace_outdated(self, owner: Object, nodes: list[str], revision: str) -> None:
         strategy = owner["spec"]["updateStrategy"]
@@ -163,17 +129,17 @@ class DaemonSets:
                 fresh = [pod for pod in pods if pod not in outdated]
                 if any(is_ready(pod) for pod in fresh):
                     for pod in outdated:
-                        self._delete(owner, pod)
+                        self.delete_pod(owner, pod)
                 elif not fresh and surging < surge:
                     self._create(owner, name, revision)
                     surging += 1
             elif not ready[name]:
                 for pod in outdated:
-                    self._delete(owner, pod)
+                    self.delete_pod(owner, pod)
             elif room > 0:
                 room -= 1
                 for pod in outdated:
-                    self._delete(owner, pod)
+                    self.delete_pod(owner, pod)
 
     def _report(self, owner: Object, nodes: list[str], revision: str) -> None:
         current = self._store.get("daemonsets", owner["metadata"]["name"], owner["metadata"]["namespace"])
@@ -193,8 +159,7 @@ class DaemonSets:
         }
         needed = ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady")
         status = {key: value for key, value in status.items() if value or key in needed}
-        if status != current.get("status"):
-            self._store.update("daemonsets", {**current, "status": status}, subresource="status")
+        self.report(current, status)
 
 
 def daemon_pod(owner: Object, node: str, revision: str) -> Object:

@@ -9,17 +9,15 @@ from __future__ import annotations
 import math
 
 from kubesched.apiserver.clock import seconds_of, timestamp
+from kubesched.apiserver.fake_cluster.controller import Controller
 from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
-from kubesched.apiserver.fake_cluster.pods import controller_of, owned_by, split, template_hash
-from kubesched.apiserver.fake_cluster.work import Worker
+from kubesched.apiserver.fake_cluster.pods import controller_of, owned_by, template_hash
 from kubesched.apiserver.patching import copied
 from kubesched.apiserver.resources import Object
 from kubesched.apiserver.store import ObjectStore
-from kubesched.apiserver.watch import Change
 
 REVISION = "deployment.kubernetes.io/revision"
 HASH_LABEL = "pod-template-hash"
-_COMPONENT = "deployment-controller"
 
 
 def whole(value: object, total: int, round_up: bool) -> int:
@@ -30,36 +28,18 @@ def whole(value: object, total: int, round_up: bool) -> int:
     return value if isinstance(value, int) else 0
 
 
-class Deployments:
+class Deployments(Controller):
     """Keeps Deployments moving."""
 
     def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
-        self._store = store
-        self._recorder = recorder
-        self._work = Worker(store.context.clock, "deployments", self._sync)
+        super().__init__(store, recorder, "deployments.apps")
 
     def start(self) -> None:
-        self._store.listen("deployments", self._changed)
-        self._store.listen("replicasets", self._set_changed)
-        for entry in self._store.list("deployments").entries:
-            self._work.add(entry.key)
+        super().start()
+        self._store.listen("replicasets", self.owned_changed)
 
-    def stop(self) -> None:
-        self._work.stop()
-
-    def _changed(self, change: Change) -> None:
-        if change.new is not None:
-            self._work.add(change.key)
-
-    def _set_changed(self, change: Change) -> None:
-        for entry in (change.old, change.new):
-            reference = controller_of(entry.obj) if entry is not None else None
-            if reference is not None and entry is not None and reference["kind"] == "Deployment":
-                self._work.add(f"{entry.namespace}/{reference['name']}")
-
-    def _sync(self, key: str) -> float | None:
-        namespace, name = split(key)
-        deployment = self._store.get("deployments", name, namespace)
+    def sync(self, obj: Object) -> float | None:
+        deployment = obj
         if "deletionTimestamp" in deployment["metadata"]:
             return None
         sets = self._sets(deployment)
@@ -97,7 +77,7 @@ class Deployments:
         name = made["metadata"]["name"]
         if size:
             text = f"Scaled up replica set {name} from 0 to {size}"
-            self._recorder.tell(deployment, _COMPONENT, "ScalingReplicaSet", text)
+            self.tell(deployment, "ScalingReplicaSet", text)
         return made
 
     def _note_revision(self, deployment: Object, new: Object, sets: list[Object]) -> None:
@@ -180,7 +160,7 @@ class Deployments:
         self._store.scale("replicasets", name, size, one["metadata"]["namespace"])
         direction = "up" if size > before else "down"
         text = f"Scaled {direction} replica set {name} from {before} to {size}"
-        self._recorder.tell(deployment, _COMPONENT, "ScalingReplicaSet", text)
+        self.tell(deployment, "ScalingReplicaSet", text)
 
     def _forget_history(self, deployment: Object, old: list[Object]) -> None:
         idle = [one for one in old if not one["spec"]["replicas"] and not (one.get("status") or {}).get("replicas")]
@@ -210,14 +190,13 @@ class Deployments:
         is_done = updated == wanted == total == available
         conditions, again = self._conditions(current, before, status, new, is_done, available >= smallest)
         status["conditions"] = conditions
-        if status != before:
-            self._store.update("deployments", {**current, "status": status}, subresource="status")
+        self.report(current, status)
         return again
 
     def _conditions(
         self, deployment: Object, before: Object, status: Object, new: Object | None, is_done: bool, is_available: bool
     ) -> tuple[list[Object], float | None]:
-        now = self._store.context.clock.now()
+        now = self._clock.now()
         moment = timestamp(now)
         held = {one["type"]: one for one in before.get("conditions") or ()}
         word = ("MinimumReplicasAvailable", "has") if is_available else ("MinimumReplicasUnavailable", "does not have")

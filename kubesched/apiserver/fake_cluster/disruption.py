@@ -7,9 +7,10 @@ eviction that has begun counts until its pod is gone, or for two minutes.
 from __future__ import annotations
 
 from kubesched.apiserver.clock import seconds_of, timestamp
+from kubesched.apiserver.fake_cluster.controller import Controller
 from kubesched.apiserver.fake_cluster.deployments import whole
-from kubesched.apiserver.fake_cluster.pods import PodIndex, controller_of, is_finished, is_ready, split
-from kubesched.apiserver.fake_cluster.work import Worker
+from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
+from kubesched.apiserver.fake_cluster.pods import PodIndex, controller_of, is_finished, is_ready
 from kubesched.apiserver.resources import Object
 from kubesched.apiserver.selectors import selects
 from kubesched.apiserver.store import ObjectStore
@@ -21,27 +22,16 @@ _SCALED = {"ReplicaSet": "replicasets.apps", "StatefulSet": "statefulsets.apps"}
 _SCALED |= {"ReplicationController": "replicationcontrollers", "Deployment": "deployments.apps"}
 
 
-class DisruptionController:
+class DisruptionController(Controller):
     """Keeps the status of disruption budgets."""
 
-    def __init__(self, store: ObjectStore, pods: PodIndex) -> None:
-        self._store = store
+    def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
+        super().__init__(store, recorder, "poddisruptionbudgets.policy", "controllermanager")
         self._pods = pods
-        self._resource = store.context.resource("poddisruptionbudgets.policy")
-        self._work = Worker(store.context.clock, "poddisruptionbudgets", self._sync)
 
     def start(self) -> None:
-        self._store.listen(self._resource, self._changed)
+        super().start()
         self._store.listen("pods", self._pod_changed)
-        for entry in self._store.list(self._resource).entries:
-            self._work.add(entry.key)
-
-    def stop(self) -> None:
-        self._work.stop()
-
-    def _changed(self, change: Change) -> None:
-        if change.new is not None:
-            self._work.add(change.key)
 
     def _pod_changed(self, change: Change) -> None:
         for budget in self._store.context.table(self._resource).in_namespace(change.namespace):
@@ -50,10 +40,9 @@ class DisruptionController:
                 if entry is not None and selects(selector, entry.obj["metadata"].get("labels")):
                     self._work.add(budget.key)
 
-    def _sync(self, key: str) -> float | None:
-        namespace, name = split(key)
-        budget = self._store.get(self._resource, name, namespace)
-        spec, now = budget.get("spec") or {}, self._store.context.clock.now()
+    def sync(self, obj: Object) -> float | None:
+        budget, namespace = obj, obj["metadata"]["namespace"]
+        spec, now = budget.get("spec") or {}, self._clock.now()
         pods = [
             pod
             for pod in self._pods.in_namespace(namespace)
@@ -77,8 +66,7 @@ class DisruptionController:
             status["disruptedPods"] = disrupted
         before = budget.get("status") or {}
         status["conditions"] = budget_conditions(before, allowed, status["observedGeneration"], timestamp(now))
-        if status != before:
-            self._store.update(self._resource, {**budget, "status": status}, subresource="status")
+        self.report(budget, status)
         return again
 
     def _desired(self, spec: Object, pods: list[Object]) -> tuple[int, int]:

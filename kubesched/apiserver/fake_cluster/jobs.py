@@ -7,56 +7,35 @@ conditions Complete, Failed and Suspended. A finished job goes away after its ti
 from __future__ import annotations
 
 from kubesched.apiserver.clock import seconds_of, timestamp
+from kubesched.apiserver.fake_cluster.controller import PodController
 from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
-from kubesched.apiserver.fake_cluster.pods import PodIndex, controller_of, from_template, is_active, is_ready, split
-from kubesched.apiserver.fake_cluster.work import Worker
+from kubesched.apiserver.fake_cluster.pods import PodIndex, from_template, is_active, is_ready
 from kubesched.apiserver.resources import Object
 from kubesched.apiserver.store import ObjectStore
 from kubesched.apiserver.watch import Change
 
 INDEX = "batch.kubernetes.io/job-completion-index"
-_COMPONENT = "job-controller"
 _FIRST_BACKOFF_SECONDS = 10.0
 _LONGEST_BACKOFF_SECONDS = 360.0
 
 
-class Jobs:
+class Jobs(PodController):
     """Keeps Jobs going until they are done."""
 
     def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
-        self._store = store
-        self._pods = pods
-        self._recorder = recorder
+        super().__init__(store, pods, recorder, "jobs.batch")
         self._counted: dict[str, set[str]] = {}  # job uid to the uids of its pods that are in the counts
-        self._work = Worker(store.context.clock, "jobs", self._sync)
 
-    def start(self) -> None:
-        self._store.listen("jobs", self._changed)
-        self._store.listen("pods", self._pod_changed)
-        for entry in self._store.list("jobs").entries:
-            self._work.add(entry.key)
-
-    def stop(self) -> None:
-        self._work.stop()
-
-    def _changed(self, change: Change) -> None:
-        if change.new is not None:
-            self._work.add(change.key)
-        elif change.old is not None:
+    def changed(self, change: Change) -> None:
+        super().changed(change)
+        if change.new is None and change.old is not None:
             self._counted.pop(change.old.obj["metadata"]["uid"], None)
 
-    def _pod_changed(self, change: Change) -> None:
-        for entry in (change.old, change.new):
-            reference = controller_of(entry.obj) if entry is not None else None
-            if reference is not None and entry is not None and reference["kind"] == "Job":
-                self._work.add(f"{entry.namespace}/{reference['name']}", self._pods.pause_seconds(reference["uid"]))
-
-    def _sync(self, key: str) -> float | None:
-        namespace, name = split(key)
-        job = self._store.get("jobs", name, namespace)
+    def sync(self, obj: Object) -> float | None:
+        job = obj
         if "deletionTimestamp" in job["metadata"]:
             return None
-        now = self._store.context.clock.now()
+        now = self._clock.now()
         status = dict(job.get("status") or {})
         ended = next((one for one in _true_conditions(status) if one["type"] in ("Complete", "Failed")), None)
         if ended is not None:
@@ -75,7 +54,7 @@ class Jobs:
         elif suspended:
             status.pop("startTime", None)
             self._set_condition(status, "Suspended", "True", "JobSuspended", "Job suspended", now)
-            self._delete(active)
+            self._delete(job, active)
         else:
             if any(one["type"] == "Suspended" for one in _true_conditions(status)):
                 self._set_condition(status, "Suspended", "False", "JobResumed", "Job resumed", now)
@@ -83,7 +62,7 @@ class Jobs:
             active = [pod for pod in self._pods.of_owner(job["metadata"]["uid"]) if is_active(pod)]
         status["active"] = 0 if verdict is not None or suspended else len(active)
         status["ready"] = sum(is_ready(pod) for pod in active)
-        self._write(job, {name: value for name, value in status.items() if value not in (0, [])})
+        self.report(job, {name: value for name, value in status.items() if value not in (0, [])})
         return again
 
     def _count(self, job: Object, status: Object, pods: list[Object]) -> None:
@@ -127,7 +106,7 @@ class Jobs:
             size = min(size, wanted - status.get("succeeded", 0))
         elif status.get("succeeded"):
             size = min(size, len(active))
-        self._delete(sorted(active, key=is_ready)[: max(0, len(active) - size)])
+        self._delete(job, sorted(active, key=is_ready)[: max(0, len(active) - size)])
         deadline = spec.get("activeDeadlineSeconds")
         left = None if deadline is None else seconds_of(status["startTime"]) + deadline - now
         if len(active) >= size:
@@ -139,10 +118,10 @@ class Jobs:
         if spec.get("completionMode") == "Indexed":
             taken = _indexes(active) | _read_indexes(status.get("completedIndexes", ""))
             for index in [one for one in range(int(wanted or 0)) if one not in taken][:missing]:
-                self._create(job, index)
+                self.create_pod(job, job_pod(job, index))
         else:
             for _ in range(missing):
-                self._create(job, None)
+                self.create_pod(job, job_pod(job, None))
         return left
 
     def _backoff(self, status: Object, pods: list[Object], now: float) -> float:
@@ -152,25 +131,20 @@ class Jobs:
         pause = min(_FIRST_BACKOFF_SECONDS * 2 ** (status.get("failed", 1) - 1), _LONGEST_BACKOFF_SECONDS)
         return float(max(_ended_at(pod) for pod in failed) + pause - now)
 
-    def _create(self, job: Object, index: int | None) -> None:
-        made = self._store.create("pods", job_pod(job, index))
-        self._recorder.tell(job, _COMPONENT, "SuccessfulCreate", f"Created pod: {made['metadata']['name']}")
-
-    def _delete(self, pods: list[Object]) -> None:
+    def _delete(self, job: Object, pods: list[Object]) -> None:
         for pod in pods:
-            metadata = pod["metadata"]
-            self._store.delete("pods", metadata["name"], metadata["namespace"], uid=metadata["uid"])
+            self.delete_pod(job, pod)
 
     def _end(self, job: Object, status: Object, active: list[Object], kind: str, reason: str, message: str, now: float) -> None:
-        self._delete(active)
+        self._delete(job, active)
         first = "SuccessCriteriaMet" if kind == "Complete" else "FailureTarget"
         self._set_condition(status, first, "True", reason, message, now)
         self._set_condition(status, kind, "True", reason, message, now)
         if kind == "Complete":
             status["completionTime"] = timestamp(now)
-            self._recorder.tell(job, _COMPONENT, "Completed", "Job completed")
+            self.tell(job, "Completed", "Job completed")
         else:
-            self._recorder.tell(job, _COMPONENT, reason, message, "Warning")
+            self.tell(job, reason, message, "Warning")
 
     def _retire(self, job: Object, ended: float, now: float) -> float | None:
         life = job["spec"].get("ttlSecondsAfterFinished")
@@ -189,12 +163,6 @@ class Jobs:
         since = before["lastTransitionTime"] if before is not None and before["status"] == value else moment
         new = {"type": kind, "status": value, "reason": reason, "message": message}
         status["conditions"] = [*kept, {**new, "lastProbeTime": since, "lastTransitionTime": since}]
-
-    def _write(self, job: Object, status: Object) -> None:
-        if status != job.get("status"):
-            metadata = job["metadata"]
-            current = self._store.get("jobs", metadata["name"], metadata["namespace"])
-            self._store.update("jobs", {**current, "status": status}, subresource="status")
 
 
 def job_pod(job: Object, index: int | None) -> Object:

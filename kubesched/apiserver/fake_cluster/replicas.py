@@ -6,6 +6,8 @@ status. Pods that match the selector and belong to nobody are adopted.
 
 from __future__ import annotations
 
+from kubesched.apiserver.clock import timestamp
+from kubesched.apiserver.fake_cluster.controller import PodController
 from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
 from kubesched.apiserver.fake_cluster.pods import (
     PodIndex,
@@ -17,39 +19,28 @@ from kubesched.apiserver.fake_cluster.pods import (
     is_ready,
     key_of,
     owned_by,
-    split,
 )
-from kubesched.apiserver.fake_cluster.work import Worker
 from kubesched.apiserver.resources import Object
 from kubesched.apiserver.selectors import selects
 from kubesched.apiserver.store import ObjectStore
 from kubesched.apiserver.watch import Change
-from kubesched.errors import NotFound
+from kubesched.errors import ApiError
 
 BURST = 500  # pods created or deleted in one go, as the reference's limit
 
 
-class ReplicaSets:
+class ReplicaSets(PodController):
     """Keeps the sets of one resource at their size."""
 
     def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder, resource: str = "replicasets.apps") -> None:
-        self._store = store
-        self._pods = pods
-        self._recorder = recorder
-        self._resource = store.context.resource(resource)
+        super().__init__(store, pods, recorder, resource)
         self._offered: dict[str, dict[str, None]] = {}  # set to pods that nobody manages and it may adopt
-        self._work = Worker(store.context.clock, self._resource.plural, self._sync)
 
-    def start(self) -> None:
-        self._store.listen(self._resource, self._set_changed)
-        self._store.listen("pods", self._pod_changed)
-        for entry in self._store.list(self._resource).entries:
+    def add_all(self) -> None:
+        for entry in list(self._store.context.table(self._resource).entries.values()):
             self._offer_orphans(entry.key, entry.obj)
 
-    def stop(self) -> None:
-        self._work.stop()
-
-    def _set_changed(self, change: Change) -> None:
+    def changed(self, change: Change) -> None:
         if change.new is None:
             self._offered.pop(change.key, None)
         elif change.old is None:
@@ -57,15 +48,12 @@ class ReplicaSets:
         else:
             self._work.add(change.key)
 
-    def _pod_changed(self, change: Change) -> None:
+    def owned_changed(self, change: Change) -> None:
+        super().owned_changed(change)
         for entry in (change.old, change.new):
-            if entry is None:
+            if entry is None or controller_of(entry.obj) is not None:
                 continue
-            reference = controller_of(entry.obj)
-            if reference is not None:
-                if reference["kind"] == self._resource.kind:
-                    self._work.add(f"{entry.namespace}/{reference['name']}", self._pods.pause_seconds(reference["uid"]))
-            elif change.old is None or change.old.obj["metadata"].get("labels") != entry.obj["metadata"].get("labels"):
+            if change.old is None or change.old.obj["metadata"].get("labels") != entry.obj["metadata"].get("labels"):
                 self._offer_orphan(entry.obj)
 
     def _offer_orphan(self, pod: Object) -> None:
@@ -90,17 +78,23 @@ class ReplicaSets:
         found: Object | None = selector
         return found
 
-    def _sync(self, key: str) -> float | None:
-        namespace, name = split(key)
-        owner = self._store.get(self._resource, name, namespace)
+    def sync(self, obj: Object) -> float | None:
+        owner, key = obj, key_of(obj)
         pods = [pod for pod in self._owned(owner) if is_active(pod)]
         wanted = int(owner["spec"].get("replicas", 1))
+        failure: ApiError | None = None
         if "deletionTimestamp" not in owner["metadata"] and len(pods) != wanted:
-            self._settle(owner, pods, wanted - len(pods))
+            try:
+                self._settle(owner, pods, wanted - len(pods))
+            except ApiError as error:
+                failure = error
             pods = [pod for pod in self._pods.of_owner(owner["metadata"]["uid"]) if is_active(pod)]
-            if len(pods) != wanted:
+            if len(pods) != wanted and failure is None:
                 self._work.add(key)
-        return self._report(owner, pods)
+        again = self._report(owner, pods, failure)
+        if failure is not None:
+            raise failure  # and is tried again, each time a bit later
+        return again
 
     def _owned(self, owner: Object) -> list[Object]:
         pods = self._pods.of_owner(owner["metadata"]["uid"])
@@ -119,27 +113,18 @@ class ReplicaSets:
         return pods
 
     def _settle(self, owner: Object, pods: list[Object], missing: int) -> None:
-        component = f"{self._resource.kind.lower()}-controller"
-        if missing > 0:
-            for _ in range(min(missing, BURST)):
-                pod = self._store.create("pods", from_template(owner["spec"]["template"], owner))
-                self._recorder.tell(owner, component, "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
-            return
-        for pod in deletion_order(pods)[: min(-missing, BURST)]:
-            name = pod["metadata"]["name"]
-            try:
-                self._store.delete("pods", name, pod["metadata"]["namespace"], uid=pod["metadata"]["uid"])
-            except NotFound:
-                continue
-            self._recorder.tell(owner, component, "SuccessfulDelete", f"Deleted pod: {name}")
+        for _ in range(min(missing, BURST)):
+            self.create_pod(owner, from_template(owner["spec"]["template"], owner))
+        for pod in deletion_order(pods)[: max(0, min(-missing, BURST))]:
+            self.delete_pod(owner, pod)
 
-    def _report(self, owner: Object, pods: list[Object]) -> float | None:
+    def _report(self, owner: Object, pods: list[Object], failure: ApiError | None) -> float | None:
         # A set of thousands is reported on whenever one of its pods changes, so each pod is asked once.
         ready = [pod for pod in pods if is_ready(pod)]
         min_seconds = int(owner["spec"].get("minReadySeconds", 0))
         waits: list[float | None] = []
         if min_seconds:
-            now = self._store.context.clock.now()
+            now = self._clock.now()
             waits = [available_in(pod, min_seconds, now) for pod in ready]
         labels = (owner["spec"]["template"]["metadata"].get("labels") or {}).items()
         status: Object = {
@@ -150,7 +135,10 @@ class ReplicaSets:
             "observedGeneration": owner["metadata"].get("generation", 1),
         }
         status = {key: value for key, value in status.items() if value or key == "replicas"}
-        if status != owner.get("status"):
-            current = self._store.get(self._resource, owner["metadata"]["name"], owner["metadata"]["namespace"])
-            self._store.update(self._resource, {**current, "status": status}, subresource="status")
+        if failure is not None:
+            # The first failure stays: each has another name in its text, and writing them all would wake us at once.
+            held = (owner.get("status") or {}).get("conditions")
+            condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": failure.message}
+            status["conditions"] = held or [{**condition, "lastTransitionTime": timestamp(self._clock.now())}]
+        self.report(owner, status)
         return min((wait for wait in waits if wait), default=None)

@@ -6,63 +6,39 @@ says; pods of an older template deleted from the highest number down to the part
 
 from __future__ import annotations
 
+from kubesched.apiserver.fake_cluster.controller import PodController
 from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
 from kubesched.apiserver.fake_cluster.pods import (
     PodIndex,
     available_in,
-    controller_of,
     from_template,
     is_finished,
     is_ready,
     owned_by,
-    split,
     template_hash,
 )
-from kubesched.apiserver.fake_cluster.work import Worker
 from kubesched.apiserver.patching import copied
 from kubesched.apiserver.resources import Object
 from kubesched.apiserver.store import ObjectStore
-from kubesched.apiserver.watch import Change
 from kubesched.errors import AlreadyExists
 
 REVISION_LABEL = "controller-revision-hash"
-_COMPONENT = "statefulset-controller"
 
 
-class StatefulSets:
+class StatefulSets(PodController):
     """Keeps StatefulSets at their size and template."""
 
+    created_text = "create Pod {pod} in StatefulSet {owner} successful"
+    deleted_text = "delete Pod {pod} in StatefulSet {owner} successful"
+
     def __init__(self, store: ObjectStore, pods: PodIndex, recorder: EventRecorder) -> None:
-        self._store = store
-        self._pods = pods
-        self._recorder = recorder
-        self._work = Worker(store.context.clock, "statefulsets", self._sync)
+        super().__init__(store, pods, recorder, "statefulsets.apps")
 
-    def start(self) -> None:
-        self._store.listen("statefulsets", self._changed)
-        self._store.listen("pods", self._pod_changed)
-        for entry in self._store.list("statefulsets").entries:
-            self._work.add(entry.key)
-
-    def stop(self) -> None:
-        self._work.stop()
-
-    def _changed(self, change: Change) -> None:
-        if change.new is not None:
-            self._work.add(change.key)
-
-    def _pod_changed(self, change: Change) -> None:
-        for entry in (change.old, change.new):
-            reference = controller_of(entry.obj) if entry is not None else None
-            if reference is not None and entry is not None and reference["kind"] == "StatefulSet":
-                self._work.add(f"{entry.namespace}/{reference['name']}", self._pods.pause_seconds(reference["uid"]))
-
-    def _sync(self, key: str) -> float | None:
-        namespace, name = split(key)
-        owner = self._store.get("statefulsets", name, namespace)
+    def sync(self, obj: Object) -> float | None:
+        owner = obj
         if "deletionTimestamp" in owner["metadata"]:
             return None
-        revision = f"{name}-{template_hash(owner['spec']['template'])}"
+        revision = f"{owner['metadata']['name']}-{template_hash(owner['spec']['template'])}"
         self._keep_revision(owner, revision)
         held = {_ordinal(pod): pod for pod in self._pods.of_owner(owner["metadata"]["uid"])}
         again = self._step(owner, held, revision)
@@ -92,7 +68,7 @@ class StatefulSets:
         wanted = range(start, start + int(spec["replicas"]))
         parallel = spec.get("podManagementPolicy") == "Parallel"
         min_ready = int(spec.get("minReadySeconds", 0))
-        now = self._store.context.clock.now()
+        now = self._clock.now()
         for ordinal in wanted:
             pod = held.get(ordinal)
             if pod is None:
@@ -140,13 +116,11 @@ class StatefulSets:
                 self._store.create("persistentvolumeclaims", claim)
             except AlreadyExists:
                 continue
-        self._store.create("pods", pod)
-        self._recorder.tell(owner, _COMPONENT, "SuccessfulCreate", f"create Pod {pod['metadata']['name']} successful")
+        self.create_pod(owner, pod)
 
     def _delete(self, owner: Object, pod: Object) -> None:
+        self.delete_pod(owner, pod)
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-        self._store.delete("pods", name, namespace, uid=pod["metadata"]["uid"])
-        self._recorder.tell(owner, _COMPONENT, "SuccessfulDelete", f"delete Pod {name} successful")
         spec = owner["spec"]
         start = int((spec.get("ordinals") or {}).get("start", 0))
         scaled_away = not start <= _ordinal(pod) < start + int(spec["replicas"])
@@ -159,7 +133,7 @@ class StatefulSets:
         before = current.get("status") or {}
         pods = [pod for pod in held.values() if "deletionTimestamp" not in pod["metadata"]]
         updated = sum((pod["metadata"].get("labels") or {}).get(REVISION_LABEL) == revision for pod in pods)
-        now = self._store.context.clock.now()
+        now = self._clock.now()
         min_ready = int(owner["spec"].get("minReadySeconds", 0))
         n_ready = sum(is_ready(pod) for pod in pods)
         is_done = updated == len(pods) == n_ready == int(owner["spec"]["replicas"])
@@ -177,8 +151,7 @@ class StatefulSets:
             "updateRevision": revision,
             "collisionCount": 0,
         }
-        if status != before:
-            self._store.update("statefulsets", {**current, "status": status}, subresource="status")
+        self.report(current, status)
 
 
 def numbered_pod(owner: Object, ordinal: int, revision: str) -> tuple[Object, list[Object]]:

@@ -78,7 +78,7 @@ class Worker:
         except ApiError as error:
             n_failures = self._failures[key] = self._failures.get(key, 0) + 1
             _logger.debug("%s %s: %s", self._name, key, error)
-            self.add(key, min(FIRST_RETRY_SECONDS * 2**n_failures, LONGEST_RETRY_SECONDS))
+            self.add(key, min(FIRST_RETRY_SECONDS * 2 ** min(n_failures, 16), LONGEST_RETRY_SECONDS))
             return
         self._failures.pop(key, None)
         if again is not None:

@@ -39,6 +39,19 @@ def test_next_moment(schedule: str, zone: str, after: str, expected: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("schedule", "since", "now", "expected"),
+    [
+        pytest.param("* * * * *", "2026-01-01 00:00", "2026-01-01 00:00:59", "never", id="not yet"),
+        pytest.param("* * * * *", "2020-01-01 00:00", "2026-01-01 00:00:59", "2026-01-01 00:00:00", id="years were missed"),
+        pytest.param("0 0 1 1 *", "2025-06-01 00:00", "2026-03-01 00:00", "2026-01-01 00:00:00", id="far back"),
+        pytest.param("@every 1h", "2026-01-01 00:10", "2026-01-01 05:00", "2026-01-01 04:10:00", id="counted from the start"),
+    ],
+)
+def test_latest_moment(schedule: str, since: str, now: str, expected: str) -> None:
+    assert shown(read_schedule(schedule).latest_between(at(since), at(now))) == expected
+
+
+@pytest.mark.parametrize(
     ("schedule", "refusal"),
     [
         ("* * * *", "expected exactly 5 fields, found 4: [* * * *]"),
