@@ -13,6 +13,7 @@ from typing import Any
 
 from kubesched.plugins._cel import formats
 from kubesched.plugins._cel.evaluation import FUNCTIONS, MEMBER_NAMES
+from kubesched.plugins._cel.literals import check_literals
 from kubesched.plugins._cel.syntax import Call, Ident, Node, Select, decode, walk
 from kubesched.plugins._cel.values import CompileError
 
@@ -47,12 +48,15 @@ def check(expression: str) -> Node:
         serious = [line for line in complaints if not _UNTYPED.search(line)]
         if complaints and not serious:
             _check_functions(parsed)
+            check_literals(parsed)
             return parsed
         raise CompileError(f"compilation failed: {_plain(serious[0] if serious else str(error))}") from None
     name = str(compiled.return_type().name()).lower()
     if name not in ("bool", "dyn"):
         raise CompileError(f"must evaluate to bool or the unknown type, not {name}")
-    return decode(compiled.serialize())
+    tree = decode(compiled.serialize())
+    check_literals(tree)
+    return tree
 
 
 def _plain(text: str) -> str:
@@ -130,6 +134,8 @@ def _declarations(cel: Any) -> list[Any]:
         "min": [(anything, (values,), True)],
         "max": [(anything, (values,), True)],
         "includes": [(flag, (anything, anything), True)],
+        "optional.unwrap": [(values, (values,), False)],
+        "unwrapOpt": [(values, (values,), True)],
         "find": [(text, (text, text), True)],
         "findAll": [(names, (text, text), True), (names, (text, text, number), True)],
         "ip": [(ip, (text,), False), (ip, (cidr,), True)],

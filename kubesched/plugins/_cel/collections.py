@@ -158,6 +158,10 @@ def _value(value: Optional) -> Any:
     return value.value
 
 
+def _unwrap(values: list[Any]) -> list[Any]:
+    return [value.value for value in values if value.is_there]
+
+
 def _is_zero(value: Any) -> bool:
     return value is None or value is False or value in (0, "", b"") or value == [] or value == {}
 
@@ -170,6 +174,7 @@ GLOBALS: dict[str, Callable[..., Any]] = {
     "optional.of": lambda value: Optional(value, True),
     "optional.ofNonZeroValue": lambda value: NOTHING if _is_zero(value) else Optional(value, True),
     "optional.none": lambda: NOTHING,
+    "optional.unwrap": _unwrap,
 }
 
 LIST_MEMBERS: dict[str, Callable[..., Any]] = {
@@ -189,6 +194,7 @@ LIST_MEMBERS: dict[str, Callable[..., Any]] = {
     "first": lambda values: Optional(values[0], True) if values else NOTHING,
     "last": lambda values: Optional(values[-1], True) if values else NOTHING,
     "join": texts.join,
+    "unwrapOpt": _unwrap,
 }
 """What can be asked of a list."""
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from kubesched.plugins._cel import collections, formats, networks, quantities, standard, texts, versions
 from kubesched.plugins._cel.costs import COST_LIMIT, LIST, MAP, PLAIN, WORK, WORK_LIMIT, Count, call_cost, tenth
+from kubesched.plugins._cel.formatting import as_text
 from kubesched.plugins._cel.syntax import Call, Comprehension, Const, Ident, MakeList, MakeMap, Node, Select
 from kubesched.plugins._cel.values import CelError, CompileError, EvaluationError, Optional, no_overload, type_name
 
@@ -448,7 +449,7 @@ def _map_insert(args: list[Run]) -> Run:
 def _insert(into: dict[Any, Any], added: dict[Any, Any]) -> None:
     for key in added:
         if key in into:
-            raise EvaluationError(f"insert failed: key {texts.as_text(key)} already exists")
+            raise EvaluationError(f"insert failed: key {as_text(key)} already exists")
     into.update(added)
 
 
@@ -465,7 +466,7 @@ def _list(node: MakeList) -> Run:
             if i not in node.optional:
                 values.append(value)
             elif not isinstance(value, Optional):
-                raise EvaluationError(f"cannot initialize optional list element from non-optional value {texts.as_text(value)}")
+                raise EvaluationError(f"cannot initialize optional list element from non-optional value {as_text(value)}")
             elif value.is_there:
                 values.append(value.value)
         return values
@@ -484,11 +485,11 @@ def _map(node: MakeMap) -> Run:
             if not isinstance(key, (bool, int, str)):
                 raise EvaluationError(f"unsupported key type: {type_name(key)}")
             if key in made:
-                raise EvaluationError(f"Failed with repeated key: {texts.as_text(key)}")
+                raise EvaluationError(f"Failed with repeated key: {as_text(key)}")
             if not is_optional:
                 made[key] = value
             elif not isinstance(value, Optional):
-                text = f"'{texts.as_text(key)}' from non-optional value {texts.as_text(value)}"
+                text = f"'{as_text(key)}' from non-optional value {as_text(value)}"
                 raise EvaluationError(f"cannot initialize optional entry {text}")
             elif value.is_there:
                 made[key] = value.value

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from kubesched.plugins._cel import texts
 from kubesched.plugins._cel.collections import compare, contains
+from kubesched.plugins._cel.formatting import as_text
 from kubesched.plugins._cel.networks import CIDR, IP
 from kubesched.plugins._cel.values import (
     CelType,
@@ -166,7 +166,7 @@ def index(container: Any, key: Any) -> Any:
         try:
             return container[key]
         except (KeyError, TypeError):
-            raise EvaluationError(f"no such key: {texts.as_text(key)}") from None
+            raise EvaluationError(f"no such key: {as_text(key)}") from None
     raise no_overload("_[_]", container, key)
 
 
@@ -255,7 +255,7 @@ def _to_string(value: Any) -> str:
         except UnicodeDecodeError:
             raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
     if isinstance(value, (bool, str, int, float, datetime, timedelta, IP, CIDR)):
-        return texts.as_text(value)
+        return as_text(value)
     raise no_overload("string", value)
 
 
@@ -280,7 +280,7 @@ def _to_timestamp(value: Any) -> datetime:
     except (ValueError, OverflowError, OSError):
         pass
     if isinstance(value, str) or _is_int(value):
-        raise EvaluationError(f"cannot parse {texts.as_text(value)!r} as a timestamp")
+        raise EvaluationError(f"cannot parse {as_text(value)!r} as a timestamp")
     raise no_overload("timestamp", value)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.plugins._cel.values import CompileError, UInt
@@ -50,6 +50,8 @@ class Call:
 class MakeList:
     elements: tuple[Node, ...]
     optional: frozenset[int]
+    types: tuple[str, ...] = field(default=(), compare=False)
+    """The types of the elements, as far as the check knows them; containers only as such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class Entry:
 @dataclass(frozen=True, slots=True)
 class MakeMap:
     entries: tuple[Entry, ...]
+    types: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +91,9 @@ def decode(data: bytes) -> Node:
     kind = bytes(wrapped[1][0]).decode()
     message = _fields(wrapped[2][0])
     if not kind.endswith("CheckedExpr"):
-        return _Decoder(None).node(message[2][0])
-    return _Decoder(dict(map(_reference, message.get(2, ())))).node(message[4][0])
+        return _Decoder(None, {}).node(message[2][0])
+    types = dict(map(_type, message.get(3, ())))
+    return _Decoder(dict(map(_reference, message.get(2, ()))), types).node(message[4][0])
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -120,11 +124,33 @@ def _reference(data: bytes) -> tuple[int, tuple[str, ...]]:
     return entry.get(1, [0])[0], tuple(bytes(name).decode() for name in reference.get(3, ()))
 
 
-class _Decoder:
-    """Reads one message; `references` are what the check found out about its calls."""
+_PRIMITIVES = {1: "bool", 2: "int", 3: "uint", 4: "double", 5: "string", 6: "bytes"}
+_WELL_KNOWN = {1: "any", 2: "timestamp", 3: "duration"}
 
-    def __init__(self, references: dict[int, tuple[str, ...]] | None) -> None:
+
+def _type(data: bytes) -> tuple[int, str]:
+    """Return an expression's number and the name of its type, "" for one that we have no use for."""
+    entry = _fields(data)
+    kinds = _fields(entry[2][0]) if 2 in entry else {}
+    number = entry.get(1, [0])[0]
+    for kind, values in kinds.items():
+        if kind in (1, 2, 6, 7):
+            return number, {1: "dyn", 2: "null", 6: "list", 7: "map"}[kind]
+        if kind == 3:
+            return number, _PRIMITIVES.get(values[0], "")
+        if kind == 5:
+            return number, _WELL_KNOWN.get(values[0], "")
+        if kind == 14:
+            return number, _text(_fields(values[0]), 1)
+    return number, ""
+
+
+class _Decoder:
+    """Reads one message; `references` and `types` are what the check found out about its calls and values."""
+
+    def __init__(self, references: dict[int, tuple[str, ...]] | None, types: dict[int, str]) -> None:
         self._references = references
+        self._types = types
         self._readers = {
             3: _const,
             4: lambda fields, _: Ident(_text(fields, 1)),
@@ -148,6 +174,9 @@ class _Decoder:
     def _children(self, fields: dict[int, list[Any]], number: int) -> tuple[Node, ...]:
         return tuple([self.node(raw) for raw in fields.get(number, ())])
 
+    def _type_of(self, data: bytes) -> str:
+        return self._types.get(_fields(data).get(2, [0])[0], "")
+
     def _select(self, fields: dict[int, list[Any]], _: int) -> Node:
         return Select(self._child(fields, 1), _text(fields, 2), bool(fields.get(3, [0])[0]))
 
@@ -160,16 +189,18 @@ class _Decoder:
         optional: set[int] = set()
         for raw in fields.get(2, ()):
             optional.update([raw] if isinstance(raw, int) else _varints(raw))
-        return MakeList(self._children(fields, 1), frozenset(optional))
+        types = tuple([self._type_of(raw) for raw in fields.get(1, ())])
+        return MakeList(self._children(fields, 1), frozenset(optional), types)
 
     def _map(self, fields: dict[int, list[Any]], _: int) -> Node:
         if fields.get(1) and bytes(fields[1][0]):
             raise CompileError(f"undeclared reference to '{_text(fields, 1)}'")
-        entries = []
+        entries, types = [], []
         for raw in fields.get(2, ()):
             entry = _fields(raw)
+            types.append((self._type_of(entry[3][0]), self._type_of(entry[4][0])))
             entries.append(Entry(self._child(entry, 3), self._child(entry, 4), bool(entry.get(5, [0])[0])))
-        return MakeMap(tuple(entries))
+        return MakeMap(tuple(entries), tuple(types))
 
     def _comprehension(self, fields: dict[int, list[Any]], _: int) -> Node:
         over, start, condition, step, result = (self._child(fields, number) for number in (2, 4, 5, 6, 7))

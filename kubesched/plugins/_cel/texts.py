@@ -5,15 +5,13 @@ Positions count characters. Patterns are RE2's.
 
 from __future__ import annotations
 
-import math
-import re
 import string
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from typing import Any
 
 from kubesched.api.regex import Regex, RegexError, compile_regex
-from kubesched.plugins._cel.values import CelType, EvaluationError, no_overload, type_name
+from kubesched.plugins._cel import formatting
+from kubesched.plugins._cel.values import EvaluationError, no_overload
 
 
 def _pattern(text: str, mark: str = "") -> Regex:
@@ -123,71 +121,9 @@ def _quote(text: Any) -> str:
 
 
 def _format(template: str, values: Any) -> str:
-    """Fill a template's %s, %d, %f, %e, %b, %o, %x, %X in order."""
     if not isinstance(values, list):
         raise no_overload("format", template, values)
-    left = list(values)
-
-    def fill(found: re.Match[str]) -> str:
-        if found[0] == "%%":
-            return "%"
-        if not left:
-            raise EvaluationError("index out of range: too few arguments to format")
-        value, precision = left.pop(0), int(found[1][1:]) if found[1] else 6
-        clause = found[2]
-        if clause == "s":
-            return as_text(value)
-        if clause in "fe" and isinstance(value, (int, float)) and not isinstance(value, bool):
-            return f"{value:.{precision}{clause}}"
-        if clause in "xX" and isinstance(value, (str, bytes)):
-            digits = (value.encode() if isinstance(value, str) else value).hex()
-            return digits if clause == "x" else digits.upper()
-        if clause == "d" and isinstance(value, float) and value.is_integer():
-            return str(int(value))
-        if clause in "dboxX" and isinstance(value, int):
-            return format(int(value), clause)
-        raise EvaluationError(f"error during formatting: %{clause} does not take {type_name(value)}")
-
-    return re.sub(r"%(?:%|(\.[0-9]+)?([sdfebxXo]))", fill, template)
-
-
-def as_text(value: Any) -> str:
-    """Return how `%s` shows a value."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if value is None:
-        return "null"
-    if isinstance(value, float):
-        if math.isinf(value) or math.isnan(value):
-            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-    if isinstance(value, list):
-        return f"[{', '.join(as_text(element) for element in value)}]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{as_text(k)}: {as_text(v)}" for k, v in sorted(value.items(), key=str)) + "}"
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, CelType):
-        return value.name
-    if isinstance(value, datetime):
-        return timestamp_text(value)
-    if isinstance(value, timedelta):
-        return duration_text(value)
-    return str(value)
-
-
-def timestamp_text(moment: datetime) -> str:
-    """Return a moment as RFC 3339."""
-    text = moment.strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".")
-    return text + "Z"
-
-
-def duration_text(span: timedelta) -> str:
-    """Return a time span in seconds."""
-    seconds = span.total_seconds()
-    return f"{int(seconds) if seconds == int(seconds) else seconds}s"
+    return formatting.fill(template, values)
 
 
 GLOBALS: dict[str, Callable[..., Any]] = {"strings.quote": _quote, "matches": matches}

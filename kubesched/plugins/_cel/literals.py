@@ -1,0 +1,74 @@
+"""Literals that are wrong whatever a device is: refused when an expression is compiled, as kube-scheduler refuses them.
+
+In: a checked tree. Out: nothing, or a `CompileError`: patterns that are none, lists and maps of mixed types, templates of
+`format` that do not fit their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubesched.api.regex import RegexError, compile_regex
+from kubesched.plugins._cel import formatting
+from kubesched.plugins._cel.syntax import Call, Const, MakeList, MakeMap, Node, walk
+from kubesched.plugins._cel.values import CompileError, EvaluationError
+
+
+def check_literals(tree: Node) -> None:
+    """Raise for the first literal that is wrong."""
+    exempt = {id(node) for call in walk(tree) if _is_format(call) for node in walk(call)}
+    for node in walk(tree):
+        match node:
+            case Call(target, "matches" | "find" | "findAll", (*_, Const(str() as pattern))) | Call(
+                target, "findAll", (Const(str() as pattern), _)
+            ):
+                _check_pattern(node.function, pattern, target is not None)
+            case Call(_, "reverse", _, ("string_reverse",)):
+                raise CompileError("compilation failed: found no matching overload for 'reverse' applied to 'string.()'")
+            case Call(Const(str() as template), "format", (MakeList() as values,)):
+                _check_format(template, values)
+            case MakeList() if id(node) not in exempt and not node.optional:
+                _check_types(node.types)
+            case MakeMap() if id(node) not in exempt and not any(entry.is_optional for entry in node.entries):
+                _check_types([key for key, _ in node.types])
+                _check_types([value for _, value in node.types])
+
+
+def _is_format(node: Node) -> bool:
+    return isinstance(node, Call) and node.function == "format" and node.target is not None
+
+
+def _check_pattern(function: str, pattern: str, is_member: bool) -> None:
+    try:
+        compile_regex(pattern)
+    except RegexError as error:
+        if function == "matches" and is_member:
+            raise CompileError("compilation failed: invalid matches argument") from None
+        raise CompileError(f"program instantiation failed: {error}") from None
+
+
+def _check_types(types: Sequence[str]) -> None:
+    known = [one for one in types if one]
+    for other in known[1:]:
+        if other != known[0]:
+            raise CompileError(f"compilation failed: expected type '{known[0]}' but found '{other}'")
+
+
+def _check_format(template: str, values: MakeList) -> None:
+    used = 0
+    try:
+        for _, letter, _ in formatting.clauses(template):
+            if letter == "%":
+                continue
+            if used >= len(values.elements):
+                raise EvaluationError(f"index {used} out of range")
+            given = values.elements[used]
+            wrong = formatting.complaint(letter, given.value) if isinstance(given, Const) else None
+            if wrong is not None:
+                raise EvaluationError(f"error during formatting: {wrong}")
+            used += 1
+    except EvaluationError as error:
+        raise CompileError(f"compilation failed: {error}") from None
+    if len(values.elements) > used:
+        text = f"too many arguments supplied to string.format (expected {used}, got {len(values.elements)})"
+        raise CompileError(f"compilation failed: {text}")
