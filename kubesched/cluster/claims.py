@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 
 from kubesched.api.meta import TopLevel
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.cluster.changelog import ChangeLog
 from kubesched.cluster.objects import Objects
 from kubesched.errors import SchedulerError
 
@@ -44,8 +45,8 @@ class AssumeCache(Generic[T]):
         self._plural = plural
         self._promises: dict[tuple[str, str], _Promise[T]] = {}
         self._sweep_at = _SWEEP
-        self._log: list[str] = []
-        self._log_start = 0
+        self.touched: ChangeLog[str] = ChangeLog(_LONGEST_LOG)
+        """The volumes whose promises changed."""
 
     def get(self, name: str, namespace: str = "") -> T | None:
         """Return an object with the promise made about it, or None if it does not exist."""
@@ -92,17 +93,6 @@ class AssumeCache(Generic[T]):
             if found is promise.promised:
                 yield found
 
-    @property
-    def position(self) -> int:
-        """Return the position after the last promise made or taken back."""
-        return self._log_start + len(self._log)
-
-    def touched_since(self, position: int) -> list[str] | None:
-        """Return the names about which promises were made or taken back since then; None if that is too long ago."""
-        if position < self._log_start:
-            return None
-        return self._log[position - self._log_start :]
-
     def _as_promised(self, stored: T) -> T:
         key = (stored.metadata.namespace, stored.metadata.name)
         promise = self._promises.get(key)
@@ -122,10 +112,7 @@ class AssumeCache(Generic[T]):
         self._sweep_at = max(_SWEEP, 2 * len(self._promises))
 
     def _touch(self, name: str) -> None:
-        self._log.append(name)
-        if len(self._log) > _LONGEST_LOG:
-            del self._log[: _LONGEST_LOG // 2]
-            self._log_start += _LONGEST_LOG // 2
+        self.touched.append(name)
 
 
 class VolumeCache(AssumeCache[PersistentVolume]):

@@ -13,7 +13,8 @@ from typing import NamedTuple, TypeVar
 
 from kubesched.api import quantity
 from kubesched.api.resource import EXTENDED_RESOURCE_CLAIM_ANNOTATION, AllocationResult, ResourceClaim
-from kubesched.cluster.objects import Objects
+from kubesched.cluster.changelog import ChangeLog, Reader
+from kubesched.cluster.objects import ObjectChange, Objects
 from kubesched.errors import SchedulerError
 
 PoolId = tuple[str, str]
@@ -44,13 +45,13 @@ class DeviceClaims:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._version = -1
+        self._reader: Reader[ObjectChange] = Reader()
         self._assumed: dict[tuple[str, str], ResourceClaim] = {}
         self._in_flight: dict[str, ResourceClaim] = {}
         self._held: dict[str, AllocationResult] = {}
         self._for_pod: dict[str, ResourceClaim] = {}
-        self._log: list[PoolId] = []
-        self._log_start = 0
+        self.touched: ChangeLog[PoolId] = ChangeLog(_LONGEST_LOG)
+        """The pools of which devices were taken or given back."""
         self.exclusive: dict[DeviceId, int] = {}
         """Devices that one claim has for itself, with how many claims say so."""
         self.shares: dict[DeviceId, int] = {}
@@ -121,24 +122,9 @@ class DeviceClaims:
 
     # Following along
 
-    @property
-    def position(self) -> int:
-        """Return the position after the last change to who holds what."""
-        return self._log_start + len(self._log)
-
-    def touched_since(self, position: int) -> list[PoolId] | None:
-        """Return the pools of which devices were taken or given back since then; None if that is too long ago."""
-        if position < self._log_start:
-            return None
-        return self._log[position - self._log_start :]
-
     def refresh(self) -> None:
         """Take in what the API told since last time."""
-        version = self._objects.version(ResourceClaim)
-        if version == self._version:
-            return
-        changes = self._objects.changes(ResourceClaim, self._version) if self._version >= 0 else None
-        self._version = version
+        changes = self._reader.changed(self._objects.log(ResourceClaim))
         if changes is None:
             self._recount()
             return
@@ -216,10 +202,7 @@ class DeviceClaims:
             self._touch((result.driver, result.pool))
 
     def _touch(self, pool: PoolId) -> None:
-        self._log.append(pool)
-        if len(self._log) > _LONGEST_LOG:
-            del self._log[: _LONGEST_LOG // 2]
-            self._log_start += _LONGEST_LOG // 2
+        self.touched.append(pool)
 
 
 def _add(counts: dict[K, int], key: K, amount: int) -> None:

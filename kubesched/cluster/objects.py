@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar, overload
 
+from kubesched.cluster.changelog import ChangeLog
+
 T = TypeVar("T")
 Kind = type[Any] | str
 _EMPTY: Mapping[str, Any] = {}
@@ -27,12 +29,11 @@ class ObjectChange(NamedTuple):
 class Objects:
     """API objects by kind, namespace and name."""
 
-    __slots__ = ("_kinds", "_logs", "_revision", "_shared", "_versions")
+    __slots__ = ("_kinds", "_logs", "_revision", "_shared")
 
     def __init__(self, objects: Iterable[Any] = ()) -> None:
         self._kinds: dict[Kind, dict[str, dict[str, Any]]] = {}
-        self._versions: dict[Kind, int] = {}
-        self._logs: dict[Kind, list[ObjectChange]] = {}
+        self._logs: dict[Kind, ChangeLog[ObjectChange]] = {}
         self._shared: dict[Any, Any] = {}
         self._revision = 0
         for obj in objects:
@@ -95,16 +96,15 @@ class Objects:
 
     def version(self, kind: Kind) -> int:
         """Return a number that moves with every change to objects of this kind."""
-        return self._versions.get(kind, 0)
+        log = self._logs.get(kind)
+        return log.end if log is not None else 0
 
-    def changes(self, kind: Kind, since: int) -> list[ObjectChange] | None:
-        """Return what happened to objects of a kind since it had that version, oldest first; None if the log does not
-        go back that far."""
-        log = self._logs.get(kind, [])
-        count = self._versions.get(kind, 0) - since
-        if count > len(log):
-            return None
-        return log[len(log) - count :]
+    def log(self, kind: Kind) -> ChangeLog[ObjectChange]:
+        """Return the changes to objects of a kind."""
+        log = self._logs.get(kind)
+        if log is None:
+            log = self._logs[kind] = ChangeLog(_LONGEST_LOG)
+        return log
 
     @property
     def revision(self) -> int:
@@ -112,12 +112,8 @@ class Objects:
         return self._revision
 
     def _write_down(self, kind: Kind, change: ObjectChange) -> None:
-        self._versions[kind] = self._versions.get(kind, 0) + 1
         self._revision += 1
-        log = self._logs.setdefault(kind, [])
-        log.append(change)
-        if len(log) > _LONGEST_LOG:
-            del log[: _LONGEST_LOG // 2]
+        self.log(kind).append(change)
 
     def shared(self, make: Callable[[Objects], T]) -> T:
         """Return the one value that `make` makes of these objects, made on first use.

@@ -17,7 +17,8 @@ import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.cluster import Bools, Ints, Objects, PodView, Snapshot
-from kubesched.cluster.journal import NODE
+from kubesched.cluster.changelog import Reader
+from kubesched.cluster.journal import NODE, Change
 
 COUNT = "alibabacloud.com/gpu-count"
 MILLI = "alibabacloud.com/gpu-milli"
@@ -84,7 +85,7 @@ class GpuTable:
         self.changed: list[int] = []
         self.promised: dict[str, tuple[int, ...]] = {}
         self._held: dict[str, tuple[int, GpuRequest, tuple[int, ...]]] = {}
-        self._position = self._structure = -1
+        self._reader: Reader[Change] = Reader()
         self._nodes: Snapshot | None = None
 
     def row(self, node_name: str) -> int:
@@ -93,10 +94,9 @@ class GpuTable:
 
     def refresh(self, nodes: Snapshot) -> None:
         """Take in what changed in the cluster since the last call."""
-        whole, journal = nodes.everything(), nodes.journal
-        if self._structure == whole.structure and self._position == journal.end:
+        if self._reader.is_current(nodes.journal):
             return
-        changes = journal.since(self._position) if self._structure == whole.structure else None
+        whole, changes = nodes.everything(), self._reader.changed(nodes.journal)
         if changes is None or any(change.what & NODE for change in changes):
             self._rebuild(whole)
         else:
@@ -113,7 +113,7 @@ class GpuTable:
                     gone.add(pod.uid)
             for uid in gone:
                 self.promised.pop(uid, None)
-        self._nodes, self._structure, self._position = whole, whole.structure, journal.end
+        self._nodes = whole
 
     def _rebuild(self, whole: Snapshot) -> None:
         resource = whole.resource(COUNT)

@@ -11,6 +11,7 @@ from typing import Any
 
 from kubesched.api.node import Node
 from kubesched.cluster import Groups, Objects, PodView
+from kubesched.cluster.changelog import ChangeLog
 from kubesched.config import Gates
 from kubesched.errors import SchedulerError
 from kubesched.framework.ports import (
@@ -85,20 +86,14 @@ class NoRecorder:
 class NoNominations:
     """Nobody is nominated anywhere."""
 
+    def __init__(self) -> None:
+        self.changes: ChangeLog[str] = ChangeLog()
+
     def on_node(self, node_name: str) -> Iterable[PodView]:
         """Return nobody."""
         return ()
 
     def nodes(self) -> Iterable[str]:
-        """Return no node."""
-        return ()
-
-    @property
-    def version(self) -> int:
-        """Return a number that never moves."""
-        return 0
-
-    def changed_since(self, version: int) -> Iterable[str]:
         """Return no node."""
         return ()
 

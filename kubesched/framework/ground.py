@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.cluster.changelog import Reader
 from kubesched.cluster.journal import Change, concern_nodes
 from kubesched.cluster.objects import KindVersions
 from kubesched.framework import lifting
@@ -110,8 +111,8 @@ class Ground:
         "_following",
         "_glance",
         "_passing_cells",
-        "_position",
         "_raters",
+        "_reader",
         "_totals_cells",
         "admitted",
         "columns",
@@ -140,7 +141,7 @@ class Ground:
         self.nodes = nodes
         self.is_valid = True
         """Whether it may be used: false once it was found easier to begin anew."""
-        self._position = nodes.journal.end
+        self._reader = Reader(nodes.journal)
         self._glance = KindVersions(nodes.objects, plan.kept_reads)
         self.state = state = CycleState()
         self.admitted: Bools = np.ones(nodes.n, dtype=np.bool_)
@@ -250,15 +251,13 @@ class Ground:
 
         It is not valid while it is being repaired: where a plugin breaks over it, it is half repaired and stays invalid.
         """
-        journal = nodes.journal
-        if self.nodes.structure != nodes.structure or not self._glance.is_current():
+        if not self._glance.is_current():
             self.is_valid = False
-        elif self.is_valid and self._position != journal.end:
-            changes = journal.since(self._position)
+        elif self.is_valid and not self._reader.is_current(nodes.journal):
+            changes = self._reader.changed(nodes.journal)
             self.is_valid = False
             if changes is not None and len(changes) <= nodes.n // 2 + 64:
                 self.is_valid = self._take_in(changes, pod, nodes)
-                self._position = journal.end
         return self.is_valid
 
     def _take_in(self, changes: list[Change], pod: PodView, nodes: Snapshot) -> bool:

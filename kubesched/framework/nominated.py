@@ -8,44 +8,18 @@ nominated the answer is kept and repaired node by node from the nominations' own
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
 from kubesched.cluster import Bools, Ints, Objects, PodView, Snapshot
-from kubesched.cluster.journal import USAGE, Change, Journal
+from kubesched.cluster.changelog import ChangeLog, Reader
+from kubesched.cluster.journal import Journal
 from kubesched.cluster.pods import PodTemplate
 from kubesched.framework.ports import Nominations
 
-_LONGEST_LOG = 1 << 16
 _PRIORITIES = 16
 """For how many priorities columns are kept; pods of one cluster come with few."""
-
-
-class ChangedNodes:
-    """A bounded log of the nodes whose nominated pods changed, for those who keep nominations."""
-
-    __slots__ = ("_names", "_start")
-
-    def __init__(self) -> None:
-        self._names: list[str] = []
-        self._start = 0
-
-    @property
-    def version(self) -> int:
-        """Return a number that moves with every change."""
-        return self._start + len(self._names)
-
-    def note(self, node_name: str) -> None:
-        """Write down that other pods are nominated to a node than before."""
-        self._names.append(node_name)
-        if len(self._names) > _LONGEST_LOG:
-            del self._names[: _LONGEST_LOG // 2]
-            self._start += _LONGEST_LOG // 2
-
-    def since(self, version: int) -> Sequence[str] | None:
-        """Return the nodes that changed after a version, None if some of them are forgotten."""
-        return self._names[version - self._start :] if version >= self._start else None
 
 
 class NominatedAbove:
@@ -104,13 +78,12 @@ class NominatedAbove:
 
 
 class NominatedByRow:
-    """All nominated pods by row. One for each store, shared by its profiles; `journal` lists the rows that changed."""
+    """All nominated pods by row. One for each store, shared by its profiles; `changes` lists the rows that changed."""
 
     def __init__(self, objects: Objects) -> None:
-        self.journal = Journal()
-        self._nominations: Nominations | None = None
+        self.changes: ChangeLog[int] = ChangeLog()
         self._cluster: tuple[Journal, int] | None = None
-        self._version = 0
+        self._reader: Reader[str] = Reader()
         self._pods: dict[int, tuple[PodView, ...]] = {}
         self._row_of: dict[str, int] = {}
         self._levels: OrderedDict[int, NominatedAbove] = OrderedDict()
@@ -118,21 +91,15 @@ class NominatedByRow:
 
     def follow(self, nominations: Nominations, nodes: Snapshot) -> None:
         """Bring the books up to date with the nominations and with the cluster that a view is of."""
-        cluster = (nodes.journal, nodes.structure)
-        if nominations is self._nominations and cluster == self._cluster:
-            version = nominations.version
-            if version == self._version:
-                return
-            names = nominations.changed_since(self._version)
-            if names is not None:
-                self._version = version
-                for name in dict.fromkeys(names):
-                    self._read(name, nominations, nodes.everything())
-                return
-        self._nominations, self._cluster, self._version = nominations, cluster, nominations.version
+        cluster, names = (nodes.journal, nodes.structure), self._reader.changed(nominations.changes)
+        if names is not None and cluster == self._cluster:
+            for name in dict.fromkeys(names):
+                self._read(name, nominations, nodes.everything())
+            return
+        self._cluster = cluster
         self._pods, self._row_of, self._n = {}, {}, nodes.total
         self._levels.clear()
-        self.journal.restart()
+        self.changes.restart()
         whole = nodes.everything()
         for name in nominations.nodes():
             self._read(name, nominations, whole)
@@ -151,7 +118,7 @@ class NominatedByRow:
                 self._row_of[pod.uid] = row
         for ahead in self._levels.values():
             ahead.write(row, pods)
-        self.journal.append(Change(row, USAGE))
+        self.changes.append(row)
 
     def __bool__(self) -> bool:
         return bool(self._pods)

@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from kubesched.api.node import Node
 from kubesched.cluster import Groups, Objects, PodView
+from kubesched.cluster.changelog import ChangeLog
 from kubesched.framework.preempting import Preempting
 
 
@@ -91,13 +92,8 @@ class Nominations(Protocol):
         ...
 
     @property
-    def version(self) -> int:
-        """Return a number that moves whenever `on_node` would answer otherwise than before."""
-        ...
-
-    def changed_since(self, version: int) -> Iterable[str] | None:
-        """Return the nodes whose answers changed since a version (`framework.nominated.ChangedNodes` keeps such a log),
-        None if that is too long ago."""
+    def changes(self) -> ChangeLog[str]:
+        """Return the log of the nodes about which `on_node` answers otherwise than before."""
         ...
 
 

@@ -10,6 +10,7 @@ import operator
 from typing import Any
 
 from kubesched.cluster import PodView, Snapshot
+from kubesched.cluster.changelog import Reader
 from kubesched.cluster.journal import concern_nodes
 from kubesched.cluster.objects import KindVersions
 from kubesched.cluster.pods import PodTemplate
@@ -29,7 +30,7 @@ class Entry:
     __slots__ = (
         "_feeling",
         "_glance",
-        "_position",
+        "_reader",
         "ground",
         "hopeless",
         "live",
@@ -46,7 +47,7 @@ class Entry:
         self.state = CycleState(ground.state)
         self.state.skip_filter |= ground.state.skip_filter
         self.state.skip_score |= ground.state.skip_score
-        self._position = nodes.journal.end
+        self._reader = Reader(nodes.journal)
         self._glance = KindVersions(nodes.objects, plan.counted_reads)
         self._feeling: dict[PodTemplate, list[Plugin]] = {}
         self.hopeless: tuple[tuple[int, ...], Any] | None = None
@@ -79,13 +80,11 @@ class Entry:
         """Tell the counters what happened since they were last read; False if it is easier to begin anew."""
         if not self._glance.is_current():
             return False
-        journal = nodes.journal
-        if self._position == journal.end:
+        if self._reader.is_current(nodes.journal):
             return True
-        changes = journal.since(self._position)
+        changes = self._reader.changed(nodes.journal)
         if changes is None or len(changes) > nodes.n // 2 + 64:
             return False
-        self._position = journal.end
         if concern_nodes(changes):
             for plugin in self.plan.domain_plugins:
                 plugin.forget(self.state)

@@ -15,7 +15,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from kubesched.cluster import Bools, Codes, Ints, PodView, Snapshot
-from kubesched.cluster.journal import Journal
+from kubesched.cluster.changelog import Reader
+from kubesched.cluster.journal import Change
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.imagining import Imagining, Refused
 from kubesched.framework.nominated import NominatedAbove, NominatedByRow, nominated_by_row
@@ -131,15 +132,16 @@ class _Remembered:
     """What filters say about rows with the nominated pods on them, for one class of pods: UNKNOWN, PASSES, or the
     number of a refusal."""
 
-    __slots__ = ("_coming", "_numbers", "_position", "_refusals", "_seen", "_stale", "outcome")
+    __slots__ = ("_journal", "_nominated", "_numbers", "_refusals", "_stale", "_versions", "outcome")
 
     def __init__(self) -> None:
         self.outcome: Codes = np.zeros(0, dtype=np.int32)
         self._stale: set[int] = set()
         self._refusals: list[tuple[str, Rejections]] = []
         self._numbers: dict[Refused, int] = {}
-        self._seen: tuple[Journal, int, NominatedByRow, tuple[int, ...]] | None = None
-        self._position = self._coming = 0
+        self._versions: tuple[int, ...] | None = None
+        self._journal: Reader[Change] = Reader()
+        self._nominated: Reader[int] = Reader()
 
     def refuse(self, verdicts: Verdicts, own_row: int) -> None:
         """Refuse the rows that the answers refuse, apart from the pod's own."""
@@ -158,19 +160,16 @@ class _Remembered:
                 self._ask(imagining, nodes, unknown, ahead)
 
     def _follow(self, imagining: Imagining, nodes: Snapshot, coming: NominatedByRow, ahead: NominatedAbove) -> None:
-        seen = (nodes.journal, nodes.structure, coming, imagining.versions(nodes))
-        changes = nodes.journal.since(self._position) if seen == self._seen else None
-        nominated = coming.journal.since(self._coming)
-        if changes is None or nominated is None:
+        versions = imagining.versions(nodes)
+        changes, nominated = self._journal.changed(nodes.journal), self._nominated.changed(coming.changes)
+        if changes is None or nominated is None or versions != self._versions:
+            self._versions = versions
             self.outcome = np.zeros(nodes.n, dtype=np.int32)
             self._stale = set(ahead.rows.tolist())
             self._refusals, self._numbers = [], {}
         else:
-            for change in changes:
-                self._forget(change.row)
-            for change in nominated:
-                self._forget(change.row)
-        self._seen, self._position, self._coming = seen, nodes.journal.end, coming.journal.end
+            for row in (*(change.row for change in changes), *nominated):
+                self._forget(row)
 
     def _forget(self, row: int) -> None:
         self.outcome[row] = UNKNOWN

@@ -21,7 +21,9 @@ from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from kubesched.api.volumes import Volume
 from kubesched.cluster import Ints, Objects, PodView, Snapshot
+from kubesched.cluster.changelog import Reader
 from kubesched.cluster.claims import class_of_claim
+from kubesched.cluster.objects import ObjectChange
 from kubesched.plugins import _csi_translation as csi
 from kubesched.plugins._placed import PlacedPods
 from kubesched.plugins._volumes import VolumeError, claim_not_found, ephemeral_claim_name, ownership_error
@@ -183,7 +185,7 @@ class Attachments(PlacedPods):
         self._claims_of_volume: dict[str, set[tuple[str, str]]] = {}
         self._claims_of_class: dict[str, set[tuple[str, str]]] = {}
         self._attachments_of_volume: dict[str, set[str]] = {}
-        self._versions: dict[type, int] = {}
+        self._readers: dict[type, Reader[ObjectChange]] = {}
         self._rows: Callable[[str], int] = lambda _: -1
         self.errors: dict[int, dict[tuple[str, int], str]] = {}
 
@@ -213,7 +215,7 @@ class Attachments(PlacedPods):
         self._claims, self._claims_of_volume, self._claims_of_class, self.errors = {}, {}, {}, {}
         self._attachments_of_volume, self._attachments_on = {}, {}
         self._rows = nodes.everything().row
-        self._versions = {kind: self._objects.version(kind) for kind in self._kinds}
+        self._readers = {kind: Reader(self._objects.log(kind)) for kind in self._kinds}
         for attachment in self._objects.all(VolumeAttachment) if VolumeAttachment in self._kinds else ():
             self._take_attachment(attachment)
 
@@ -306,12 +308,8 @@ class Attachments(PlacedPods):
 
     def _follow_objects(self) -> None:
         claims: set[tuple[str, str]] = set()
-        for kind, seen in self._versions.items():
-            version = self._objects.version(kind)
-            if version == seen:
-                continue
-            changes = self._objects.changes(kind, seen)
-            self._versions[kind] = version
+        for kind, reader in self._readers.items():
+            changes = reader.changed(self._objects.log(kind))
             if changes is None:
                 if kind is VolumeAttachment:
                     for name in list(self._attachment_held):

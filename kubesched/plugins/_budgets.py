@@ -16,6 +16,8 @@ import numpy as np
 from kubesched.api import matching
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.cluster import Bools, Codes, Ints, Objects, PodView
+from kubesched.cluster.changelog import Reader
+from kubesched.cluster.objects import ObjectChange
 from kubesched.cluster.pods import LabelClasses
 
 
@@ -34,9 +36,14 @@ class Budgets:
     """The budgets as numbers. One for each store; `meaning` moves when other pods may be selected than before, and
     `version` whenever anything changed."""
 
+    @property
+    def version(self) -> int:
+        """Return a number that moves with every change to a budget."""
+        return self._objects.version(PodDisruptionBudget)
+
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self.version = -1
+        self._reader: Reader[ObjectChange] = Reader()
         self.meaning = 0
         self._budgets: dict[str, dict[str, _Budget]] = {}
         self._allowed: Ints = np.zeros(16, dtype=np.int64)
@@ -47,11 +54,7 @@ class Budgets:
 
     def follow(self) -> None:
         """Take in what changed."""
-        version = self._objects.version(PodDisruptionBudget)
-        if version == self.version:
-            return
-        changes = self._objects.changes(PodDisruptionBudget, self.version) if self.version >= 0 else None
-        self.version = version
+        changes = self._reader.changed(self._objects.log(PodDisruptionBudget))
         if changes is None:
             self._budgets, self._disrupted, self._free, self._n = {}, {}, [], 0
             self._renew()

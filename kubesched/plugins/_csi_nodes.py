@@ -10,7 +10,9 @@ import numpy as np
 
 from kubesched.api.storage import CSINode
 from kubesched.cluster import Bools, Ints, Objects, Snapshot
+from kubesched.cluster.changelog import Reader
 from kubesched.cluster.journal import Journal
+from kubesched.cluster.objects import ObjectChange
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 NO_LIMIT = 1 << 62
@@ -39,9 +41,8 @@ class CsiNodes:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._version = -1
-        self._structure = -1
-        self._journal: Journal | None = None
+        self._reader: Reader[ObjectChange] = Reader()
+        self._rows: tuple[Journal, int] | None = None
         self._size = 0
         self._limits: dict[str, Ints] = {}
         self._installed: dict[str, Bools] = {}
@@ -52,21 +53,16 @@ class CsiNodes:
 
     def follow(self, nodes: Snapshot) -> None:
         """Bring the columns up to date with the cluster that a view is of."""
-        version = self._objects.version(CSINode)
-        if nodes.journal is self._journal and nodes.structure == self._structure:
-            if version == self._version:
-                return
-            changes = self._objects.changes(CSINode, self._version)
-            if changes is not None:
-                self._version = version
-                whole = nodes.everything()
-                for old, new in changes:
-                    found = new if new is not None else old
-                    row = whole.row(found.metadata.name) if found is not None else -1
-                    if row >= 0:
-                        self._write(row, new)
-                return
-        self._journal, self._structure, self._version = nodes.journal, nodes.structure, version
+        rows, changes = (nodes.journal, nodes.structure), self._reader.changed(self._objects.log(CSINode))
+        if changes is not None and rows == self._rows:
+            whole = nodes.everything() if changes else nodes
+            for old, new in changes:
+                found = new if new is not None else old
+                row = whole.row(found.metadata.name) if found is not None else -1
+                if row >= 0:
+                    self._write(row, new)
+            return
+        self._rows = rows
         self._size = nodes.total
         self._limits, self._installed, self._migrated = {}, {}, {}
         self.exists = np.zeros(self._size, dtype=np.bool_)

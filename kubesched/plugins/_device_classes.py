@@ -13,7 +13,9 @@ from kubesched.api.meta import parse_time
 from kubesched.api.node import NodeSelector
 from kubesched.api.resource import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass, ResourceSlice
 from kubesched.cluster import EPHEMERAL_STORAGE, Bools, Ints, Objects, PodView, Snapshot
+from kubesched.cluster.changelog import Reader
 from kubesched.cluster.device_claims import DeviceClaims, DeviceId
+from kubesched.cluster.objects import ObjectChange
 from kubesched.cluster.pods import Amounts
 from kubesched.cluster.selection import match_node_selector
 from kubesched.plugins._cel import CelError, FactBook, holds
@@ -29,7 +31,7 @@ class DeviceClassMap:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._version = -1
+        self._reader: Reader[ObjectChange] = Reader()
         self._classes: dict[str, DeviceClass] = {}
 
     @property
@@ -43,11 +45,7 @@ class DeviceClassMap:
         return self._classes.get(resource)
 
     def _follow(self) -> None:
-        version = self._objects.version(DeviceClass)
-        if version == self._version:
-            return
-        changes = self._objects.changes(DeviceClass, self._version) if self._version >= 0 else None
-        self._version = version
+        changes = self._reader.changed(self._objects.log(DeviceClass))
         if changes is None:
             self._classes.clear()
             for device_class in self._objects.all(DeviceClass):
@@ -143,7 +141,7 @@ class DeviceCounts:
             id(device_class),
             self._objects.version(DeviceClass),
             self._objects.version(ResourceSlice),
-            claims.position,
+            claims.touched.end,
             nodes.structure,
             nodes.journal.end,
         )

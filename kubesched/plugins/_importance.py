@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from kubesched.api.meta import parse_time
 from kubesched.cluster import Bools, Codes, Ints, Objects, PodView, Snapshot
-from kubesched.cluster.journal import Journal
+from kubesched.cluster.changelog import Reader
+from kubesched.cluster.journal import Change
 from kubesched.framework.thinning import TemplateNumbers
 
 Floats = npt.NDArray[np.float64]
@@ -61,9 +62,7 @@ class Importance:
 
     def __init__(self, objects: Objects) -> None:
         self.book = TemplateNumbers()
-        self._journal: Journal | None = None
-        self._structure = -1
-        self._position = 0
+        self._reader: Reader[Change] = Reader()
         self._ordered: Bools = np.zeros(0, dtype=np.bool_)
         self._size: Codes = np.zeros(0, dtype=np.int32)
         self._members: Codes = np.zeros((0, 8), dtype=np.int32)
@@ -74,19 +73,13 @@ class Importance:
 
     def follow(self, nodes: Snapshot) -> None:
         """Take notice of the rows whose pods changed."""
-        journal = nodes.journal
-        if journal is self._journal and nodes.structure == self._structure and len(self.book) < _MOST_TEMPLATES:
-            if journal.end == self._position:
-                return
-            changes = journal.since(self._position)
-            if changes is not None:
-                self._position = journal.end
-                for change in changes:
-                    self._ordered[change.row] = False
-                return
+        changes = self._reader.changed(nodes.journal)
+        if changes is not None and len(self.book) < _MOST_TEMPLATES:
+            for change in changes:
+                self._ordered[change.row] = False
+            return
         if len(self.book) >= _MOST_TEMPLATES:
             self.book = TemplateNumbers()
-        self._journal, self._structure, self._position = journal, nodes.structure, journal.end
         self._ordered = np.zeros(nodes.total, dtype=np.bool_)
         if len(self._size) != nodes.total:
             self._size = np.zeros(nodes.total, dtype=np.int32)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kubesched.cluster import Bools, Codes, Ints, Snapshot
-from kubesched.cluster.journal import Journal
+from kubesched.cluster.changelog import Reader
+from kubesched.cluster.journal import Change
 from kubesched.framework.nominated import NominatedByRow
 from kubesched.plugins._budgets import Budgets
 from kubesched.plugins._importance import MOST_PODS, Floats
@@ -63,8 +64,10 @@ class Outlook:
         self._reasons: dict[tuple[str, ...], int] = {}
         self.reasons: list[tuple[str, ...]] = [()]
         self.errors: dict[int, str] = {}
-        self._seen: tuple[Journal, int, NominatedByRow, int, tuple[int, ...]] | None = None
-        self._position = self._coming = self._version = 0
+        self._seen: tuple[int, tuple[int, ...]] | None = None
+        self._journal: Reader[Change] = Reader()
+        self._nominated: Reader[int] = Reader()
+        self._version = 0
 
     # Filling in
 
@@ -119,21 +122,17 @@ class Outlook:
 
         `versions` are those of the other objects that the filters read.
         """
-        seen = (nodes.journal, nodes.structure, coming, budgets.meaning, versions)
-        if self._seen is not None:
-            changes = nodes.journal.since(self._position)
-            nominated = coming.journal.since(self._coming)
+        seen, is_first = (budgets.meaning, versions), self._seen is None
+        changes, nominated = self._journal.changed(nodes.journal), self._nominated.changed(coming.changes)
+        if not is_first:
             if seen != self._seen or changes is None or nominated is None:
                 return False
-            for change in changes:
-                self.forget(change.row)
-            for change in nominated:
-                self.forget(change.row)
+            for row in (*(change.row for change in changes), *nominated):
+                self.forget(row)
             if budgets.version != self._version:
                 self.outcome[self._selected] = UNKNOWN
                 self._selected[:] = False
-        self._seen = seen
-        self._position, self._coming, self._version = nodes.journal.end, coming.journal.end, budgets.version
+        self._seen, self._version = seen, budgets.version
         return True
 
     def forget(self, row: int) -> None:

@@ -7,34 +7,27 @@ In: snapshots, one after the other. Out: calls of `came` and `left` for every po
 from __future__ import annotations
 
 from kubesched.cluster import PodView, Snapshot
-from kubesched.cluster.journal import Journal
+from kubesched.cluster.changelog import Reader
+from kubesched.cluster.journal import Change
 
 
 class PlacedPods:
     """The base of indexes over placed pods."""
 
     def __init__(self) -> None:
-        self._journal: Journal | None = None
-        self._structure = -1
-        self._position = 0
+        self._reader: Reader[Change] = Reader()
 
     def follow(self, nodes: Snapshot) -> None:
         """Bring the index up to date with the cluster that a view is of."""
-        journal = nodes.journal
-        if journal is self._journal and nodes.structure == self._structure:
-            if journal.end == self._position:
-                return
-            changes = journal.since(self._position)
-            if changes is not None:
-                self._position = journal.end
-                for row, _, pod, sign in changes:
-                    if pod is not None and pod.pod.spec.volumes:
-                        if sign > 0:
-                            self.came(pod, row)
-                        else:
-                            self.left(pod, row)
-                return
-        self._journal, self._structure, self._position = journal, nodes.structure, journal.end
+        changes = self._reader.changed(nodes.journal)
+        if changes is not None:
+            for row, _, pod, sign in changes:
+                if pod is not None and pod.pod.spec.volumes:
+                    if sign > 0:
+                        self.came(pod, row)
+                    else:
+                        self.left(pod, row)
+            return
         self.restart(nodes)
         row_of_slot = nodes.slots.row.data
         for slot, pod in enumerate(nodes.slots.views):

@@ -18,7 +18,8 @@ from kubesched.api.node import NodeSelector
 from kubesched.api.selectors import IN, SelectorError
 from kubesched.api.storage import TopologySelectorTerm
 from kubesched.cluster import Bools, Ints, Snapshot
-from kubesched.cluster.journal import NODE, Journal
+from kubesched.cluster.changelog import Reader
+from kubesched.cluster.journal import NODE, Change
 from kubesched.cluster.selection import match_requirement
 
 _MANY = 1 << 15
@@ -28,9 +29,7 @@ class Places:
     """Rows of the whole cluster by selector. `follow` first, then ask."""
 
     def __init__(self) -> None:
-        self._journal: Journal | None = None
-        self._structure = -1
-        self._position = 0
+        self._reader: Reader[Change] = Reader()
         self._labels: list[Mapping[str, str]] = []
         self._by_value: dict[str, tuple[Ints, Ints]] = {}
         self._rows: dict[Hashable, Ints] = {}
@@ -39,16 +38,10 @@ class Places:
 
     def follow(self, nodes: Snapshot) -> None:
         """Notice whether labels changed; `epoch` moves if they did, and everything handed out before is outdated."""
-        journal = nodes.journal
-        if self._nodes is not None and journal is self._journal and nodes.structure == self._structure:
-            if journal.end == self._position:
-                return
-            changes = journal.since(self._position)
-            self._position = journal.end
-            if changes is not None and not self._relabelled({change.row for change in changes if change.what & NODE}):
-                return
+        changes = self._reader.changed(nodes.journal)
+        if changes is not None and not self._relabelled({change.row for change in changes if change.what & NODE}):
+            return
         self._nodes = whole = nodes.everything()
-        self._journal, self._structure, self._position = journal, nodes.structure, journal.end
         self._labels = [whole.node(row).metadata.labels for row in range(whole.n)]
         self._by_value.clear()
         self._rows.clear()

@@ -21,8 +21,9 @@ from kubesched.api.node import Node
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.api.volumes import PersistentVolumeSources, Volume
 from kubesched.cluster import Bools, Ints, Objects, PodView, Snapshot
+from kubesched.cluster.changelog import Reader
 from kubesched.cluster.claims import class_of_claim
-from kubesched.cluster.journal import ALLOCATABLE, NODE, Journal
+from kubesched.cluster.journal import ALLOCATABLE, NODE, Change
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin, PreFilterAnswer
 from kubesched.framework.ports import Handle
@@ -102,18 +103,12 @@ class AllocatableLimits:
 
     def __init__(self, limit_of: Callable[[Node], int]) -> None:
         self._limit_of = limit_of
-        self._journal: Journal | None = None
-        self._structure = -1
-        self._position = 0
+        self._reader: Reader[Change] = Reader()
         self.column: Ints = np.zeros(0, dtype=np.int64)
 
     def follow(self, nodes: Snapshot) -> None:
         """Bring the column up to date with the cluster that a view is of."""
-        journal, whole = nodes.journal, nodes.everything()
-        changes = None
-        if journal is self._journal and nodes.structure == self._structure:
-            changes = journal.since(self._position)
-        self._journal, self._structure, self._position = journal, nodes.structure, journal.end
+        whole, changes = nodes.everything(), self._reader.changed(nodes.journal)
         if changes is None:
             self.column = np.array([self._limit_of(whole.node(row)) for row in range(whole.n)], dtype=np.int64)
             return

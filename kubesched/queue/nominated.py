@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
-from kubesched.framework.nominated import ChangedNodes
+from kubesched.cluster.changelog import ChangeLog
 from kubesched.framework.verdicts import Nomination
 
 Lookup = Callable[[str], PodView | None]
@@ -22,14 +22,14 @@ Lookup = Callable[[str], PodView | None]
 class Nominated:
     """Nominations by node, in the order in which they were made. Fulfils `framework.ports.Nominations`."""
 
-    __slots__ = ("_by_node", "_changes", "_in_queue", "_known", "_node_of")
+    __slots__ = ("_by_node", "_in_queue", "_known", "_node_of", "changes")
 
     def __init__(self, in_queue: Lookup, known: Lookup | None = None) -> None:
         self._in_queue = in_queue
         self._known = known
         self._node_of: dict[str, str] = {}
         self._by_node: dict[str, dict[str, PodView]] = {}
-        self._changes = ChangedNodes()
+        self.changes: ChangeLog[str] = ChangeLog()
 
     def verify_with(self, known: Lookup) -> None:
         """From now on nominate only pods that are known as unassigned; without this everybody's word is taken."""
@@ -43,20 +43,11 @@ class Nominated:
         """Return the nodes that pods are nominated to."""
         return self._by_node.keys()
 
-    @property
-    def version(self) -> int:
-        """Return a number that moves with every change."""
-        return self._changes.version
-
-    def changed_since(self, version: int) -> Iterable[str] | None:
-        """Return the nodes whose nominated pods changed since a version, None if that is too long ago."""
-        return self._changes.since(version)
-
     def touch(self, uid: str) -> None:
         """Take notice that a pod entered the queue or left it: if it is nominated, it counts otherwise than before."""
         node_name = self._node_of.get(uid)
         if node_name is not None:
-            self._changes.note(node_name)
+            self.changes.append(node_name)
 
     def node_of(self, uid: str) -> str:
         """Return the node that a pod is nominated to, or an empty name."""
@@ -75,7 +66,7 @@ class Nominated:
             return
         self._node_of[pod.uid] = node_name
         self._by_node.setdefault(node_name, {})[pod.uid] = pod
-        self._changes.note(node_name)
+        self.changes.append(node_name)
 
     def update(self, old: Pod, new: PodView) -> None:
         """Follow a pod's new version. A nomination that no version knows of yet is kept: it is being written."""
@@ -94,7 +85,7 @@ class Nominated:
             del here[uid]
             if not here:
                 del self._by_node[node_name]
-            self._changes.note(node_name)
+            self.changes.append(node_name)
 
 
 def _bare(pod: PodView) -> PodView:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from kubesched.cluster import PodView
-from kubesched.framework.nominated import ChangedNodes
+from kubesched.cluster.changelog import ChangeLog
 
 
 class Nominations:
@@ -13,19 +13,19 @@ class Nominations:
 
     def __init__(self) -> None:
         self._pods: dict[str, dict[str, PodView]] = {}
-        self._log = ChangedNodes()
+        self.changes: ChangeLog[str] = ChangeLog()
 
     def put(self, pod: PodView, node_name: str) -> None:
         """Nominate a pod to a node, and to no other."""
         self.drop(pod.uid)
         self._pods.setdefault(node_name, {})[pod.uid] = pod
-        self._log.note(node_name)
+        self.changes.append(node_name)
 
     def drop(self, uid: str) -> None:
         """Take a nomination back; nothing happens if there is none."""
         for node_name, pods in list(self._pods.items()):
             if pods.pop(uid, None) is not None:
-                self._log.note(node_name)
+                self.changes.append(node_name)
                 if not pods:
                     del self._pods[node_name]
 
@@ -36,12 +36,3 @@ class Nominations:
     def nodes(self) -> Iterable[str]:
         """Return the nodes that pods are nominated to."""
         return tuple(self._pods)
-
-    @property
-    def version(self) -> int:
-        """Return a number that moves with every change."""
-        return self._log.version
-
-    def changed_since(self, version: int) -> Sequence[str] | None:
-        """Return the nodes that changed after a version; None if some are forgotten."""
-        return self._log.since(version)

@@ -20,6 +20,7 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from kubesched.cluster import PodView, Store
+from kubesched.cluster.changelog import ChangeLog
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.ties import SeededTies
@@ -28,7 +29,6 @@ from kubesched.framework import with_nominated
 from kubesched.framework.building import build_profile
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.memo import Memo
-from kubesched.framework.nominated import ChangedNodes
 from kubesched.framework.plugin import PostFiltered
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
@@ -59,17 +59,17 @@ class Nominations:
 
     def __init__(self) -> None:
         self.pods: dict[str, dict[str, PodView]] = {}
-        self.log = ChangedNodes()
+        self.changes: ChangeLog[str] = ChangeLog()
 
     def put(self, view: PodView, node_name: str) -> None:
         self.drop(view.uid)
         self.pods.setdefault(node_name, {})[view.uid] = view
-        self.log.note(node_name)
+        self.changes.append(node_name)
 
     def drop(self, uid: str) -> None:
         for node_name, pods in list(self.pods.items()):
             if pods.pop(uid, None) is not None:
-                self.log.note(node_name)
+                self.changes.append(node_name)
                 if not pods:
                     del self.pods[node_name]
 
@@ -78,14 +78,6 @@ class Nominations:
 
     def nodes(self) -> list[str]:
         return list(self.pods)
-
-    @property
-    def version(self) -> int:
-        return self.log.version
-
-    def changed_since(self, version: int) -> list[str] | None:
-        names = self.log.since(version)
-        return None if names is None else list(names)
 
 
 class World:

@@ -14,7 +14,8 @@ import numpy as np
 
 from kubesched.api.resource import DeviceClass, ResourceClaim
 from kubesched.cluster import Ints, Objects, Snapshot
-from kubesched.cluster.device_claims import DeviceClaims
+from kubesched.cluster.changelog import ChangeLog, Reader
+from kubesched.cluster.device_claims import DeviceClaims, PoolId
 from kubesched.framework.verdicts import Bits
 from kubesched.plugins._cel import Allowance, NoAllowance
 from kubesched.plugins.dynamic_resources import results
@@ -31,10 +32,10 @@ _MOST_SOLUTIONS, _LEAST_SHAPES = 200_000, 8
 class Outcomes:
     """What was found for claims of one shape, group by group."""
 
-    def __init__(self, claims: Sequence[ResourceClaim], objects: Objects, position: int) -> None:
+    def __init__(self, claims: Sequence[ResourceClaim], objects: Objects, touched: ChangeLog[PoolId]) -> None:
         self.shapes = tuple(ClaimShape(i, claim.spec, objects) for i, claim in enumerate(claims))
         self.has_lists = any(any(shape.is_list) for shape in self.shapes)
-        self.position = position
+        self.touched = Reader(touched)
         self.allocations: dict[int, Allocation] = {}
         self.refused: dict[int, int] = {}
         self.errors: dict[int, AllocationError] = {}
@@ -95,7 +96,7 @@ class OutcomeBook:
         key = signature(claims)
         found = self._remembered.get(key)
         if found is None:
-            found = self._remembered[key] = Outcomes(claims, self._objects, self._book.position)
+            found = self._remembered[key] = Outcomes(claims, self._objects, self._book.touched)
             most = max(_LEAST_SHAPES, _MOST_SOLUTIONS // max(len(self._pools.groups), 1))
             while len(self._remembered) > most:
                 self._remembered.popitem(last=False)
@@ -106,10 +107,7 @@ class OutcomeBook:
         return found
 
     def _forget_touched(self, found: Outcomes) -> None:
-        if found.position == self._book.position:
-            return
-        touched = self._book.touched_since(found.position)
-        found.position = self._book.position
+        touched = found.touched.changed(self._book.touched)
         if touched is None:
             found.forget(range(found.n_groups))
             return

@@ -18,8 +18,10 @@ from kubesched.api.matching import NodeSelectorMatcher, compile_node_selector
 from kubesched.api.node import NodeSelector
 from kubesched.api.resource import DeviceTaintRule, ResourceSlice
 from kubesched.cluster import Bools, Ints, Objects, Snapshot
+from kubesched.cluster.changelog import Reader
 from kubesched.cluster.device_claims import PoolId
-from kubesched.cluster.journal import NODE
+from kubesched.cluster.journal import NODE, Change
+from kubesched.cluster.objects import ObjectChange
 from kubesched.cluster.selection import match_node_selector
 from kubesched.plugins._cel import FactBook
 from kubesched.plugins.dynamic_resources.devices import Counters, DeviceView, SliceView, declared_counters
@@ -100,7 +102,8 @@ class Pools:
         self._facts = FactBook(lists=features.list_attributes)
         self._versions: tuple[int, int] | None = None
         self._views: dict[str, tuple[ResourceSlice, SliceView]] = {}
-        self._nodes_seen: tuple[int, int] | None = None
+        self._slices: Reader[ObjectChange] = Reader()
+        self._journal: Reader[Change] = Reader()
         self._matchers: dict[int, tuple[NodeSelector, NodeSelectorMatcher]] = {}
         self._reset()
         self.epoch = 0
@@ -120,7 +123,7 @@ class Pools:
         self._counters: dict[PoolId, list[SliceView]] = {}
         self._broken_elsewhere: dict[PoolId, Pool] = {}
         self._error: str | None = None
-        self._nodes_seen = None
+        self._journal.forget()
         self._ways = _Ways()
         self._regroup_nodes: set[str] = set()
 
@@ -173,11 +176,11 @@ class Pools:
 
     def _take_in_changes(self, versions: tuple[int, int]) -> bool:
         """Repair what changes to slices of single nodes touch; False if everything must be read again."""
+        changes = self._slices.changed(self._objects.log(ResourceSlice))
         if self._versions is None or versions[1] != self._versions[1] or self._features.taint_rules:
             return False
         if len(self.groups) > 4 * len(self.group_of_row) + 1000:
             return False  # mostly groups that nobody is in any more
-        changes = self._objects.changes(ResourceSlice, self._versions[0])
         if changes is None or len(changes) > len(self._views):
             return False
         for before, after in changes:
@@ -218,16 +221,11 @@ class Pools:
     # Grouping
 
     def _follow_nodes(self, nodes: Snapshot) -> None:
-        seen = self._nodes_seen
-        if seen is not None and seen[0] == nodes.structure and len(self.group_of_row) == nodes.total:
-            changes = nodes.journal.since(seen[1])
-            if changes is not None and not (self._reads_labels and any(change.what & NODE for change in changes)):
-                self._nodes_seen = nodes.structure, nodes.journal.end
-                if self._regroup_nodes:
-                    self._regroup(nodes.everything())
-                return
-        self._group(nodes.everything())
-        self._nodes_seen = nodes.structure, nodes.journal.end
+        changes = self._journal.changed(nodes.journal)
+        if changes is None or (self._reads_labels and any(change.what & NODE for change in changes)):
+            self._group(nodes.everything())
+        elif self._regroup_nodes:
+            self._regroup(nodes.everything())
 
     @property
     def _reads_labels(self) -> bool:

@@ -13,6 +13,8 @@ from kubesched.api import quantity
 from kubesched.api.meta import Quantity
 from kubesched.api.storage import CSIStorageCapacity
 from kubesched.cluster import Ints, Objects
+from kubesched.cluster.changelog import Reader
+from kubesched.cluster.objects import ObjectChange
 from kubesched.plugins._places import Places
 from kubesched.plugins._volumes import parse_amount
 
@@ -97,7 +99,7 @@ class StorageCapacities:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._version = -1
+        self._reader: Reader[ObjectChange] = Reader()
         self._classes: dict[str, ClassCapacities] = {}
 
     def of_class(self, class_name: str) -> ClassCapacities:
@@ -106,11 +108,7 @@ class StorageCapacities:
         return self._classes.setdefault(class_name, ClassCapacities())
 
     def _follow(self) -> None:
-        version = self._objects.version(CSIStorageCapacity)
-        if version == self._version:
-            return
-        changes = self._objects.changes(CSIStorageCapacity, self._version) if self._version >= 0 else None
-        self._version = version
+        changes = self._reader.changed(self._objects.log(CSIStorageCapacity))
         if changes is None:
             self._classes = {}
             for capacity in self._objects.all(CSIStorageCapacity):

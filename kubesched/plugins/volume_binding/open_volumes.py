@@ -18,7 +18,9 @@ from kubesched.api.matching import Selector, SelectorError, compile_selector
 from kubesched.api.node import NodeSelector
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.cluster import Bools, Ints, Objects
+from kubesched.cluster.changelog import Reader
 from kubesched.cluster.claims import VolumeCache, class_of_volume
+from kubesched.cluster.objects import ObjectChange
 from kubesched.plugins._places import Places
 from kubesched.plugins._volumes import VolumeError, requested_nano, storage_nano
 
@@ -238,18 +240,16 @@ class OpenVolumes:
     def __init__(self, objects: Objects, cache: VolumeCache) -> None:
         self._objects = objects
         self._cache = cache
-        self._version = -1
-        self._position = -1
+        self._reader: Reader[ObjectChange] = Reader()
+        self._promises: Reader[str] = Reader()
         self._classes: dict[str, ClassVolumes] = {}
         self._known: dict[str, tuple[str, tuple[str, str] | None]] = {}
         self._claimed: dict[tuple[str, str], dict[str, PersistentVolume]] = {}
 
     def follow(self) -> None:
         """Take in what happened to volumes since the last call."""
-        changes = self._objects.changes(PersistentVolume, self._version) if self._version >= 0 else None
-        touched = self._cache.touched_since(self._position) if self._position >= 0 else None
-        self._version = self._objects.version(PersistentVolume)
-        self._position = self._cache.position
+        changes = self._reader.changed(self._objects.log(PersistentVolume))
+        touched = self._promises.changed(self._cache.touched)
         if changes is None or touched is None:
             self._classes, self._known, self._claimed = {}, {}, {}
             names = [volume.metadata.name for volume in self._objects.all(PersistentVolume)]

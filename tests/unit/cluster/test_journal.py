@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from kubesched.api.node import Node
-from kubesched.cluster import Store, journal
-from kubesched.cluster.journal import ALLOCATABLE, NODE, STARTED, USAGE, Change, Journal
+from kubesched.cluster import Store
+from kubesched.cluster.journal import ALLOCATABLE, NODE, STARTED, USAGE, Change
 from kubesched.testing import node, pod, taint
 
 OLD = node("a", labels={"disk": "ssd"})
@@ -66,14 +66,3 @@ def test_a_node_more_or_less_makes_everybody_start_afresh() -> None:
     before = store.journal.end
     store.remove_node("b")
     assert store.journal.since(before) is None
-
-
-def test_what_is_too_long_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "_LONGEST", 4)
-    book = Journal()
-    for row in range(5):
-        book.append(Change(row, USAGE))
-    assert book.since(0) is None
-    assert [change.row for change in book.since(2) or ()] == [2, 3, 4]
-    assert book.end == 5
-    assert book.since(5) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from framework_fakes import small_store
 
 from kubesched.cluster import CPU, PodView, Store
-from kubesched.framework.nominated import ChangedNodes, nominated_by_row
+from kubesched.framework.nominated import nominated_by_row
 from kubesched.framework.whatif import WhatIf
 from kubesched.testing import node, pod
 from kubesched.testing.nominations import Nominations
@@ -61,17 +61,6 @@ def test_rows_that_move_take_their_nominations_along() -> None:
     store.remove_node("a")
     coming = nominated_by_row(store.snapshot(), nominations)
     assert coming.above(0).rows.tolist() == [store.snapshot().row("c")]
-
-
-def test_the_log_forgets_what_is_too_long_ago() -> None:
-    log = ChangedNodes()
-    log.note("a")
-    version = log.version
-    for _ in range(1 << 16):
-        log.note("b")
-    assert log.since(0) is None
-    assert log.version == version + (1 << 16)
-    assert log.since(log.version) == []
 
 
 # What if

@@ -12,13 +12,13 @@ from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from kubesched.cluster import PodView, Snapshot, Store
+from kubesched.cluster.changelog import ChangeLog
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.ties import SeededTies
 from kubesched.errors import SchedulerError
 from kubesched.framework import Plugin, Scope
 from kubesched.framework.building import build_profile
-from kubesched.framework.nominated import ChangedNodes
 from kubesched.framework.plugin import Preemption
 from kubesched.framework.registry import Registry
 from kubesched.framework.verdicts import Code, Unschedulable
@@ -45,24 +45,17 @@ class Chance:
 class Nominations:
     def __init__(self) -> None:
         self.pods: dict[str, list[PodView]] = {}
-        self.log = ChangedNodes()
+        self.changes: ChangeLog[str] = ChangeLog()
 
     def put(self, view: PodView, node_name: str) -> None:
         self.pods.setdefault(node_name, []).append(view)
-        self.log.note(node_name)
+        self.changes.append(node_name)
 
     def on_node(self, node_name: str) -> list[PodView]:
         return self.pods.get(node_name, [])
 
     def nodes(self) -> list[str]:
         return list(self.pods)
-
-    @property
-    def version(self) -> int:
-        return self.log.version
-
-    def changed_since(self, version: int) -> Sequence[str] | None:
-        return self.log.since(version)
 
 
 class Scene:
@@ -585,7 +578,7 @@ def test_nominations_that_come_and_go_are_noticed():
     scene.nominate(pod("first", requests={"cpu": "2"}, priority=1000), "n1")
     assert chosen(scene.try_pod(high())) == ("n2", ["b"])
     scene.nominations.pods.clear()
-    scene.nominations.log.note("n1")
+    scene.nominations.changes.append("n1")
     assert chosen(scene.try_pod(high())) == ("n1", ["a"])
 
 

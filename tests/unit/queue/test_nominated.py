@@ -66,9 +66,9 @@ def test_the_queues_newest_version_is_returned(world):
 
 def test_a_pod_that_is_being_tried_counts_as_a_bare_pod(world):
     world.queue.add(pod("p", nominated="n1", priority=7, labels={"a": "b"}))
-    before = world.queue.nominations.version
+    before = world.queue.nominations.changes.end
     world.queue.pop()
-    assert list(world.queue.nominations.changed_since(before)) == ["n1"]
+    assert world.queue.nominations.changes.since(before) == ["n1"]
     (bare,) = world.queue.nominations.on_node("n1")
     assert (bare.key, bare.uid, bare.priority, bare.labels) == ("team-a/p", "uid-p", 0, {})
     assert not any(amount for _, amount in bare.requests)

@@ -88,12 +88,12 @@ def test_admin_access_holds_nothing_and_shares_add_up():
 
 def test_touched_pools_are_told_once_each_change():
     objects, book = books(claim("a"))
-    start = book.position
+    start = book.touched.end
     objects.put(claim("a", resourceVersion="2", status=allocation("d1")))
     book.refresh()
     objects.put(claim("a", resourceVersion="3", status=allocation("d1"), labels={"x": "y"}))
     book.refresh()
-    assert book.touched_since(start) == [(DRIVER, "p")]
+    assert book.touched.since(start) == [(DRIVER, "p")]
 
 
 def test_the_books_survive_a_log_that_does_not_reach_back():

@@ -80,16 +80,16 @@ def test_overtaken_promises_are_not_kept_for_ever() -> None:
 
 def test_followers_are_told_which_promises_changed() -> None:
     cache = VolumeCache(Objects([pv("v"), pv("w")]))
-    start = cache.position
+    start = cache.touched.end
     cache.assume(pv("v", claim="c"))
-    middle = cache.position
+    middle = cache.touched.end
     cache.restore(pv("v"))
-    assert cache.touched_since(start) == ["v", "v"]
-    assert cache.touched_since(middle) == ["v"]
-    assert cache.touched_since(cache.position) == []
+    assert cache.touched.since(start) == ["v", "v"]
+    assert cache.touched.since(middle) == ["v"]
+    assert cache.touched.since(cache.touched.end) == []
     for _ in range(10_000):
         cache.assume(pv("w", claim="c"))
-    assert cache.touched_since(start) is None
+    assert cache.touched.since(start) is None
 
 
 def test_the_class_of_claims_and_volumes() -> None:
