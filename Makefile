@@ -2,26 +2,34 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+STAMP := $(VENV)/.installed-dev
+RUN_STAMP := $(VENV)/.installed
 WORKERS ?= 2
 ARGS ?=
 
 .PHONY: run test check conformance e2e nightly bench format clean
 
-$(STAMP): pyproject.toml
+# What running needs, and nothing else.
+$(RUN_STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("kubesched needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	@echo "setting up $(VENV), once"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $(RUN_STAMP)
+
+# And what changing it needs.
+$(STAMP): $(RUN_STAMP)
+	@echo "adding the developer's tools to $(VENV), once"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $(STAMP)
 
-run: $(STAMP)
+run: $(RUN_STAMP)
 	@$(BIN)/kubesched demo $(ARGS)
 
 test: $(STAMP)
+	@tools/install_test_programs
 	$(BIN)/lint-imports
-	@# End-to-end tests start processes and share the cores with the rest: what fails among them is tried once more, alone.
-	$(BIN)/pytest -n $(WORKERS) -m 'not nightly' || $(BIN)/pytest --last-failed --last-failed-no-failures none -m 'not nightly'
+	$(BIN)/python tools/run_tests.py -n $(WORKERS)
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
