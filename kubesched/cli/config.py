@@ -18,7 +18,7 @@ from kubesched.cli.sources import not_enabled
 from kubesched.config import Configuration, Gates, as_json, as_yaml, effective, load
 from kubesched.config.building import unreadable
 from kubesched.config.documents import Object, is_json, read_json
-from kubesched.config.wire import encode
+from kubesched.config.wire import encode, plain
 from kubesched.config.yamltext import read_yaml
 from kubesched.engine.assembly import Ports, new_handle, registry_with
 from kubesched.errors import ConfigError
@@ -124,9 +124,21 @@ def _load(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], 
         found = load(text, gates=gates, registry=catalogue(registry_with(brought)) if brought else dict(IN_TREE_CATALOGUE))
     except ConfigError as error:
         raise _at(file, error) from error
-    for line in not_enabled(brought, found):
+    registered = {cls.name for cls in registry_with(brought)}
+    for line in (*not_enabled(brought, found), *_args_for_nobody(text, registered)):
         click.echo(f"Warning: {line}", err=True)
     return found
+
+
+def _args_for_nobody(text: str, registered: set[str]) -> list[str]:
+    """Return a sentence for each `pluginConfig` of a plugin that nobody registered; the reference ignores it silently."""
+    document = plain(read_json(text) if is_json(text) else read_yaml(text)[0])
+    return [
+        f'profiles[{i}].pluginConfig[{j}]: no plugin "{entry["name"]}" is registered: its args are ignored'
+        for i, profile in enumerate(document.get("profiles") or ())
+        for j, entry in enumerate(profile.get("pluginConfig") or ())
+        if entry.get("name") not in registered
+    ]
 
 
 def _build_old(text: str, version: str) -> _Old:

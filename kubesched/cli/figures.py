@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 from kubesched.cli.layout import print_table
 
+NONE = "-"
+"""What stands where there is no figure: nothing was placed, so it took no time."""
+
 
 def count(value: float) -> str:
     """Return a number with its thousands parted."""
@@ -82,8 +85,11 @@ def print_figures(documents: Sequence[Mapping[str, Any]], titles: Sequence[str] 
         values = [row.of(document) for document in documents]
         if row.path in _SELDOM and not any(values):
             continue
-        cells = [row.write(value) for value in values]
+        cells = [
+            NONE if row.path[0] == "timeToPlacement" and not document["pods"]["placed"] else row.write(value)
+            for document, value in zip(documents, values, strict=True)
+        ]
         if is_pair:
-            cells.append("" if cells[0] == cells[1] else row.change(values[1] - values[0]))
+            cells.append("" if cells[0] == cells[1] else NONE if NONE in cells else row.change(values[1] - values[0]))
         rows.append([row.title, *cells])
     print_table(heads, rows, right=range(1, len(heads)))

@@ -162,6 +162,18 @@ class Options:
         return found
 
 
+def overruled(options: Options, configuration: Configuration) -> list[str]:
+    """Return a sentence for each deprecated flag that a configuration file leaves without effect, as in the reference."""
+    flags = [*_CONNECTION_FIELDS, "profiling", "contention-profiling"]
+    if not options.config or options.legacy is not None:
+        return []
+    said = [f"--{flag} is ignored: with --config the file counts" for flag in flags if flag in options.parsed.given]
+    if "kubeconfig" in options.parsed.given:
+        counts = configuration.client_connection.kubeconfig
+        said[0] += f", whose clientConnection.kubeconfig is {counts or 'empty: the cluster that this runs in'}"
+    return said
+
+
 def given_fields(parsed: Parsed, fields: Mapping[str, str]) -> dict[str, Any]:
     """Return the values of the flags that were given, under the names of the fields they stand for."""
     return {field: parsed[flag] for flag, field in fields.items() if flag in parsed.given}

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import inspect
 import json
+import keyword
 import re
+import traceback
 from pathlib import Path
 
 import click
 
 from kubesched.cli.layout import print_table
 from kubesched.engine.assembly import default_configuration, registry_with
-from kubesched.errors import ConfigError
+from kubesched.errors import ConfigError, SchedulerError
 from kubesched.framework.finding import find_plugins
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import points_of
 from kubesched.testing import check_plugin
+from kubesched.testing.contract import seconds_a_pod
+
+_SLOW_SECONDS = 0.1
+"""From here on a running scheduler names a plugin in its log."""
+_ROUNDS, _ROUNDS_IF_SLOW = 25, 2
 
 _TEMPLATE = '''"""{name}: say here what it is for."""
 
@@ -89,6 +96,10 @@ def _about(cls: type[Plugin]) -> str:
 def run_plugins_new(name: str, force: bool) -> None:
     if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", name):
         raise ConfigError("", f"{name!r} is no name for a plugin class: letters and digits are wanted, a capital first")
+    if keyword.iskeyword(name):
+        raise ConfigError("", f"{name!r} is no name for a plugin class: it is a word of Python")
+    if registry_with().find(name) is not None:
+        raise ConfigError("", f"a plugin named {name} is in the tree already: choose another name")
     path = Path(re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() + ".py")
     if path.exists() and not force:
         raise ConfigError("", f"{path} exists; --force overwrites it")
@@ -99,9 +110,29 @@ def run_plugins_new(name: str, force: bool) -> None:
 def run_plugins_check(where: str, seed: int) -> None:
     for cls in find_plugins(where):
         try:
-            check_plugin(cls, seed=seed)
-        except AssertionError as error:
-            raise ConfigError("", str(error)) from error
-        except Exception as error:
-            raise ConfigError("", f"plugin {cls.name} breaks: {type(error).__name__}: {error}") from error
+            seconds, n_nodes = seconds_a_pod(cls, sizes=(1, 10), limit=_SLOW_SECONDS, seed=seed)
+            check_plugin(cls, seed=seed, rounds=_ROUNDS if seconds <= _SLOW_SECONDS else _ROUNDS_IF_SLOW)
+            if seconds <= _SLOW_SECONDS:
+                seconds, n_nodes = seconds_a_pod(cls, sizes=(100, 1000), limit=_SLOW_SECONDS, seed=seed)
+        except (Exception, SystemExit) as error:  # somebody else's code: whatever it does, the user is told in one line
+            raise ConfigError("", _broken(cls, error)) from error
         click.echo(f"{cls.name}: keeps the contract ({', '.join(_points(cls))})")
+        if seconds > _SLOW_SECONDS:
+            nodes = "1 node" if n_nodes == 1 else f"{n_nodes} nodes"
+            click.echo(f"Warning: {cls.name} is slow: {seconds:.1f} s for one pod on {nodes}", err=True)
+
+
+def _broken(cls: type[Plugin], error: BaseException) -> str:
+    """Say what a plugin broke, or what it raised and in which line of its file."""
+    file, line, cause = inspect.getsourcefile(cls) or "", 0, error
+    while True:
+        frames = [frame for frame in traceback.extract_tb(cause.__traceback__) if frame.filename == file]
+        if frames:
+            line = frames[-1].lineno or 0
+            break
+        if cause.__cause__ is None:
+            break
+        cause = cause.__cause__
+    if not line:
+        return str(error) if isinstance(error, AssertionError | SchedulerError) else f"plugin {cls.name}: {error}"
+    return f"plugin {cls.name} raises {type(cause).__name__} in {Path(file).name}, line {line}: {cause}"

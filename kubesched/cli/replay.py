@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from kubesched.cli.sources import Policy, read_lines
+from kubesched.cli.sources import Policy, named, read_lines
 from kubesched.simulator.replay import replay
 
 
@@ -15,5 +15,7 @@ def run_replay(
     log: Path, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...], seed: int | None
 ) -> None:
     policy = Policy.read(config_file, feature_gates, plugins)
-    for line in replay(read_lines(log), policy.configuration, policy.gates, seed, policy.registry):
+    with named(log):
+        lines = replay(read_lines(log), policy.configuration, policy.gates, seed, policy.registry)
+    for line in lines:
         click.echo(msgspec.json.encode(line).decode())

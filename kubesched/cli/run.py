@@ -15,7 +15,7 @@ import click
 from kubesched import telemetry
 from kubesched.app import Face, Scheduler, Wiring, stop_on_signals
 from kubesched.cli.flagset import UsageError
-from kubesched.cli.options import Answer, Logs, Options, read_options
+from kubesched.cli.options import Answer, Logs, Options, overruled, read_options
 from kubesched.cli.sources import not_enabled
 from kubesched.cli.usage import usage_text
 from kubesched.client.credentials import find_credentials
@@ -73,7 +73,7 @@ def _run(options: Options) -> int:
         return options.configuration(known)
 
     configuration = read()
-    for text in not_enabled(plugins, configuration):
+    for text in (*overruled(options, configuration), *not_enabled(plugins, configuration)):
         log.warning(text)
     _say_settled_gates(options.gates)
     _say_unspoken(configuration.client_connection)

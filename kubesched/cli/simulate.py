@@ -15,7 +15,7 @@ import msgspec
 
 from kubesched.cli.figures import print_figures
 from kubesched.cli.printing import bar, print_document
-from kubesched.cli.sources import Policy, read_lines
+from kubesched.cli.sources import Policy, named, read_lines
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.simulator.replay import entries_of
 from kubesched.simulator.scenarios.build import build_simulation
@@ -77,7 +77,8 @@ class Play:
         except ConfigError as error:
             raise click.UsageError(str(error)) from error
         if file.suffix in _LOGS:
-            return cls(None, entries_of(read_lines(file)), seed, until)
+            with named(file):
+                return cls(None, entries_of(read_lines(file)), seed, until)
         scenario = read_scenario(file)
         if until is not None:
             scenario = msgspec.structs.replace(scenario, duration=until)

@@ -11,7 +11,8 @@ import shutil
 import subprocess
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from kubesched.simulator.captured import Captured, capture, read_captured
 from kubesched.simulator.dryrun.manifests import Manifest, manifests_in, read_manifests
 
 _READ_QPS = 200.0
+_MOST_QUOTED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,8 @@ class Policy:
         if config_file is None:
             configuration = default_configuration(gates, registry)
         else:
-            configuration = config.load(config_file, gates=gates, registry=catalogue(registry))
+            with named(config_file):
+                configuration = config.load(config_file, gates=gates, registry=catalogue(registry))
         for text in not_enabled(brought, configuration):
             click.echo(f"Warning: {text}", err=True)
         return cls(configuration, gates, registry)
@@ -70,6 +73,17 @@ class Policy:
         return cluster.engine(self.configuration, self.gates, registry=self.registry, ports=ports)
 
 
+@contextmanager
+def named(file: Path) -> Iterator[None]:
+    """Name a file in what is wrong with it, in one line: some errors quote all that they could not read."""
+    try:
+        yield
+    except SchedulerError as error:
+        first, *others = str(error).split("\n")
+        text = f"{first[:_MOST_QUOTED]} ..." if others or len(first) > _MOST_QUOTED else first
+        raise SchedulerError(text if str(file) in text else f"{file}: {text}") from error
+
+
 def not_enabled(brought: Iterable[type[Plugin]], configuration: config.Configuration) -> list[str]:
     """Return a sentence for each plugin that was brought along and that no profile runs."""
     enabled = {name for profile in configuration.profiles for name in profile.plugin_names}
@@ -85,7 +99,8 @@ def read_cluster(snapshot_file: Path | None, kubeconfig: str, context: str, gate
     if snapshot_file is not None:
         if kubeconfig or context:
             raise click.UsageError("--snapshot reads a file: --kubeconfig and --context have no part in it")
-        return read_captured(read_lines(snapshot_file))
+        with named(snapshot_file):
+            return read_captured(read_lines(snapshot_file))
     return asyncio.run(_read_live(kubeconfig, context, gates))
 
 

@@ -61,12 +61,18 @@ def verify(cls: type[Plugin]) -> None:
             wanted = "async def" if inspect.iscoroutinefunction(contract) else "def"
             raise ConfigError("", f"plugin {cls.name}: {name} must be written with {wanted}")
         wanted_args, found_args = _positional(contract), _positional(own)
-        if len(wanted_args) != len(found_args):
+        is_mixed_up = wanted_args != found_args and set(wanted_args) == set(found_args)
+        if len(wanted_args) != len(found_args) or is_mixed_up:
             raise ConfigError(
                 "",
                 f"plugin {cls.name}: {name}({', '.join(found_args)}) does not take the arguments "
                 f"of the contract, {name}({', '.join(wanted_args)})",
             )
+    try:
+        inspect.signature(cls).bind("args", "handle")
+    except TypeError as error:
+        found = ", ".join(["self", *_positional(cls)])
+        raise ConfigError("", f"plugin {cls.name}: __init__({found}) is not called with args and handle: {error}") from error
     for wakeup in cls.wakes_on or ():
         if wakeup.hint is not None and not callable(getattr(cls, wakeup.hint, None)):
             raise ConfigError("", f"plugin {cls.name}: wakes_on names the hint {wakeup.hint}, which is not a method")

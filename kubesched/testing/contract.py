@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ import numpy as np
 from kubesched.api.meta import TopLevel
 from kubesched.api.pod import Pod
 from kubesched.cluster import Bools, Ints, PodView, Snapshot, Store
-from kubesched.config import Gates
+from kubesched.config import Gates, Path
 from kubesched.engine.handle import EngineHandle
 from kubesched.errors import PluginError
 from kubesched.framework import lifting
@@ -85,11 +86,42 @@ def _by_name(nodes: Snapshot, rejections: Rejections) -> dict[str, Any]:
 def check_plugin(cls: type[Plugin], args: Any = None, *, seed: int = 0, rounds: int = 25) -> None:
     """Raise AssertionError, naming what is broken, unless the class keeps the contract."""
     verify(cls)
-    if args is None and cls.Args is not None:
-        args = cls.Args().defaulted(Gates.defaults())
+    args = _checked_args(cls, args)
     random = Random(seed)
     for size in (0, 1, *(random.randrange(2, 12) for _ in range(rounds))):
         _check_cluster(cls, args, random, size)
+
+
+def _checked_args(cls: type[Plugin], args: Any) -> Any:
+    """Return the arguments, or the default ones, as a configuration would hand them over: defaulted and validated."""
+    if cls.Args is None:
+        return args
+    gates = Gates.defaults()
+    args = cls.Args().defaulted(gates) if args is None else args
+    assert isinstance(args, cls.Args), f"plugin {cls.name}: Args.defaulted returns {args!r}, which is no Args"
+    wrong = args.validate(Path("args"), gates)
+    assert isinstance(wrong, list), f"plugin {cls.name}: Args.validate returns {wrong!r}, not a list of what is wrong"
+    assert not wrong, f"plugin {cls.name}: Args.validate refuses the defaults: {'; '.join(map(str, wrong))}"
+    return args
+
+
+def seconds_a_pod(
+    cls: type[Plugin], args: Any = None, *, sizes: Sequence[int], limit: float, seed: int = 0
+) -> tuple[float, int]:
+    """Return how long the plugin takes for one pod, and on how many nodes that was: on clusters of these sizes, one after
+    the other, until it takes longer than `limit`."""
+    args, random, took, size = _checked_args(cls, args), Random(seed), 0.0, 0
+    for size in sizes:
+        nodes = [clusters.random_node(random, f"n{i}") for i in range(size)]
+        bench = _Bench(cls, args, [*clusters.namespaces(), *nodes])
+        pod = clusters.random_pod(random, "new")
+        bench.store.snapshot()
+        began = perf_counter()
+        bench.answers(pod)
+        took = perf_counter() - began
+        if took > limit:
+            break
+    return took, size
 
 
 def _check_cluster(cls: type[Plugin], args: Any, random: Random, size: int) -> None:

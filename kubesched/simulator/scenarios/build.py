@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from functools import partial
@@ -110,8 +111,21 @@ class _Builder:
             if runner.is_endless and self._scenario.duration is None:
                 raise ConfigError(f"workloads[{i}].arrivals", "pods would come forever: give an end, a count, or a duration")
             runner.begin()
+        self._check_events()
         for event in self._scenario.events:
             self._sim.at(seconds(event.at), partial(self._happen, event))
+
+    def _check_events(self) -> None:
+        """Refuse an event on nodes that there never are."""
+        groups = [*self._scenario.cluster.nodes, *(event.add for event in self._scenario.events if event.add is not None)]
+        n_ever = Counter[str]()
+        for group in groups:
+            n_ever[group.name] += group.count
+        names = {*self._sim.world.nodes, *(f"{name}-{i}" for name, count in n_ever.items() for i in range(count))}
+        for i, event in enumerate(self._scenario.events):
+            choice = getattr(event, event.what)
+            if isinstance(choice, Choice) and not any(fnmatchcase(name, choice.nodes) for name in names):
+                raise ConfigError(f"events[{i}].{event.what}.nodes", f"there is never a node {choice.nodes}")
 
     def _take(self, manifest: Manifest) -> None:
         """Take in an object of a manifest that belongs to the cluster; its workloads come at the beginning."""

@@ -14,6 +14,7 @@ import msgspec
 
 from kubesched import config as configs
 from kubesched.api.pod import Pod, PodStatus
+from kubesched.api.resource import ResourceClaim, ResourceClaimStatus
 from kubesched.framework.registry import Registry
 from kubesched.simulator.captured import Captured, after_what_it_needs
 from kubesched.simulator.scenarios.simulation import Simulation
@@ -99,20 +100,26 @@ def decide_anew(
     """Return a simulation of a captured cluster in which its pending pods are about to be decided.
 
     With `reschedule`, the pods of the schedulers named in `movable` are taken off their nodes first, and all come again one
-    after the other, oldest first. Pods that are ending, and those that a kubelet runs by itself, stay.
+    after the other, oldest first, with the devices that only they had claimed free again. Pods that are ending, and those
+    that a kubelet runs by itself, stay.
     """
     sim = Simulation(config=configuration, seed=cluster.seed, gates=gates, registry=registry, epoch=cluster.at)
-    coming: list[Pod] = []
+    coming = [obj for obj in cluster.of(Pod) if reschedule and not _is_over(obj) and _may_move(obj, movable)]
+    moved = {pod.uid for pod in coming}
     for obj in sorted(cluster.objects, key=after_what_it_needs):
-        if isinstance(obj, Pod) and obj.status.phase in _OVER:
+        if isinstance(obj, Pod) and (_is_over(obj) or obj.uid in moved):
             continue
-        if reschedule and isinstance(obj, Pod) and _may_move(obj, movable):
-            coming.append(obj)
-        else:
-            sim.add(obj)
+        users = {user.uid for user in obj.status.reserved_for} if isinstance(obj, ResourceClaim) else set()
+        sim.add(_with(obj, status=ResourceClaimStatus()) if users and users <= moved else obj)
     for number, pod in enumerate(_oldest_first(coming), 1):
-        sim.submit(_with(pod, spec=_with(pod.spec, node_name=""), status=PodStatus()), at=number * _APART_SECONDS)
+        # The claims that were made for a pod are its own wherever it goes.
+        status = PodStatus(resource_claim_statuses=pod.status.resource_claim_statuses)
+        sim.submit(_with(pod, spec=_with(pod.spec, node_name=""), status=status), at=number * _APART_SECONDS)
     return sim
+
+
+def _is_over(pod: Pod) -> bool:
+    return pod.status.phase in _OVER
 
 
 def _may_move(pod: Pod, schedulers: Collection[str]) -> bool:

@@ -183,3 +183,15 @@ def test_predicates_of_ones_own_are_known_to_check(tmp_path: Path, monkeypatch: 
     policy = {**POLICY, "predicates": [{"name": "HasSSD"}]}
     assert run("check", "-", given=policy).exit_code == 1
     assert run("check", "-", "--plugin", str(plugin), given=policy).exit_code == 0
+
+
+def test_args_for_a_plugin_that_nobody_registered_are_warned_of(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n"
+        "- pluginConfig:\n  - {name: NodeResourcesFit, args: {}}\n  - {name: NodeResourceFit, args: {}}\n"
+    )
+    done = CliRunner().invoke(config_group, ["check", str(tmp_path / "c.yaml")])
+    assert done.exit_code == 0
+    assert done.stderr == (
+        'Warning: profiles[0].pluginConfig[1]: no plugin "NodeResourceFit" is registered: its args are ignored\n'
+    )

@@ -10,7 +10,7 @@ import pytest
 
 from kubesched.cli.flags import FLAGS
 from kubesched.cli.flagset import CertificatePair, UsageError, parse, usage
-from kubesched.cli.options import Answer, Options, read_options
+from kubesched.cli.options import Answer, Options, overruled, read_options
 from kubesched.cli.usage import help_text, usage_text
 from kubesched.config import Duration
 from kubesched.errors import ConfigError
@@ -467,3 +467,23 @@ def test_a_narrow_terminal_gets_wrapped_lines(columns: int) -> None:
     for line in usage(FLAGS, "kubesched run", columns).splitlines():
         left = line.split("   ")[-1]
         assert len(line) <= columns or " " not in left.strip()
+
+
+OVERRULED = [
+    ("the file names another", "clientConnection: {kubeconfig: other}", "whose clientConnection.kubeconfig is other"),
+    ("the file names none", "", "whose clientConnection.kubeconfig is empty: the cluster that this runs in"),
+]
+
+
+@pytest.mark.parametrize(("extra", "counts"), [case[1:] for case in OVERRULED], ids=[case[0] for case in OVERRULED])
+def test_a_kubeconfig_beside_a_file_says_which_one_counts(tmp_path: Path, extra: str, counts: str) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(f"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n{extra}\n")
+    found = read_options([f"--config={file}", "--kubeconfig=mine", "--kube-api-qps=3"])
+    assert isinstance(found, Options)
+    assert overruled(found, found.configuration(IN_TREE_CATALOGUE)) == [
+        f"--kubeconfig is ignored: with --config the file counts, {counts}",
+        "--kube-api-qps is ignored: with --config the file counts",
+    ]
+    alone = read_options(["--kubeconfig=mine"])
+    assert isinstance(alone, Options) and overruled(alone, alone.configuration(IN_TREE_CATALOGUE)) == []

@@ -57,3 +57,71 @@ def test_a_plugin_that_depends_on_the_order_of_nodes_is_refused(tmp_path: Path) 
     (tmp_path / "numbered.py").write_text(BROKEN)
     with pytest.raises(ConfigError, match="depends on the order of the nodes"):
         run("check", str(tmp_path / "numbered.py"))
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [("NodeAffinity", "is in the tree already"), ("None", "a word of Python")],
+    ids=["in the tree", "a keyword"],
+)
+def test_a_name_that_is_taken_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, error: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=error):
+        run("new", name)
+    assert list(tmp_path.iterdir()) == []
+
+
+HEAD = "import time\nfrom kubesched import Plugin\nfrom kubesched.config import Args, FieldError, Path\n\nclass P(Plugin):\n"
+CHECKED = [
+    (
+        "validate refuses the defaults",
+        "    class Args(Args):\n        def validate(self, path, gates):\n            return ['args.size: too small']\n"
+        "    def filter(self, pod, nodes, state):\n        return None\n",
+        "plugin P: Args.validate refuses the defaults: args.size: too small",
+    ),
+    (
+        "validate has another signature",
+        "    class Args(Args):\n        def validate(self):\n            return []\n"
+        "    def filter(self, pod, nodes, state):\n        return None\n",
+        "P.Args.validate() takes 1 positional argument but 3 were given",
+    ),
+    (
+        "the arguments of a method are mixed up",
+        "    def filter(self, nodes, pod, state):\n        return None\n",
+        "filter(nodes, pod, state) does not take the arguments of the contract, filter(pod, nodes, state)",
+    ),
+    (
+        "it cannot be made",
+        "    def __init__(self):\n        pass\n    def filter(self, pod, nodes, state):\n        return None\n",
+        "plugin P: __init__(self) is not called with args and handle: too many positional arguments",
+    ),
+    (
+        "it raises",
+        "    def filter(self, pod, nodes, state):\n        return 1 / 0\n",
+        "plugin P raises ZeroDivisionError in p.py, line 7: division by zero",
+    ),
+    (
+        "it raises for one node",
+        "    def filter_node(self, pod, node, state):\n        return {}['x']\n",
+        "plugin P raises KeyError in p.py, line 7: 'x'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "error"), [case[1:] for case in CHECKED], ids=[case[0] for case in CHECKED])
+def test_what_a_plugin_does_wrong_is_one_line(tmp_path: Path, body: str, error: str) -> None:
+    (tmp_path / "p.py").write_text(HEAD + body)
+    with pytest.raises(ConfigError) as raised:
+        run("check", str(tmp_path / "p.py"))
+    assert error in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_slow_plugin_is_named(tmp_path: Path) -> None:
+    body = (
+        "    def score(self, pod, nodes, state):\n        time.sleep(0.12 if nodes.n > 99 else 0)\n"
+        "        return nodes.pod_count * 0\n"
+    )
+    (tmp_path / "p.py").write_text(HEAD + body)
+    done = CliRunner().invoke(plugins_group, ["check", str(tmp_path / "p.py")])
+    assert (done.exit_code, done.stdout) == (0, "P: keeps the contract (Score)\n")
+    assert done.stderr == "Warning: P is slow: 0.1 s for one pod on 100 nodes\n"

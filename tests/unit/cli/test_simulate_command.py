@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
+from kubesched.api import codec
+from kubesched.api.meta import OwnerReference
 from kubesched.cli.commands.compare import command as compare_command
 from kubesched.cli.commands.simulate import command as simulate_command
 from kubesched.errors import SchedulerError
@@ -135,3 +138,80 @@ def test_options_that_do_not_go_together_are_wrong_usage(
 def test_a_configuration_that_is_not_there_is_said() -> None:
     with pytest.raises(SchedulerError, match=r"nothing\.yaml"):
         compare("default", "nothing.yaml", "--scenario", str(EXAMPLES / "trace.yaml"))
+
+
+def test_an_event_on_nodes_that_there_never_are_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(SMALL + "events: [{at: 1m, drain: {nodes: n-2}}, {at: 2m, fail: {nodes: 'm-*'}}]\n")
+    with pytest.raises(SchedulerError, match=r"events\[1\].fail.nodes: there is never a node m-\*"):
+        simulate(str(tmp_path / "s.yaml"))
+    added = "events: [{at: 1m, add: {name: m, count: 1, capacity: {cpu: 1}}}, {at: 2m, fail: {nodes: 'm-*'}}]\n"
+    (tmp_path / "s.yaml").write_text(SMALL + added)
+    assert "placed" in simulate(str(tmp_path / "s.yaml"))
+
+
+def test_where_nothing_was_placed_there_is_no_time_to_placement(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(SMALL.replace("cpu: 500m", "cpu: '99'").replace("rate: 0.05", "count: 0, rate: 0.05"))
+    rows = [line.split("  ") for line in simulate(str(tmp_path / "s.yaml")).splitlines()]
+    assert {row[-1].strip() for row in rows if row[0].startswith("time to placement")} == {"-"}
+
+
+WRONG_FILES = [
+    (
+        "a scenario for a configuration",
+        ["default", "small.yaml", "--snapshot", "s.jsonl"],
+        "small.yaml: Object 'Kind' is missing",
+    ),
+    ("a configuration for a snapshot", ["default", "default", "--snapshot", "small.yaml"], "small.yaml: inbox log, line 2"),
+    ("a snapshot for a configuration", ["default", "s.jsonl", "--snapshot", "s.jsonl"], "s.jsonl: couldn't get version/kind"),
+]
+
+
+@pytest.mark.parametrize(("words", "error"), [case[1:] for case in WRONG_FILES], ids=[case[0] for case in WRONG_FILES])
+def test_a_wrong_kind_of_file_is_one_line(
+    tmp_path: Path, small: str, snapshot: str, monkeypatch: pytest.MonkeyPatch, words: list[str], error: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SchedulerError) as raised:
+        compare(*words)
+    assert str(raised.value).startswith(error) and "\n" not in str(raised.value) and len(str(raised.value)) < 250
+
+
+def test_pods_with_claims_of_templates_stay_and_come_again(tmp_path: Path) -> None:
+    request = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu", "allocationMode": "All"}}]}}
+    pool = {"name": "a", "generation": 1, "resourceSliceCount": 1}
+    result = {"request": "gpu", "driver": "g", "pool": "a", "device": "g0"}
+    claimed = {"allocation": {"devices": {"results": [result]}}, "reservedFor": [{"resource": "pods", "name": "t", "uid": "t"}]}
+    spec = {
+        "nodeName": "a",
+        "schedulerName": "default-scheduler",
+        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one"}],
+        "containers": [{"name": "c", "image": "x", "resources": {"claims": [{"name": "gpu"}]}}],
+    }
+    objects = [
+        ("resource.k8s.io/v1", "DeviceClass", "gpu", "", {"spec": {}}),
+        (
+            "resource.k8s.io/v1",
+            "ResourceSlice",
+            "a",
+            "",
+            {"spec": {"driver": "g", "nodeName": "a", "devices": [{"name": "g0"}], "pool": pool}},
+        ),
+        ("resource.k8s.io/v1", "ResourceClaim", "t-gpu", "default", {"spec": request, "status": claimed}),
+        (
+            "v1",
+            "Pod",
+            "t",
+            "default",
+            {"spec": spec, "status": {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "t-gpu"}]}},
+        ),
+    ]
+    decoded = [
+        codec.decode({"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": space, "uid": name}, **rest})
+        for version, kind, name, space, rest in objects
+    ]
+    owner = OwnerReference(api_version="v1", kind="Pod", name="t", uid="t", controller=True)
+    decoded[2] = replace(decoded[2], metadata=replace(decoded[2].metadata, owner_references=(owner,)))
+    (tmp_path / "s.jsonl").write_bytes(b"".join(Captured(9.0, [*map(node, "ab"), *decoded, pod("new")]).lines()))
+    for words, running in (((), 2), (("--reschedule",), 2)):
+        done = compare("default", "default", "--snapshot", str(tmp_path / "s.jsonl"), "-o", "json", *words)
+        assert json.loads(done.stdout)["a"]["pods"]["running"] == running, words
