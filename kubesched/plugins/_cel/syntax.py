@@ -98,23 +98,21 @@ def decode(data: bytes) -> Node:
 
 def walk(node: Node) -> Iterator[Node]:
     """Yield a node and everything below it."""
-    yield node
-    below: tuple[Node, ...]
-    match node:
-        case Select(operand, _, _):
-            below = (operand,)
-        case Call():
-            below = node.operands
-        case MakeList(elements, _):
-            below = elements
-        case MakeMap(entries):
-            below = tuple(part for entry in entries for part in (entry.key, entry.value))
-        case Comprehension(over=over, start=start, condition=condition, step=step, result=result):
-            below = (over, start, condition, step, result)
-        case _:
-            below = ()
-    for child in below:
-        yield from walk(child)
+    ahead = [node]
+    while ahead:
+        current = ahead.pop()
+        yield current
+        match current:
+            case Select(operand, _, _):
+                ahead.append(operand)
+            case Call():
+                ahead += current.operands[::-1]
+            case MakeList(elements, _):
+                ahead += elements[::-1]
+            case MakeMap(entries):
+                ahead += [part for entry in reversed(entries) for part in (entry.value, entry.key)]
+            case Comprehension(over=over, start=start, condition=condition, step=step, result=result):
+                ahead += (result, step, condition, start, over)
 
 
 def _reference(data: bytes) -> tuple[int, tuple[str, ...]]:
@@ -234,16 +232,21 @@ def _text(fields: dict[int, list[Any]], number: int) -> str:
 def _fields(data: bytes) -> dict[int, list[Any]]:
     """Return a message's raw fields by number: varints as ints, everything else as bytes."""
     found: dict[int, list[Any]] = {}
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
+    at, end = 0, len(data)
+    while at < end:
+        tag = data[at]
+        at += 1
+        if tag > 0x7F:
+            tag, at = _varint(data, at - 1)
         kind = tag & 7
         value: Any
-        if kind == 0:
-            value, at = _varint(data, at)
-        elif kind == _MESSAGE:
-            size, at = _varint(data, at)
-            value, at = data[at : at + size], at + size
+        if kind in (0, _MESSAGE):
+            value = data[at]
+            at += 1
+            if value > 0x7F:
+                value, at = _varint(data, at - 1)
+            if kind == _MESSAGE:
+                value, at = data[at : at + value], at + value
         else:
             size = 8 if kind == 1 else 4
             value, at = data[at : at + size], at + size

@@ -170,3 +170,12 @@ def test_expensive_expressions_share_an_allowance_and_cheap_ones_do_not_need_it(
     with pytest.raises(NoAllowance):
         holds("device.driver == ''", alike[5], allowance)
     assert 9 * allowance.left < COST_LIMIT
+
+
+def test_compiling_long_expressions_counts_too():
+    facts, allowance = DeviceFacts(DRIVER, {}, {}), Allowance()
+    long = "device.driver != 'x' && " * 100
+    with pytest.raises(NoAllowance):
+        for i in range(20):
+            holds(f"{long}{i} >= 0", facts, allowance)
+    assert 2 <= len(facts.answers) <= 5
