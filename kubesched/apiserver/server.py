@@ -83,7 +83,7 @@ class ApiServer:
                 hosts = list(dict.fromkeys(["localhost", "127.0.0.1", self._reachable_host]))
                 self.certificate = serving_certificate(self._certificate_dir, hosts)
                 self.secure_port = await self._listen(self._runner, self.secure_port, self.certificate.context())
-        except BaseException:
+        except BaseException:  # whatever it is, what was opened is closed first
             await self.stop()
             raise
 

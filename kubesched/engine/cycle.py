@@ -112,7 +112,7 @@ def _recall(made: Attempt, profile: Profile, rules: Rules, memo: Memo) -> bool:
         return _decide_from_memory(made, profile, rules, memo)
     except SchedulerError:
         raise
-    except BaseException as error:
+    except BaseException as error:  # whatever a plugin raises: see above
         if is_ctrl_c(error):
             raise
         log.error("pod %s is decided without what is remembered, which broke: %r", made.pod.key, error, exc_info=error)

@@ -86,7 +86,7 @@ def _run_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except BaseException:
+    except BaseException:  # whatever it is, half a module must not be found by the next who looks
         del sys.modules[name]
         raise
     return module

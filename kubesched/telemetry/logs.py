@@ -249,7 +249,7 @@ class _InfoHandler(logging.StreamHandler[TextIO]):
             self._held.write(self.format(record) + self.terminator)
             if self._held.tell() >= self._held_bytes:
                 self.flush()
-        except Exception:
+        except Exception:  # logging's own custom: a line that cannot be written must not end what it tells of
             self.handleError(record)
 
     def flush(self) -> None:

@@ -180,10 +180,6 @@ class Metrics:
         if len(series) >= FULL:
             series.fold()
 
-    def plugin_evaluation(self, plugin: str, point: str, profile: str) -> None:
-        """Count that a plugin was asked and did not pass."""
-        self._evaluations[plugin, point, profile] += 1
-
     def observer(self, profile: str) -> PluginObserver:
         """Return what a profile calls after each plugin, and after each point with an empty plugin name."""
 
@@ -273,36 +269,6 @@ class Metrics:
         self.counters["scheduler_preemption_goroutines_execution_total"][(result,)] += 1
         self.histograms["scheduler_preemption_goroutines_duration_seconds"].observe((result,), seconds)
 
-    # Batching
-
-    def batch_attempt(self, profile: str, result: str) -> None:
-        """Count an attempt by its node hint: no_hint, hint_used or hint_not_used."""
-        self.counters["scheduler_batch_attempts_total"][profile, result] += 1
-
-    def batch_flushed(self, profile: str, reason: str) -> None:
-        """Count node hints that were dropped, and why."""
-        self.counters["scheduler_batch_cache_flushed_total"][profile, reason] += 1
-
-    def node_hint(self, hinted: bool, profile: str, seconds: float) -> None:
-        """Take how long looking for a node hint took."""
-        labels = ("hint" if hinted else "no_hint", profile)
-        self.histograms["scheduler_get_node_hint_duration_seconds"].observe(labels, seconds)
-
-    def hints_stored(self, profile: str, seconds: float) -> None:
-        """Take how long keeping node hints took."""
-        self.histograms["scheduler_store_schedule_results_duration_seconds"].observe((profile,), seconds)
-
-    # Calls beside the loop
-
-    def async_api_call(self, call_type: str, result: str, seconds: float) -> None:
-        """Count a call to the API server that was made beside the loop."""
-        self.counters["scheduler_async_api_call_execution_total"][call_type, result] += 1
-        self.histograms["scheduler_async_api_call_execution_duration_seconds"].observe((call_type, result), seconds)
-
-    def async_api_pending(self, call_type: str, change: int) -> None:
-        """Count a call that begins (+1) or ceases (-1) to wait."""
-        self.gauges["scheduler_pending_async_api_calls"][(call_type,)] += change
-
     # Devices, volumes, pod groups
 
     def claim_created(self, status: str) -> None:
@@ -318,22 +284,9 @@ class Metrics:
         labels = (profile, driver, status)
         self.histograms["scheduler_dra_bindingconditions_wait_duration_seconds"].observe(labels, seconds)
 
-    def volume_lookup(self, operation: str) -> None:
-        """Count a question to the books about volumes."""
-        self.counters["scheduler_volume_binder_cache_requests_total"][(operation,)] += 1
-
     def volume_error(self, operation: str) -> None:
         """Count an error of Filter (predicate), Reserve (assume) or PreBind (bind) about volumes."""
         self.counters["scheduler_volume_scheduling_stage_error_total"][(operation,)] += 1
-
-    def podgroup_attempt(self, result: str, profile: str, seconds: float) -> None:
-        """Count an attempt for a pod group; besides a pod's results there is waiting_on_preemption."""
-        self.counters["scheduler_podgroup_schedule_attempts_total"][result, profile] += 1
-        self.histograms["scheduler_podgroup_scheduling_attempt_duration_seconds"].observe((result, profile), seconds)
-
-    def podgroup_algorithm(self, seconds: float) -> None:
-        """Take the time of a decision about a pod group."""
-        self.histograms["scheduler_podgroup_scheduling_algorithm_duration_seconds"].observe((), seconds)
 
     # Around the scheduler
 
