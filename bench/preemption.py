@@ -144,7 +144,7 @@ async def measure_placed(args: argparse.Namespace) -> dict[str, Any]:
         placed.append(binding)
         engine.queue.done(binding.booked.uid)
 
-    engine.hand_over = keep
+    engine.bookings.hand_over = keep
     started = time.perf_counter()
     while len(placed) < args.preemptors and time.perf_counter() - started < args.limit:
         engine.turn()

@@ -42,7 +42,7 @@ def measure(n_nodes: int, n_pods: int, how: str) -> tuple[float, float]:
     for obj in workloads.cluster("basic", n_nodes, 1000, n_pods):
         engine.intake.apply(obj.kind, None, obj)
     placed: list[AssumedBinding] = []
-    engine.hand_over = placed.append
+    engine.bookings.hand_over = placed.append
     engine.failures.writes = False
     fits = [workloads.pod(i, "basic") for i in range(n_pods)]
     never = [hopeless(i) for i in range(n_pods)] if how != "alone" else []

@@ -18,6 +18,7 @@ from kubesched.cluster import PodView
 from kubesched.engine.observer import EngineObserver
 from kubesched.errors import PluginRaised, SchedulerError
 from kubesched.framework.ports import Clock, Recorder, Writer
+from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import CLEAR, Diagnosis, Nomination, Status, Unschedulable
 from kubesched.queue import Queue, QueueError
 from kubesched.queue.queued import QueuedPod
@@ -100,6 +101,12 @@ class Failures:
         self._spawn = spawn
         self.writes = True
         """Whether statuses are written; a benchmark of decisions does without."""
+
+    def end(self, queued: QueuedPod, profile: Profile, failure: Failure, started: float) -> None:
+        """Count an attempt that failed, and do the rest."""
+        result = "unschedulable" if failure.is_rejection else "error"
+        self._observer.attempt_ended(result, profile.name, self._clock.monotonic() - started)
+        self.handle(queued, failure)
 
     def handle(self, queued: QueuedPod, failure: Failure) -> None:
         """Requeue a pod whose attempt failed, and tell the world."""

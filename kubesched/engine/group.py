@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Protocol
 
 import numpy as np
 
@@ -89,28 +90,44 @@ class Rehearsal:
         self.verdict, self.error, self.reasons = verdict, error, reasons
 
 
-Decide = Callable[[PodView, Profile, Bools | None], Attempt]
+class GroupActions(Protocol):
+    """What is done for a member of a group, by whoever does it for single pods."""
 
-Unreserve = Callable[[Profile, PodView, str, CycleState], None]
-"""Takes back what plugins promised; one that breaks over it keeps nobody from anything."""
+    def is_worth_trying(self, pod: PodView) -> bool:
+        """Return whether a pod is still to be placed."""
+        ...
+
+    def try_pod(self, pod: PodView, profile: Profile, within: Bools | None = None) -> Attempt:
+        """Find a node for a member, on all nodes or on some of them."""
+        ...
+
+    def drop_nomination(self, uid: str) -> None:
+        """Let a member wait for no node any more."""
+        ...
+
+    def book(self, queued: QueuedPod, profile: Profile, made: Attempt, node_name: str, started: float) -> None:
+        """Book a member for good; if that breaks it costs this member's attempt."""
+        ...
+
+    def unreserve(self, profile: Profile, booked: PodView, node_name: str, state: CycleState) -> None:
+        """Take back what plugins promised; one that breaks over it keeps nobody from anything."""
+        ...
+
+    def follow_up(self, made: Attempt, fail: Callable[[Failure], None], failure: Failure) -> None:
+        """Carry out what PostFilter proposed, and let the member fail."""
+        ...
+
+    def fail(self, queued: QueuedPod, profile: Profile, failure: Failure, started: float) -> None:
+        """End a member's attempt."""
+        ...
 
 
 class GroupCycle:
     """Where groups are rehearsed."""
 
-    def __init__(
-        self,
-        store: Store,
-        decide: Decide,
-        unreserve: Unreserve,
-        drop_nomination: Callable[[str], None],
-        clock: Clock,
-        random: Random,
-    ) -> None:
+    def __init__(self, store: Store, actions: GroupActions, clock: Clock, random: Random) -> None:
         self._store = store
-        self._decide = decide
-        self._unreserve = unreserve
-        self._drop_nomination = drop_nomination
+        self._actions = actions
         self._clock = clock
         self._random = random
         self.trying: QueuedPod | None = None
@@ -183,7 +200,7 @@ class GroupCycle:
         return kept[best[self._random.randrange(len(best))]][1]
 
     def _try(self, queued: QueuedPod, profile: Profile, within: Bools | None, turn: GroupTurn, undoing: ExitStack) -> Member:
-        made = self._decide(queued.view, profile, within)
+        made = self._actions.try_pod(queued.view, profile, within)
         decision = made.decision
         if isinstance(decision, Placed):
             member = Member(queued, Fate.FITS, made, decision.node_name)
@@ -209,10 +226,10 @@ class GroupCycle:
         assert member.made is not None
         view, state = member.queued.view, member.made.state
         booked = self._store.assume(view, member.node_name)
-        self._drop_nomination(view.uid)
+        self._actions.drop_nomination(view.uid)
         with ExitStack() as own:
             own.callback(self._store.forget, view.uid)
-            own.callback(self._unreserve, profile, booked, member.node_name, state)
+            own.callback(self._actions.unreserve, profile, booked, member.node_name, state)
             status = profile.reserve(booked, member.node_name, state)
             if status.is_success:
                 status, _ = profile.permit(booked, member.node_name, state)

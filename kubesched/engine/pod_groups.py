@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.api.meta import format_time
 from kubesched.api.workload import PodGroup
-from kubesched.cluster import GroupKey, Groups, PodView
-from kubesched.engine.cycle import Attempt
-from kubesched.engine.failures import SCHEDULER_ERROR, Failure
+from kubesched.cluster import GroupKey, Groups
+from kubesched.engine.failures import SCHEDULER_ERROR, Failure, Spawn
 from kubesched.engine.failures import UNSCHEDULABLE as UNSCHEDULABLE_REASON
-from kubesched.engine.group import SIBLING_BROKE, UNSCHEDULABLE, Fate, GroupCycle, Member, Rehearsal, Verdict
+from kubesched.engine.group import SIBLING_BROKE, UNSCHEDULABLE, Fate, GroupActions, GroupCycle, Member, Rehearsal, Verdict
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import Inbox, LoopCall
 from kubesched.engine.observer import EngineObserver
@@ -37,18 +36,6 @@ log = logging.getLogger(__name__)
 NO_STATE = "error while retrieving pod group state: pod group state not found for pod group "
 SCHEDULED_CONDITION = "PodGroupScheduled"
 SCHEDULED_REASON = "Scheduled"
-
-
-@dataclass(frozen=True, slots=True)
-class GroupActions:
-    """What the loop does for a member: whether it is worth trying, booking it, failing it, carrying out what PostFilter
-    proposed before it fails, and doing something beside the loop."""
-
-    is_worth_trying: Callable[[PodView], bool]
-    book: Callable[[QueuedPod, Profile, Attempt, str, float], None]
-    fail: Callable[[QueuedPod, Profile, Failure, float], None]
-    follow_up: Callable[[Attempt, Callable[[Failure], None], Failure], None]
-    spawn: Callable[[Coroutine[Any, Any, None]], None]
 
 
 @dataclass(slots=True)
@@ -74,6 +61,7 @@ class Gangs:
         observer: EngineObserver,
         cycle: GroupCycle,
         actions: GroupActions,
+        spawn: Spawn,
     ) -> None:
         self._groups = groups
         self._queue = queue
@@ -82,6 +70,7 @@ class Gangs:
         self._observer = observer
         self._cycle = cycle
         self._actions = actions
+        self._spawn = spawn
         self._has_workloads = handle.gates.is_enabled("GenericWorkload")
         self._has_placements = handle.gates.is_enabled("TopologyAwareWorkloadScheduling")
 
@@ -248,7 +237,7 @@ class Gangs:
         }
         if generation:
             condition["observedGeneration"] = generation
-        self._actions.spawn(self._write(group, {"conditions": [condition]}))
+        self._spawn(self._write(group, {"conditions": [condition]}))
 
     async def _write(self, group: PodGroup, status: dict[str, Any]) -> None:
         try:

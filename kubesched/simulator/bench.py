@@ -64,7 +64,7 @@ async def _run(bench: Bench, progress: Callable[[int], None] | None) -> dict[str
         placed.append(binding)
         engine.queue.done(binding.booked.uid)
 
-    engine.hand_over = keep
+    engine.bookings.hand_over = keep
     engine.failures.writes = False
     gc.collect()
     spare_the_collector()

@@ -184,8 +184,8 @@ class _Counting(NoObserver):
         self._placed: list[AssumedBinding] = []
         ports = Ports(clock=StillClock(cluster.at), observer=self, seed=cluster.seed)
         self._engine: Engine = build(cluster, ports)
-        self._engine.rules = dataclasses.replace(self._engine.rules, preempts=False)
-        self._engine.hand_over = self._keep
+        self._engine.attempts.rules = dataclasses.replace(self._engine.attempts.rules, preempts=False)
+        self._engine.bookings.hand_over = self._keep
         self._engine.failures.writes = False
 
     def _keep(self, binding: AssumedBinding) -> None:

@@ -104,7 +104,8 @@ class Simulation:
         self.world.inbox = self.engine.inbox
         self._decided: list[Decided] = []
         self._last_news = 0.0
-        self._carry_out, self.engine.hand_over = self.engine.hand_over, self._hand_over
+        bookings = self.engine.bookings
+        self._carry_out, bookings.hand_over = bookings.hand_over, self._hand_over
         self.measures.look = self._look
         for each in (*nodes, *objects):
             self.add(each)

@@ -93,8 +93,9 @@ def test_members_are_tried_by_priority_and_then_by_age() -> None:
         scene.put(member("p4", "g", priority=150))
         await scene.settle(1)
         tried: list[str] = []
-        decide = scene.engine.gangs._cycle._decide
-        scene.engine.gangs._cycle._decide = lambda view, *rest: tried.append(view.name) or decide(view, *rest)
+        attempts = scene.engine.attempts
+        decide = attempts.try_pod
+        attempts.try_pod = lambda view, *rest: tried.append(view.name) or decide(view, *rest)
         scene.put(node("n1"), member("p3", "g", priority=150))
         await scene.settle()
         assert sorted(tried[:4]) == ["p1", "p2", "p3", "p4"]

@@ -53,7 +53,7 @@ def engine_with(objects: Iterator[TopLevel], *, remembers: bool) -> Engine:
     engine = build_engine(0, remembers=remembers)
     for obj in objects:
         engine.intake.apply(obj.kind, None, obj)
-    engine.hand_over = lambda placement: engine.queue.done(placement.booked.uid)
+    engine.bookings.hand_over = lambda placement: engine.queue.done(placement.booked.uid)
     engine.failures.writes = False
     return engine
 

@@ -44,7 +44,7 @@ def engine_of(version: str, objects: list[dict[str, Any]], policy: str = "") -> 
         options=EngineOptions(remembers=False),
     )
     placed: list[str] = []
-    engine.hand_over = lambda placement: placed.append(f"{placement.booked.name} on {placement.node_name}")
+    engine.bookings.hand_over = lambda placement: placed.append(f"{placement.booked.name} on {placement.node_name}")
     engine.failures.writes = False
     for raw in objects:
         engine.intake.apply(raw["kind"], None, codec.decode(raw))

@@ -1,0 +1,191 @@
+"""Attempts: whose turn it is, what becomes of it, and doing that.
+
+In: the queue's next pod, with its group if it is tried with one. Out: a booking, or a failure with what PostFilter proposed.
+Deciding changes nothing and may run in a thread; taking and acting belong to the loop's turn. What plugins raise arrives
+here as a `PluginError` that names them (framework/blame); the broad `except`s are for faults of our own, which cost an attempt
+and never the scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from kubesched.cluster import Bools, PodView, Store
+from kubesched.engine.bookings import Bookings
+from kubesched.engine.cycle import Attempt, Rules, attempt
+from kubesched.engine.eviction import Evictions
+from kubesched.engine.failures import Failure, Failures, Spawn, explain, refusal
+from kubesched.engine.group import GroupCycle, Rehearsal
+from kubesched.engine.handle import EngineHandle
+from kubesched.engine.inbox import Inbox
+from kubesched.engine.observer import EngineObserver
+from kubesched.engine.pod_groups import Gang, Gangs
+from kubesched.errors import PluginError
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.memo import Memo
+from kubesched.framework.profile import Profile
+from kubesched.framework.verdicts import CLEAR, Failed, Placed, Unschedulable
+from kubesched.queue import Queue
+from kubesched.queue.queued import QueuedPod
+
+
+class Tried(Struct):
+    """Whose turn it is: a pod that was popped when `started`, and its group if it is tried with one."""
+
+    queued: QueuedPod
+    profile: Profile
+    started: float
+    gang: Gang | None
+
+
+class Attempts:
+    """Tries pods, alone and in groups (as `GroupActions`)."""
+
+    def __init__(
+        self,
+        store: Store,
+        profiles: Mapping[str, Profile],
+        queue: Queue,
+        handle: EngineHandle,
+        inbox: Inbox,
+        observer: EngineObserver,
+        rules: Rules,
+        memos: Mapping[str, Memo],
+        bookings: Bookings,
+        evictions: Evictions,
+        failures: Failures,
+        spawn: Spawn,
+    ) -> None:
+        self._store = store
+        self._profiles = profiles
+        self._queue = queue
+        self._handle = handle
+        self._observer = observer
+        self.rules = rules
+        self._memos = memos
+        self._bookings = bookings
+        self._evictions = evictions
+        self._failures = failures
+        self._spawn = spawn
+        cycle = GroupCycle(store, self, handle.clock, handle.random)
+        self.gangs = Gangs(store.groups, queue, handle, inbox, observer, cycle, self, spawn)
+
+    def take(self) -> Tried | None:
+        """Take the next pod that is worth trying out of the queue, and with it its group."""
+        while (queued := self._queue.pop()) is not None:
+            profile = self._profiles.get(queued.view.pod.spec.scheduler_name)
+            if profile is None or not self.is_worth_trying(queued.view):
+                self._queue.done(queued.view.uid)
+                continue
+            started = self._handle.clock.monotonic()
+            try:
+                gang = self.gangs.gather(queued, profile) if self._store.groups.are_kept else None
+            except PluginError as error:
+                self._broke(queued, profile, started, error)
+                continue
+            return Tried(queued, profile, started, gang)
+        return None
+
+    def is_worth_trying(self, pod: PodView) -> bool:
+        """Return whether a pod is still to be placed."""
+        if pod.pod.metadata.deletion_timestamp is not None:
+            note = f"skip schedule deleting pod: {pod.namespace}/{pod.name}"
+            self._handle.recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", note)
+            return False
+        return not self._store.is_assumed(pod.uid)
+
+    def decide(self, tried: Tried) -> Attempt | Rehearsal | Exception:
+        """Find out what is to be done, without doing it; what broke is the answer then. May run in a thread."""
+        try:
+            if tried.gang is not None:
+                return self.gangs.rehearse(tried.gang)
+            return self.try_pod(tried.queued.view, tried.profile)
+        except Exception as error:  # a plugin that broke, or we: it costs this attempt
+            return error
+
+    def try_pod(self, pod: PodView, profile: Profile, within: Bools | None = None) -> Attempt:
+        """Find a node for one pod, on all nodes or on some of them."""
+        started = self._handle.clock.monotonic()
+        made = attempt(pod, self._store.snapshot(), profile, self.rules, self._memos.get(profile.name), within)
+        self._observer.decided(self._handle.clock.monotonic() - started)
+        return made
+
+    def act(self, tried: Tried, outcome: Attempt | Rehearsal | Exception) -> None:
+        """Do what was decided."""
+        queued, profile, started, gang = tried.queued, tried.profile, tried.started, tried.gang
+        if gang is not None:
+            if not isinstance(outcome, Rehearsal):
+                assert isinstance(outcome, Exception)
+                outcome = self.gangs.broken(explain(outcome, (self.gangs.trying or queued).view, self._observer))
+            self.gangs.submit(gang, outcome, started)
+            return
+        try:
+            if not isinstance(outcome, Attempt):
+                assert isinstance(outcome, Exception)
+                raise outcome
+            self._act_on(queued, profile, outcome, started)
+        except Exception as error:  # as above
+            self._broke(queued, profile, started, error)
+
+    def _act_on(self, queued: QueuedPod, profile: Profile, made: Attempt, started: float) -> None:
+        decision = made.decision
+        if isinstance(decision, Placed):
+            self._bookings.book(queued, profile, made, decision.node_name, started)
+        elif isinstance(decision, Unschedulable):
+            self.follow_up(made, lambda given: self.fail(queued, profile, given, started), refusal(decision))
+        elif isinstance(decision, Failed):
+            self.fail(queued, profile, Failure(decision.message, False, None, decision.nomination), started)
+
+    def follow_up(self, made: Attempt, fail: Callable[[Failure], None], failure: Failure) -> None:
+        """Carry out what PostFilter proposed, and let the attempt fail.
+
+        Evictions begin first: the pod must not be tried again while they are under way. Without a background, it does
+        not fail before they are over.
+        """
+        result = made.post_filtered
+        if result is not None and result.follow_up is not None:
+            self._spawn(result.follow_up())  # type: ignore[arg-type]
+        preemption = result.preemption if result is not None else None
+        if preemption is None:
+            fail(failure)
+        elif self._evictions.in_background:
+            self._evictions.carry_out(made.pod, preemption)
+            fail(failure)
+        else:
+            self._evictions.carry_out(
+                made.pod, preemption, lambda problem: fail(_not_evicted(failure, problem) if problem else failure)
+            )
+
+    def book(self, queued: QueuedPod, profile: Profile, made: Attempt, node_name: str, started: float) -> None:
+        """Book one member of a group; if that breaks it costs this member's attempt."""
+        try:
+            self._bookings.book(queued, profile, made, node_name, started)
+        except Exception as error:  # a plugin that broke, or we: the other members go on
+            self._broke(queued, profile, started, error)
+
+    def unreserve(self, profile: Profile, booked: PodView, node_name: str, state: CycleState) -> None:
+        """Take back what plugins promised for a member."""
+        self._bookings.unreserve(profile, booked, node_name, state)
+
+    def drop_nomination(self, uid: str) -> None:
+        """Let a member wait for no node any more."""
+        self._queue.nominations.drop(uid)
+
+    def fail(self, queued: QueuedPod, profile: Profile, failure: Failure, started: float) -> None:
+        """End a pod's attempt."""
+        self._failures.end(queued, profile, failure, started)
+
+    def _broke(self, queued: QueuedPod, profile: Profile, started: float, error: Exception) -> None:
+        message = explain(error, queued.view, self._observer)
+        self.fail(queued, profile, Failure(message, False, None, CLEAR), started)
+
+
+def _not_evicted(failure: Failure, problem: str) -> Failure:
+    """Return what a failed eviction makes of a failure that had found a way out: none was found after all."""
+    diagnosis = failure.diagnosis
+    if diagnosis is None:
+        return Failure(f"{failure.message} preemption: {problem}", True)
+    diagnosis.post_filter_message = f"preemption: {problem}"
+    return Failure(diagnosis.message(), True, diagnosis)

@@ -1,0 +1,169 @@
+"""Bookings: from a decision to a pod that is promised a node, and from there to bound or given back.
+
+In: an attempt that found a node; what the binder reports. Out: the pod assumed in the store, Reserve and Permit run, the
+binding handed over; later its success told to the world, or everything that was promised taken back and the pod failed.
+Called in the loop's turn only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from kubesched.api.pod import Pod
+from kubesched.cluster import PodView, Store
+from kubesched.engine.cycle import Attempt
+from kubesched.engine.failures import Failure, Failures, explain, refused_on_node
+from kubesched.engine.handle import EngineHandle
+from kubesched.engine.inbox import AssumedBinding, Inbox, LoopCall
+from kubesched.engine.intake import POD_WENT
+from kubesched.engine.observer import EngineObserver
+from kubesched.engine.permits import LONGEST_WAIT_SECONDS, WaitingPod, WaitingPods
+from kubesched.errors import PluginError, SchedulerError
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.profile import Profile
+from kubesched.framework.verdicts import CLEAR, Status
+from kubesched.queue import Queue
+from kubesched.queue.queued import QueuedPod
+
+log = logging.getLogger(__name__)
+
+PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
+
+
+class Bookings:
+    """Pods that are promised a node and not bound yet."""
+
+    def __init__(
+        self,
+        store: Store,
+        queue: Queue,
+        handle: EngineHandle,
+        inbox: Inbox,
+        observer: EngineObserver,
+        waiting: WaitingPods,
+        failures: Failures,
+        hand_over: Callable[[AssumedBinding], None],
+        assumed_ttl_seconds: float | None = None,
+    ) -> None:
+        self._store = store
+        self._queue = queue
+        self._handle = handle
+        self._inbox = inbox
+        self._observer = observer
+        self._waiting = waiting
+        self._failures = failures
+        self._assumed_ttl_seconds = assumed_ttl_seconds
+        self._under_way: dict[str, AssumedBinding] = {}
+        self.hand_over = hand_over
+        """What becomes of a booked pod; a benchmark of decisions puts something else here."""
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    def book(self, queued: QueuedPod, profile: Profile, made: Attempt, node_name: str, started: float) -> None:
+        """Assume, Reserve, Permit, and hand over to the binder."""
+        state = made.state
+        booked = self._store.assume(queued.view, node_name)
+        self._queue.nominations.drop(booked.uid)
+        binding = AssumedBinding(queued, booked, node_name, state, profile, started)
+        try:
+            status = profile.reserve(booked, node_name, state)
+            limits: dict[str, float] = {}
+            if status.is_success:
+                status, limits = profile.permit(booked, node_name, state)
+            if status.is_success or limits:
+                if limits:
+                    limits = {plugin: min(seconds, LONGEST_WAIT_SECONDS) for plugin, seconds in limits.items()}
+                    self._waiting.add(WaitingPod(booked, node_name, limits))
+                self._activate(state)
+                self._under_way[booked.uid] = binding
+                self.hand_over(binding)
+                return
+        except BaseException:  # whatever it is, what is booked goes back first
+            self._undo(binding)
+            raise
+        self._undo(binding)
+        self._failures.end(queued, profile, refused_on_node(node_name, status), started)
+
+    def _activate(self, state: CycleState) -> None:
+        """Move the pods that plugins of this attempt asked to have tried."""
+        pods = state.find(PODS_TO_ACTIVATE)
+        if pods:
+            self._queue.activate(list(pods.values()))
+            pods.clear()
+
+    def _undo(self, binding: AssumedBinding) -> bool:
+        """Take back a booking and all promises; return whether it was still ours to take back."""
+        uid = binding.booked.uid
+        self._under_way.pop(uid, None)
+        self._waiting.remove(uid)
+        self.unreserve(binding.profile, binding.booked, binding.node_name, binding.state)
+        try:
+            self._store.forget(uid)
+        except SchedulerError as error:
+            log.warning("%s", error)  # the API server has bound it after all
+            return False
+        return True
+
+    def unreserve(self, profile: Profile, booked: PodView, node_name: str, state: CycleState) -> None:
+        """Take back all promises; a plugin that breaks over it keeps the others from nothing, and the booking goes too."""
+        try:
+            profile.unreserve(booked, node_name, state)
+        except PluginError as error:
+            explain(error, booked, self._observer)
+
+    # What the binder reports
+
+    def release(self, binding: AssumedBinding) -> None:
+        """Take notice that a pod is past Permit: whatever happens to it now, no plugin refused it."""
+        binding.is_released = True
+        self._queue.done(binding.booked.uid)
+
+    def bound(self, binding: AssumedBinding) -> None:
+        """Tell the world, and the plugins, that a pod is bound."""
+        self._under_way.pop(binding.booked.uid, None)
+        queued, pod, node_name = binding.queued, binding.booked, binding.node_name
+        now = self._handle.clock.now()
+        self._observer.attempt_ended("scheduled", binding.profile.name, self._handle.clock.monotonic() - binding.started)
+        first = queued.initial_attempt if queued.initial_attempt is not None else now
+        self._observer.pod_bound(pod, node_name, queued.attempts, now - first, queued.was_flushed)
+        note = f"Successfully assigned {pod.namespace}/{pod.name} to {node_name}"
+        self._handle.recorder.event(pod, "Normal", "Scheduled", "Binding", note)
+        try:
+            binding.profile.post_bind(pod, node_name, binding.state)
+        except PluginError as error:
+            explain(error, pod, self._observer)
+        self._activate(binding.state)
+        if self._assumed_ttl_seconds is not None:
+            asyncio.get_running_loop().call_later(
+                self._assumed_ttl_seconds, lambda: self._inbox.post(LoopCall(lambda: self._expire(pod.uid)))
+            )
+
+    def _expire(self, uid: str) -> None:
+        """Forget a booking that the API server never confirmed."""
+        if self._store.is_assumed(uid):
+            gone = self._store.forget(uid)
+            if gone is not None:
+                log.warning("pod %s was bound to %s but never seen there; its booking expired", gone.key, gone.node_name)
+                self._queue.wake(POD_WENT, gone.pod, None)
+
+    def bind_failed(self, binding: AssumedBinding, status: Status) -> None:
+        """Take everything back, and let the pod's attempt fail."""
+        queued, pod = binding.queued, binding.booked
+        is_forgotten = self._undo(binding)
+        if status.is_rejected and not binding.is_released:
+            failure = refused_on_node(binding.node_name, status)
+            self._failures.end(queued, binding.profile, failure, binding.started)
+            if is_forgotten:
+                self._wake_after(pod.pod, leaving_out=pod.uid)
+            return
+        if is_forgotten:
+            self._wake_after(pod.pod)
+        failure = Failure(status.message, status.is_rejected, None, CLEAR, is_silent=not status.message)
+        self._failures.end(queued, binding.profile, failure, binding.started)
+
+    def _wake_after(self, gone: Pod, leaving_out: str = "") -> None:
+        concerns = (lambda waiting: waiting.uid != leaving_out) if leaving_out else None
+        self._queue.wake(POD_WENT, gone, None, concerns)
