@@ -24,9 +24,10 @@ from kubesched.apiserver.fake_cluster import FakeCluster, Pace
 from kubesched.app import Scheduler, Wiring
 from kubesched.cli import demo_report, sample
 from kubesched.cli.commands.lazy import INTERRUPTED
+from kubesched.cli.demo_ignored import IgnoredObjects
 from kubesched.cli.layout import say
+from kubesched.cli.sources import Policy
 from kubesched.client.credentials import find_credentials
-from kubesched.engine.assembly import default_configuration
 from kubesched.errors import AlreadyExists
 from kubesched.serving import raise_file_limit
 
@@ -55,14 +56,26 @@ class Settings:
     port: int
     page_port: int
     data_dir: Path | None
+    policy: Policy
 
 
-def run_demo(nodes: int, pods: int, once: bool, port: int, page_port: int, data_dir: Path | None) -> None:
+def run_demo(
+    nodes: int,
+    pods: int,
+    once: bool,
+    port: int,
+    page_port: int,
+    data_dir: Path | None,
+    config_file: Path | None,
+    feature_gates: tuple[str, ...],
+    plugins: tuple[str, ...],
+) -> None:
+    policy = Policy.read(config_file, feature_gates, plugins)
     # The demo speaks for itself; what the parts have to say is of interest only if something breaks.
     logging.getLogger("kubesched").setLevel(logging.ERROR)
     raise_file_limit()
     with tempfile.TemporaryDirectory(prefix="kubesched-demo-") as scratch:
-        was_cut_short = asyncio.run(_demo(Settings(nodes, pods, once, port, page_port, data_dir), Path(scratch)))
+        was_cut_short = asyncio.run(_demo(Settings(nodes, pods, once, port, page_port, data_dir, policy), Path(scratch)))
     if was_cut_short:
         sys.exit(INTERRUPTED)
 
@@ -116,7 +129,10 @@ async def _cluster(
         world.start()
         ends.callback(world.stop)
         kubeconfig = server.write_kubeconfig((given.data_dir or scratch) / "kubeconfig").absolute()
-        scheduler = Scheduler(_unhurried(default_configuration()), Wiring(find_credentials(str(kubeconfig))))
+        policy = given.policy
+        wiring = Wiring(find_credentials(str(kubeconfig)), gates=policy.gates, plugins=policy.plugins)
+        scheduler = Scheduler(_unhurried(policy.configuration), wiring)
+        IgnoredObjects(server.store, policy.configuration, policy.gates, say)
         page = await web.serve_insecurely(web.page_app(scheduler.page_data), "127.0.0.1", given.page_port)
         ends.push_async_callback(page.stop)
         running = asyncio.create_task(scheduler.run())

@@ -27,6 +27,7 @@ def node(i: int) -> dict[str, Any]:
     offer = {
         "cpu": "16" if is_large else "8",
         "memory": "64Gi" if is_large else "32Gi",
+        "ephemeral-storage": "100Gi",
         "pods": "110",
         **({GPU: str(_GPUS_A_NODE)} if has_gpu else {}),
     }

@@ -43,6 +43,8 @@ class Policy:
     configuration: config.Configuration
     gates: config.Gates
     registry: Registry
+    plugins: tuple[type[Plugin], ...] = ()
+    """Those that were brought along."""
 
     @classmethod
     def read(cls, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...]) -> Policy:
@@ -57,7 +59,7 @@ class Policy:
                 configuration = config.load(config_file, gates=gates, registry=catalogue(registry))
         for text in not_enabled(brought, configuration):
             click.echo(f"Warning: {text}", err=True)
-        return cls(configuration, gates, registry)
+        return cls(configuration, gates, registry, tuple(brought))
 
     @classmethod
     def for_dry_run(cls, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...]) -> Policy:

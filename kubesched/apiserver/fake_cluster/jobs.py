@@ -17,6 +17,7 @@ from kubesched.apiserver.watch import Change
 INDEX = "batch.kubernetes.io/job-completion-index"
 _FIRST_BACKOFF_SECONDS = 10.0
 _LONGEST_BACKOFF_SECONDS = 360.0
+_SHORTEST_LIFE_SECONDS = 3.0
 
 
 class Jobs(PodController):
@@ -150,10 +151,12 @@ class Jobs(PodController):
         life = job["spec"].get("ttlSecondsAfterFinished")
         if life is None:
             return None
-        if ended + life > now:
-            return ended + float(life) - now
+        # Never at once: whoever waits for a job that lives for 0 seconds (helm, for its hooks) must see that it is done.
+        left = ended + max(float(life), _SHORTEST_LIFE_SECONDS) - now
+        if left > 0:
+            return left
         metadata = job["metadata"]
-        self._store.delete("jobs", metadata["name"], metadata["namespace"], propagation="Background")
+        self._store.delete("jobs", metadata["name"], metadata["namespace"], propagation="Foreground")
         return None
 
     def _set_condition(self, status: Object, kind: str, value: str, reason: str, message: str, now: float) -> None:

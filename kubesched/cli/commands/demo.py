@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from kubesched.cli.commands.lazy import runs
+from kubesched.cli.commands.shared import policy_options
 
 
 @click.command(
@@ -20,6 +21,7 @@ from kubesched.cli.commands.lazy import runs
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API; 0 picks a free one.")
 @click.option("--page-port", type=click.IntRange(0, 65535), default=0, help="Port of the page; 0 picks a free one.")
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Keep the objects here across restarts.")
+@policy_options
 @runs("kubesched.cli.demo:run_demo")
 def command() -> None:
     """Show the scheduler at work on a cluster that lives in this process. kubectl works beside it."""

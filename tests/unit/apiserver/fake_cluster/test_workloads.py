@@ -307,3 +307,14 @@ def test_the_same_seed_plays_the_same_world(new_cluster: Cluster, tmp_path: Path
         histories.append([entry.raw for table in cluster.store.context.storage.tables() for entry in table.entries.values()])
         cluster.store.close()
     assert histories[0] == histories[1]
+
+
+def test_a_job_that_lives_for_no_seconds_can_be_seen_to_be_done(cluster: Cluster) -> None:
+    seen = []
+    cluster.store.listen("jobs", lambda change: seen.append((cluster.clock.now(), change.new and change.new.obj)))
+    cluster.store.create("jobs", job(ttlSecondsAfterFinished=0))
+    cluster.run(60)
+    done = next(at for at, obj in seen if obj and "completionTime" in obj["status"])
+    gone = next(at for at, obj in seen if obj is None)
+    assert gone - done >= 2
+    assert cluster.pods() == []

@@ -1,0 +1,49 @@
+"""The demo says which objects its scheduler does not look at, once for each reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesched import config
+from kubesched.apiserver import ManualClock, ObjectStore
+from kubesched.cli.demo_ignored import IgnoredObjects
+from kubesched.engine.assembly import default_configuration
+
+GROUP = {"spec": {"schedulingPolicy": {"basic": {}}}}
+GANGS_ON = ("GenericWorkload=true,GangScheduling=true",)
+
+
+def pod(name: str, scheduler: str) -> dict:
+    return {"metadata": {"name": name}, "spec": {"schedulerName": scheduler, "containers": [{"name": "c", "image": "i"}]}}
+
+
+@pytest.mark.parametrize(
+    ("gates", "resource", "bodies", "told"),
+    [
+        pytest.param(
+            (),
+            "podgroups",
+            [{"metadata": {"name": "a"}, **GROUP}, {"metadata": {"name": "b"}, **GROUP}],
+            [
+                "Ignored: PodGroup default/a: the gate GangScheduling is off; "
+                "--feature-gates GenericWorkload=true,GangScheduling=true switches it on"
+            ],
+            id="a group without its gate, once",
+        ),
+        pytest.param(GANGS_ON, "podgroups", [{"metadata": {"name": "a"}, **GROUP}], [], id="a group with its gate"),
+        pytest.param(
+            (),
+            "pods",
+            [pod("p", "other"), pod("q", "other")],
+            ["Ignored: Pod default/p: it asks for the scheduler other, and this one is default-scheduler"],
+            id="a pod of another scheduler, once",
+        ),
+        pytest.param((), "pods", [pod("p", "default-scheduler")], [], id="a pod of ours"),
+    ],
+)
+def test_what_is_ignored(gates: tuple[str, ...], resource: str, bodies: list[dict], told: list[str]) -> None:
+    store, lines, given = ObjectStore(ManualClock(), seed=1), list[str](), config.Gates.parse(gates)
+    IgnoredObjects(store, default_configuration(given), given, lines.append)
+    for body in bodies:
+        store.create(resource, body)
+    assert lines == told
