@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from kubesched import errors
 from kubesched.apiserver.refusals import bad_request
 from kubesched.apiserver.schema.language import ANY, Shape
@@ -18,6 +20,7 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 MAX_OPERATIONS = 10_000
+MAX_COPIED_BYTES = 3 * 1024 * 1024
 
 
 def copied(value: Any) -> Any:
@@ -49,10 +52,15 @@ def json_patch(target: Any, operations: Any) -> Any:
     if len(operations) > MAX_OPERATIONS:
         text = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
         raise errors.ApiError(413, "RequestEntityTooLarge", text)
-    document = copied(target)
+    document, n_copied = copied(target), 0
     for operation in operations:
         if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
             raise bad_request('error decoding patch: every operation needs "op" and "path"')
+        if operation.get("op") == "copy" and isinstance(operation.get("from"), str):
+            n_copied += len(msgspec.json.encode(_look(document, operation["from"])))
+            if n_copied > MAX_COPIED_BYTES:  # a field copied into itself doubles each time
+                text = f"the accumulated size increase of copy is {n_copied}, exceeding the limit {MAX_COPIED_BYTES}"
+                raise _unfit(f"Unable to complete the copy, {text}")
         document = _operate(document, operation)
     return document
 
@@ -90,6 +98,10 @@ def _operate(document: Any, operation: dict[str, Any]) -> Any:
     raise _unfit(f"unknown operation {kind!r}")
 
 
+def _is_index(step: str) -> bool:
+    return step.isdecimal() and len(step) < 10
+
+
 def _steps(path: str) -> list[str]:
     if path == "":
         return []
@@ -100,7 +112,7 @@ def _steps(path: str) -> list[str]:
 
 def _look(document: Any, path: str) -> Any:
     for step in _steps(path):
-        if isinstance(document, list) and step.isdecimal() and int(step) < len(document):
+        if isinstance(document, list) and _is_index(step) and int(step) < len(document):
             document = document[int(step)]
         elif isinstance(document, dict) and step in document:
             document = document[step]
@@ -112,7 +124,7 @@ def _look(document: Any, path: str) -> Any:
 def _parent(document: Any, path: str) -> tuple[Any, str]:
     *above, last = _steps(path)
     for step in above:
-        if isinstance(document, list) and step.isdecimal() and int(step) < len(document):
+        if isinstance(document, list) and _is_index(step) and int(step) < len(document):
             document = document[int(step)]
         elif isinstance(document, dict) and step in document:
             document = document[step]
@@ -131,7 +143,7 @@ def _add(document: Any, path: str, value: Any) -> Any:
         parent[step] = value
     elif step == "-":
         parent.append(value)
-    elif step.isdecimal() and int(step) <= len(parent):
+    elif _is_index(step) and int(step) <= len(parent):
         parent.insert(int(step), value)
     else:
         raise _unfit(f"path {path} is outside the list")

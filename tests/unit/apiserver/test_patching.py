@@ -46,6 +46,11 @@ def test_json_patch(before: Any, patch: Any, after: Any) -> None:
         [{"path": "/a"}],
         {"op": "add"},
         [7],
+        [{"op": "add", "path": f"/l/{'9' * 5000}", "value": 1}],
+        [{"op": "copy", "from": "/l", "path": "/l/-"}] * 40,
+        [{"op": "add", "path": "/t", "value": "x" * 1_000_000}, *[{"op": "copy", "from": "/t", "path": "/l/-"}] * 10_000][
+            :9_999
+        ],
     ],
 )
 def test_json_patches_that_do_not_fit_are_refused(patch: Any) -> None:
