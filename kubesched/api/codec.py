@@ -88,7 +88,7 @@ def decode_as(type_: type[W], data: bytes | str) -> W:
         return cast(W, decoder.decode(data))
     except msgspec.ValidationError:
         return convert(decode_json(data), type_)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(data, error) from error
 
 
@@ -105,7 +105,7 @@ def decode_json(data: bytes | str) -> Any:
     """Return plain dicts and lists. Raise `MalformedObject` for what is no JSON."""
     try:
         return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(data, error) from error
 
 

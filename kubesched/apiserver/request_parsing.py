@@ -14,6 +14,7 @@ import yaml
 from aiohttp import web
 from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
 
+from kubesched.api.bounds import Unbounded, check_yaml
 from kubesched.apiserver.context import Asked
 from kubesched.apiserver.deletion import DeleteOptions
 from kubesched.apiserver.patching import APPLY_PATCH
@@ -172,11 +173,12 @@ def decoded_yaml(raw: bytes) -> Any:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         pass
     try:
+        check_yaml(raw)
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(raw, Loader=yaml.CSafeLoader)):
             raise yaml.YAMLError("aliases are not supported: a few of them can stand for gigabytes")
         # To JSON and back: what YAML has and JSON has not is found here.
         return _decode(msgspec.json.encode(yaml.load(raw, Loader=_PlainLoader)))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, TypeError, ValueError) as error:
+    except (yaml.YAMLError, Unbounded, UnicodeDecodeError, RecursionError, TypeError, ValueError) as error:
         raise bad_request(f"error decoding YAML: {error}") from error
 
 

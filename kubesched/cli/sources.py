@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import time
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ import click
 import yaml
 
 from kubesched import config
+from kubesched.api.bounds import Unbounded, check_yaml, lines_of
 from kubesched.client.connection import connect
 from kubesched.client.credentials import default_kubeconfig, find_credentials
 from kubesched.engine.assembly import Ports, default_configuration, registry_with
@@ -124,8 +124,10 @@ def _context_namespace(kubeconfig: str, context: str) -> str:
     """Return the namespace of a kubeconfig's context, as kubectl takes it; empty if it has none, or cannot be read."""
     for part in filter(None, (kubeconfig or default_kubeconfig()).split(os.pathsep)):
         try:
-            document = yaml.safe_load(Path(part).expanduser().read_text())
-        except (OSError, UnicodeDecodeError, yaml.YAMLError):
+            text = Path(part).expanduser().read_text()
+            check_yaml(text)
+            document = yaml.safe_load(text)
+        except (OSError, UnicodeDecodeError, yaml.YAMLError, Unbounded):
             continue
         document = document if isinstance(document, dict) else {}
         wanted = context or document.get("current-context")
@@ -163,14 +165,9 @@ def _kustomized(folder: str) -> str:
     return done.stdout
 
 
-def read_lines(file: Path) -> list[bytes]:
-    """Return the lines of a log, also of one whose writer was killed: what is whole is used."""
-    data = file.read_bytes()
-    if file.suffix == ".gz":
-        whole = zlib.decompressobj(wbits=31)
-        try:
-            data = whole.decompress(data)
-        except zlib.error as error:
-            raise SchedulerError(f"{file}: not compressed with gzip: {error}") from error
-    lines = data.splitlines()
-    return lines if data.endswith(b"\n") else lines[:-1]
+def read_lines(file: Path) -> Iterator[bytes]:
+    """Yield the lines of a log, also of one whose writer was killed: what is whole is used."""
+    try:
+        yield from lines_of(file, may_be_cut_off=True)
+    except OSError as error:
+        raise SchedulerError(f"{file}: {error.strerror or error}") from error

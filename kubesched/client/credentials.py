@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from kubesched.api.bounds import Unbounded, check_yaml
 from kubesched.client.kubeconfig_loading import credential_loaders
 from kubesched.errors import ConfigError
 
@@ -165,6 +166,9 @@ class KubeconfigSource:
         if not any(Path(part).expanduser().is_file() for part in self._path.split(os.pathsep) if part):
             raise self._wrong("there is no such file; correct --kubeconfig or clientConnection.kubeconfig")
         try:
+            for part in filter(None, self._path.split(os.pathsep)):
+                if (file := Path(part).expanduser()).is_file():
+                    check_yaml(file.read_bytes())
             merged: Any = loaders.kubeconfig.KubeConfigMerger(self._path).config
             if not isinstance(merged.value, dict):
                 raise self._wrong("not a kubeconfig: expected a YAML mapping with clusters, contexts and users")
@@ -175,6 +179,8 @@ class KubeconfigSource:
             self._loader = loaders.kubeconfig.KubeConfigLoader(
                 config_dict=merged, config_base_path=None, active_context=context
             )
+        except Unbounded as error:
+            raise self._wrong(error.detail) from error
         except yaml.YAMLError as error:
             raise self._wrong(f"not YAML: {_one_line(error)}") from error
         except loaders.refused as error:

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from kubesched.api.bounds import LONGEST_NUMBER
 from kubesched.errors import ConfigError
 
 
@@ -71,7 +72,10 @@ def is_json(text: str) -> bool:
 
 def read_json(text: str) -> Value:
     """Return the tree of a JSON document."""
-    return _Json(text).document()
+    try:
+        return _Json(text).document()
+    except RecursionError as error:
+        raise ConfigError("", "exceeded max depth") from error
 
 
 class _Json:
@@ -215,6 +219,8 @@ class _Json:
             if not self._digit():
                 raise self._refuse("in exponent of numeric literal", in_word=True)
             self._digits()
+        if self.at - start > LONGEST_NUMBER:
+            raise ConfigError("", f"a number of {self.at - start} digits")
         return Number(self.text[start : self.at])
 
     def _digit(self) -> bool:

@@ -15,6 +15,8 @@ from typing import Any
 
 import yaml
 
+from kubesched.api.bounds import DEEPEST as _MAX_DEPTH
+from kubesched.api.bounds import check_yaml
 from kubesched.config.documents import Number, Object, Value, compact
 from kubesched.config.fielderrors import go_quote
 from kubesched.errors import ConfigError
@@ -39,7 +41,6 @@ _TIMESTAMP = re.compile(
 _TAG = "tag:yaml.org,2002:"
 _PLAIN = "plain"
 _RESOLVED = frozenset({_PLAIN, *(f"{_TAG}{name}" for name in ("bool", "int", "float", "null"))})
-_MAX_DEPTH = 500
 
 
 class _Nodes(yaml.CSafeLoader):
@@ -51,6 +52,7 @@ class _Nodes(yaml.CSafeLoader):
 
 def read_yaml(text: str) -> tuple[Value, list[str]]:
     """Return the first document's tree, keys sorted, and a line for every key that was already set."""
+    check_yaml(text)
     loader = _Nodes(text)
     try:
         node = loader.get_node() if loader.check_node() else None
@@ -84,8 +86,8 @@ def _where(error: yaml.MarkedYAMLError) -> str:
 
 
 def _tree(node: yaml.Node, repeated: list[str], depth: int) -> Value:
-    if depth > _MAX_DEPTH:
-        raise ConfigError("", "yaml: exceeded max depth of 10000")
+    if depth > _MAX_DEPTH:  # written flatter than that, but aliases within aliases add up
+        raise ConfigError("", f"yaml: nested deeper than {_MAX_DEPTH} levels")
     if isinstance(node, yaml.MappingNode):
         return _mapping(node, repeated, depth)
     if isinstance(node, yaml.SequenceNode):

@@ -51,7 +51,7 @@ class Captured:
 
     def lines(self) -> Iterator[bytes]:
         """Yield the lines of an inbox log that says the same."""
-        yield _encode({"at": self.at, "seed": self.seed}) + b"\n"
+        yield _encode({"at": self.at, "seed": self.seed, "objects": len(self.objects)}) + b"\n"
         for obj in self.objects:
             yield _encode({"at": self.at, "kind": INFO[type(obj)].kind, "object": codec.to_dict(obj)}) + b"\n"
 
@@ -78,11 +78,20 @@ def after_what_it_needs(obj: Any) -> int:
 
 
 def read_captured(lines: Iterable[bytes]) -> Captured:
-    """Return the state at the end of an inbox log; raise SchedulerError for lines that are not of one."""
+    """Return the state at the end of an inbox log; raise SchedulerError for lines that are not of one.
+
+    A snapshot says at its beginning how many objects it has, so that one that was cut off is not taken for a smaller
+    cluster; of a log, whose writer may have been killed, there is no saying.
+    """
     captured = Captured(0.0)
     known: dict[tuple[str, str, str], Any] = {}
     names: dict[str, tuple[str, str, str]] = {}
-    for entry in entries_of(lines):
+    entries = entries_of(lines)
+    announced = entries[0].get("objects", 0)
+    n_found = sum("object" in entry for entry in entries)
+    if isinstance(announced, int) and n_found < announced:
+        raise SchedulerError(f"the snapshot is cut off: {n_found} of its {announced} objects are there")
+    for entry in entries:
         captured.at = entry["at"]
         captured.seed = entry.get("seed", captured.seed)
         if "bound" in entry and entry["bound"] in names:  # the API server may not have said so before the log ended

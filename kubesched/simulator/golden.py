@@ -7,8 +7,6 @@ decided as the release in its `version` decides, 1.36 where it names none.
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ import msgspec
 
 from kubesched import config
 from kubesched.api import codec
+from kubesched.api.bounds import lines_of
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
@@ -73,18 +72,18 @@ def read_cases(paths: Iterable[Path]) -> Iterator[tuple[str, Case]]:
         for file in files:
             folder = file.parent.relative_to(path) if path.is_dir() else Path()
             family = (folder / file.name.split(".")[0]).as_posix()
-            for number, line in enumerate(_bytes_of(file).splitlines(), start=1):
+            for number, line in enumerate(_lines_of(file), start=1):
                 if line.strip():
                     try:
                         yield family, msgspec.json.decode(line)
-                    except msgspec.DecodeError as error:
+                    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                         raise SchedulerError(f"{file}: line {number} is not JSON: {error}") from error
 
 
-def _bytes_of(file: Path) -> bytes:
+def _lines_of(file: Path) -> Iterator[bytes]:
     try:
-        return gzip.decompress(file.read_bytes()) if file.name.endswith(".gz") else file.read_bytes()
-    except (OSError, EOFError, zlib.error) as error:
+        yield from lines_of(file)
+    except OSError as error:
         raise SchedulerError(f"{file} cannot be read: {error}") from error
 
 

@@ -101,7 +101,7 @@ def _read(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
         if line.strip():
             try:
                 yield msgspec.json.decode(line, type=dict[str, Any])
-            except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise SchedulerError(f"inbox log, line {number}: {error}") from error
 
 

@@ -110,7 +110,9 @@ def _documents(name: str, text: str) -> Iterator[Any]:
         try:
             yield from list(_json_documents(text))
             return
-        except json.JSONDecodeError as error:
+        except RecursionError as error:
+            raise SchedulerError(f"{name}: nested too deep") from error
+        except ValueError as error:
             if '"' in text[: text.find(":")]:  # YAML may begin with a brace too, but hardly with a brace and a quote
                 raise SchedulerError(f"{name}: not JSON: {error}") from error
     number = 0

@@ -7,8 +7,6 @@ one seeded source: each workload has a source of its own drawn from it, so that 
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections import Counter
 from collections.abc import Callable
 from fnmatch import fnmatchcase
@@ -18,6 +16,7 @@ from random import Random
 
 from kubesched import config as configs
 from kubesched.api import codec
+from kubesched.api.bounds import lines_of
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.node import Node, NodeCondition, NodeSpec, NodeStatus
 from kubesched.engine.loop import EngineOptions
@@ -211,7 +210,6 @@ def _captured(scenario: Scenario) -> Captured | None:
         return None
     file = Path(scenario.folder) / scenario.cluster.snapshot
     try:
-        data = file.read_bytes()
-        return read_captured((gzip.decompress(data) if file.suffix == ".gz" else data).splitlines())
-    except (OSError, EOFError, zlib.error) as error:
+        return read_captured(lines_of(file))
+    except OSError as error:
         raise ConfigError(f"cluster.snapshot: {file}", str(error)) from error

@@ -12,6 +12,7 @@ from typing import Any, dataclass_transform
 
 import msgspec
 
+from kubesched.api.bounds import check_yaml
 from kubesched.api.meta import Quantity
 from kubesched.api.node import Taint
 from kubesched.config import Duration
@@ -154,7 +155,9 @@ class Scenario(_Strict, kw_only=True):
 def read_scenario(file: Path) -> Scenario:
     """Read a scenario; raise ConfigError if it cannot be used."""
     try:
-        found = msgspec.yaml.decode(file.read_bytes(), type=Scenario)
+        text = file.read_bytes()
+        check_yaml(text)
+        found = msgspec.yaml.decode(text, type=Scenario)
         check(found)
     except OSError as error:
         raise ConfigError(str(file), error.strerror or str(error)) from error

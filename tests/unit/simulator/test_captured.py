@@ -67,3 +67,10 @@ def test_what_is_no_log_is_said_in_one_line(lines: list[bytes]) -> None:
     with pytest.raises(SchedulerError) as caught:
         read_captured(lines)
     assert "inbox log" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_snapshot_that_is_cut_off_is_not_a_smaller_cluster() -> None:
+    lines = list(Captured(7.5, [node("a"), pod("old", on="a"), pod("new")], seed=3).lines())
+    for n in range(1, len(lines)):
+        with pytest.raises(SchedulerError, match=f"cut off: {n - 1} of its 3 objects are there"):
+            read_captured(lines[:n])

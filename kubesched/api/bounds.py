@@ -1,0 +1,148 @@
+"""Bounds on text from outside: a few bytes of it may stand for gigabytes, or nest deeper than any reader goes.
+
+In: YAML, or a file of lines, gzipped or not. Out: nothing, or the lines; or `Unbounded`, in one line. `check_yaml` runs
+before any loader sees the text: it follows the parser's events, so it never builds what it counts. How much aliases may
+bring in is what the reference's YAML library allows: nearly all of a small document, a tenth of a large one.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from kubesched.errors import ConfigError, SchedulerError
+
+DEEPEST = 500
+LONGEST_NUMBER = 1000
+LONGEST_LINE_BYTES = 64 << 20
+MOST_BYTES = 4 << 30
+
+_SMALL, _LARGE = 400_000, 4_000_000
+_MOST_ALIASED, _LEAST_ALIASED = 0.99, 0.10
+_NUMBER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F_]+|0[bo][0-7_]+|[-+0-9_:.]+(?:[eE][-+]?[0-9]+)?)")
+_CHUNK_BYTES = 1 << 20
+_WEIGHED_CHARACTERS = 100  # a long text counts as several values: it is memory, too
+
+
+class Unbounded(ConfigError):
+    """A text that asks for more than anybody would write."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("", detail)
+
+
+def check_yaml(text: str | bytes) -> None:
+    """Raise `Unbounded` for YAML that nests too deep, expands too far or has numbers without end.
+
+    What is no YAML at all is left to the loader, which has words for it.
+    """
+    import yaml  # only when there is some: it takes a tenth of a second
+
+    counted = _Counted()
+    try:
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+            line = event.start_mark.line + 1
+            if isinstance(event, yaml.AliasEvent):
+                counted.alias(event.anchor or "", line)
+            elif isinstance(event, yaml.ScalarEvent):
+                counted.scalar(event.anchor, 1 + len(event.value) // _WEIGHED_CHARACTERS)
+                if event.implicit[0] and len(event.value) > LONGEST_NUMBER and _NUMBER.fullmatch(event.value):
+                    raise Unbounded(f"yaml: line {line}: a number of {len(event.value)} digits")
+            elif isinstance(event, yaml.CollectionStartEvent):
+                counted.begin(event.anchor, line)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                counted.end()
+            elif isinstance(event, yaml.DocumentEndEvent):
+                counted = _Counted()
+    except (yaml.YAMLError, UnicodeDecodeError):
+        return
+
+
+class _Counted:
+    """The values of one document: those that are written, and those that aliases repeat."""
+
+    def __init__(self) -> None:
+        self._n_values = self._n_repeated = 0
+        self._open: list[tuple[str | None, int]] = []
+        self._sizes: dict[str, int] = {}
+
+    def scalar(self, anchor: str | None, weight: int) -> None:
+        self._n_values += weight
+        if anchor is not None:
+            self._sizes[anchor] = weight
+
+    def begin(self, anchor: str | None, line: int) -> None:
+        if len(self._open) >= DEEPEST:
+            raise Unbounded(f"yaml: line {line}: nested deeper than {DEEPEST} levels")
+        if anchor is not None:
+            self._sizes.pop(anchor, None)
+        self._open.append((anchor, self._n_values))
+        self._n_values += 1
+
+    def end(self) -> None:
+        anchor, before = self._open.pop()
+        if anchor is not None:
+            self._sizes[anchor] = self._n_values - before
+
+    def alias(self, anchor: str, line: int) -> None:
+        if any(anchor == each for each, _ in self._open) and anchor not in self._sizes:
+            raise Unbounded(f"yaml: line {line}: anchor '{anchor}' value contains itself")
+        size = self._sizes.get(anchor, 0)
+        self._n_values += size
+        self._n_repeated += size
+        n = self._n_values
+        if self._n_repeated > 100 and n > 1000 and self._n_repeated / n > _allowed_ratio(n):
+            raise Unbounded(f"yaml: line {line}: document contains excessive aliasing")
+
+
+def _allowed_ratio(n_values: int) -> float:
+    if n_values <= _SMALL:
+        return _MOST_ALIASED
+    if n_values >= _LARGE:
+        return _LEAST_ALIASED
+    return _MOST_ALIASED - (_MOST_ALIASED - _LEAST_ALIASED) * (n_values - _SMALL) / (_LARGE - _SMALL)
+
+
+def lines_of(file: Path, *, may_be_cut_off: bool = False) -> Iterator[bytes]:
+    """Yield the lines of a file, unpacked if its name ends in .gz. With `may_be_cut_off`, those that are whole.
+
+    Raise `OSError`, or `SchedulerError` for what is not gzip, and `Unbounded` for a line or a file without end.
+    """
+    rest, n_bytes = bytearray(), 0
+    for chunk in _unpacked(file, may_be_cut_off) if file.suffix == ".gz" else _chunks(file):
+        n_bytes += len(chunk)
+        if n_bytes > MOST_BYTES:
+            raise Unbounded(f"{file}: larger than {MOST_BYTES >> 30} GiB")
+        head, newline, tail = chunk.rpartition(b"\n")
+        if newline:
+            yield from bytes(rest + head).split(b"\n")
+            rest = bytearray(tail)
+        else:
+            rest += chunk
+        if len(rest) > LONGEST_LINE_BYTES:
+            raise Unbounded(f"{file}: a line is longer than {LONGEST_LINE_BYTES >> 20} MiB")
+    if rest and not may_be_cut_off:
+        yield bytes(rest)
+
+
+def _chunks(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as opened:
+        while chunk := opened.read(_CHUNK_BYTES):
+            yield chunk
+
+
+def _unpacked(file: Path, may_be_cut_off: bool) -> Iterator[bytes]:
+    whole = zlib.decompressobj(wbits=31)
+    try:
+        for packed in _chunks(file):
+            while packed:
+                if whole.eof:  # one archive after another is an archive
+                    whole = zlib.decompressobj(wbits=31)
+                yield whole.decompress(packed, _CHUNK_BYTES)
+                packed = whole.unconsumed_tail or (whole.unused_data if whole.eof else b"")
+    except zlib.error as error:
+        raise SchedulerError(f"{file}: not compressed with gzip: {error}") from error
+    if not whole.eof and not may_be_cut_off:
+        raise SchedulerError(f"{file}: cut off: the end of what was compressed is missing")
