@@ -15,6 +15,7 @@ import numpy as np
 from kubesched.cluster import Bools, PodView, Snapshot
 from kubesched.cluster.pods import PodTemplate
 from kubesched.errors import PluginError
+from kubesched.framework.blame import blamed
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.lifting import reasons_of
 from kubesched.framework.onenode import ImaginedNode
@@ -98,8 +99,10 @@ class Imagining:
         """Return whether counters would change if a pod like this one came or went."""
         moved = self._moved.get(other.template)
         if moved is None:
+            call, pod, state = self.profile.call, self.pod, self.state
             moved = self._moved[other.template] = any(
-                plugin.is_moved_by(self.pod, other, nodes, self.state) for plugin in self.counting
+                call("PreFilterExtensionAddPod", plugin, plugin.is_moved_by, pod, other, nodes, state)
+                for plugin in self.counting
             )
         return moved
 
@@ -127,7 +130,11 @@ class Imagining:
             if known is not None:
                 reasons = known.at(node.base_row)
             elif plugin.implements("filter_node"):
-                reasons = reasons_of(plugin, plugin.filter_node(self.pod, node, state or self.state))
+                # Not by `Profile.call`: this is the innermost step of a preemption, and points are not timed in it.
+                try:
+                    reasons = reasons_of(plugin, plugin.filter_node(self.pod, node, state or self.state))
+                except BaseException as error:  # somebody else's code: whoever asks is not to blame for what it raises
+                    raise blamed(error, plugin.name, "Filter", self.pod.key) from error
             else:
                 rejections = self.profile.filter_one(plugin, self.pod, node.nodes, state or self.state)
                 if rejections.errors:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.errors import SchedulerError
+from kubesched.errors import PluginRaised, SchedulerError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.imagining import Imagining, Refused
 from kubesched.framework.nominated import NominatedAbove, NominatedByRow
@@ -197,6 +197,8 @@ class DryRun:
         for row in rows.tolist():
             try:
                 self._look_at_one(row)
+            except PluginRaised:
+                raise  # a filter that breaks, as opposed to fails, costs the attempt and is named
             except SchedulerError as error:
                 self.outlook.fail(row, str(error))
 

@@ -92,6 +92,8 @@ class Saboteur(Plugin):
         return self.mood("Filter") or Rejections.none(nodes)
 
     def filter_node(self, pod: PodView, node: NodeView, state: Any) -> Any:
+        if (said := self.mood("FilterNode")) is not None:
+            return said
         return None if self.filter(pod, node.nodes.take([node.row]), state).bits is None else "not here"
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Any, state: Any) -> Any:
@@ -221,7 +223,7 @@ async def break_at(broken: str, misbehave: Callable[[], object], times: int = 2)
     check(engine, world)
     assert [key for key, known in world.pods.items() if not known.spec.node_name] == []
     assert (engine.store.n_assumed, len(engine.waiting), engine.queue.n_in_flight) == (0, 0, 0)
-    assert left == 0 or times > 100, f"{broken} was never asked"
+    assert left == 0, f"{broken} was not asked often enough"
     running.cancel()
     return notes
 
@@ -252,19 +254,23 @@ POINTS = [
     "Bind",
     "PostBind",
     "GroupOf",
+    "FilterNode",
+    "PreFilterExtensionRemovePod",
 ]
-SILENT = {"QueueSort", "QueueingHint", "Unreserve", "PostBind"}
+SILENT = {"QueueSort", "QueueingHint", "Unreserve", "PostBind", "PreFilterExtensionRemovePod"}
 """Points whose answer is nobody's or always means something, so that nonsense is none."""
+
+IMAGINED = {"FilterNode", "PreFilterExtensionRemovePod"}
+"""Asked in the one preemption of the story, by DefaultPreemption, who is not to blame for it."""
 
 
 @pytest.mark.parametrize("how", MISCHIEF)
 @pytest.mark.parametrize("point", POINTS)
 def test_a_plugin_that_breaks_is_named_and_costs_only_time(point: str, how: str) -> None:
-    notes = run_virtually(break_at(point, MISCHIEF[how]))
+    notes = run_virtually(break_at(point, MISCHIEF[how], 1 if point in IMAGINED else 2))
     if how == "nonsense" and point in SILENT:
         return
-    # A filter that breaks over one row of what is remembered is found out when it is asked by name.
-    named = "Score" if (point, how) == ("ScoreExtensionNormalize", "nonsense") else point
+    named = {"FilterNode": "Filter", "ScoreExtensionNormalize": "Score" if how == "nonsense" else point}.get(point, point)
     assert notes.blamed == {("Saboteur", named)}
 
 
