@@ -21,6 +21,7 @@ from kubesched.apiserver.certificates import Certificate, serving_certificate
 from kubesched.apiserver.http import MAX_BODY_BYTES, HttpFace
 from kubesched.apiserver.store import ObjectStore
 from kubesched.errors import ConfigError
+from kubesched.files import write_private
 from kubesched.serving import Listener, Origins
 
 _KEEPALIVE_SECONDS = 300.0
@@ -135,8 +136,7 @@ class ApiServer:
             "current-context": "kubesched",
         }
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        path.write_text(json.dumps(document, indent=2) + "\n")  # JSON is YAML, and needs no library here
+        write_private(path, json.dumps(document, indent=2).encode() + b"\n")  # JSON is YAML, and needs no library here
         return path
 
 

@@ -11,6 +11,7 @@ import click
 from kubesched import config
 from kubesched.cli.sources import read_cluster
 from kubesched.errors import SchedulerError
+from kubesched.files import write_private
 from kubesched.simulator.anonymizing import hide_names
 
 
@@ -30,13 +31,13 @@ def run_snapshot(
         cluster, names = hide_names(cluster)
         if names_file is not None:
             _write(names_file, json.dumps(names, indent=1).encode() + b"\n")
-    data = b"".join(cluster.lines())
+    data = b"".join(cluster.without_applied_manifests().lines())
     _write(file, gzip.compress(data, 6, mtime=0) if file.suffix == ".gz" else data)
     click.echo(f"{len(cluster.objects)} objects written to {file}{', names hidden' if hides_names else ''}")
 
 
 def _write(file: Path, data: bytes) -> None:
     try:
-        file.write_bytes(data)
+        write_private(file, data)
     except OSError as error:
         raise SchedulerError(f"{file} cannot be written: {error.strerror}") from error

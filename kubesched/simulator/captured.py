@@ -35,6 +35,7 @@ from kubesched.simulator.replay import entries_of
 
 _encode = msgspec.json.Encoder().encode
 _INDISPENSABLE = (Node, Pod)
+APPLIED_MANIFEST = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 @dataclass(slots=True)
@@ -48,6 +49,10 @@ class Captured:
     def of(self, type_: type[Any]) -> list[Any]:
         """Return the objects of one kind."""
         return [obj for obj in self.objects if isinstance(obj, type_)]
+
+    def without_applied_manifests(self) -> Captured:
+        """Return the same without what `kubectl apply` remembers beside each object: nothing decides by it."""
+        return Captured(self.at, [_without_manifest(obj) for obj in self.objects], self.seed)
 
     def lines(self) -> Iterator[bytes]:
         """Yield the lines of an inbox log that says the same."""
@@ -70,6 +75,14 @@ class Captured:
         for obj in sorted(self.objects, key=after_what_it_needs):
             engine.intake.apply(INFO[type(obj)].kind, None, obj)
         return engine
+
+
+def _without_manifest(obj: Any) -> Any:
+    annotations = obj.metadata.annotations
+    if APPLIED_MANIFEST not in annotations:
+        return obj
+    kept = {name: value for name, value in annotations.items() if name != APPLIED_MANIFEST}
+    return msgspec.structs.replace(obj, metadata=msgspec.structs.replace(obj.metadata, annotations=kept))
 
 
 def after_what_it_needs(obj: Any) -> int:

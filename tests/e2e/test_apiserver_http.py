@@ -9,6 +9,7 @@ import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -389,3 +390,12 @@ async def test_without_tokens_a_web_site_gets_nothing(
                 assert answer.status == expected, await answer.text()
                 if expected in (403, 415):
                     assert (await answer.json())["kind"] == "Status"
+
+
+async def test_a_kubeconfig_is_its_owners_whatever_was_there(server: ApiServer, tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text("x" * 100_000)
+    path.chmod(0o644)
+    server.write_kubeconfig(path, "token")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert json.loads(path.read_text())["current-context"] == "kubesched"
