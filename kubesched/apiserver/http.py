@@ -49,6 +49,7 @@ from kubesched.apiserver.resources import RETURNED_WHEN_DELETED, SUBRESOURCE_VER
 from kubesched.apiserver.schema import protobuf
 from kubesched.apiserver.streaming import stream_watch
 from kubesched.apiserver.tables import encode_table
+from kubesched.apiserver.usage_metrics import get_metrics, is_metrics, list_metrics
 from kubesched.apiserver.watch import Entry
 from kubesched.errors import ApiError, Forbidden
 from kubesched.serving import Origins
@@ -215,6 +216,9 @@ class HttpFace:
 
     def _get(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         _require_verb(target, "get")
+        if is_metrics(target.resource):
+            made = get_metrics(self._context, target.resource, target.namespace, target.name)
+            return self._entry(request, target.resource, made)
         entry = self._context.get(target.resource, target.namespace, target.name)
         if target.subresource == "scale":
             return _json(subresources.scale_of(target.resource, entry))
@@ -223,7 +227,8 @@ class HttpFace:
     def _list(self, request: web.BaseRequest, target: Target, query: ListQuery) -> web.StreamResponse:
         _require_verb(target, "list")
         form = wanted_form(request.headers.get("Accept", ""))
-        listing = reading.list_objects(self._context, target.resource, query)
+        listed = list_metrics if is_metrics(target.resource) else reading.list_objects
+        listing = listed(self._context, target.resource, query)
         if form.kind == "Table":
             include = _included(request)
             body = encode_table(target.resource, listing, self._context.clock.now(), include)

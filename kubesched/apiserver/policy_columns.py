@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from kubesched.api import quantity
 from kubesched.apiserver import printing as p
 from kubesched.apiserver.admission import DEFAULT_INGRESS_CLASS_ANNOTATION
 from kubesched.apiserver.columns import AGE, NAME, Column, at, of
+from kubesched.apiserver.qos import amount
 from kubesched.apiserver.resources import Object
 
 _SHOWN = 3
@@ -139,6 +143,15 @@ def _available(obj: Object) -> str:
     return "Unknown"
 
 
+def _usage_columns(used: Callable[[Object], list[dict[str, str]]]) -> list[Column]:
+    def total(name: str, obj: Object) -> str:
+        texts = [one[name] for one in used(obj) if name in one]
+        return quantity.format_quantity(sum(map(amount, texts)), quantity.style_of(texts[0] if texts else "0"))
+
+    window = Column("Window", at("window"))
+    return [Column(name, of(partial(total, name))) for name in ("cpu", "memory")] + [window]
+
+
 _CREATED = Column("Created At", at("metadata", "creationTimestamp"))
 _BINDING = [
     NAME,
@@ -229,6 +242,8 @@ COLUMNS: dict[str, list[Column]] = {
     ],
     "validatingadmissionpolicybindings.admissionregistration.k8s.io": _POLICY_BINDING,
     "mutatingadmissionpolicybindings.admissionregistration.k8s.io": _POLICY_BINDING,
+    "nodes.metrics.k8s.io": [NAME, *_usage_columns(lambda obj: [obj.get("usage") or {}])],
+    "pods.metrics.k8s.io": [NAME, *_usage_columns(lambda obj: [one.get("usage") or {} for one in obj.get("containers") or ()])],
     "apiservices.apiregistration.k8s.io": [
         NAME,
         Column("Service", of(_api_service)),

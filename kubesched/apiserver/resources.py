@@ -13,6 +13,7 @@ from typing import Any
 Object = dict[str, Any]
 ADMISSION_GROUP = "admissionregistration.k8s.io"
 AGGREGATION_GROUP = "apiregistration.k8s.io"
+METRICS_GROUP = "metrics.k8s.io"
 SUBRESOURCE_VERBS: dict[str, tuple[str, ...]] = {
     "binding": ("create",),
     "eviction": ("create",),
@@ -196,6 +197,8 @@ def _rows() -> Iterator[Resource]:
         needs_version_on_update=True,
     )
     yield from _admission_rows()
+    for plural, kind in (("nodes", "NodeMetrics"), ("pods", "PodMetrics")):
+        yield _row(METRICS_GROUP, "v1beta1", plural, kind, "", plural == "pods", verbs=("get", "list"))
     yield _row("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", has_generation=True)
     rbac = "rbac.authorization.k8s.io"
     yield _row(rbac, "v1", "roles", "Role")

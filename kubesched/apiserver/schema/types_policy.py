@@ -14,6 +14,7 @@ AdmissionServiceReference: name#2! str, namespace#1! str, path#3 str, port#4 int
 AdmissionWebhookClientConfig: caBundle#2 bytes, service#1 AdmissionServiceReference, url#3 str
 ApplyConfiguration: expression#1 str
 AuditAnnotation: key#1! str, valueExpression#2! str
+ContainerMetrics: name#1! str, usage#2! {quantity}
 ContainerResourceMetricSource: container#3! str, name#1! str, target#2! MetricTarget
 ContainerResourceMetricStatus: container#3! str, current#2! MetricValueStatus, name#1! str
 CrossVersionObjectReference: apiVersion#3 str, kind#1! str, name#2! str
@@ -84,12 +85,15 @@ NetworkPolicyPeer: ipBlock#3 IPBlock, namespaceSelector#2 LabelSelector, podSele
 NetworkPolicyPort: endPort#3 int, port#2 intstr, protocol#1 str
 NetworkPolicySpec: egress#3 [NetworkPolicyEgressRule], ingress#2 [NetworkPolicyIngressRule], podSelector#1
   LabelSelector, policyTypes#4 [str]
+NodeMetrics: apiVersion str, kind str, metadata#1 ObjectMeta, timestamp#2! time, usage#4! {quantity}, window#3! str
 ObjectMetricSource: describedObject#1! CrossVersionObjectReference, metric#3! MetricIdentifier, target#2! MetricTarget
 ObjectMetricStatus: current#2! MetricValueStatus, describedObject#3! CrossVersionObjectReference, metric#1!
   MetricIdentifier
 Overhead: podFixed#1 {quantity}
 ParamKind: apiVersion#1 str, kind#2 str
 ParamRef: name#1 str, namespace#2 str, parameterNotFoundAction#4 str, selector#3 LabelSelector
+PodMetrics: apiVersion str, containers#4! [ContainerMetrics|name], kind str, metadata#1 ObjectMeta, timestamp#2! time,
+  window#3! str
 PodsMetricSource: metric#1! MetricIdentifier, target#2! MetricTarget
 PodsMetricStatus: current#2! MetricValueStatus, metric#1! MetricIdentifier
 ResourceMetricSource: name#1! str, target#2! MetricTarget
