@@ -4,10 +4,10 @@ as the reference, family by family."""
 from pathlib import Path
 
 import pytest
+from oracles.remembering import run_decision_case_from_memory
 
 from kubesched.simulator.golden import read_cases
 from kubesched.simulator.golden_families import run_case
-from kubesched.simulator.golden_memo import run_decision_case_from_memory
 
 HERE = Path(__file__).parent
 FILES = {file.relative_to(HERE).as_posix().split(".jsonl")[0]: file for file in sorted(HERE.rglob("*.jsonl.gz"))}

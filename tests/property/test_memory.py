@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.remembering import said
 
 from kubesched.cluster import Store
 from kubesched.engine.cycle import Rules, attempt
@@ -13,7 +14,6 @@ from kubesched.engine.ties import SeededTies
 from kubesched.framework.memo import Memo
 from kubesched.framework.verdicts import Placed
 from kubesched.simulator.golden import Cluster
-from kubesched.simulator.golden_memo import _said
 from kubesched.testing import clusters
 
 
@@ -59,7 +59,7 @@ def play(seed: int, turns: int) -> None:
         pod = store.view(msgspec.structs.replace(kind, metadata=meta))
         plain = attempt(pod, store.snapshot(), profile, rules)
         recalled = attempt(pod, store.snapshot(), profile, rules, memo)
-        assert _said(recalled) == _said(plain), f"seed {seed}, turn {turn}, pod {pod.pod}"
+        assert said(recalled) == said(plain), f"seed {seed}, turn {turn}, pod {pod.pod}"
         if isinstance(plain.decision, Placed):
             store.assume(pod, plain.decision.node_name)
         if random.random() < 0.4:

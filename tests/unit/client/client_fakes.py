@@ -3,69 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
-import itertools
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from kubesched.client.api_errors import refusal
 from kubesched.errors import AnswerLost, SchedulerError
-
-
-class FakeClock:
-    """Time that moves when a test says so, or by itself when everyone sleeps (`run_until`)."""
-
-    def __init__(self) -> None:
-        self.time = 1_700_000_000.0
-        self.slept: list[float] = []
-        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
-        self._numbers = itertools.count()
-
-    def now(self) -> float:
-        return self.time
-
-    def monotonic(self) -> float:
-        return self.time
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._sleepers, (self.time + max(seconds, 0.0), next(self._numbers), future))
-        await future
-
-    async def advance(self, seconds: float) -> None:
-        """Move on, waking sleepers in order and letting each do what it woke for."""
-        end = self.time + seconds
-        await settle()
-        while self._sleepers and self._sleepers[0][0] <= end:
-            when, _, future = heapq.heappop(self._sleepers)
-            self.time = max(self.time, when)
-            if not future.done():
-                future.set_result(None)
-            await settle()
-        self.time = end
-
-    async def run(self, work: Awaitable[Any], limit: float = 3600.0) -> Any:
-        """Do the work, jumping over every sleep."""
-        task = asyncio.ensure_future(work)
-        end = self.time + limit
-        while not task.done():
-            await settle()
-            if task.done():
-                break
-            if not self._sleepers or self._sleepers[0][0] > end:
-                task.cancel()
-                raise AssertionError("the work neither ends nor sleeps")
-            await self.advance(self._sleepers[0][0] - self.time)
-        return await task
-
-
-async def settle() -> None:
-    """Let every task that can run, run."""
-    for _ in range(50):
-        await asyncio.sleep(0)
+from kubesched.testing.fakes import FakeClock
 
 
 class FakeChance:

@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from client_fakes import FakeClock
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -37,6 +36,7 @@ from kubesched.errors import (
     Unauthorized,
     Unreachable,
 )
+from kubesched.testing.fakes import FakeClock
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

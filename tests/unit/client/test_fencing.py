@@ -6,7 +6,7 @@ import asyncio
 import json
 
 import pytest
-from client_fakes import BOUND, FakeChance, FakeClock, settle
+from client_fakes import BOUND, FakeChance
 
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import Pod
@@ -17,6 +17,7 @@ from kubesched.client.locks import Record
 from kubesched.client.transport import Answer
 from kubesched.client.writer import Writer
 from kubesched.errors import Conflict, NotFound
+from kubesched.testing.fakes import FakeClock, settle
 
 
 class Shelf:

@@ -7,11 +7,12 @@ import json
 from typing import Any
 
 import pytest
-from client_fakes import FakeChance, FakeClock, settle, status
+from client_fakes import FakeChance, status
 
 from kubesched.client.leader_election import Callbacks, LeaderElector, Timing
 from kubesched.client.locks import LEADER_ANNOTATION, ConfigMapLock, EndpointsLock, LeaseLock, Record, make_identity
 from kubesched.errors import ConfigError, MalformedObject, SchedulerError, Unreachable
+from kubesched.testing.fakes import FakeClock, settle
 
 
 class Shelf:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from client_fakes import FakeChance, FakeClock
+from client_fakes import FakeChance
 
 from kubesched.client.limiter import TokenBucket
 from kubesched.client.timing import Backoff
+from kubesched.testing.fakes import FakeClock
 
 
 def test_a_burst_goes_at_once_and_the_rest_at_the_rate() -> None:

@@ -7,11 +7,12 @@ import json
 from typing import Any
 
 import pytest
-from client_fakes import FakeChance, FakeClock, settle, status
+from client_fakes import FakeChance, status
 
 from kubesched.client.leader_election import Callbacks, LeaderElector
 from kubesched.client.locks import LEADER_ANNOTATION, LOCKS, UNKNOWN, Record
 from kubesched.errors import Conflict
+from kubesched.testing.fakes import FakeClock, settle
 
 OLD, NEW = "endpoints", "leases"
 

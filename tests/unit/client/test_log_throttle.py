@@ -1,8 +1,7 @@
 """A failure that lasts is told at once and then ever more rarely; another one, or one that comes back, at once."""
 
-from client_fakes import FakeClock
-
 from kubesched.client.log_throttle import LogThrottle
+from kubesched.testing.fakes import FakeClock
 
 
 def test_what_lasts_is_told_ever_more_rarely() -> None:

@@ -6,12 +6,13 @@ import asyncio
 from typing import Any
 
 import pytest
-from client_fakes import FakeChance, FakeConnection, broken, pod, settle, status
+from client_fakes import FakeChance, FakeConnection, broken, pod, status
 
 from kubesched.api import codec
 from kubesched.api.meta import ObjectReference
 from kubesched.api.pod import Pod
 from kubesched.client.recorder import CORE_V1, Broadcaster, truncated
+from kubesched.testing.fakes import settle
 
 WEB = codec.decode_as(Pod, codec.encode(pod("web", 7)))
 FAILED = ("Warning", "FailedScheduling", "Scheduling")

@@ -7,24 +7,12 @@ import logging
 from typing import Any
 
 import pytest
-from client_fakes import (
-    HANG,
-    FakeChance,
-    FakeClock,
-    FakeConnection,
-    bookmark,
-    broken,
-    gone_line,
-    line,
-    page,
-    pod,
-    settle,
-    status,
-)
+from client_fakes import HANG, FakeChance, FakeConnection, bookmark, broken, gone_line, line, page, pod, status
 
 from kubesched.client.reflector import Reflector
 from kubesched.client.resources import WATCH_SET, custom
 from kubesched.errors import Unreachable
+from kubesched.testing.fakes import FakeClock, settle
 
 PODS = WATCH_SET[0]
 

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 import pytest
-from client_fakes import FakeConnection, bookmark, line, page, pod, settle, status
+from client_fakes import FakeConnection, bookmark, line, page, pod, status
 
 from kubesched.api.core import Namespace
 from kubesched.api.node import Node
@@ -21,6 +21,7 @@ from kubesched.client.reading import get_object, list_objects
 from kubesched.client.reflectors import Reflectors
 from kubesched.client.resources import WATCH_SET, collection_path, custom, object_path, watch_set
 from kubesched.errors import AnswerLost, ConfigError, NotFound, Unreachable
+from kubesched.testing.fakes import settle
 
 
 class OldServer(FakeConnection):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,61 +14,17 @@ from kubesched.api.pod import Pod, PodCondition
 from kubesched.cluster import Objects, PodView, Store
 from kubesched.engine.assembly import Ports, assemble, default_configuration
 from kubesched.engine.eviction import Evictions
-from kubesched.engine.handle import EngineHandle, NoWriter
+from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import Changed, Inbox
 from kubesched.engine.loop import Engine, EngineOptions
-from kubesched.errors import Conflict, NotFound, SchedulerError, Unreachable
+from kubesched.errors import Conflict, NotFound, Unreachable
 from kubesched.framework.plugin import Preemption
-from kubesched.testing import node, pod
+from kubesched.simulator.clock import StillClock
+from kubesched.testing import FakeRecorder, FakeWriter, node, pod
 
 MINUTE = 1_800_000_000.0
 SAID = "2027-01-15T08:00:00Z"
 WHY = "default-scheduler: preempting to accommodate a higher priority pod"
-
-
-class Clock:
-    def now(self) -> float:
-        return MINUTE
-
-    def monotonic(self) -> float:
-        return MINUTE
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(0)
-
-
-class Api(NoWriter):
-    """Writes down what it is told; `fails` says for whom it refuses, `hold` lets calls hang."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, str, Any]] = []
-        self.fails: dict[tuple[str, str], SchedulerError] = {}
-        self.hold: dict[str, asyncio.Event] = {}
-
-    async def _call(self, what: str, target: PodView, body: Any) -> None:
-        self.calls.append((what, target.name, body))
-        if target.name in self.hold:
-            await self.hold[target.name].wait()
-        error = self.fails.get((what, target.name))
-        if error is not None:
-            raise error
-
-    async def patch_pod_status(self, target: PodView, status: Mapping[str, Any]) -> None:
-        await self._call("patch", target, dict(status))
-
-    async def delete_pod(self, target: PodView) -> None:
-        await self._call("delete", target, None)
-
-    def said(self, what: str) -> list[str]:
-        return [name for kind, name, _ in self.calls if kind == what]
-
-
-@dataclass
-class Recorder:
-    events: list[tuple[str, str, str, str, str]] = field(default_factory=list)
-
-    def event(self, regarding: PodView, kind: str, reason: str, action: str, note: str) -> None:
-        self.events.append((regarding.name, kind, reason, action, note))
 
 
 @dataclass
@@ -130,8 +86,8 @@ class Binding:
 class Scene:
     def __init__(self, *, in_background: bool = True) -> None:
         self.store = Store()
-        self.api, self.recorder, self.observer = Api(), Recorder(), Observer()
-        self.handle = EngineHandle(Objects(), clock=Clock(), writer=self.api, recorder=self.recorder)
+        self.api, self.recorder, self.observer = FakeWriter(), FakeRecorder(), Observer()
+        self.handle = EngineHandle(Objects(), clock=StillClock(MINUTE), writer=self.api, recorder=self.recorder)
         self.inbox, self.queue, self.waiting, self.binding = Inbox(), Queue(), dict[str, AtPermit](), Binding()
         self.known: dict[str, PodView] = {}
         self.tasks: list[asyncio.Task[None]] = []
@@ -396,7 +352,7 @@ async def test_in_the_foreground_a_failure_is_reported():
 # Through the engine
 
 
-class Server(Api):
+class Server(FakeWriter):
     """Deletes pods as the API server does: at once, and says so through the inbox."""
 
     def __init__(self) -> None:
@@ -404,21 +360,18 @@ class Server(Api):
         self.engine: Engine | None = None
         self.pods: dict[str, Pod] = {}
 
-    async def bind(self, target: PodView, node_name: str) -> None:
-        self.calls.append(("bind", target.name, node_name))
-
     async def delete_pod(self, target: PodView) -> None:
         await super().delete_pod(target)
         assert self.engine is not None
         self.engine.inbox.post(Changed("Pod", self.pods.pop(target.uid), None))
 
 
-def build(server: Server, *, in_background: bool, recorder: Recorder) -> Engine:
+def build(server: Server, *, in_background: bool, recorder: FakeRecorder) -> Engine:
     gates = config.Gates.defaults()
     engine = assemble(
         default_configuration(gates),
         gates,
-        Ports(clock=Clock(), writer=server, recorder=recorder),
+        Ports(clock=StillClock(MINUTE), writer=server, recorder=recorder),
         options=EngineOptions(evicts_in_background=in_background),
     )
     server.engine = engine
@@ -431,7 +384,7 @@ def build(server: Server, *, in_background: bool, recorder: Recorder) -> Engine:
 
 @pytest.mark.parametrize("in_background", [True, False])
 async def test_a_preemptor_takes_its_victims_place(in_background: bool):
-    server, recorder = Server(), Recorder()
+    server, recorder = Server(), FakeRecorder()
     engine = build(server, in_background=in_background, recorder=recorder)
     await engine.settle()
     assert server.said("delete") == ["low"]
@@ -442,7 +395,7 @@ async def test_a_preemptor_takes_its_victims_place(in_background: bool):
 
 
 async def test_an_eviction_that_fails_in_the_foreground_is_told_in_the_message():
-    server, recorder = Server(), Recorder()
+    server, recorder = Server(), FakeRecorder()
     server.fails["delete", "low"] = Conflict(409, "Conflict", "not now")
     engine = build(server, in_background=False, recorder=recorder)
     engine.step()

@@ -12,7 +12,7 @@ from framework_fakes import small_store, some_pod
 
 from kubesched import config
 from kubesched.engine.assembly import Ports, assemble, default_configuration, registry_with
-from kubesched.engine.handle import EngineHandle, NoWriter
+from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine, EngineOptions
 from kubesched.framework import SKIP, CycleState, Plugin, Status, unschedulable
@@ -22,7 +22,7 @@ from kubesched.framework.plugin import PostFiltered
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import SUCCESS, Code, Diagnosis, failed
 from kubesched.telemetry import Metrics
-from kubesched.testing import node, pod
+from kubesched.testing import FakeWriter, node, pod
 
 Seen = list[tuple[str, str, str]]
 
@@ -138,17 +138,10 @@ def test_each_point_says_what_it_came_to(point: str, said: Any, code: str) -> No
     assert [entry for entry in seen if not entry[1]] == [(point, "", code)]
 
 
-class Agreeable(NoWriter):
-    """Writes nothing and says yes."""
-
-    async def bind(self, pod: Any, node_name: str) -> None:
-        return None
-
-
 def engine_with(seen: Seen, *, remembers: bool, n_nodes: int = 3) -> Engine:
     gates = config.Gates.defaults()
     engine = assemble(
-        default_configuration(gates), gates, Ports(writer=Agreeable()), options=EngineOptions(remembers=remembers)
+        default_configuration(gates), gates, Ports(writer=FakeWriter()), options=EngineOptions(remembers=remembers)
     )
     for profile in engine.profiles.values():
         profile.observe = lambda point, plugin, code, seconds: seen.append((point, plugin, code))

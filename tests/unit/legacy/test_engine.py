@@ -9,24 +9,14 @@ from legacy_clusters import node, pod
 
 from kubesched import config
 from kubesched.api import codec
-from kubesched.cluster import PodView
 from kubesched.engine.assembly import Ports, assemble, default_configuration, new_handle
 from kubesched.engine.loop import Engine, EngineOptions
 from kubesched.legacy import Algorithm, load_policy, profile_from_policy, profile_from_provider, release_of, ties_of
+from kubesched.testing import FakeRecorder
 
 
-class Recorder:
-    """Keeps what is said about pods."""
-
-    def __init__(self) -> None:
-        self.said: list[tuple[str, str]] = []
-
-    def event(self, regarding: PodView, kind: str, reason: str, action: str, note: str) -> None:
-        self.said.append((regarding.name, note))
-
-
-def engine_of(version: str, objects: list[dict[str, Any]], policy: str = "") -> tuple[Engine, Recorder, list[str]]:
-    gates, recorder = config.Gates.defaults(), Recorder()
+def engine_of(version: str, objects: list[dict[str, Any]], policy: str = "") -> tuple[Engine, FakeRecorder, list[str]]:
+    gates, recorder = config.Gates.defaults(), FakeRecorder()
     ports = Ports(recorder=recorder, ties=ties_of(release_of(version)))
     store, handle = new_handle(gates, ports)
     algorithm: Algorithm = (
@@ -87,7 +77,7 @@ def test_pods_go_round_equal_nodes(version: str, order: list[str]) -> None:
 def test_people_are_told_in_the_words_of_the_release(version: str, note: str) -> None:
     engine, recorder, placed = engine_of(version, [node("a"), waiting("big", requests={"cpu": "9"})])
     assert engine.step() and not placed
-    assert recorder.said == [("big", note)]
+    assert [(event.name, event.note) for event in recorder.events] == [("big", note)]
 
 
 def test_a_refused_pod_is_tried_again_after_any_event() -> None:

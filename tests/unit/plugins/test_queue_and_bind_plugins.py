@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.cluster import PodView, Store
+from kubesched.cluster import Store
 from kubesched.engine.handle import EngineHandle
 from kubesched.errors import Conflict
 from kubesched.framework import CycleState
 from kubesched.framework.verdicts import failed, unresolvable
 from kubesched.plugins import DefaultBinder, PrioritySort, SchedulingGates
-from kubesched.testing import pod
+from kubesched.testing import FakeWriter, pod
 
 
 def test_gates_are_named_in_their_order() -> None:
@@ -38,22 +38,11 @@ def test_pods_are_sorted_by_priority_and_age(
     assert keys[0] < keys[1], sentence
 
 
-class Writer:
-    def __init__(self, error: Exception | None = None) -> None:
-        self.error = error
-        self.bound: list[tuple[str, str]] = []
-
-    async def bind(self, view: PodView, node_name: str) -> None:
-        if self.error is not None:
-            raise self.error
-        self.bound.append((view.key, node_name))
-
-
 async def test_a_binding_is_written_and_a_refusal_is_an_error() -> None:
     store = Store()
-    writer = Writer()
-    plugin = DefaultBinder(None, EngineHandle(store.objects, writer=writer))  # type: ignore[arg-type]
+    writer = FakeWriter()
+    plugin = DefaultBinder(None, EngineHandle(store.objects, writer=writer))
     assert await plugin.bind(store.view(pod("web")), "a", CycleState()) is None
-    assert writer.bound == [("default/web", "a")]
-    writer.error = Conflict(409, "Conflict", 'pod web is already assigned to node "b"')
+    assert writer.calls == [("bind", "web", "a")]
+    writer.failures = [Conflict(409, "Conflict", 'pod web is already assigned to node "b"')]
     assert await plugin.bind(store.view(pod("web")), "a", CycleState()) == failed('pod web is already assigned to node "b"')

@@ -13,6 +13,7 @@ from kubesched.framework import Plugin, Profile, unresolvable
 from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, Action, ClusterEvent, on
 from kubesched.plugins.priority_sort import PrioritySort
 from kubesched.queue import Queue, QueueOptions
+from kubesched.testing import FakeClock
 
 NODE_ADDED = ClusterEvent(NODE, int(ADD))
 NODE_DELETED = ClusterEvent(NODE, int(DELETE))
@@ -25,16 +26,6 @@ GATES_GONE = ClusterEvent("UnschedulablePod", int(Action.POD_GATES_GONE))
 
 STORE = Store()
 SCHEDULER = "default-scheduler"
-
-
-class Clock:
-    """Stands still until it is moved."""
-
-    def __init__(self, now: float = 1000.0) -> None:
-        self.time = now
-
-    def now(self) -> float:
-        return self.time
 
 
 class Fussy(Plugin):
@@ -101,7 +92,7 @@ class World:
     """A queue with its clock, its plugins and who counts."""
 
     def __init__(self, **options: Any) -> None:
-        self.clock = Clock()
+        self.clock = FakeClock(1000.0)
         self.handle = EngineHandle(STORE.objects)
         self.fussy, self.picky, self.gate = Fussy(), Picky(), Gate()
         self.counts = Counting()

@@ -1,10 +1,11 @@
 """Who is next, and what a pod that was popped leaves behind."""
 
 import pytest
-from queue_fakes import Clock, Fussy, World, pod
+from queue_fakes import Fussy, World, pod
 
 from kubesched.framework import Plugin, Profile
 from kubesched.queue import Queue, QueueError
+from kubesched.testing import FakeClock
 
 
 def test_higher_priority_goes_first_then_who_came_first(world):
@@ -21,7 +22,7 @@ def test_pods_that_come_at_the_same_moment_go_in_the_order_in_which_they_came(wo
 
 
 def test_without_a_sort_plugin_the_first_to_come_is_the_first_to_go():
-    clock = Clock()
+    clock = FakeClock(1000.0)
     queue = Queue([Profile("default-scheduler", {})], clock)
     for name, priority in (("first", 0), ("second", 100)):
         queue.add(pod(name, priority=priority))

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from web_fakes import AuthenticationFlags, Authority, Clock, FakeReviewer, request
+from web_fakes import AuthenticationFlags, Authority, FakeReviewer, request
 
 from kubesched.config.durations import Duration
 from kubesched.errors import ConfigError, Forbidden
+from kubesched.testing import FakeClock
 from kubesched.web.authentication import ANONYMOUS, Authenticator, NotAuthentic, User
 from kubesched.web.client_certificates import ClientCertificate, ProxyHeaders, Trust, certificates_in
 
@@ -25,13 +26,13 @@ BOTH = replace(ADMIN, is_of_proxy=True)
 def authenticator(
     reviewer: FakeReviewer | None = None,
     certificate: ClientCertificate | None = None,
-    clock: Clock | None = None,
+    clock: FakeClock | None = None,
     **flags: Any,
 ) -> Authenticator:
     return Authenticator(
         AuthenticationFlags(**flags),
         reviewer,
-        now=clock or Clock(),
+        now=(clock or FakeClock()).now,
         certificate_of=lambda request, trust: certificate,
     )
 
@@ -82,14 +83,14 @@ async def test_without_a_reviewer_tokens_say_nothing() -> None:
 
 
 async def test_answers_about_tokens_are_remembered_both_ways() -> None:
-    reviewer, clock = FakeReviewer({"good": ALICE}), Clock()
+    reviewer, clock = FakeReviewer({"good": ALICE}), FakeClock()
     checked = authenticator(reviewer, clock=clock, token_webhook_cache_ttl=Duration.of(seconds=5))
     for _ in range(3):
         await checked.authenticate(request(headers=bearer("good")))
         with pytest.raises(NotAuthentic):
             await checked.authenticate(request(headers=bearer("bad")))
     assert len(reviewer.asked) == 2
-    clock.now += 5.0
+    clock.time += 5.0
     await checked.authenticate(request(headers=bearer("good")))
     assert len(reviewer.asked) == 3
 

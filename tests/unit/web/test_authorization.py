@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from web_fakes import AuthorizationFlags, Clock, FakeReviewer
+from web_fakes import AuthorizationFlags, FakeReviewer
 
 from kubesched.config.durations import Duration
 from kubesched.errors import ConfigError, Forbidden
+from kubesched.testing import FakeClock
 from kubesched.web.authentication import ANONYMOUS, User
 from kubesched.web.authorization import Authorizer
 
@@ -68,11 +69,11 @@ async def test_the_api_server_decides_about_the_rest() -> None:
 
 
 async def test_yes_and_no_are_remembered_for_different_times() -> None:
-    reviewer, clock = FakeReviewer(rights=frozenset({("alice", "get", "/metrics")})), Clock()
+    reviewer, clock = FakeReviewer(rights=frozenset({("alice", "get", "/metrics")})), FakeClock()
     flags = AuthorizationFlags(
         webhook_cache_authorized_ttl=Duration.of(seconds=60), webhook_cache_unauthorized_ttl=Duration.of(seconds=5)
     )
-    authorizer = Authorizer(flags, reviewer, now=clock)
+    authorizer = Authorizer(flags, reviewer, now=clock.now)
 
     async def ask() -> int:
         await authorizer.decide(ALICE, "get", "/metrics")
@@ -81,9 +82,9 @@ async def test_yes_and_no_are_remembered_for_different_times() -> None:
 
     assert await ask() == 2
     assert await ask() == 2
-    clock.now += 5.0
+    clock.time += 5.0
     assert await ask() == 3
-    clock.now += 60.0
+    clock.time += 60.0
     assert await ask() == 5
 
 

@@ -22,6 +22,7 @@ from kubesched.engine.handle import NoWriter
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
 from kubesched.telemetry import Metrics
+from kubesched.testing import FakeClock
 from kubesched.testing.builders import node, pod, taint
 from kubesched.web import DecisionLog, EnginePageData, NotReady, Versions, build_app, page_app, page_routes
 from kubesched.web.authorization import Authorizer
@@ -295,38 +296,30 @@ async def test_five_thousand_nodes_cost_milliseconds(scene: Scene) -> None:
 # --- the decision log ----------------------------------------------------------------------------------------------------
 
 
-class Ticking:
-    def __init__(self) -> None:
-        self.now = 1000.5
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def view(name: str) -> Any:
     return Store().view(pod(name))
 
 
 def test_pods_are_counted_by_the_second() -> None:
-    clock = Ticking()
-    told = DecisionLog(Metrics(), clock)
+    clock = FakeClock(1000.5)
+    told = DecisionLog(Metrics(), clock.now)
     for seconds, n in ((0, 3), (1, 5), (4, 2)):
-        clock.now = 1000.5 + seconds
+        clock.time = 1000.5 + seconds
         for i in range(n):
             told.pod_bound(view(f"p{i}"), "n", 1, 0.1, False)
     assert told.per_second()[-5:] == [3, 5, 0, 0, 2]
     assert (told.n_bound, len(told.per_second())) == (10, 60)
-    clock.now += 1
+    clock.time += 1
     assert told.pods_per_second() == 2.0  # ten in the last five whole seconds
-    clock.now += 1000
+    clock.time += 1000
     assert sum(told.per_second()) == 0
-    clock.now -= 500  # a clock that was set back
+    clock.time -= 500  # a clock that was set back
     told.pod_bound(view("late"), "n", 1, 0.1, False)
     assert sum(told.per_second()) == 1
 
 
 def test_what_is_remembered_is_bounded_and_repetitions_are_one_line() -> None:
-    told = DecisionLog(Metrics(), Ticking())
+    told = DecisionLog(Metrics(), FakeClock(1000.5).now)
     for _ in range(5):
         told.pod_failed(view("whale"), "Unschedulable", "0/1 nodes are available")
     assert [(each.pod, each.attempts) for each in told.decisions] == [("default/whale", 5)]

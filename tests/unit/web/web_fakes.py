@@ -103,14 +103,6 @@ class FakeReviewer:
             raise self.errors.pop(0)
 
 
-@dataclass
-class Clock:
-    now: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def request(method: str = "GET", path: str = "/metrics", headers: Mapping[str, str] | None = None) -> web.Request:
     return make_mocked_request(method, path, headers=dict(headers or {}))
 

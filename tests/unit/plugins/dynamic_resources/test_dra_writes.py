@@ -23,78 +23,10 @@ from kubesched.api.meta import Condition, format_time
 from kubesched.api.resource import DELETE_PROTECTION_FINALIZER, AllocatedDeviceStatus, ResourceClaim
 from kubesched.errors import Conflict, Forbidden
 from kubesched.framework import Code, CycleState
+from kubesched.testing import FakeClock, FakeRecorder, FakeWriter
 
 TWO = resource_slice("s", ["d1", "d2"], "n1")
 GPU = "example.com/gpu"
-
-
-class Clock:
-    """Time that passes only while somebody sleeps; `on_sleep` is what the world does meanwhile."""
-
-    def __init__(self):
-        self.time = 1_700_000_000.0
-        self.slept = []
-        self.on_sleep = lambda: None
-
-    def now(self):
-        return self.time
-
-    def monotonic(self):
-        return self.time
-
-    async def sleep(self, seconds):
-        self.slept.append(seconds)
-        self.time += seconds
-        self.on_sleep()
-
-
-class Writer:
-    """An API that keeps what it is given, and fails when it is told to."""
-
-    def __init__(self):
-        self.calls = []
-        self.objects = None
-        self.failures = []
-        self.follow = True
-        self.version = 100
-        self.patched = None
-
-    def _stored(self, what, obj):
-        self.calls.append(what)
-        if self.failures and self.failures[0] is not None:
-            raise self.failures.pop(0)
-        if self.failures:
-            self.failures.pop(0)
-        self.version += 1
-        metadata = msgspec.structs.replace(obj.metadata, resource_version=str(self.version))
-        stored = msgspec.structs.replace(obj, metadata=metadata)
-        if self.follow:
-            self.objects.put(stored)
-        return stored
-
-    async def update(self, changed, subresource=""):
-        return self._stored(f"update {changed.name} {subresource}".strip(), changed)
-
-    async def create(self, obj):
-        assert not obj.metadata.name and not obj.metadata.uid and obj.status.allocation is None
-        metadata = msgspec.structs.replace(obj.metadata, name=obj.metadata.generate_name + "1", uid="created")
-        return self._stored("create", msgspec.structs.replace(obj, metadata=metadata))
-
-    async def delete(self, obj):
-        self.calls.append(f"delete {obj.name}")
-        self.objects.drop(ResourceClaim, obj.name, obj.namespace)
-
-    async def patch_pod_status(self, pod_, status):
-        self.calls.append("patch pod")
-        self.patched = status
-
-
-class Recorder:
-    def __init__(self):
-        self.events = []
-
-    def event(self, regarding, kind, reason, action, note):
-        self.events.append((kind, reason, action, note))
 
 
 class Meter:
@@ -106,7 +38,7 @@ class Meter:
 
 
 def world(*objects, **more):
-    made = World(*objects, writer=Writer(), clock=Clock(), recorder=Recorder(), meter=Meter(), **more)
+    made = World(*objects, writer=FakeWriter(), clock=FakeClock(jumps=True), recorder=FakeRecorder(), meter=Meter(), **more)
     made.handle.writer.objects = made.store.objects
     return made
 
@@ -121,7 +53,7 @@ async def bind(made, raw, node_name="n1"):
 async def test_allocation_and_reservation_are_written():
     made = world(TWO, claim("a", request()))
     assert await bind(made, pod(claims=["a"])) is None
-    assert made.handle.writer.calls == ["update a", "update a status"]
+    assert made.handle.writer.lines == ["update a", "update/status a"]
     stored = made.store.objects.get(ResourceClaim, "a", "default")
     assert stored.metadata.finalizers == (DELETE_PROTECTION_FINALIZER,)
     assert [result.device for result in stored.status.allocation.devices.results] == ["d1"]
@@ -133,7 +65,7 @@ async def test_allocation_and_reservation_are_written():
 
 async def test_the_cache_is_ahead_of_the_watch():
     made = world(TWO, claim("a", request()))
-    made.handle.writer.follow = False
+    made.handle.writer.objects = None
     assert await bind(made, pod(claims=["a"])) is None
     assert made.book.get("a", "default").status.allocation is not None
     assert len(made.book.exclusive) == 1
@@ -143,13 +75,13 @@ async def test_the_cache_is_ahead_of_the_watch():
 async def test_a_finalizer_that_is_there_is_not_written_again():
     made = world(TWO, claim("a", request(), finalizers=[DELETE_PROTECTION_FINALIZER]))
     await bind(made, pod(claims=["a"]))
-    assert made.handle.writer.calls == ["update a status"]
+    assert made.handle.writer.lines == ["update/status a"]
 
 
 async def test_an_allocated_claim_is_only_reserved():
     made = world(TWO, claim("a", request(), status=allocation("d1", reserved_for=["other"])))
     assert await bind(made, pod(claims=["a"])) is None
-    assert made.handle.writer.calls == ["update a status"]
+    assert made.handle.writer.lines == ["update/status a"]
     stored = made.store.objects.get(ResourceClaim, "a", "default")
     assert [consumer.name for consumer in stored.status.reserved_for] == ["other", "pod"]
 
@@ -157,14 +89,14 @@ async def test_an_allocated_claim_is_only_reserved():
 async def test_a_claim_reserved_for_the_pod_is_not_written():
     made = world(TWO, claim("a", request(), status=allocation("d1", reserved_for=["pod"])))
     assert await bind(made, pod(claims=["a"])) is None
-    assert made.handle.writer.calls == []
+    assert made.handle.writer.lines == []
 
 
 async def test_a_conflict_is_tried_again_on_the_newest_version():
     made = world(TWO, claim("a", request()))
     made.handle.writer.failures = [None, Conflict(409, "Conflict", "changed")]
     assert await bind(made, pod(claims=["a"])) is None
-    assert made.handle.writer.calls == ["update a", "update a status", "update a status"]
+    assert made.handle.writer.lines == ["update a", "update/status a", "update/status a"]
     assert len(made.handle.clock.slept) == 1
 
 
@@ -173,7 +105,7 @@ async def test_conflicts_without_end_fail():
     made.handle.writer.failures = [Conflict(409, "Conflict", "changed")] * 9
     status = await bind(made, pod(claims=["a"]))
     assert status.code is Code.ERROR and "add allocation and reservation to claim default/a: changed" in status.message
-    assert len(made.handle.writer.calls) == 5 and not made.book.exclusive
+    assert len(made.handle.writer.lines) == 5 and not made.book.exclusive
 
 
 BROKEN = [
@@ -194,7 +126,7 @@ BROKEN = [
 async def test_a_claim_that_changed_too_much_meanwhile(now, text):
     made = world(TWO, claim("a", request()))
     made.handle.writer.failures = [Conflict(409, "Conflict", "changed")]
-    made.handle.clock.on_sleep = lambda: made.put(now)
+    made.handle.clock.at[0] = lambda: made.put(now)
     status = await bind(made, pod(claims=["a"]))
     assert (status.code, status.message) == (Code.ERROR, text)
 
@@ -202,7 +134,7 @@ async def test_a_claim_that_changed_too_much_meanwhile(now, text):
 async def test_a_claim_deallocated_meanwhile():
     made = world(TWO, claim("a", request(), status=allocation("d1")))
     made.handle.writer.failures = [Conflict(409, "Conflict", "changed")]
-    made.handle.clock.on_sleep = lambda: made.put(claim("a", request(), resourceVersion="9"))
+    made.handle.clock.at[0] = lambda: made.put(claim("a", request(), resourceVersion="9"))
     status = await bind(made, pod(claims=["a"]))
     assert status.message == "claim default/a got deallocated elsewhere in the meantime"
 
@@ -243,11 +175,11 @@ def reported(made, **conditions):
 
 async def test_the_pod_waits_until_its_devices_are_ready():
     made = world(AWAITED, claim("a", request()))
-    made.handle.clock.on_sleep = lambda: reported(made, ready="True") if len(made.handle.clock.slept) == 3 else None
+    made.handle.clock.at[made.handle.clock.time + 15] = lambda: reported(made, ready="True")
     assert await bind(made, pod(claims=["a"])) is None
     assert made.handle.clock.slept == [5.0, 5.0, 5.0]
     assert made.handle.recorder.events == [
-        ("Normal", "BindingConditionsPending", "Scheduling", "waiting for binding conditions for device on node n1")
+        ("pod", "Normal", "BindingConditionsPending", "Scheduling", "waiting for binding conditions for device on node n1")
     ]
     assert made.handle.meter.counted == [
         ("device_waited", "default-scheduler", DRIVER, "success", 15.0),
@@ -257,7 +189,7 @@ async def test_the_pod_waits_until_its_devices_are_ready():
 
 async def test_a_device_that_fails_ends_the_wait():
     made = world(AWAITED, claim("a", request()))
-    made.handle.clock.on_sleep = lambda: reported(made, broken="True")
+    made.handle.clock.at[0] = lambda: reported(made, broken="True")
     status = await bind(made, pod(claims=["a"]))
     assert (status.code, status.message) == (Code.ERROR, 'device binding failed: claim=a, reason=Why, message="what"')
     assert ("device_bound", "default-scheduler", DRIVER, "failure") in made.handle.meter.counted
@@ -289,7 +221,7 @@ async def test_unreserve_takes_the_reservation_back_and_leaves_the_allocation():
     made.handle.writer.calls.clear()
     made.profile.unreserve(made.view(raw), "n1", made.state)
     await asyncio.gather(*made.plugin._errands)
-    assert sorted(made.handle.writer.calls) == ["update a status", "update b status"]
+    assert sorted(made.handle.writer.lines) == ["update/status a", "update/status b"]
     for name, left in (("a", []), ("b", ["other"])):
         stored = made.store.objects.get(ResourceClaim, name, "default")
         assert stored.status.allocation is not None
@@ -317,17 +249,17 @@ async def test_a_failed_errand_does_not_spread(caplog):
 async def test_the_special_claim_is_created_reserved_and_told_to_the_pod():
     made = world(TWO, device_class("gpu", extendedResourceName=GPU))
     assert await bind(made, pod(requests={GPU: "2"})) is None
-    assert made.handle.writer.calls == [
-        "create",
+    assert made.handle.writer.lines == [
+        "create pod-extended-resources-1",
         "update pod-extended-resources-1",
-        "update pod-extended-resources-1 status",
+        "update/status pod-extended-resources-1",
         "patch pod",
     ]
     stored = made.store.objects.get(ResourceClaim, "pod-extended-resources-1", "default")
     assert stored.metadata.annotations == {"resource.kubernetes.io/extended-resource-claim": "true"}
     assert stored.metadata.owner_references[0].uid == "uid-pod"
     assert len(stored.status.allocation.devices.results) == 2 and len(made.book.exclusive) == 2
-    assert made.handle.writer.patched == {
+    assert made.handle.writer.calls[-1].body == {
         "extendedResourceClaimStatus": {
             "requestMappings": [{"containerName": "c", "resourceName": GPU, "requestName": "container-0-request-0"}],
             "resourceClaimName": "pod-extended-resources-1",
@@ -338,7 +270,7 @@ async def test_the_special_claim_is_created_reserved_and_told_to_the_pod():
 
 async def test_the_devices_stay_booked_until_the_cache_knows_the_claim():
     made = world(TWO, device_class("gpu", extendedResourceName=GPU))
-    made.handle.writer.follow = False
+    made.handle.writer.objects = None
     assert await bind(made, pod(requests={GPU: "2"})) is None
     assert sum(made.handle.clock.slept) == 120
 
@@ -349,7 +281,7 @@ async def test_unreserve_deletes_the_special_claim():
     await bind(made, raw)
     made.profile.unreserve(made.view(raw), "n1", made.state)
     await asyncio.gather(*made.plugin._errands)
-    assert made.handle.writer.calls[-2:] == ["update pod-extended-resources-1", "delete pod-extended-resources-1"]
+    assert made.handle.writer.lines[-2:] == ["update pod-extended-resources-1", "delete pod-extended-resources-1"]
     made.book.refresh()
     assert not made.book.exclusive
 
@@ -357,7 +289,7 @@ async def test_unreserve_deletes_the_special_claim():
 async def test_on_a_node_that_serves_the_resource_itself_no_claim_is_made():
     made = world(TWO, device_class("gpu", extendedResourceName=GPU), claim("a", request()), nodes=(node("n1", **{GPU: "4"}),))
     assert await bind(made, pod(claims=["a"], requests={GPU: "2"})) is None
-    assert made.handle.writer.calls == ["update a", "update a status"]
+    assert made.handle.writer.lines == ["update a", "update/status a"]
 
 
 async def test_a_special_claim_that_cannot_be_created():

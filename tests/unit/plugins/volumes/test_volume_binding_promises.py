@@ -11,6 +11,7 @@ from volume_scene import DRIVER, Scene, csi_node, node, pod, pv, pvc, storage_cl
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.volumes import AwsElasticBlockStore
+from kubesched.errors import Conflict
 from kubesched.framework.verdicts import SKIP, Code
 from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.plugins.volume_binding.args import VolumeBindingArgs
@@ -185,7 +186,7 @@ async def test_pods_whose_claims_are_bound_have_nothing_to_wait_for() -> None:
     assert placing.reserve() is None
     assert placing.plugin.pre_bind_pre_flight(placing.view, "n1", placing.state) is SKIP
     assert await placing.bind() == ""
-    assert placing.scene.clock.seconds == 0
+    assert placing.scene.clock.time == 0
     unclaimed = placing.scene.view(pod("q"))
     assert placing.scene.ask(pod("q")) is SKIP
     assert placing.plugin.reserve(unclaimed, "n1", placing.scene.state) is None
@@ -214,7 +215,7 @@ async def test_prebind_writes_and_waits() -> None:
     placing.controller_does_its_part(at=3)
     assert await placing.bind() == ""
     assert [obj.name for obj in placing.scene.writer.written] == ["v", "d"]
-    assert placing.scene.clock.seconds == 3
+    assert placing.scene.clock.time == 3
     assert placing.scene.writer.written[0].spec.claim_ref.name == "c"
     assert placing.scene.writer.written[1].metadata.annotations == {SELECTED: "n1"}
 
@@ -224,7 +225,7 @@ async def test_prebind_gives_up_in_time(limit: int, seconds: float) -> None:
     placing = Placing(timeout=limit)
     placing.reserve()
     assert await placing.bind() == "binding volumes: context deadline exceeded"
-    assert placing.scene.clock.seconds == seconds
+    assert placing.scene.clock.time == seconds
     placing.unreserve()
     # What was written stays promised until the API tells of it, so that nobody is given the volume in between.
     assert placing.promised == ["v", "d"]
@@ -233,7 +234,7 @@ async def test_prebind_gives_up_in_time(limit: int, seconds: float) -> None:
 async def test_a_conflict_ends_it_and_gives_back_what_was_not_written() -> None:
     placing = Placing(pvc("e"), pv("u", zones=("a",), size="2Gi"), wanted=pod("p", "c", "e", "d"))
     placing.reserve()
-    placing.scene.writer.refuses.add("u")
+    placing.scene.writer.fails["update", "u"] = Conflict(409, "Conflict", '"u": the object has been modified')
     assert await placing.bind() == '"u": the object has been modified'
     assert [obj.name for obj in placing.scene.writer.written] == ["v"]
     assert placing.promised == ["v"]
@@ -272,7 +273,7 @@ async def test_what_ends_the_wait(happens: Any, text: str) -> None:
     placing.reserve()
     placing.scene.clock.at[2] = lambda: happens(placing)
     assert await placing.bind() == f"binding volumes: {text}"
-    assert placing.scene.clock.seconds == 2
+    assert placing.scene.clock.time == 2
 
 
 PROVISIONING: list[tuple[str, Any, str]] = [
@@ -308,7 +309,7 @@ async def test_what_ends_the_wait_for_a_volume_to_be_made(happens: Any, text: st
     placing.reserve()
     placing.scene.clock.at[2] = lambda: happens(placing)
     assert await placing.bind() == f"binding volumes: {text}"
-    assert placing.scene.clock.seconds == 2
+    assert placing.scene.clock.time == 2
 
 
 async def test_old_news_are_waited_out() -> None:
@@ -321,7 +322,7 @@ async def test_old_news_are_waited_out() -> None:
     )
     placing.scene.clock.at[6] = lambda: placing.scene.put(pv("w", zones=("a",), cls="made", claim="d"))
     assert await placing.bind() == ""
-    assert placing.scene.clock.seconds == 6
+    assert placing.scene.clock.time == 6
 
 
 async def test_migrated_volumes_are_checked_by_their_drivers_labels() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -49,11 +48,11 @@ from kubesched.api.volumes import (
 from kubesched.cluster import PodView, Snapshot, Store
 from kubesched.config import Gates
 from kubesched.engine.handle import EngineHandle, NoMeter
-from kubesched.errors import Conflict
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.verdicts import SKIP, Rejections, Status
 from kubesched.framework.whatif import WhatIf
+from kubesched.testing import FakeClock, FakeWriter
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 DRIVER = "csi.example.com"
@@ -236,41 +235,6 @@ def pod(
     )
 
 
-class VirtualClock:
-    """Time that passes only when somebody sleeps; `at` holds what happens when."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self.at: dict[float, Callable[[], None]] = {}
-
-    def now(self) -> float:
-        return self.seconds
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    async def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
-        for moment in sorted(self.at):
-            if moment <= self.seconds:
-                self.at.pop(moment)()
-
-
-class ListingWriter:
-    """Keeps what is written and gives it a new version; refuses the names in `refuses`."""
-
-    def __init__(self) -> None:
-        self.written: list[Any] = []
-        self.refuses: set[str] = set()
-
-    async def update(self, changed: Any, subresource: str = "") -> Any:
-        if changed.metadata.name in self.refuses:
-            raise Conflict(409, "Conflict", f'"{changed.metadata.name}": the object has been modified')
-        meta = msgspec.structs.replace(changed.metadata, resource_version=str(100 + len(self.written)))
-        self.written.append(msgspec.structs.replace(changed, metadata=meta))
-        return self.written[-1]
-
-
 class CountingMeter(NoMeter):
     """Keeps what was counted."""
 
@@ -286,8 +250,8 @@ class Scene:
 
     def __init__(self, cls: type[Plugin], *objects: Any, args: Any = None, gates: str = "") -> None:
         self.store = Store()
-        self.clock = VirtualClock()
-        self.writer = ListingWriter()
+        self.clock = FakeClock(0.0, jumps=True)
+        self.writer = FakeWriter()
         self.meter = CountingMeter()
         self.put(*objects)
         switched = Gates.defaults() if not gates else Gates.of(dict.fromkeys(gates.split(","), True))
@@ -295,7 +259,7 @@ class Scene:
             self.store.objects,
             switched,
             clock=self.clock,
-            writer=self.writer,  # type: ignore[arg-type]
+            writer=self.writer,
             find_node=self.store.node,
             meter=self.meter,
             knows_pod=lambda uid: uid not in self.gone,

@@ -41,7 +41,7 @@ def run_decision_case_from_memory(case: Case) -> list[Difference]:
                 continue
             plain = attempt(pod, cluster.store.snapshot(), profile, rules)
             recalled = attempt(pod, cluster.store.snapshot(), profile, rules, memos[profile.name])
-            expected, found = _said(plain), _said(recalled)
+            expected, found = said(plain), said(recalled)
             if expected != found:
                 differences.append(Difference(f"{case['name']} {pod.key}", "from memory", expected, found))
             if isinstance(plain.decision, Placed):
@@ -50,7 +50,7 @@ def run_decision_case_from_memory(case: Case) -> list[Difference]:
     return differences
 
 
-def _said(made: Attempt) -> dict[str, object]:
+def said(made: Attempt) -> dict[str, object]:
     decision = made.decision
     if isinstance(decision, Placed):
         return {"node": decision.node_name, "feasible": decision.feasible}
