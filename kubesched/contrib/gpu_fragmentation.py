@@ -10,7 +10,8 @@ changed since.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -57,11 +58,52 @@ class FGDScoreArgs(Args, frozen=True, rename="camel"):
         return errors
 
 
+class Fragmentation:
+    """What idle GPUs are of no use to the typical pods, worked out for many nodes at once."""
+
+    def __init__(self, typical: Sequence[TypicalPod]) -> None:
+        self.cpu = np.array([pod.cpu_milli for pod in typical])
+        self.count = np.array([pod.gpu_count for pod in typical])
+        self.models = [frozenset(pod.gpu_models) for pod in typical]
+        self.frequency = np.array([pod.frequency for pod in typical])
+        milli, amounts = np.array([pod.gpu_milli for pod in typical]), np.arange(WHOLE + 1)[:, None]
+        self.usable = (amounts >= milli).astype(np.int64)
+        """By what is left of a GPU and by typical pod, whether the pod could use it; below, how much of it is of no use."""
+        self.useless = amounts * (amounts < milli)
+
+    def access(self, models: Sequence[str | None]) -> Bools:
+        """Return by model of a node's GPUs which of the typical pods want GPUs, and such."""
+        pairs = list(zip(self.models, self.count.tolist(), strict=True))
+        return np.array([[count > 0 and (not wanted or model in wanted) for wanted, count in pairs] for model in models])
+
+    def amount(self, idle: Ints, useless: Ints, usable: Ints, cpu: Ints, access: Bools) -> Floats:
+        """Return the thousandths of GPUs that an average pod has no use for, by row and world."""
+        fits = (usable >= self.count) & (access & (cpu[:, None] >= self.cpu))[:, None]
+        lost: Floats = np.where(fits, useless, idle[:, :, None]) @ self.frequency
+        return lost
+
+    def of(self, left: Ints, cpu: Ints, access: Bools) -> Floats:
+        """Return the same for nodes as they are: what is left of each GPU, free cpu, and who has access."""
+        useless, usable = self.useless[left].sum(axis=1)[:, None], self.usable[left].sum(axis=1)[:, None]
+        return self.amount(left.sum(axis=1)[:, None], useless, usable, cpu, access)
+
+
+def typical_pods(requests: Iterable[tuple[int, GpuRequest]], coverage: float = 0.95, step: int = 10) -> list[TypicalPod]:
+    """Return the most frequent kinds among (cpu in thousandths, GPUs asked for): as many, in steps, as cover a share of all."""
+    counts, chosen, covered = Counter(requests), [], 0
+    ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0][0], each[0][1].count, each[0][1].milli))
+    for kind, count in ranked:
+        chosen.append((kind, count))
+        covered += count
+        if covered >= coverage * counts.total() and len(chosen) % step == 0:
+            break
+    return [TypicalPod(cpu, gpu.count, gpu.milli, tuple(sorted(gpu.models)), count / covered) for (cpu, gpu), count in chosen]
+
+
 class _Kept(NamedTuple):
-    """The scores of all rows for one size of request, the GPU that gives each, and how much of the table's log they know."""
+    """The scores of all rows for one size of request, and how much of the table's log they know."""
 
     scores: Ints
-    cards: Ints
     log: list[int]
     read: list[int]
 
@@ -73,35 +115,24 @@ class FGDScore(Plugin):
         super().__init__(args, handle)
         self.table: GpuTable = table_of(handle.objects)
         self.table.choosers[self.name] = self._choose
-        typical = args.typical_pods
-        self._cpu = np.array([pod.cpu_milli for pod in typical])
-        self._milli = np.array([pod.gpu_milli for pod in typical])
-        self._count = np.array([pod.gpu_count for pod in typical])
-        self._frequency = np.array([pod.frequency for pod in typical])
-        self._models = [frozenset(pod.gpu_models) for pod in typical]
-        amounts = np.arange(WHOLE + 1)[:, None]
-        self._usable = (amounts >= self._milli).astype(np.int64)
-        """By what is left of a GPU and by typical pod, whether the pod could use it; below, how much of it is of no use."""
-        self._useless = amounts * (amounts < self._milli)
+        self._fragmentation = Fragmentation(args.typical_pods)
         self._kept: OrderedDict[tuple[GpuRequest, int], _Kept] = OrderedDict()
-        self._asked: tuple[GpuRequest, int] = (GpuRequest(), 0)
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         self.table.refresh(nodes)
-        self._asked = (request_of(pod.pod), dict(pod.requests).get(CPU, 0))
-        kept = self._refreshed(self._asked, nodes.everything())
+        kept = self._refreshed((request_of(pod.pod), dict(pod.requests).get(CPU, 0)), nodes.everything())
         return kept.scores if nodes.rows is None else kept.scores[nodes.rows]
 
     def _refreshed(self, asked: tuple[GpuRequest, int], whole: Snapshot) -> _Kept:
         log, kept = self.table.changed, self._kept.get(asked)
         if kept is None or kept.log is not log:
-            kept = _Kept(np.zeros(whole.n, dtype=np.int64), np.zeros(whole.n, dtype=np.int64), log, [0])
+            kept = _Kept(np.zeros(whole.n, dtype=np.int64), log, [0])
             rows = np.arange(whole.n)
         else:
             rows = np.unique(np.array(log[kept.read[0] :], dtype=np.int64))
         for start in range(0, len(rows), _AT_ONCE):
             some = rows[start : start + _AT_ONCE]
-            kept.scores[some], kept.cards[some] = self._worked_out(asked, some, whole)
+            kept.scores[some] = self._worked_out(asked, some, whole.take(some).free(CPU), whole).max(axis=1)
         kept.read[0] = len(log)
         self._kept[asked] = kept
         self._kept.move_to_end(asked)
@@ -109,47 +140,33 @@ class FGDScore(Plugin):
             self._kept.popitem(last=False)
         return kept
 
-    def _worked_out(self, asked: tuple[GpuRequest, int], rows: Ints, whole: Snapshot) -> tuple[Ints, Ints]:
-        """Return the scores of some rows, and on which GPU a share of one would lie best (the lowest of the best)."""
-        request, cpu_asked = asked
-        left, cpu, access = self.table.left[rows], whole.take(rows).free(CPU), self._access(whole, rows)
+    def _worked_out(self, asked: tuple[GpuRequest, int], rows: Ints, cpu: Ints, whole: Snapshot) -> Ints:
+        """Return the scores of some rows with so much free cpu, for a share of a GPU one for each GPU that it might get."""
+        (request, cpu_asked), left, sums = asked, self.table.left[rows], self._fragmentation
+        label = whole.label(MODEL)
+        models = [*(label.values.values if label is not None else ()), None]  # the last is for nodes without the label
+        access = sums.access(models)[whole.codes(MODEL)[rows]]
         idle, has_room = left.sum(axis=1)[:, None], left >= request.milli
-        useless, usable = self._useless[left].sum(axis=1)[:, None], self._usable[left].sum(axis=1)[:, None]
-        before = self._fragmentation(idle, useless, usable, cpu, access)
+        useless, usable = sums.useless[left].sum(axis=1)[:, None], sums.usable[left].sum(axis=1)[:, None]
+        before = sums.amount(idle, useless, usable, cpu, access)
         if request.count == 1 and request.milli < WHOLE:  # as many worlds as GPUs that it might get: one GPU changes in each
             then = np.maximum(left - request.milli, 0)
-            useless = useless - self._useless[left] + self._useless[then]
-            usable = usable - self._usable[left] + self._usable[then]
+            useless = useless - sums.useless[left] + sums.useless[then]
+            usable = usable - sums.usable[left] + sums.usable[then]
         else:
             then = left - request.milli * (has_room & (np.cumsum(has_room, axis=1) <= request.count))
-            useless, usable = self._useless[then].sum(axis=1)[:, None], self._usable[then].sum(axis=1)[:, None]
-        after = self._fragmentation(idle - request.count * request.milli, useless, usable, cpu - cpu_asked, access)
+            useless, usable = sums.useless[then].sum(axis=1)[:, None], sums.usable[then].sum(axis=1)[:, None]
+        after = sums.amount(idle - request.count * request.milli, useless, usable, cpu - cpu_asked, access)
         scores = (100 / (1 + np.exp((after - before) / 1000))).astype(np.int64)
         if scores.shape[1] > 1:
             scores = np.where(has_room, scores, 0)
-        return scores.max(axis=1), scores.argmax(axis=1)
+        return scores
 
-    def _fragmentation(self, idle: Ints, useless: Ints, usable: Ints, cpu: Ints, access: Bools) -> Floats:
-        """Return what is idle and of no use to an average pod, by row and world."""
-        fits = (usable >= self._count) & (access & (cpu[:, None] >= self._cpu))[:, None]
-        lost: Floats = np.where(fits, useless, idle[:, :, None]) @ self._frequency
-        return lost
-
-    def _access(self, whole: Snapshot, rows: Ints) -> Bools:
-        """Return which of the typical pods want GPUs, and such as the rows have."""
-        label = whole.label(MODEL)
-        values = [*(label.values.values if label is not None else ()), None]  # the last is for nodes without the label
-        will_do = np.array(
-            [
-                [count > 0 and (not models or value in models) for models, count in zip(self._models, self._count, strict=True)]
-                for value in values
-            ]
-        )
-        column: Bools = will_do[whole.codes(MODEL)[rows]]
-        return column
-
-    def _choose(self, asked: GpuRequest, left: Ints, row: int) -> tuple[int, ...]:
-        """Choose the GPU that the score was given for, or the first that are whole."""
-        if asked.count == 1 and asked.milli < WHOLE and self._asked[0] == asked:
-            return (int(self._kept[self._asked].cards[row]),)
-        return tuple(np.flatnonzero(left >= asked.milli)[: asked.count].tolist())
+    def _choose(self, pod: PodView, asked: GpuRequest, row: int) -> tuple[int, ...]:
+        """Choose the GPU that scores best, the lowest of several; of whole ones the first."""
+        whole, has_room, cpu = self.table.nodes, self.table.left[row] >= asked.milli, dict(pod.requests).get(CPU, 0)
+        if asked.count > 1 or asked.milli == WHOLE or not has_room.any() or whole is None:
+            return tuple(np.flatnonzero(has_room)[: asked.count].tolist())
+        free = whole.take([row]).free(CPU) + cpu  # the pod is booked already
+        scores = self._worked_out((asked, cpu), np.array([row]), free, whole)[0]
+        return (int(np.where(has_room, scores, -1).argmax()),)

@@ -57,7 +57,7 @@ class OpenGpuShare(Plugin):
     def __init__(self, args: OpenGpuShareArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self.table: GpuTable = table_of(handle.objects)
-        self.table.choosers.update(worst=_emptiest, random=self._any)
+        self.table.choosers.update(worst=self._emptiest, random=self._any)
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         self.table.refresh(nodes)
@@ -105,7 +105,7 @@ class OpenGpuShare(Plugin):
         choose = self.table.choosers.get(self.args.gpu_sel_method)
         if choose is None:
             return failed(f"gpuSelMethod {self.args.gpu_sel_method}: the profile has no such policy")
-        cards = choose(sharing.asked, self.table.left[row], row)
+        cards = choose(pod, sharing.asked, row)
         if len(cards) < sharing.asked.count:
             return failed(f"node {node_name}: its GPUs have too little left for pod {pod.key}")
         self.table.promised[pod.uid] = cards
@@ -120,16 +120,16 @@ class OpenGpuShare(Plugin):
             await self.handle.writer.update(_annotated(pod.pod, "-".join(map(str, cards))))
         return None
 
-    def _any(self, asked: GpuRequest, left: Ints, row: int) -> tuple[int, ...]:
+    def _emptiest(self, pod: PodView, asked: GpuRequest, row: int) -> tuple[int, ...]:
+        """Choose the GPUs that have the most left."""
+        left = self.table.left[row]
+        order = np.argsort(-left, kind="stable")
+        return tuple(order[left[order] >= asked.milli][: asked.count].tolist())
+
+    def _any(self, pod: PodView, asked: GpuRequest, row: int) -> tuple[int, ...]:
         """Choose by chance."""
-        cards = np.flatnonzero(left >= asked.milli).tolist()
+        cards = np.flatnonzero(self.table.left[row] >= asked.milli).tolist()
         return tuple(cards.pop(self.handle.random.randrange(len(cards))) for _ in range(min(asked.count, len(cards))))
-
-
-def _emptiest(asked: GpuRequest, left: Ints, row: int) -> tuple[int, ...]:
-    """Choose the GPUs that have the most left."""
-    order = np.argsort(-left, kind="stable")
-    return tuple(order[left[order] >= asked.milli][: asked.count].tolist())
 
 
 def _annotated(pod: Pod, cards: str) -> Pod:

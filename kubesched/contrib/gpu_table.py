@@ -69,8 +69,8 @@ def _parsed(count: str, milli: str, models: str) -> GpuRequest:
     return GpuRequest(int(count), int(milli), frozenset(filter(None, models.split("|"))))
 
 
-Chooser = Callable[[GpuRequest, Ints, int], tuple[int, ...]]
-"""Which GPUs a pod gets: of a request, what is left of each GPU of the node, and the node's row."""
+Chooser = Callable[[PodView, GpuRequest, int], tuple[int, ...]]
+"""Which GPUs a pod gets: the pod as it is booked, its request, the node's row. Fewer than asked for: it does not fit."""
 
 
 class GpuTable:
@@ -81,16 +81,17 @@ class GpuTable:
         self.count: Ints = np.zeros(0, dtype=np.int64)
         self.shapes: Ints = np.zeros((0, 2), dtype=np.int64)
         """How many tasks of each shape a node holds: shares in column 0, pods with k GPUs in column k."""
-        self.choosers: dict[str, Chooser] = {"best": fullest}
+        self.choosers: dict[str, Chooser] = {"best": lambda pod, asked, row: fullest(asked, self.left[row])}
         self.changed: list[int] = []
         self.promised: dict[str, tuple[int, ...]] = {}
         self._held: dict[str, tuple[int, GpuRequest, tuple[int, ...]]] = {}
         self._reader: Reader[Change] = Reader()
-        self._nodes: Snapshot | None = None
+        self.nodes: Snapshot | None = None
+        """The cluster as of the last refresh."""
 
     def row(self, node_name: str) -> int:
         """Return a node's row, as of the last refresh; -1 if it is not there."""
-        return self._nodes.row(node_name) if self._nodes is not None else -1
+        return self.nodes.row(node_name) if self.nodes is not None else -1
 
     def refresh(self, nodes: Snapshot) -> None:
         """Take in what changed in the cluster since the last call."""
@@ -113,7 +114,7 @@ class GpuTable:
                     gone.add(pod.uid)
             for uid in gone:
                 self.promised.pop(uid, None)
-        self._nodes = whole
+        self.nodes = whole
 
     def _rebuild(self, whole: Snapshot) -> None:
         resource = whole.resource(COUNT)
@@ -143,7 +144,7 @@ class GpuTable:
             return NO_GPU, ()
         if not asked.count or asked.count > len(left):
             return NO_GPU, ()
-        cards = self.promised.get(pod.uid) or _assigned(pod.pod) or fullest(asked, left, 0)
+        cards = self.promised.get(pod.uid) or _assigned(pod.pod) or fullest(asked, left)
         return asked, tuple(card for card in cards if card < len(left))
 
     def _take(self, uid: str) -> None:
@@ -164,7 +165,7 @@ def rows_of(column: Ints, nodes: Snapshot) -> Ints:
     return column if nodes.rows is None else column[nodes.rows]
 
 
-def fullest(asked: GpuRequest, left: Ints, row: int) -> tuple[int, ...]:
+def fullest(asked: GpuRequest, left: Ints) -> tuple[int, ...]:
     """Choose the GPUs that have the least left and still enough."""
     order = np.argsort(left, kind="stable")
     return tuple(order[left[order] >= asked.milli][: asked.count].tolist())

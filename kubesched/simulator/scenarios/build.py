@@ -20,6 +20,7 @@ from kubesched.api.bounds import lines_of
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.node import Node, NodeCondition, NodeSpec, NodeStatus
 from kubesched.engine.loop import EngineOptions
+from kubesched.engine.ties import FirstByName
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.framework.registry import Registry
 from kubesched.simulator.captured import Captured, after_what_it_needs, read_captured
@@ -27,12 +28,12 @@ from kubesched.simulator.clock import EPOCH
 from kubesched.simulator.dryrun.admission import Admission
 from kubesched.simulator.dryrun.manifests import SILENT, WORKLOADS, Manifest, read_manifests
 from kubesched.simulator.scenarios import incidents
-from kubesched.simulator.scenarios.scenario import Choice, Event, NodeGroup, Scenario, numbered, seconds
+from kubesched.simulator.scenarios.scenario import HOSTNAME, Choice, Event, NodeGroup, Scenario, numbered, seconds
 from kubesched.simulator.scenarios.simulated_cluster import LogWriter, SimulatedCluster
 from kubesched.simulator.scenarios.simulation import DEFAULT_SAMPLE_SECONDS, Simulation
+from kubesched.simulator.scenarios.traces import read_nodes
 from kubesched.simulator.scenarios.workload_runner import WorkloadRunner
 
-HOSTNAME = "kubernetes.io/hostname"
 _SAMPLES = 500
 _ACTS: dict[str, Callable[[SimulatedCluster, str], None]] = {
     "recover": incidents.recover,
@@ -66,6 +67,7 @@ def build_simulation(
         sample_seconds=every,
         epoch=there.at if there is not None else EPOCH,
         journal=journal,
+        ties=FirstByName() if scenario.ties == "name" else None,
     )
     for obj in sorted(there.objects, key=after_what_it_needs) if there is not None else ():
         sim.add(obj)
@@ -90,6 +92,9 @@ class _Builder:
         """Put everything on the agenda."""
         for i, group in enumerate(self._scenario.cluster.nodes):
             self._add_nodes(group, f"cluster.nodes[{i}]")
+        for listed in self._scenario.cluster.node_lists:
+            for node in read_nodes(Path(self._scenario.folder) / listed.file, listed.format):
+                self._sim.add(node)
         for manifest in self._manifests(self._scenario.cluster.manifests):
             self._take(manifest)
         for i, workload in enumerate(self._scenario.workloads):

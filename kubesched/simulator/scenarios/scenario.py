@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, dataclass_transform
+from typing import Any, Literal, TypeVar, dataclass_transform
 
 import msgspec
 
@@ -18,6 +18,8 @@ from kubesched.api.node import Taint
 from kubesched.config import Duration
 from kubesched.errors import ConfigError
 
+T = TypeVar("T")
+HOSTNAME = "kubernetes.io/hostname"
 Seconds = str | int | float
 """A time: seconds, or text such as 90s, 5m or 1h30m."""
 
@@ -30,11 +32,11 @@ ends, thousands of times a virtual second; no scheduler does that."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
-class _Strict(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The base of all parts of a scenario."""
+class Strict(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The base of all parts of a scenario or experiment file."""
 
 
-class NodeGroup(_Strict, kw_only=True):
+class NodeGroup(Strict, kw_only=True):
     """Equal nodes, NAME-0 to NAME-(count-1). In labels, {i} stands for a node's number, {i%3} and {i/3} for what
     is left when it is divided, and for the quotient."""
 
@@ -47,21 +49,36 @@ class NodeGroup(_Strict, kw_only=True):
     startup: Seconds = 0
 
 
-class Cluster(_Strict, kw_only=True):
+class NodeList(Strict, kw_only=True):
+    """The nodes of a trace: a file and its format."""
+
+    file: str
+    format: Literal["openb"]
+
+
+class Cluster(Strict, kw_only=True):
     """What is there at the beginning."""
 
     nodes: tuple[NodeGroup, ...] = ()
+    node_lists: tuple[NodeList, ...] = ()
     snapshot: str = ""
     manifests: tuple[str, ...] = ()
 
 
-class Arrivals(_Strict, kw_only=True):
-    """When pods come: one of `at`, `every`, `rate` and `trace`."""
+class Arrivals(Strict, kw_only=True):
+    """When pods come: one of `at`, `every`, `rate` and `trace`.
+
+    Of a trace, `order` shuffles the pods, which then come `every` so long (1 s), `load` takes so many that they ask for that
+    share of what the nodes offer, and `durations: forever` lets none of them end."""
 
     at: Seconds | tuple[Seconds, ...] | None = None
     every: Seconds | None = None
     rate: float | None = None
     trace: str = ""
+    format: Literal["", "csv", "jsonl", "openb", "dlrm"] = ""
+    order: Literal["time", "shuffled"] = "time"
+    load: dict[str, float] = {}
+    durations: Literal["trace", "forever"] = "trace"
     start: Seconds = 0
     end: Seconds | None = None
     count: int | None = None
@@ -69,14 +86,14 @@ class Arrivals(_Strict, kw_only=True):
     within: Seconds = 0
 
 
-class Law(_Strict, kw_only=True):
+class Law(Strict, kw_only=True):
     """How long pods run, by chance: one of the two."""
 
     exponential: Seconds | None = None
     uniform: tuple[Seconds, Seconds] | None = None
 
 
-class Workload(_Strict, kw_only=True):
+class Workload(Strict, kw_only=True):
     """Pods of one kind, and when they come."""
 
     name: str
@@ -89,9 +106,11 @@ class Workload(_Strict, kw_only=True):
     pod: dict[str, Any] | None = None
     manifest: str = ""
     restarts: bool | None = None
+    patience: Seconds | None = None
+    """A pod that has no node so long after it came is taken away."""
 
 
-class Choice(_Strict, kw_only=True):
+class Choice(Strict, kw_only=True):
     """Nodes by name or pattern (`web-*`); of those, `count` by chance."""
 
     nodes: str = "*"
@@ -110,14 +129,14 @@ class Resize(Choice, kw_only=True):
     capacity: dict[str, Quantity]
 
 
-class Scale(_Strict, kw_only=True):
+class Scale(Strict, kw_only=True):
     """How many pods a workload has from now on."""
 
     workload: str
     replicas: int
 
 
-class Event(_Strict, kw_only=True):
+class Event(Strict, kw_only=True):
     """Something that happens to the cluster: one of these, at a time."""
 
     at: Seconds
@@ -137,7 +156,7 @@ class Event(_Strict, kw_only=True):
         return next((name for name in self.__struct_fields__[1:] if getattr(self, name) is not None), "")
 
 
-class Scenario(_Strict, kw_only=True):
+class Scenario(Strict, kw_only=True):
     """All of it."""
 
     seed: int = 0
@@ -145,6 +164,8 @@ class Scenario(_Strict, kw_only=True):
     decision_time: Seconds = DECISION_SECONDS
     binding_latency: Seconds = 0
     sample_every: Seconds | None = None
+    ties: Literal["chance", "name"] = "chance"
+    """Which of equally good nodes is taken: one by (seeded) chance, as in kube-scheduler, or the first by name."""
     cluster: Cluster = Cluster()
     workloads: tuple[Workload, ...] = ()
     events: tuple[Event, ...] = ()
@@ -154,20 +175,26 @@ class Scenario(_Strict, kw_only=True):
 
 def read_scenario(file: Path) -> Scenario:
     """Read a scenario; raise ConfigError if it cannot be used."""
+    found = read_document(file, Scenario)
+    try:
+        check(found)
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error.path}", error.detail) from error
+    return msgspec.structs.replace(found, folder=str(file.parent / found.folder))
+
+
+def read_document(file: Path, kind: type[T]) -> T:
+    """Read a file of a kind, YAML or JSON; raise ConfigError, in one line that names file and field, if it is none."""
     try:
         text = file.read_bytes()
         check_yaml(text)
-        found = msgspec.yaml.decode(text, type=Scenario)
-        check(found)
+        return msgspec.yaml.decode(text, type=kind)
     except OSError as error:
         raise ConfigError(str(file), error.strerror or str(error)) from error
     except msgspec.ValidationError as error:
         raise _refused(file, str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(str(file), "not YAML: " + " ".join(str(error).split())) from error
-    except ConfigError as error:
-        raise ConfigError(f"{file}: {error.path}", error.detail) from error
-    return msgspec.structs.replace(found, folder=str(file.parent / found.folder))
 
 
 def check(scenario: Scenario) -> None:
@@ -209,7 +236,14 @@ def _check_group(group: NodeGroup, where: str) -> None:
 def _check_workload(workload: Workload, where: str) -> None:
     arrivals = workload.arrivals
     given = [name for name in ("at", "every", "rate") if getattr(arrivals, name) is not None]
-    given += ["trace"] if arrivals.trace else []
+    if arrivals.trace:
+        given = ["trace", *(name for name in given if name != "every" or arrivals.order == "time")]
+    elif arrivals.format or arrivals.order != "time" or arrivals.load or arrivals.durations != "trace":
+        raise ConfigError(f"{where}.arrivals", "format, order, load and durations are of a trace")
+    for resource, share in arrivals.load.items():
+        if not 0 < share <= 100:
+            raise ConfigError(f"{where}.arrivals.load.{resource}", f"must be more than 0 and at most 100, found {share:g}")
+    seconds(workload.patience, f"{where}.patience")
     if len(given) != 1:
         raise ConfigError(f"{where}.arrivals", f"expected one of at, every, rate and trace, found {', '.join(given) or 'none'}")
     if workload.manifest and (workload.pod is not None or workload.requests):

@@ -28,6 +28,7 @@ from kubesched.simulator.scenarios.pod_record import DELETED, FINISHED, RUNNING,
 
 ZONE = "topology.kubernetes.io/zone"
 PREEMPTED, LOST, DRAINED, SCALED, REMOVED = "preempted", "lost", "drained", "scaled", "removed"
+WITHDRAWN = "withdrawn"
 DEFAULT_GRACE_SECONDS = 30
 _REPLACED = frozenset({PREEMPTED, LOST, DRAINED})
 _with = msgspec.structs.replace

@@ -28,6 +28,7 @@ from kubesched.cluster import PodView
 from kubesched.engine.assembly import Ports, assemble, engine_options, registry_with
 from kubesched.engine.inbox import AssumedBinding
 from kubesched.engine.loop import EngineOptions
+from kubesched.engine.ties import Ties
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.simulator.clock import EPOCH, VirtualClock, VirtualLoop
@@ -76,13 +77,14 @@ class Simulation:
         sample_seconds: float = DEFAULT_SAMPLE_SECONDS,
         epoch: float = EPOCH,
         journal: LogWriter | None = None,
+        ties: Ties | None = None,
     ) -> None:
         """Build a cluster and its scheduler; nothing happens before `run` or `step`.
 
         `config` is a configuration, the path or the text of one, or None for the default. `plugins` run in every profile
         that does not name them itself, with weight 1 or the weight given beside them. `objects` are there from the
         beginning: priority classes, claims, pods. An attempt takes `decision_seconds`, a binding `binding_seconds` beside
-        it. `journal` is called with everything that happens.
+        it. `journal` is called with everything that happens. `ties` chooses among equally good nodes; by default the seed does.
         """
         self._loop = VirtualLoop()
         self._clock = VirtualClock(self._loop, epoch)
@@ -97,7 +99,7 @@ class Simulation:
         for cls, _ in wanted:
             registry.register(cls)
         configuration = enable(read_configuration(config, self.gates, registry), wanted)
-        ports = Ports(clock=self._clock, writer=FakeApi(self.world, binding_seconds), recorder=self, seed=seed)
+        ports = Ports(clock=self._clock, writer=FakeApi(self.world, binding_seconds), recorder=self, seed=seed, ties=ties)
         self.engine = assemble(
             configuration, self.gates, ports, registry=registry, options=options or engine_options(configuration, self.gates)
         )

@@ -17,18 +17,19 @@ import msgspec
 from kubesched.api import codec
 from kubesched.api.apps import PodTemplateSpec, ReplicaSet, ReplicaSetSpec
 from kubesched.api.kinds import KINDS
-from kubesched.api.meta import LabelSelector, ObjectMeta, OwnerReference
+from kubesched.api.meta import LabelSelector, ObjectMeta, OwnerReference, Quantity
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod, PodSpec, ResourceRequirements
 from kubesched.api.requests import is_extended_name
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.simulator.dryrun.admission import Admission
 from kubesched.simulator.dryrun.manifests import Raw
-from kubesched.simulator.scenarios.arrivals import Traced, read_trace, running_time, times
+from kubesched.simulator.scenarios.arrivals import running_time, times
 from kubesched.simulator.scenarios.pod_record import PENDING
-from kubesched.simulator.scenarios.scenario import FOREVER, Workload
-from kubesched.simulator.scenarios.simulated_cluster import SCALED
+from kubesched.simulator.scenarios.scenario import FOREVER, Workload, seconds
+from kubesched.simulator.scenarios.simulated_cluster import SCALED, WITHDRAWN
 from kubesched.simulator.scenarios.simulation import Simulation
+from kubesched.simulator.scenarios.traces import TracedPod, arranged, offered_by, read_trace
 
 _with = msgspec.structs.replace
 _OWNERS = ("ReplicaSet", "StatefulSet", "ReplicationController", "Job")
@@ -141,7 +142,19 @@ class WorkloadRunner:
         return _renamed(pod, f"{self.workload.name}-{self._n_pods}")
 
     def _come(self, pod: Pod) -> None:
-        self._sim.world.arrive(pod, workload=self.workload.name, runs=self._runs(), restarts=self.workload.restarts)
+        self._submit(pod, self._runs())
+
+    def _submit(self, pod: Pod, runs: float | None) -> None:
+        """Let a pod come, and go again if it has no node for longer than it has patience."""
+        world, patience = self._sim.world, self.workload.patience
+        record = world.arrive(pod, workload=self.workload.name, runs=runs, restarts=self.workload.restarts)
+
+        def give_up() -> None:
+            if record.state == PENDING:
+                world.remove(record, WITHDRAWN)
+
+        if patience is not None:
+            self._sim.at(self._sim.now + seconds(patience), give_up)
 
     def _template(self) -> Pod:
         """Return the pod that all of a scenario's own workload are copies of, admitted."""
@@ -187,26 +200,32 @@ class WorkloadRunner:
     # Traces
 
     def _follow_trace(self, file: Path) -> None:
-        (template, *_), names = self._cast, set()
-        for traced in read_trace(file):
+        (template, *_), names, arrivals = self._cast, set(), self.workload.arrivals
+        offered = offered_by(self._sim.world.nodes.values()) if arrivals.load else {}
+        for traced in arranged(read_trace(file, arrivals.format), arrivals, self._chance, offered):
             key = (traced.namespace or template.metadata.namespace, traced.name)
             if key in names:
                 raise ConfigError(str(file), f"the pod {'/'.join(key)} comes twice: names must differ")
             names.add(key)
             self._sim.at(traced.time, lambda traced=traced: self._come_as(template, traced))  # type: ignore[misc]
 
-    def _come_as(self, template: Pod, traced: Traced) -> None:
+    def _come_as(self, template: Pod, traced: TracedPod) -> None:
         asked = (*traced.requests.items(), traced.priority)
+        meta = template.metadata
         spec = self._specs.get(asked)
         if spec is None:
             first, *others = template.spec.containers
-            resources = ResourceRequirements(requests={**first.resources.requests, **traced.requests})
+            limits: dict[str, Quantity] = {name: amount for name, amount in traced.requests.items() if is_extended_name(name)}
+            resources = ResourceRequirements(requests={**first.resources.requests, **traced.requests}, limits=limits)
             priority = traced.priority if traced.priority is not None else template.spec.priority
             spec = self._specs[asked] = _with(
                 template.spec, priority=priority, containers=(_with(first, resources=resources), *others)
             )
-        pod = _renamed(_with(template, spec=spec), traced.name, traced.namespace)
-        self._sim.world.arrive(pod, workload=self.workload.name, runs=traced.duration, restarts=self.workload.restarts)
+        if traced.labels or traced.annotations:
+            labels, annotations = {**(meta.labels or {}), **traced.labels}, {**(meta.annotations or {}), **traced.annotations}
+            meta = _with(meta, labels=labels, annotations=annotations)
+        pod = _renamed(_with(template, metadata=meta, spec=spec), traced.name, traced.namespace)
+        self._submit(pod, traced.duration if self.workload.arrivals.durations == "trace" else None)
 
 
 def _unborn(pod: Pod) -> Pod:

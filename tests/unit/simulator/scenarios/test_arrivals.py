@@ -9,8 +9,9 @@ from random import Random
 import pytest
 
 from kubesched.errors import ConfigError
-from kubesched.simulator.scenarios.arrivals import Traced, read_trace, running_time, times
+from kubesched.simulator.scenarios.arrivals import running_time, times
 from kubesched.simulator.scenarios.scenario import Arrivals, Law
+from kubesched.simulator.scenarios.traces import TracedPod, read_trace
 
 
 @pytest.mark.parametrize(
@@ -55,8 +56,8 @@ def test_running_times() -> None:
 
 def test_a_trace_is_read_from_csv_and_from_json_lines(tmp_path: Path) -> None:
     expected = [
-        Traced(5.0, "a", "", 60.0, None, {"cpu": "2", "memory": "1Gi"}),
-        Traced(10.0, "b", "team", None, 100, {"cpu": "500m", "nvidia.com/gpu": "1"}),
+        TracedPod(5.0, "a", "", 60.0, None, {"cpu": "2", "memory": "1Gi"}),
+        TracedPod(10.0, "b", "team", None, 100, {"cpu": "500m", "nvidia.com/gpu": "1"}),
     ]
     (tmp_path / "t.csv").write_text(
         "time,name,namespace,cpu,memory,duration,priority,nvidia.com/gpu\n10,b,team,500m,,,100,1\n5,a,,2,1Gi,1m,,\n"
