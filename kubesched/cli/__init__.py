@@ -29,6 +29,7 @@ COMMANDS = (
     "run",
     "simulate",
     "snapshot",
+    "sweep",
     "why",
 )
 

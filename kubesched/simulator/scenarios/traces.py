@@ -137,7 +137,8 @@ def _read(file: Path, convert: Callable[[Row, int], T]) -> list[T]:
         rows: Iterator[tuple[int, Any]] = enumerate(csv.DictReader(text.splitlines()), 2)
     else:
         rows = ((number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip())
-    found, number = [], 0
+    found: list[T] = []
+    number = 0
     while True:
         try:
             number, row = next(rows)

@@ -1,0 +1,97 @@
+"""`kubesched sweep`: many simulations, and a table of what came of them."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kubesched.cli.layout import print_table, say
+from kubesched.cli.printing import bar, print_document
+from kubesched.errors import SchedulerError
+from kubesched.simulator.experiments.executors import run_in_processes, run_on_ray
+from kubesched.simulator.experiments.experiment import Experiment, read_experiment
+from kubesched.simulator.experiments.results import Estimate, Group, Results
+from kubesched.simulator.experiments.sweep import Executor, sweep
+
+_FIGURES = ("pods.placed", "pods.pending", "timeToPlacement.p99", "utilisation.cpu.mean", "packing.nodesUsed.mean")
+_MOST_ERRORS = 5
+
+
+def run_sweep(
+    experiment: Path, folder: Path | None, where: str, workers: int | None, settings: tuple[str, ...], output: str
+) -> None:
+    read = read_experiment(experiment, parse_settings(settings))
+    total = sum(1 for _ in read.trials())
+    with bar(f"{experiment.name}, trials", total) as done:
+        results = sweep(read, executor(where, workers), folder, lambda n, _: done(n))
+    if output == "table":
+        print_results(results, read)
+    else:
+        print_document(document_of(results, read), output)
+    for row in results.errors[:_MOST_ERRORS]:
+        click.echo(f"Error: trial {'/'.join(results.group(row))}/seed {row['seed']}: {row['error']}", err=True)
+    if results.errors:
+        raise SchedulerError(f"{len(results.errors)} of {total} trials failed")
+
+
+def parse_settings(settings: tuple[str, ...]) -> dict[str, str]:
+    """Return NAME=VALUE options by name."""
+    for text in settings:
+        if "=" not in text:
+            raise click.UsageError(f"--set takes NAME=VALUE, found {text!r}")
+    return dict(text.split("=", 1) for text in settings)
+
+
+def executor(where: str, workers: int | None) -> Executor:
+    """Return what runs the trials."""
+    if where == "processes":
+        return partial(run_in_processes, workers=workers or 0)
+    if where == "ray" or where.startswith("ray://"):
+        if workers is not None:
+            raise click.UsageError("--workers is for processes: Ray knows its own machines")
+        return partial(run_on_ray, address="" if where == "ray" else where)
+    raise click.UsageError(f"--on takes processes, ray or ray://HOST:PORT, found {where!r}")
+
+
+def document_of(results: Results, experiment: Experiment) -> dict[str, Any]:
+    """Return all rows, and the means and differences of the figures that the experiment reports."""
+
+    def told(found: dict[Group, Estimate]) -> list[dict[str, Any]]:
+        return [{"group": list(group), "mean": e.mean, "halfWidth95": e.half_width, "n": e.n} for group, e in found.items()]
+
+    figures = experiment.file.report or _FIGURES
+    return {
+        "name": experiment.file.name,
+        "trials": len(results.rows),
+        "failed": len(results.errors),
+        "summary": {name: told(results.summary(name)) for name in figures},
+        "deltas": {name: told(results.deltas(name)) for name in figures} if experiment.file.baseline else {},
+        "rows": list(results.rows),
+    }
+
+
+def print_results(results: Results, experiment: Experiment) -> None:
+    """Print means with their 95 % intervals, a row a group, and whether they differ from the baseline."""
+    figures = experiment.file.report or _FIGURES
+    summaries = {name: results.summary(name) for name in figures}
+    deltas = {name: results.deltas(name) for name in figures} if experiment.file.baseline else {}
+    titles = ["scenario", "configuration", *(path.rpartition(".")[2] for path in results.parameters), *figures]
+    rows = []
+    for group in results.groups():
+        cells = []
+        for name in figures:
+            text = str(summaries[name].get(group, "-"))
+            delta = deltas.get(name, {}).get(group)
+            if delta is not None and delta.is_other_than_zero:
+                text += f" ({delta.mean:+.3g})"
+            cells.append(text)
+        rows.append([*group, *cells])
+    print_table(titles, rows, right=range(len(titles) - len(figures), len(titles)))
+    if experiment.file.baseline:
+        say(
+            "± is a 95 % interval over seeds; in brackets, where it is certain, the difference from "
+            f"{experiment.file.baseline}, seed by seed"
+        )

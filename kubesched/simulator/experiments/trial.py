@@ -1,0 +1,121 @@
+"""One trial: a pure function from an experiment and a trial of it to figures.
+
+In: the experiment with its files, and a trial. Out: a flat row of figures, or in one line why there is none. The files are
+laid out once in a folder of the worker's; a trial changes nothing in it.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kubesched import config
+from kubesched.engine.assembly import default_configuration, registry_with
+from kubesched.errors import ConfigError, SchedulerError
+from kubesched.framework.building import catalogue
+from kubesched.framework.finding import find_plugins
+from kubesched.simulator.experiments.experiment import Experiment, Trial, set_at
+from kubesched.simulator.scenarios.build import build_simulation
+from kubesched.simulator.scenarios.scenario import Scenario, check, seconds
+from kubesched.simulator.scenarios.simulation import Simulation
+
+Figures = dict[str, float | int | str | bool | None]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What came of a trial: figures by their dotted names, or what was wrong."""
+
+    figures: Figures
+    error: str = ""
+
+
+class Worker:
+    """Runs trials of one experiment."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+        self._folder = tempfile.TemporaryDirectory(prefix="kubesched-experiment-")
+        for name, content in experiment.files.items():
+            (Path(self._folder.name) / name).write_bytes(content)
+        self._measures = [_function(text) for text in experiment.file.measures]
+        gc.set_threshold(50_000, 20, 100)  # a simulation makes hundreds of thousands of objects that stay
+
+    def run(self, trial: Trial) -> Outcome:
+        """Run one trial to its end."""
+        try:
+            with self._simulation(trial) as (sim, until):
+                figures = {"figures": sim.run(until), **{m.__name__: m(sim) for m in self._measures}}
+        except SchedulerError as error:
+            return Outcome({}, " ".join(str(error).split()))
+        flat: Figures = {}
+        _flatten(figures.pop("figures"), "", flat)
+        for more in figures.values():
+            _flatten(more, "", flat)
+        return Outcome(flat)
+
+    def _simulation(self, trial: Trial) -> _Running:
+        experiment, folder = self._experiment, Path(self._folder.name)
+        documents = {"scenario": msgspec.json.decode(experiment.scenarios[trial.scenario]), "configuration": None}
+        text = experiment.configurations[trial.configuration]
+        if text:
+            documents["configuration"] = msgspec.yaml.decode(text)
+        for path, value in trial.parameters:
+            which, _, rest = path.partition(".")
+            if documents[which] is None:
+                documents[which] = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+            set_at(documents[which], rest, value)
+        try:
+            scenario = msgspec.convert(documents["scenario"], Scenario)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"scenario {trial.scenario}", str(error)) from error
+        check(scenario)
+        scenario = msgspec.structs.replace(scenario, seed=trial.seed, folder=str(folder))
+        gates = config.Gates.parse(experiment.file.feature_gates)
+        plugins = [str(folder / text) if ".py" in text else text for text in experiment.plugins]
+        registry = registry_with([cls for text in plugins for cls in find_plugins(text)])
+        document = documents["configuration"]
+        if document is None:
+            configuration = default_configuration(gates, registry)
+        else:
+            configuration = config.load(msgspec.json.encode(document).decode(), gates=gates, registry=catalogue(registry))
+        sim = build_simulation(scenario, configuration=configuration, gates=gates, registry=registry)
+        return _Running(sim, None if scenario.duration is None else seconds(scenario.duration))
+
+
+class _Running:
+    """A simulation and when it ends; closed behind its user."""
+
+    def __init__(self, sim: Simulation, until: float | None) -> None:
+        self._sim = sim
+        self._until = until
+
+    def __enter__(self) -> tuple[Simulation, float | None]:
+        return self._sim, self._until
+
+    def __exit__(self, *problem: object) -> None:
+        self._sim.close()
+
+
+def _flatten(document: Mapping[str, Any], prefix: str, into: Figures) -> None:
+    for name, value in document.items():
+        if isinstance(value, Mapping):
+            _flatten(value, f"{prefix}{name}.", into)
+        elif value is None or isinstance(value, (int, float, str, bool)):
+            into[prefix + name] = value
+
+
+def _function(text: str) -> Callable[[Simulation], Mapping[str, Any]]:
+    module, _, name = text.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"measures: {text}", f"cannot be imported: {error}") from error
+    if not callable(found):
+        raise ConfigError(f"measures: {text}", "is no function")
+    return found  # type: ignore[no-any-return]

@@ -1,0 +1,196 @@
+"""Experiments: what is read, what trials there are, and that the same rows come out wherever they run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubesched.errors import ConfigError, SchedulerError
+from kubesched.simulator.experiments import executors
+from kubesched.simulator.experiments.executors import run_here, run_in_processes
+from kubesched.simulator.experiments.experiment import Experiment, Trial, read_experiment, set_at
+from kubesched.simulator.experiments.results import Estimate, Results
+from kubesched.simulator.experiments.sweep import TRIALS, sweep
+from kubesched.simulator.experiments.trial import Outcome
+
+SCENARIO: dict[str, Any] = {
+    "duration": 60,
+    "cluster": {"nodes": [{"name": "n", "count": 2, "capacity": {"cpu": 2, "memory": "4Gi"}}]},
+    "workloads": [{"name": "w", "arrivals": {"rate": 0.2}, "runs": 20, "requests": {"cpu": "1"}}],
+}
+EXPERIMENT: dict[str, Any] = {
+    "scenarios": ["small.yaml"],
+    "configurations": {"default": "default", "packing": "packing.yaml"},
+    "seeds": {"start": 5, "count": 2},
+    "parameters": {"scenario.cluster.nodes[0].count": [1, 2]},
+    "baseline": "default",
+}
+PACKING = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [
+        {
+            "pluginConfig": [
+                {
+                    "name": "NodeResourcesFit",
+                    "args": {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}},
+                }
+            ]
+        }
+    ],
+}
+
+
+def written(folder: Path, document: dict[str, Any] = EXPERIMENT, scenario: dict[str, Any] = SCENARIO) -> Path:
+    (folder / "small.yaml").write_text(yaml.safe_dump(scenario))
+    (folder / "packing.yaml").write_text(yaml.safe_dump(PACKING))
+    file = folder / "experiment.yaml"
+    file.write_text(yaml.safe_dump(document))
+    return file
+
+
+def test_every_one_with_every_other_seeds_last(tmp_path: Path) -> None:
+    experiment = read_experiment(written(tmp_path))
+    trials = list(experiment.trials())
+    assert [(t.configuration, t.parameters[0][1], t.seed) for t in trials] == [
+        ("default", 1, 5), ("default", 1, 6), ("default", 2, 5), ("default", 2, 6),
+        ("packing", 1, 5), ("packing", 1, 6), ("packing", 2, 5), ("packing", 2, 6),
+    ]  # fmt: skip
+    assert trials[0].name == "small/default/scenario.cluster.nodes[0].count=1/seed 5"
+
+
+def test_the_same_rows_come_out_of_every_executor_and_order(tmp_path: Path) -> None:
+    experiment = read_experiment(written(tmp_path))
+
+    def backwards(experiment: Experiment, trials: Sequence[Trial]) -> Iterator[tuple[int, Outcome]]:
+        done = list(run_here(experiment, list(reversed(trials))))
+        return ((len(trials) - 1 - i, outcome) for i, outcome in done)
+
+    here = sweep(experiment, run_here).to_csv()
+    assert here == sweep(experiment, backwards).to_csv() == sweep(experiment, run_in_processes).to_csv()
+    assert here.startswith("scenario,configuration,scenario.cluster.nodes[0].count,seed,")
+
+
+def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
+    experiment, asked = read_experiment(written(tmp_path)), []
+
+    def breaks_off(experiment: Experiment, trials: Sequence[Trial]) -> Iterator[tuple[int, Outcome]]:
+        for i, outcome in run_here(experiment, trials):
+            asked.append(trials[i])
+            if len(asked) == 3:
+                raise KeyboardInterrupt
+            yield i, outcome
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(experiment, breaks_off, tmp_path / "out")
+    kept = tmp_path / "out" / TRIALS
+    kept.write_bytes(kept.read_bytes() + b'{"experiment": "cut o')
+    again = sweep(experiment, breaks_off, tmp_path / "out")
+    assert len(asked) == 3 + 6, "two trials of the first run were taken over"
+    assert again.to_csv() == sweep(experiment, run_here).to_csv() == (tmp_path / "out" / "trials.csv").read_text()
+    assert sweep(experiment, lambda *_: pytest.fail("all is done"), tmp_path / "out").rows == again.rows
+    changed = read_experiment(written(tmp_path, scenario={**SCENARIO, "duration": 61}))
+    assert [i for i, _ in enumerate(sweep(changed, run_here, tmp_path / "out").rows)] == list(range(8))
+
+
+def test_a_trial_that_fails_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:
+    document = {**EXPERIMENT, "parameters": {"scenario.cluster.nodes[0].count": [1, -1]}}
+    results = sweep(read_experiment(written(tmp_path, document)), run_here)
+    assert [row["error"] for row in results.errors] == ["cluster.nodes[0].count: must not be negative, found -1"] * 4
+    assert len(results.summary("pods.placed")) == 2
+
+
+def test_a_worker_that_dies_takes_no_trial_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = read_experiment(written(tmp_path, {**EXPERIMENT, "seeds": [1], "parameters": {}}))
+    whole = sweep(experiment, run_here)
+    monkeypatch.setattr(executors, "_begin", die_on_packing_in_child)
+    results = sweep(experiment, run_in_processes)
+    assert [row["error"] for row in results.rows] == ["", "its worker died 3 times"]
+    assert results.rows[0] == whole.rows[0]
+
+
+def die_on_packing_in_child(experiment: Experiment) -> None:
+    """What a worker process begins with; a module's function, so that it is found there."""
+    executors._worker = ("", _Dying(experiment))
+
+
+class _Dying(executors.Worker):
+    def run(self, trial: Trial) -> Outcome:
+        if trial.configuration == "packing":
+            os._exit(9)
+        return super().run(trial)
+
+
+BAD = [
+    ("no file", {"scenarios": ["absent.yaml"]}, "scenarios.absent: .*absent.yaml cannot be read: No such file or directory"),
+    ("an unknown field", {"scenarois": []}, "unknown field `scenarois`"),
+    ("no seeds", {"seeds": []}, "seeds: expected at least one"),
+    ("a seed twice", {"seeds": [1, 1]}, "seeds: expected at least one, and each once"),
+    ("a baseline that is none", {"baseline": "best"}, "baseline: 'best' is none of the configurations"),
+    ("a path that begins wrongly", {"parameters": {"plugins[0]": [1]}}, "parameters.plugins.0.: expected a path"),
+]
+
+
+@pytest.mark.parametrize(("why", "change", "expected"), BAD, ids=[case[0] for case in BAD])
+def test_a_bad_experiment_is_refused_in_one_line(tmp_path: Path, why: str, change: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected) as refused:
+        read_experiment(written(tmp_path, {**EXPERIMENT, **change}))
+    assert "\n" not in str(refused.value)
+
+
+def test_an_experiment_in_python_takes_settings(tmp_path: Path) -> None:
+    written(tmp_path)
+    file = tmp_path / "e.py"
+    file.write_text("def experiment(seeds, n='1'):\n    return {'scenarios': ['small.yaml'], 'seeds': {'count': int(seeds)}}\n")
+    assert len(list(read_experiment(file, {"seeds": "4"}).trials())) == 4
+    for settings, word in (({}, "missing a required argument: 'seeds'"), ({"seeds": "x"}, "ValueError: invalid literal")):
+        with pytest.raises(ConfigError, match=word):
+            read_experiment(file, settings)
+    with pytest.raises(ConfigError, match="only an experiment in Python takes settings"):
+        read_experiment(written(tmp_path), {"seeds": "1"})
+
+
+def test_a_path_sets_what_it_leads_to() -> None:
+    document: dict[str, Any] = {"profiles": [{}]}
+    set_at(document, "profiles[0].plugins.score.enabled", [1])
+    set_at(document, "profiles[0].name", "x")
+    assert document == {"profiles": [{"plugins": {"score": {"enabled": [1]}}, "name": "x"}]}
+    for path in ("profiles[1].x", "profiles.x", ""):
+        with pytest.raises(ConfigError):
+            set_at(document, path, 1)
+
+
+def test_means_have_intervals_and_differences_are_taken_seed_by_seed() -> None:
+    rows = [
+        {"scenario": "s", "configuration": name, "seed": seed, "x": seed * 10 + more, "error": ""}
+        for name, more in (("a", 0.0), ("b", 1.0))
+        for seed in (1, 2, 3)
+    ]
+    results = Results(tuple(rows), (), "a")
+    mean = results.summary("x")[("s", "a")]
+    assert (mean.mean, mean.n) == (20.0, 3) and mean.half_width == pytest.approx(4.303 * 10 / 3**0.5)
+    assert results.deltas("x") == {("s", "b"): Estimate(1.0, 0.0, 3)}
+    assert results.deltas("x")[("s", "b")].is_other_than_zero and not mean.of([1.0, -1.0]).is_other_than_zero
+
+
+def test_rows_go_to_other_libraries_through_arrow(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: Arrow and Parquet are not tested")
+    results = Results(({"scenario": "s", "configuration": "<c>", "seed": 1, "x": 2.5, "error": ""},))
+    results.to_parquet(str(tmp_path / "t.parquet"))
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert parquet.read_table(tmp_path / "t.parquet").to_pylist() == list(results.rows)
+    assert pyarrow.table(results).column("x").to_pylist() == [2.5]
+    assert "<td>&lt;c&gt;</td>" in results._repr_html_()
+
+
+def test_a_full_disk_is_told_with_the_trial(tmp_path: Path) -> None:
+    experiment = read_experiment(written(tmp_path, {**EXPERIMENT, "seeds": [1], "parameters": {}}))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / TRIALS).symlink_to("/dev/full")
+    with pytest.raises(SchedulerError, match="small/default/seed 1 is done and cannot be written down: No space left"):
+        sweep(experiment, run_here, tmp_path / "out")
