@@ -6,13 +6,18 @@ with the reference's texts at the reference's verbosity. It never raises and nev
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Protocol
 
 from kubesched.telemetry.logs import logger
 from kubesched.telemetry.metrics import Metrics
+from kubesched.telemetry.throttle import LineBudget, Throttle
 
 log = logger(__name__)
 
+OUTCOMES_A_SECOND, OUTCOMES_BURST = 20.0, 2000
+"""How many outcomes are said at verbosity 2. The reference says each, and its own pace bounds it; ours is far higher."""
 BINDING = "binding"
 UNSCHEDULABLE = "Unschedulable"
 HINT = "QueueingHint"
@@ -35,9 +40,19 @@ class Keyed(Protocol):
 class Reporter:
     """Counts and says what happens."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, now: Callable[[], float] = time.monotonic) -> None:
         self.metrics = metrics
+        self._outcomes = LineBudget(OUTCOMES_A_SECOND, OUTCOMES_BURST, now)
+        self._left_out = Throttle(now)
         metrics.begin_attempt()
+
+    def _may_say(self) -> bool:
+        """Say whether an outcome has room in the log: all at verbosity 3, below it as many as the reference could have."""
+        if log.level > 2 or self._outcomes.take():
+            return True
+        if self._left_out.is_due():
+            log.v(2).info("Outcomes of attempts are left out of the log; -v=3 has them all", soFar=self._outcomes.n_left_out)
+        return False
 
     # Attempts
 
@@ -53,14 +68,14 @@ class Reporter:
     def pod_bound(self, pod: Keyed, node_name: str, attempts: int, seconds_since_first: float, was_flushed: bool) -> None:
         """Count a pod that was placed."""
         self.metrics.pod_scheduled(attempts, seconds_since_first, was_flushed)
-        if log.level >= 2:
+        if log.level >= 2 and self._may_say():
             log.v(2).info("Successfully bound pod to node", pod=pod.key, node=node_name, attempts=attempts)
 
     def pod_failed(self, pod: Keyed, reason: str, message: str) -> None:
         """Say why a pod was not placed: routine if it does not fit, an error otherwise."""
         if reason != UNSCHEDULABLE:
             log.error("Error scheduling pod; retrying", err=message, pod=pod.key)
-        elif log.level >= 2:
+        elif log.level >= 2 and self._may_say():
             log.v(2).info("Unable to schedule pod; no fit; waiting", pod=pod.key, err=message)
 
     def plugin_broke(self, plugin: str, point: str, pod: Keyed, error: BaseException) -> None:

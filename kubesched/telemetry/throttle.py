@@ -1,4 +1,4 @@
-"""Saying at most once a minute what a stranger can make happen a thousand times a second."""
+"""Saying little of what happens thousands of times a second: once a minute, or so many lines a second."""
 
 from __future__ import annotations
 
@@ -22,7 +22,35 @@ class Throttle:
     def warning(self, log: Logger, message: str, **values: Any) -> None:
         """Say it, unless it was said within the last minute."""
         self._n_since += 1
-        now = self._now()
-        if now >= self._next:
+        if self.is_due():
             log.warning(message, **values, **({"times": self._n_since} if self._n_since > 1 else {}))
-            self._next, self._n_since = now + SECONDS, 0
+            self._n_since = 0
+
+    def is_due(self) -> bool:
+        """Return whether a minute has passed since this last returned true."""
+        now = self._now()
+        if now < self._next:
+            return False
+        self._next = now + SECONDS
+        return True
+
+
+class LineBudget:
+    """So many lines a second on average, some more in a burst; the rest is counted."""
+
+    def __init__(self, per_second: float, burst: int, now: Callable[[], float] = time.monotonic) -> None:
+        self.n_left_out = 0
+        self._per_second, self._burst = per_second, burst
+        self._now = now
+        self._tokens, self._at = float(burst), now()
+
+    def take(self) -> bool:
+        """Return whether there is room for one more line."""
+        now = self._now()
+        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._per_second)
+        self._at = now
+        if self._tokens < 1.0:
+            self.n_left_out += 1
+            return False
+        self._tokens -= 1.0
+        return True

@@ -145,3 +145,22 @@ def test_a_connection_reports_its_requests() -> None:
     assert metrics.counters["rest_client_request_retries_total"]["429", "GET", "api:6443"] == 1
     assert metrics.histograms["rest_client_rate_limiter_duration_seconds"]["GET", "api:6443"].read()[1] == 0.5
     assert not metrics.histograms["rest_client_request_size_bytes"]
+
+
+def test_refusals_without_end_do_not_fill_the_disk_at_verbosity_two(said: io.StringIO) -> None:
+    now = 0.0
+    reporter = Reporter(Metrics(), lambda: now)
+    set_verbosity(2)
+    for second in range(120):
+        now = float(second)
+        for _ in range(100):
+            reporter.pod_failed(Pod(), "Unschedulable", "0/1 nodes are available")
+    lines = said.getvalue().splitlines()
+    outcomes = sum("no fit; waiting" in line for line in lines)
+    assert 2000 + 119 * 20 - 1 <= outcomes <= 2000 + 120 * 20, "of 12,000"
+    assert len(lines) - outcomes == 2, "a line a minute says that some are missing"
+    said.truncate(0)
+    set_verbosity(3)
+    for _ in range(5000):
+        reporter.pod_failed(Pod(), "Unschedulable", "0/1 nodes are available")
+    assert said.getvalue().count("no fit; waiting") == 5000
