@@ -12,18 +12,39 @@ from rich.console import Console
 from kubesched.api.pod import Pod
 from kubesched.cli.printing import print_document
 from kubesched.cli.sources import Policy, namespace_of, read_cluster
+from kubesched.cli.why_groups import pending_report, print_patches, print_pending
 from kubesched.cli.why_report import print_story
 from kubesched.client.connection import connect
 from kubesched.client.credentials import default_kubeconfig, find_credentials
 from kubesched.client.reading import get_object
 from kubesched.client.scheduler_client import SchedulerAddress, ask_about_pod
+from kubesched.cluster import PodView
+from kubesched.engine.loop import Engine
+from kubesched.engine.patches import workload_of
 from kubesched.engine.pod_report import pod_report
 from kubesched.errors import NotFound, SchedulerError
 from kubesched.simulator.captured import Captured
 
+POD = "Pod"
+_KINDS = {
+    alias: kind
+    for kind, aliases in {
+        POD: ("pod", "pods", "po"),
+        "Deployment": ("deployment", "deployments", "deploy"),
+        "StatefulSet": ("statefulset", "statefulsets", "sts"),
+        "DaemonSet": ("daemonset", "daemonsets", "ds"),
+        "ReplicaSet": ("replicaset", "replicasets", "rs"),
+        "ReplicationController": ("replicationcontroller", "replicationcontrollers", "rc"),
+        "Job": ("job", "jobs"),
+        "CronJob": ("cronjob", "cronjobs", "cj"),
+    }.items()
+    for alias in aliases
+}
+"""As kubectl calls them."""
+
 
 def run_why(
-    pod: str,
+    what: str,
     namespace: str,
     snapshot_file: Path | None,
     kubeconfig: str,
@@ -38,32 +59,92 @@ def run_why(
     top: int,
     output: str,
 ) -> None:
-    given, _, name = pod.rpartition("/")
-    if not name or (given and namespace and given != namespace):
-        raise click.UsageError(f"{pod!r} is not a pod's name" if not name else f"{pod} is not in namespace {namespace}")
+    given, kind, name = _asked_for(what)
+    if given and namespace and given != namespace:
+        raise click.UsageError(f"{what} is not in namespace {namespace}")
     where = given or namespace
     if server:
         if snapshot_file or kubeconfig or context or config_file or feature_gates or plugins:
             raise click.UsageError("--server asks a running scheduler: it has its own cluster and its own configuration")
+        if kind != POD:
+            raise click.UsageError("--server asks a running scheduler about one pod: name it")
         address = SchedulerAddress(server, token, ca_file or "", not is_trusting)
-        story = _as_told(asyncio.run(ask_about_pod(address, where or "default", name)), top)
-    else:
-        if token or ca_file or is_trusting:
-            raise click.UsageError("--token, --certificate-authority and --insecure-skip-tls-verify go with --server")
-        policy = Policy.for_dry_run(config_file, feature_gates, plugins)
-        with Console(stderr=True).status("reading the cluster"):
-            cluster = read_cluster(snapshot_file, kubeconfig, context, policy.gates)
-        where = namespace_of(where, snapshot_file, kubeconfig, context)
+        _print_one(_as_told(asyncio.run(ask_about_pod(address, where or "default", name)), top), output)
+        return
+    if token or ca_file or is_trusting:
+        raise click.UsageError("--token, --certificate-authority and --insecure-skip-tls-verify go with --server")
+    policy = Policy.for_dry_run(config_file, feature_gates, plugins)
+    with Console(stderr=True).status("reading the cluster"):
+        cluster = read_cluster(snapshot_file, kubeconfig, context, policy.gates)
+    if not kind:
+        engine = policy.engine(cluster)
+        _print_many(pending_report(engine, _views(engine, cluster, where)), output)
+        return
+    where = namespace_of(where, snapshot_file, kubeconfig, context)
+    if kind == POD:
         found = _found(cluster, where, name)
         if found is None and snapshot_file is None:
             found = asyncio.run(_finished(kubeconfig, context, where, name))
         if found is None:
             raise SchedulerError(_not_found(cluster, where, name))
-        story = _told(cluster, policy, found, top)
+        _print_one(_told(cluster, policy, found, top), output)
+        return
+    members = [pod for pod in cluster.of(Pod) if pod.metadata.namespace == where and _is_of(pod, kind, name)]
+    if not members:
+        raise SchedulerError(f"{kind} {where}/{name} has no pods, or is not there")
+    pending = [pod for pod in members if not pod.spec.node_name]
+    if len(pending) > 1:
+        engine = policy.engine(cluster)
+        document = pending_report(engine, (engine.store.view(pod) for pod in pending))
+        if len(document["groups"]) > 1:
+            _print_many(document, output)
+            return
+    story = _told(cluster, policy, (pending or members)[0], top)
+    others = len(pending) - 1 if pending else len(members) - 1
+    _print_one({**story, "othersLikeIt": others, "of": f"{kind} {where}/{name}"}, output)
+
+
+def _asked_for(what: str) -> tuple[str, str, str]:
+    """Return namespace, kind and name of what was asked for; nothing of it for all that waits."""
+    if not what:
+        return "", "", ""
+    *before, name = what.split("/")
+    kind = POD
+    if before and before[-1].partition(".")[0].lower() in _KINDS:
+        kind = _KINDS[before.pop().partition(".")[0].lower()]
+    if len(before) > 1 or not name or not all(before):
+        raise click.UsageError(f"{what!r} is not a pod's name" if not name else f"{what!r} is not NS/POD or KIND/NAME")
+    return (before[0] if before else ""), kind, name
+
+
+def _is_of(pod: Pod, kind: str, name: str) -> bool:
+    owner = pod.metadata.controller()
+    if kind == "CronJob":
+        return owner is not None and owner.kind == "Job" and owner.name.rpartition("-")[0] == name
+    return workload_of(pod) == (kind, name) or (owner is not None and (owner.kind, owner.name) == (kind, name))
+
+
+def _views(engine: Engine, cluster: Captured, namespace: str) -> list[PodView]:
+    pods = [pod for pod in cluster.of(Pod) if not pod.spec.node_name and namespace in ("", pod.metadata.namespace)]
+    return [engine.store.view(pod) for pod in pods]
+
+
+def _print_one(story: dict[str, Any], output: str) -> None:
     if output == "table":
         print_story(story)
+    elif output == "patch":
+        print_patches(story.get("advice", ()))
     else:
         print_document(story, output)
+
+
+def _print_many(document: dict[str, Any], output: str) -> None:
+    if output == "table":
+        print_pending(document)
+    elif output == "patch":
+        print_patches(advice for group in document["groups"] for advice in group["advice"])
+    else:
+        print_document(document, output)
 
 
 def _told(cluster: Captured, policy: Policy, pod: Pod, top: int) -> dict[str, Any]:

@@ -19,6 +19,12 @@ def print_story(story: Story) -> None:
     verdict, colour = _verdict(story)
     say(f"{story['pod']} {verdict}", bold=True, fg=colour)
     say(_about(story), dim=True)
+    if story.get("othersLikeIt"):
+        say(f"of {story['of']}, like {story['othersLikeIt']} more", dim=True)
+    if story.get("groupNote"):
+        say(story["groupNote"], fg="yellow")
+    if story.get("claims"):
+        _section("Devices", [each["text"] for each in story["claims"]], "-")
     if story.get("failure"):
         _section("An attempt breaks", [story["failure"]])
     if story.get("refusals"):
@@ -57,6 +63,8 @@ def _verdict(story: Story) -> tuple[str, str]:
         return f"is gated by {story['gate']['plugin']}: {story['gate']['text']}", "yellow"
     if story.get("failure"):
         return "is pending, and trying to place it fails", "red"
+    if n and story.get("group"):
+        return f"is pending with its group; alone, {n} of {total} nodes would take it now", "yellow"
     if n:
         return f"is pending, and {n} of {total} nodes would take it now; it would go to {story['wouldGoTo']}", "green"
     ever = story.get("ever")
@@ -73,8 +81,6 @@ def _about(story: Story) -> str:
     parts.append(f"scheduler {story['scheduler']}")
     if story.get("attempts"):
         parts.append(f"tried {story['attempts']} time{'s' if story['attempts'] != 1 else ''}, {story['place']}")
-    if story.get("group"):
-        parts.append(f"of group {story['group']}, which is tried as a whole")
     if story.get("nominatedNode"):
         parts.append(f"nominated to {story['nominatedNode']}")
     return "; ".join(parts)

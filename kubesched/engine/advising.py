@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from kubesched.api.node import Taint
-from kubesched.api.pod import Toleration
+from kubesched.api.pod import Pod, Toleration
 from kubesched.cluster import Bools, PodView
 from kubesched.engine.cycle import Attempt
 from kubesched.engine.demands import (
@@ -24,6 +24,7 @@ from kubesched.engine.demands import (
 )
 from kubesched.engine.obstacles import (
     CORDON,
+    FIT,
     TAINTS,
     Advice,
     Advisor,
@@ -34,7 +35,7 @@ from kubesched.engine.obstacles import (
     untolerated,
     would_take_it,
 )
-from kubesched.engine.shortage import FIT, advise_less, advise_on_size
+from kubesched.engine.shortage import advise_less, advise_on_size
 from kubesched.framework.verdicts import Status
 
 _BY_NODE_LIFECYCLE = "node.kubernetes.io/"
@@ -107,19 +108,14 @@ def _advise_toleration(obstacles: Obstacles, alone: Bools, again: Retrying | Non
     found = []
     for wanted in dict.fromkeys(lacking.values()):
         opened = alone & np.isin(nodes.taint_set, [code for code, taints in lacking.items() if taints <= wanted])
+        taints = sorted(wanted, key=lambda taint: (taint.key, taint.value, taint.effect))
+        changed = _tolerating(obstacles.pod.pod, taints)
         if again is not None and obstacles.pod.pod.spec.topology_spread_constraints:
             # A constraint may count over the tolerated nodes only, and then say otherwise about all of them.
-            spec = obstacles.pod.pod.spec
-            more = tuple(Toleration(key=t.key, operator="Equal", value=t.value, effect=t.effect) for t in wanted)
-            opened = again.changed(
-                msgspec.structs.replace(
-                    obstacles.pod.pod, spec=msgspec.structs.replace(spec, tolerations=(*spec.tolerations, *more))
-                )
-            )
+            opened = again.changed(changed)
         n, examples = int(np.count_nonzero(opened)), obstacles.examples(opened)
         if not n:
             continue
-        taints = sorted(wanted, key=lambda taint: (taint.key, taint.value, taint.effect))
         listed = " and ".join(map(taint_text, taints))
         if any(taint.key.startswith(_BY_NODE_LIFECYCLE) for taint in taints):
             # Put there because something is wrong with the node; to tolerate that is no advice.
@@ -142,9 +138,17 @@ def _advise_toleration(obstacles: Obstacles, alone: Bools, again: Retrying | Non
                     n,
                     examples,
                     {"tolerations": [_toleration(taint) for taint in taints]},
+                    changed,
                 )
             )
     return found
+
+
+def _tolerating(pod: Pod, taints: list[Taint]) -> Pod:
+    more = tuple(
+        Toleration(key=t.key, operator="Equal" if t.value else "Exists", value=t.value, effect=t.effect) for t in taints
+    )
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, tolerations=(*pod.spec.tolerations, *more)))
 
 
 def _bare(taint: Taint) -> Taint:
@@ -168,11 +172,13 @@ def _nearest_to_one(obstacles: Obstacles) -> list[Advice]:
     codes = np.zeros(obstacles.nodes.n, dtype=np.int64)
     for bit, plugin in enumerate(plugins):
         codes |= obstacles.by_plugin[plugin].astype(np.int64) << bit
-    fewest = int(obstacles.n_refusing.min())
-    sets, counts = np.unique(codes[obstacles.n_refusing == fewest], return_counts=True)
+    large = ~obstacles.too_small()  # no change of the cluster opens a node that is too small
+    large = large if large.any() else ~large
+    fewest = int(obstacles.n_refusing[large].min())
+    sets, counts = np.unique(codes[large & (obstacles.n_refusing == fewest)], return_counts=True)
     chosen = int(sets[int(counts.argmax())])
     who = [plugin for bit, plugin in enumerate(plugins) if chosen >> bit & 1]
-    rows = codes == chosen
+    rows = (codes == chosen) & large
     n, examples = int(counts.max()), obstacles.examples(rows)
     said = "; ".join(f"{plugin} says: {obstacles.says(plugin, rows)}" for plugin in who)
     text = f"no single change helps; if neither {' nor '.join(who)} refused, {would_take_it(n, examples)}; {said}"

@@ -155,7 +155,8 @@ def _without(obstacles: Obstacles, plugin: str, what: str, changed: Pod, again: 
     """Return how many nodes would take the pod without a demand; None if none would."""
     fits = again.changed(changed)
     n, examples = int(np.count_nonzero(fits)), obstacles.examples(fits)
-    return Advice("constraint", f"without {what} {would_take_it(n, examples)}", plugin, n, examples) if n else None
+    text = f"without {what} {would_take_it(n, examples)}"
+    return Advice("constraint", text, plugin, n, examples, changed=changed) if n else None
 
 
 def _pods_of(term: PodAffinityTerm) -> str:

@@ -22,7 +22,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Reason, Verdicts
 
-CORDON, TAINTS = "NodeUnschedulable", "TaintToleration"
+CORDON, TAINTS, FIT = "NodeUnschedulable", "TaintToleration", "NodeResourcesFit"
 EXAMPLES = 3
 
 
@@ -38,6 +38,8 @@ class Advice:
     examples: tuple[str, ...] = ()
     change: dict[str, Any] = field(default_factory=dict)
     """What to change, in the API's words."""
+    changed: Pod | None = None
+    """The pod with that change, where it is one of the pod."""
 
 
 class Obstacles:
@@ -75,6 +77,20 @@ class Obstacles:
         """Return the nodes that nobody but this plugin refuses."""
         column: Bools = self.by_plugin[plugin] & (self.n_refusing == 1)
         return column
+
+    def owned(self, plugin: str) -> Bools:
+        """Return the nodes whose refusal is counted as this plugin's: the first to refuse a node owns it."""
+        numbers = [number for number, (name, _) in enumerate(self.verdicts.columns) if name == plugin]
+        column: Bools = np.isin(self.verdicts.owner, numbers)
+        return column if self.verdicts.considered is None else column & self.verdicts.considered
+
+    def too_small(self) -> Bools:
+        """Return the nodes that could not hold the pod even if they were empty."""
+        found = np.zeros(self.nodes.n, dtype=np.bool_)
+        for reason, where in self.reasons(FIT):
+            if not reason.resolvable:
+                found |= where
+        return found
 
     def reasons(self, plugin: str) -> list[tuple[Reason, Bools]]:
         """Return what a plugin says, and of which nodes; whoever else refuses them."""

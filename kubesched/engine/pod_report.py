@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.api.pod import Pod
+from kubesched.api.workload import COSCHEDULING_LABEL, COSCHEDULING_LABEL_OLD
 from kubesched.cluster import PodView
+from kubesched.cluster.groups import GroupKey
 from kubesched.engine.explain import Explanation, explain_now, gate_of
 from kubesched.engine.loop import Engine
+from kubesched.engine.patches import patches_of
 from kubesched.engine.shortage import amount_text
 from kubesched.engine.waking import wakes_on
 from kubesched.errors import SchedulerError
 from kubesched.framework.plugin import Preemption
+from kubesched.framework.profile import Profile
+from kubesched.plugins.dynamic_resources.plugin import DynamicResources
 
 PLACED, PENDING, GATED, LEAVING, NOT_OURS, FINISHED = "placed", "pending", "gated", "leaving", "notOurs", "finished"
 _OVER = ("Succeeded", "Failed")
@@ -40,9 +46,14 @@ def pod_report(engine: Engine, pod: PodView, *, top: int = 5, preempts: bool = F
     profile = engine.profiles.get(spec.scheduler_name)
     if profile is None or state in (FINISHED, LEAVING):
         return document
-    group = profile.group_of(pod)
+    group = engine.store.groups.key_of(pod)
     if group is not None:
-        document["group"] = str(group[1])
+        document["group"] = str(group)
+        document["groupNote"] = _company(engine, group)
+    elif ignored := _ignored_group(pod):
+        document["groupNote"] = ignored
+    if spec.resource_claims:
+        document["claims"] = _claims(engine, profile, pod)
     if state == GATED:
         gate = gate_of(engine, pod)
         document["gate"] = {"plugin": gate.plugin, "text": gate.message}
@@ -50,7 +61,7 @@ def pod_report(engine: Engine, pod: PodView, *, top: int = 5, preempts: bool = F
         now = explain_now(engine, pod, top=top, preempts=preempts and state != PLACED)
     except SchedulerError as error:
         return document | {"failure": str(error)}
-    document |= _now(now)
+    document |= _now(now, pod.pod)
     if state == GATED:
         document["wakesOn"] = [
             {"plugin": each.plugin, "events": each.events, "text": each.text}
@@ -61,7 +72,44 @@ def pod_report(engine: Engine, pod: PodView, *, top: int = 5, preempts: bool = F
     return document
 
 
-def _now(now: Explanation) -> dict[str, Any]:
+def _company(engine: Engine, key: GroupKey) -> str:
+    """Say what a group changes about the answer for one of its pods, and how many of it there are."""
+    group = engine.store.groups.get(key)
+    n_placed, n_all = (group.n_scheduled, group.n_all) if group is not None else (0, 0)
+    return (
+        f"group {key} is tried as a whole: {n_placed} of its {n_all} pods are placed; what is said here is about this pod alone"
+    )
+
+
+def _ignored_group(pod: PodView) -> str:
+    """Say that a group which a pod names is nobody's business here."""
+    named = pod.pod.spec.scheduling_group
+    if named is not None and named.pod_group_name:
+        return f"PodGroup {named.pod_group_name} is ignored: the feature gate GenericWorkload is off"
+    label = next((key for key in (COSCHEDULING_LABEL, COSCHEDULING_LABEL_OLD) if pod.labels.get(key)), "")
+    return f"the label {label}={pod.labels[label]} is ignored: no profile enables Coscheduling" if label else ""
+
+
+def _claims(engine: Engine, profile: Profile, pod: PodView) -> list[dict[str, Any]]:
+    """Return what the pod claims, and which nodes have such devices."""
+    plugin = next((each for each in profile.plugins if isinstance(each, DynamicResources)), None)
+    if plugin is None:
+        return []
+    return [
+        {
+            "claim": each.claim,
+            "request": each.request,
+            "deviceClass": each.device_class,
+            "nodeCount": each.n_nodes,
+            "freeNodeCount": each.n_free_nodes,
+            "examples": each.examples,
+            "text": each.text,
+        }
+        for each in plugin.offers(pod, engine.store.snapshot())
+    ]
+
+
+def _now(now: Explanation, pod: Pod) -> dict[str, Any]:
     document: dict[str, Any] = {
         "nodeCount": now.n_nodes,
         "feasibleCount": now.n_feasible,
@@ -80,6 +128,7 @@ def _now(now: Explanation) -> dict[str, Any]:
                 "nodeCount": a.n_nodes,
                 "examples": a.examples,
                 **({"change": a.change} if a.change else {}),
+                **({"patches": patches} if (patches := patches_of(a, pod)) else {}),
             }
             for a in now.suggestions
         ],

@@ -6,16 +6,19 @@ ignored and which are served by devices.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
+from kubesched.api import quantity
+from kubesched.api.pod import Container, Pod
 from kubesched.api.quantity import format_quantity
 from kubesched.cluster import Bools
-from kubesched.engine.obstacles import Advice, Obstacles, Retrying, would_take_it
+from kubesched.engine.obstacles import FIT, Advice, Obstacles, Retrying, would_take_it
 from kubesched.plugins.node_resources_fit import TOO_MANY_PODS
 
-FIT = "NodeResourcesFit"
 _SHORT = "Insufficient "
 _NANO = 1_000_000_000
 
@@ -46,10 +49,7 @@ class Ever:
 def ever(obstacles: Obstacles) -> Ever:
     """Return whether the pod could be on one of the nodes if it were empty."""
     nodes = obstacles.nodes
-    large = nodes.allowed_pods > 0
-    for reason, where in obstacles.reasons(FIT):
-        if not reason.resolvable:
-            large &= ~where
+    large = (nodes.allowed_pods > 0) & ~obstacles.too_small()
     return Ever(nodes.n, int(np.count_nonzero(large)), int(np.count_nonzero(large & ~obstacles.beyond_eviction())))
 
 
@@ -81,6 +81,8 @@ def advise_less(obstacles: Obstacles, alone: Bools, again: Retrying | None) -> l
     near = np.flatnonzero(alone & ~full & (lacking > 0))
     if not len(near):
         return found
+    large = near[~obstacles.too_small()[near]]  # room can be made there; a small node stays small
+    near = large if len(large) else near
     closest = int(near[int(lacking[near].argmin())])
     free = {r: nodes.allocatable_at(r, closest) - nodes.requested_at(r, closest) for r in asked}
     names = nodes.templates.resources.values
@@ -104,20 +106,45 @@ def advise_less(obstacles: Obstacles, alone: Bools, again: Retrying | None) -> l
             n,
             examples,
             {"requests": less, "lacking": lack},
+            _asking_less(obstacles.pod.pod, {names[r]: amount - free[r] for r, amount in asked.items() if free[r] < amount}),
         )
     )
     return found
+
+
+def _asking_less(pod: Pod, lacking: Mapping[str, int]) -> Pod | None:
+    """Return the pod with so much less asked for by the container that asks for most of it; None if none asks for enough."""
+    containers = list(pod.spec.containers)
+    for resource, amount in lacking.items():
+        asked = [_requested(container, resource) for container in containers]
+        at = max(range(len(asked)), key=lambda i: asked[i], default=-1)
+        if at < 0 or asked[at] <= amount:
+            return None
+        one = containers[at]
+        less, limits = {resource: amount_text(resource, asked[at] - amount)}, one.resources.limits
+        resources = msgspec.structs.replace(
+            one.resources,
+            requests={**one.resources.requests, **less},
+            limits={**limits, **less} if "/" in resource and resource in limits else limits,  # these two are one amount
+        )
+        containers[at] = msgspec.structs.replace(one, resources=resources)
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, containers=tuple(containers)))
+
+
+def _requested(container: Container, resource: str) -> int:
+    """Return what a container asks for, in the units of the columns: thousandths of a cpu, or ones."""
+    nano = quantity.parse(container.resources.requests.get(resource, "0"))
+    return -(-nano // (_NANO // 1000 if resource == "cpu" else _NANO))
 
 
 def advise_on_size(obstacles: Obstacles) -> list[Advice]:
     """Return whether the nodes that are short of resources would do if they were empty."""
     if FIT not in obstacles.by_plugin:
         return []
-    nodes, short = obstacles.nodes, obstacles.by_plugin[FIT]
-    never = np.zeros(nodes.n, dtype=np.bool_)
-    for reason, where in obstacles.reasons(FIT):
-        if not reason.resolvable:
-            never |= where
+    # Those that are counted as short in the scheduler's message: a tainted node may be short too, and is not.
+    nodes, short, never = obstacles.nodes, obstacles.owned(FIT), obstacles.too_small()
+    if not short.any():
+        return []
     n, n_empty = int(np.count_nonzero(short)), int(np.count_nonzero(short & ~never))
     if n_empty:
         return [
@@ -130,7 +157,7 @@ def advise_on_size(obstacles: Obstacles) -> list[Advice]:
             )
         ]
     which = obstacles.examples(short)[0] if n == 1 else f"none of the {n} nodes short of resources"
-    limits = _too_large(obstacles)
+    limits = _too_large(obstacles, short)
     names = nodes.templates.resources.values
     sizes = " and ".join(f"{amount_text(names[r], most)} {names[r]}" for r, most in limits.items())
     why = f" (the largest has {sizes})" if sizes and n > 1 else ""
@@ -152,9 +179,9 @@ def _short(obstacles: Obstacles) -> dict[int, int]:
     return {resource: amount for resource, amount in obstacles.pod.requests if amount and names[resource] in short}
 
 
-def _too_large(obstacles: Obstacles) -> dict[int, int]:
-    """Return the resources of which no node has as much as is asked for, with the most that one has."""
-    offered = {r: int(obstacles.nodes.allocatable(r).max(initial=0)) for r in _short(obstacles)}
+def _too_large(obstacles: Obstacles, rows: Bools) -> dict[int, int]:
+    """Return the resources of which none of some nodes has as much as is asked for, with the most that one has."""
+    offered = {r: int(obstacles.nodes.allocatable(r)[rows].max(initial=0)) for r in _short(obstacles)}
     return {r: offered[r] for r, amount in _short(obstacles).items() if offered[r] < amount}
 
 

@@ -60,6 +60,7 @@ from kubesched.plugins.dynamic_resources.claims import (
 )
 from kubesched.plugins.dynamic_resources.extended import Variant
 from kubesched.plugins.dynamic_resources.features import Features
+from kubesched.plugins.dynamic_resources.offers import Offer, offers
 from kubesched.plugins.dynamic_resources.outcomes import OutcomeBook, Outcomes
 from kubesched.plugins.dynamic_resources.pools import Pools
 from kubesched.plugins.dynamic_resources.writes import BindError, ClaimWriter, with_finalizer
@@ -151,6 +152,10 @@ class DynamicResources(Plugin):
         self._outcomes = OutcomeBook(handle.objects, self._pools, self._book, features, self._deadline)
         self._writer = ClaimWriter(handle, self._book, features.binding_conditions)
         self._errands: set[asyncio.Task[None]] = set()
+
+    def offers(self, pod: PodView, nodes: Snapshot) -> list[Offer]:
+        """Return which nodes have the devices that a pod claims, for people to read."""
+        return offers(pod.pod, nodes, self.handle.objects, self._book, self._pools)
 
     def _deadline(self) -> Callable[[], bool] | None:
         if not self._features.filter_timeout or self._filter_seconds <= 0:

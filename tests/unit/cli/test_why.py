@@ -11,7 +11,9 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from kubesched.api.pod import Pod, PodCondition
+from kubesched.api import codec
+from kubesched.api.meta import OwnerReference
+from kubesched.api.pod import Pod, PodCondition, PodResourceClaim, PodSchedulingGroup
 from kubesched.cli.commands.why import command as why_command
 from kubesched.cli.sources import namespace_of
 from kubesched.errors import SchedulerError
@@ -156,6 +158,17 @@ def test_the_document_has_stable_keys(cluster: Path) -> None:
         "nodeCount": 1,
         "examples": ["gpu-1"],
         "change": {"tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}]},
+        "patches": [
+            {
+                "kind": "Pod",
+                "namespace": "default",
+                "name": "large",
+                "type": "merge",
+                "patch": {"spec": {"tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}]}},
+                "command": "kubectl patch -n default pod large --type=merge -p "
+                """'{"spec":{"tolerations":[{"key":"gpu","operator":"Exists","effect":"NoSchedule"}]}}'""",
+            }
+        ],
     }
     assert found["preemption"] == {
         "helps": True,
@@ -215,7 +228,7 @@ WRONG = [
     ["team-a/"],
     ["x", "--server", "https://127.0.0.1:1"],
     ["x", "--token", "t"],
-    [],
+    ["a/b/c"],
     ["x", "--kubeconfig", "k"],
     ["x", "--top", "0"],
 ]
@@ -253,3 +266,149 @@ def test_the_namespace_of_a_context(tmp_path: Path) -> None:
     assert namespace_of("", None, f"{tmp_path}/absent:{file}", "") == "team-a"
     assert namespace_of("mine", None, str(file), "") == "mine"
     assert namespace_of("", file, str(file), "") == "default", "a file has no context"
+
+
+def claim_objects() -> list[Any]:
+    """Return two nodes with a device each, of which one is taken, a claim for such a device, and its pod."""
+    request = {
+        "devices": {
+            "requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}}]
+        }
+    }
+    taken = {"allocation": {"devices": {"results": [{"request": "gpu", "driver": "g", "pool": "a", "device": "g0"}]}}}
+    rows: list[tuple[str, str, str, dict[str, Any]]] = [
+        ("DeviceClass", "gpu", "", {"spec": {}}),
+        ("ResourceClaim", "mine", "default", {"spec": request}),
+        ("ResourceClaim", "theirs", "default", {"spec": request, "status": taken}),
+    ]
+    for name in ("a", "b"):
+        pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+        rows.append(
+            ("ResourceSlice", name, "", {"spec": {"driver": "g", "nodeName": name, "devices": [{"name": "g0"}], "pool": pool}})
+        )
+    made = [
+        codec.decode({"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": meta, **rest})
+        for kind, name, space, rest in rows
+        for meta in [{"name": name, "namespace": space, "uid": name}]
+    ]
+    asks = pod("train")
+    claiming = msgspec.structs.replace(
+        asks.spec,
+        resource_claims=(
+            PodResourceClaim(name="x", resource_claim_name="mine"),
+            PodResourceClaim(name="y", resource_claim_template_name="later"),
+        ),
+    )
+    return [node("a"), node("b"), node("c"), *made, msgspec.structs.replace(asks, spec=claiming)]
+
+
+def test_claims_are_listed_with_the_nodes_that_have_such_devices(tmp_path: Path) -> None:
+    file = tmp_path / "devices.jsonl"
+    file.write_bytes(b"".join(Captured(7.5, claim_objects()).lines()))
+    assert (
+        "Devices\n"
+        " - claim mine asks for 1 of class gpu: 2 nodes have such devices (a, b), 1 of them enough that are free\n"
+        " - claim y: is not made yet from ResourceClaimTemplate later\n"
+    ) in said(file, "train")
+
+
+@pytest.fixture
+def workloads(tmp_path: Path) -> Path:
+    def of(name: str, kind: str, owner: str, **spec: Any) -> Pod:
+        made = pod(name, labels={"pod-template-hash": "7f"}, **spec)
+        reference = OwnerReference(api_version="apps/v1", kind=kind, name=owner, uid=owner, controller=True)
+        return msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, owner_references=(reference,)))
+
+    objects = [
+        node("a", cpu="4"),
+        node("gpu-1", cpu="16", taints=[taint("gpu")]),
+        of("web-1", "ReplicaSet", "web-7f", requests={"cpu": "8"}),
+        of("web-2", "ReplicaSet", "web-7f", requests={"cpu": "8"}),
+        of("web-0", "ReplicaSet", "web-7f", on="a", requests={"cpu": "1"}),
+        of("api-1", "StatefulSet", "api", requests={"cpu": "7"}),
+        of("db-0", "StatefulSet", "db", on="a", requests={"cpu": "1"}),
+        pod("whale", requests={"cpu": "99"}),
+        pod("held", gates=["wait/for-me"]),
+    ]
+    file = tmp_path / "workloads.jsonl"
+    file.write_bytes(b"".join(Captured(7.5, objects).lines()))
+    return file
+
+
+def test_all_pods_that_wait_are_grouped_by_what_would_help(workloads: Path) -> None:
+    found = story(workloads)
+    assert found["pendingCount"] == 5
+    assert [(group["pods"], group["advice"][0]["kind"] if group["advice"] else "") for group in found["groups"]] == [
+        (["default/web-1", "default/web-2", "default/api-1"], "tolerate"),
+        (["default/whale"], "lower"),
+        (["default/held"], ""),
+    ]
+    text = said(workloads)
+    assert text.startswith("5 pods wait\n\n3 pods: default/api-1, default/web-1, default/web-2\n")
+    assert "  - tolerating gpu:NoSchedule, 1 node would take it (gpu-1)\n" in text
+    assert "1 pod: default/held\n  gated by SchedulingGates: waiting for scheduling gates: [wait/for-me]\n" in text
+    assert said(workloads, "-n", "elsewhere") == "no pod waits\n"
+
+
+ASKED = [
+    ("deploy/web", "default/web-1 is pending: none of 2 nodes takes it"),
+    ("deployments.apps/web", "default/web-1 is pending"),
+    ("default/rs/web-7f", "default/web-1 is pending"),
+    ("sts/db", "default/db-0 is on a"),
+    ("pod/whale", "default/whale is pending"),
+    ("default/pods/whale", "default/whale is pending"),
+]
+
+
+@pytest.mark.parametrize(("what", "verdict"), ASKED, ids=[case[0] for case in ASKED])
+def test_workloads_and_pods_are_called_as_kubectl_calls_them(workloads: Path, what: str, verdict: str) -> None:
+    text = said(workloads, what)
+    assert text.startswith(verdict)
+    assert ("of Deployment default/web, like 1 more" in text) == ("deploy" in what)
+
+
+def test_a_workload_without_pods_is_named(workloads: Path) -> None:
+    found = run(workloads, "ds/agent").exception
+    assert isinstance(found, SchedulerError) and str(found) == "DaemonSet default/agent has no pods, or is not there"
+
+
+def test_changes_are_offered_as_patches(workloads: Path) -> None:
+    assert said(workloads, "deploy/web", "-o", "patch") == (
+        "# tolerating gpu:NoSchedule, 1 node would take it (gpu-1)\n"
+        "kubectl patch -n default deployment web --type=merge -p "
+        """'{"spec":{"template":{"spec":{"tolerations":[{"key":"gpu","operator":"Exists","effect":"NoSchedule"}]}}}}'\n"""
+        "# closest is a: it would fit with 6 more cpu; asking for 2 cpu, 1 node would take it (a)\n"
+        "kubectl patch -n default deployment web --type=strategic -p "
+        """'{"spec":{"template":{"spec":{"containers":[{"name":"main","resources":{"requests":{"cpu":"2"}}}]}}}}'\n"""
+    )
+    assert said(workloads, "sts/db", "-o", "patch") == "# no change of one object would help\n"
+    assert said(workloads, "-o", "patch").count("kubectl patch") == 3
+
+
+def test_a_group_changes_the_answer(tmp_path: Path) -> None:
+    members = [pod(f"m{i}", labels={"scheduling.x-k8s.io/pod-group": "gang"}) for i in range(2)]
+    file, config = tmp_path / "gang.jsonl", tmp_path / "config.yaml"
+    file.write_bytes(b"".join(Captured(7.5, [node("a"), *members]).lines()))
+    ignored = "the label scheduling.x-k8s.io/pod-group=gang is ignored: no profile enables Coscheduling"
+    assert ignored in said(file, "m0")
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- plugins:\n"
+        "    multiPoint: {enabled: [{name: Coscheduling}]}\n"
+        "    queueSort: {enabled: [{name: Coscheduling}], disabled: [{name: '*'}]}\n"
+    )
+    text = said(file, "m0", "--config", str(config))
+    assert ignored not in text
+    assert "group default/gang is tried as a whole: 0 of its 2 pods are placed" in text
+
+
+def test_a_pod_group_that_the_gates_ignore_is_said_to_be(tmp_path: Path) -> None:
+    lone = pod("lone")
+    lone = msgspec.structs.replace(
+        lone, spec=msgspec.structs.replace(lone.spec, scheduling_group=PodSchedulingGroup(pod_group_name="gang"))
+    )
+    file = tmp_path / "group.jsonl"
+    file.write_bytes(b"".join(Captured(7.5, [node("a"), lone]).lines()))
+    assert "PodGroup gang is ignored: the feature gate GenericWorkload is off" in said(file, "lone")
+    text = said(file, "lone", "--feature-gates", "GenericWorkload=true,GangScheduling=true")
+    assert "is ignored" not in text
+    assert "group default/gang is tried as a whole: 0 of its 1 pods are placed" in text

@@ -80,6 +80,47 @@ CASES: list[tuple[str, list[Any], Any, list[tuple[str, int, str]]]] = [
         ],
     ),
     (
+        "short nodes are those that are counted as short, not the tainted ones among them",
+        [node("a"), node("b"), node("c", taints=[GPU])],
+        pod(requests={"cpu": "6"}),
+        [
+            ("lower", 2, "closest is a: it would fit with 2 more cpu; asking for 4 cpu, 2 nodes would take it (a, b)"),
+            (
+                "never",
+                0,
+                "none of the 2 nodes short of resources could hold it even empty (the largest has 4 cpu): "
+                "ask for less, or add larger nodes",
+            ),
+        ],
+    ),
+    (
+        "a node that is large enough is nearer than one that is too small",
+        [node("small", cpu="2"), node("large", cpu="8"), pod("x", on="large", requests={"cpu": "7"})],
+        pod(**BIG),
+        [
+            (
+                "lower",
+                2,
+                "closest is large: it would fit with 2 more cpu; asking for 1 cpu, 2 nodes would take it (small, large)",
+            ),
+            ("empty", 1, "1 of 2 nodes short of resources could hold it if they were empty"),
+        ],
+    ),
+    (
+        "of two changes at once, those about nodes that are large enough",
+        [node("s1", cpu="1", taints=[GPU]), node("s2", cpu="1", taints=[GPU]), node("l", taints=[GPU], cordoned=True)],
+        pod(**BIG),
+        [
+            (
+                "together",
+                1,
+                "no single change helps; if neither NodeUnschedulable nor TaintToleration refused, 1 node would take it "
+                "(l); NodeUnschedulable says: node(s) were unschedulable; "
+                "TaintToleration says: node(s) had untolerated taint(s)",
+            ),
+        ],
+    ),
+    (
         "amounts of two things at once",
         [node("a"), node("b")],
         pod(requests={"cpu": "6", "memory": "40Gi"}),

@@ -1,0 +1,113 @@
+"""Which nodes have the devices that a pod's claims ask for, whoever holds them: for people, not for decisions.
+
+In: a pod, its claims, the pools as the nodes see them. Out: an `Offer` for each request. Nodes that reach the same devices are
+looked at once. A claim that is not made yet, or a request that nobody understands, says so instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.api.resource import ResourceClaim
+from kubesched.cluster import Objects, Snapshot
+from kubesched.cluster.device_claims import DeviceClaims
+from kubesched.plugins.dynamic_resources.pools import Pools
+from kubesched.plugins.dynamic_resources.shapes import AllocationError, ClaimShape, RequestShape
+
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What there is for one request of a claim."""
+
+    claim: str
+    request: str = ""
+    device_class: str = ""
+    wanted: str = ""
+    """How many devices: a number, or "all"."""
+    node: str = ""
+    """Where the claim is allocated already."""
+    n_nodes: int = 0
+    """Nodes that reach such devices, and those of them where as many as are wanted are free."""
+    n_free_nodes: int = 0
+    examples: tuple[str, ...] = ()
+    problem: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return it in a sentence."""
+        if self.problem:
+            return f"{self.claim}: {self.problem}"
+        asks = f"{self.claim} asks for {self.wanted} of class {self.device_class}"
+        if self.node:
+            return f"{asks}, and has them on {self.node}"
+        if not self.n_nodes:
+            return f"{asks}: no node has such a device"
+        where = ", ".join(self.examples) + (", ..." if self.n_nodes > len(self.examples) else "")
+        nodes = "1 node has" if self.n_nodes == 1 else f"{self.n_nodes} nodes have"
+        return f"{asks}: {nodes} such devices ({where}), {self.n_free_nodes} of them enough that are free"
+
+
+def offers(pod: Pod, nodes: Snapshot, objects: Objects, book: DeviceClaims, pools: Pools) -> list[Offer]:
+    """Return what there is for the claims of a pod, in the order of its spec."""
+    book.refresh()
+    pools.follow(nodes)
+    found: list[Offer] = []
+    names = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    for wanted in pod.spec.resource_claims:
+        name = wanted.resource_claim_name or names.get(wanted.name)
+        claim = book.get(name, pod.metadata.namespace) if name else None
+        if claim is None:
+            template = wanted.resource_claim_template_name
+            missing = f"is not made yet from ResourceClaimTemplate {template}" if template else "is not there"
+            found.append(Offer(f"claim {name or wanted.name}", problem=missing))
+        else:
+            found += _offers_of(claim, nodes, objects, book, pools)
+    return found
+
+
+def _offers_of(claim: ResourceClaim, nodes: Snapshot, objects: Objects, book: DeviceClaims, pools: Pools) -> Iterator[Offer]:
+    name = f"claim {claim.metadata.name}"
+    for ways in ClaimShape(0, claim.spec, objects).requests:
+        for shape in ways:
+            wanted = "all" if shape.mode == "All" else str(shape.count)
+            if claim.status.allocation is not None:
+                yield Offer(name, shape.full_name, shape.class_name, wanted, node=_home(claim))
+                continue
+            try:
+                shape.validate()
+                yield _looked_for(name, shape, wanted, nodes, book, pools)
+            except AllocationError as error:
+                yield Offer(name, shape.full_name, shape.class_name, wanted, problem=error.message([claim]))
+
+
+def _looked_for(claim: str, shape: RequestShape, wanted: str, nodes: Snapshot, book: DeviceClaims, pools: Pools) -> Offer:
+    has, has_free = np.zeros(nodes.n, dtype=np.bool_), np.zeros(nodes.n, dtype=np.bool_)
+    groups = pools.rows(nodes)
+    for index in np.unique(groups).tolist():
+        if index < 0:
+            continue
+        such = [each.device for each in pools.groups[index].candidates if each.is_reachable and shape.selects(each.device)]
+        n_free = sum(device.id not in book.exclusive for device in such)
+        if such:
+            has |= groups == index
+            if n_free >= (len(such) if wanted == "all" else shape.count):
+                has_free |= groups == index
+    examples = tuple(nodes.name(row) for row in np.flatnonzero(has)[:_EXAMPLES].tolist())
+    n_nodes, n_free_nodes = int(np.count_nonzero(has)), int(np.count_nonzero(has_free))
+    return Offer(claim, shape.full_name, shape.class_name, wanted, "", n_nodes, n_free_nodes, examples)
+
+
+def _home(claim: ResourceClaim) -> str:
+    """Return the nodes that an allocation is good for, as people would say it."""
+    assert claim.status.allocation is not None
+    selector = claim.status.allocation.node_selector
+    if selector is None:
+        return "any node"
+    values = [value for term in selector.node_selector_terms for field in term.match_fields for value in field.values]
+    return ", ".join(values) or "the nodes of its node selector"
