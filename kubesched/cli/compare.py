@@ -11,7 +11,7 @@ from kubesched.cli.figures import count, print_figures
 from kubesched.cli.layout import print_table, say
 from kubesched.cli.printing import bar, print_document
 from kubesched.cli.simulate import Play, collect_seldom
-from kubesched.cli.sources import Policy, read_cluster
+from kubesched.cli.sources import Policy, read_cluster, warn_not_enabled
 from kubesched.errors import SchedulerError
 from kubesched.simulator.scenarios.compare import compare, decide_anew
 from kubesched.simulator.scenarios.simulation import Simulation
@@ -35,6 +35,7 @@ def run_compare(
     output: str,
 ) -> None:
     policies = [_policy(name, feature_gates, plugins) for name in (a, b)]
+    warn_not_enabled(policies[0].plugins, *(policy.configuration for policy in policies))
     collect_seldom()
     if scenario_file is not None:
         if snapshot_file is not None or kubeconfig or context or reschedule:
@@ -73,7 +74,7 @@ def run_compare(
 
 
 def _policy(name: str, feature_gates: tuple[str, ...], plugins: tuple[str, ...]) -> Policy:
-    return Policy.read(None if name == DEFAULT else Path(name), feature_gates, plugins)
+    return Policy.read(None if name == DEFAULT else Path(name), feature_gates, plugins, warns=False)
 
 
 def _run(sim: Simulation, name: str, until: float | None) -> None:

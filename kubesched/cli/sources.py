@@ -47,7 +47,9 @@ class Policy:
     """Those that were brought along."""
 
     @classmethod
-    def read(cls, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...]) -> Policy:
+    def read(
+        cls, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...], *, warns: bool = True
+    ) -> Policy:
         """Read what the options of `shared.policy_options` name; raise ConfigError if it cannot be used."""
         gates = config.Gates.parse(feature_gates)
         brought = [cls for asked in plugins for cls in find_plugins(asked)]
@@ -57,8 +59,8 @@ class Policy:
         else:
             with named(config_file):
                 configuration = config.load(config_file, gates=gates, registry=catalogue(registry))
-        for text in not_enabled(brought, configuration):
-            click.echo(f"Warning: {text}", err=True)
+        if warns:
+            warn_not_enabled(brought, configuration)
         return cls(configuration, gates, registry, tuple(brought))
 
     @classmethod
@@ -86,14 +88,21 @@ def named(file: Path) -> Iterator[None]:
         raise SchedulerError(text if str(file) in text else f"{file}: {text}") from error
 
 
-def not_enabled(brought: Iterable[type[Plugin]], configuration: config.Configuration) -> list[str]:
+def not_enabled(brought: Iterable[type[Plugin]], *configurations: config.Configuration) -> list[str]:
     """Return a sentence for each plugin that was brought along and that no profile runs."""
-    enabled = {name for profile in configuration.profiles for name in profile.plugin_names}
+    profiles = [profile for configuration in configurations for profile in configuration.profiles]
+    enabled = {name for profile in profiles for name in profile.plugin_names}
     return [
         f"plugin {cls.name} does nothing: no profile enables it (profiles[].plugins.multiPoint.enabled in --config)"
         for cls in brought
         if cls.name not in enabled
     ]
+
+
+def warn_not_enabled(brought: Iterable[type[Plugin]], *configurations: config.Configuration) -> None:
+    """Say so on stderr."""
+    for text in not_enabled(brought, *configurations):
+        click.echo(f"Warning: {text}", err=True)
 
 
 def read_cluster(snapshot_file: Path | None, kubeconfig: str, context: str, gates: config.Gates) -> Captured:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from kubesched.cli.flags import FLAGS
@@ -19,7 +20,8 @@ the pod. It takes kube-scheduler's place, or works beside it under another name.
 
 def help_text(*, columns: int = 0, command: str = PROGRAM) -> str:
     """Return what --help prints."""
-    return f"{STORY}\n{usage_text(columns=columns, command=command)}"
+    story = textwrap.fill(STORY, columns) if columns else STORY.rstrip()
+    return f"{story}\n\n{usage_text(columns=columns, command=command)}"
 
 
 def usage_text(*, columns: int = 0, command: str = PROGRAM) -> str:

@@ -487,3 +487,8 @@ def test_a_kubeconfig_beside_a_file_says_which_one_counts(tmp_path: Path, extra:
     ]
     alone = read_options(["--kubeconfig=mine"])
     assert isinstance(alone, Options) and overruled(alone, alone.configuration(IN_TREE_CATALOGUE)) == []
+
+
+def test_the_story_of_the_help_is_wrapped_to_the_terminal() -> None:
+    story = help_text(columns=80).split("\nUsage:")[0].strip().splitlines()
+    assert len(story) > 3 and max(map(len, story)) <= 80

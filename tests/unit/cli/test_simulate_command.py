@@ -215,3 +215,17 @@ def test_pods_with_claims_of_templates_stay_and_come_again(tmp_path: Path) -> No
     for words, running in (((), 2), (("--reschedule",), 2)):
         done = compare("default", "default", "--snapshot", str(tmp_path / "s.jsonl"), "-o", "json", *words)
         assert json.loads(done.stdout)["a"]["pods"]["running"] == running, words
+
+
+def test_a_plugin_that_one_of_the_two_enables_does_something(tmp_path: Path, snapshot: str) -> None:
+    (tmp_path / "idle.py").write_text(
+        "from kubesched import Plugin\n\nclass Idle(Plugin):\n"
+        "    def filter_node(self, pod, node, state):\n        return None\n"
+    )
+    (tmp_path / "b.yaml").write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{plugins: {multiPoint: {enabled: [{name: Idle}]}}}]\n"
+    )
+    words = ("--snapshot", snapshot, "--plugin", str(tmp_path / "idle.py"))
+    assert compare("default", str(tmp_path / "b.yaml"), *words).stderr == ""
+    assert compare("default", "default", *words).stderr.count("plugin Idle does nothing") == 1
