@@ -60,7 +60,8 @@ def _verdict(story: Story) -> tuple[str, str]:
     if state == pod_report.LEAVING:
         return "is being deleted; it is not scheduled any more", "yellow"
     if state == pod_report.GATED:
-        return f"is gated by {story['gate']['plugin']}: {story['gate']['text']}", "yellow"
+        then = f"; without the gate {n} of {total} nodes would take it" if n else ""
+        return f"is gated by {story['gate']['plugin']}: {story['gate']['text']}{then}", "yellow"
     if story.get("failure"):
         return "is pending, and trying to place it fails", "red"
     if n and story.get("group"):

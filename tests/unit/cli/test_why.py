@@ -81,7 +81,7 @@ VERDICTS = [
     ("large", "default/large is pending: none of 3 nodes takes it"),
     ("whale", "default/whale is pending: none of 3 nodes takes it, and none ever could"),
     ("small", "default/small is pending, and 2 of 3 nodes would take it now; it would go to "),
-    ("held", "default/held is gated by SchedulingGates: waiting for scheduling gates: [wait/for-me]"),
+    ("held", "default/held is gated by SchedulingGates: waiting for scheduling gates: [wait/for-me]; without the gate 2 of 3"),
     ("alien", "default/alien waits for a scheduler that is not configured here: other"),
     ("broken", "default/broken is pending, and trying to place it fails"),
     ("low", "default/low is on a"),
