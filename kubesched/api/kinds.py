@@ -14,7 +14,7 @@ from kubesched.api.events import Event
 from kubesched.api.meta import TopLevel
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.api.policy import Eviction, PodDisruptionBudget
+from kubesched.api.policy import Eviction, LimitRange, PodDisruptionBudget, RuntimeClass
 from kubesched.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kubesched.api.storage import (
     CSIDriver,
@@ -73,6 +73,8 @@ KIND_TABLE: tuple[KindInfo, ...] = (
     KindInfo(Job, "batch/v1", "Job", "jobs", True),
     KindInfo(CronJob, "batch/v1", "CronJob", "cronjobs", True),
     KindInfo(PodDisruptionBudget, "policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", True),
+    KindInfo(LimitRange, "v1", "LimitRange", "limitranges", True),
+    KindInfo(RuntimeClass, "node.k8s.io/v1", "RuntimeClass", "runtimeclasses", False),
     KindInfo(Eviction, "policy/v1", "Eviction", "evictions", True),
     KindInfo(StorageClass, "storage.k8s.io/v1", "StorageClass", "storageclasses", False),
     KindInfo(CSINode, "storage.k8s.io/v1", "CSINode", "csinodes", False),

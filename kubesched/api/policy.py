@@ -1,10 +1,11 @@
-"""Disruption budgets, and the request to evict a pod within them."""
+"""Disruption budgets and the request to evict a pod within them; what admission reads: limits and runtime classes."""
 
 from __future__ import annotations
 
 from msgspec import field
 
-from kubesched.api.meta import Condition, DeleteOptions, LabelSelector, TopLevel, Wire, always
+from kubesched.api.meta import Condition, DeleteOptions, LabelSelector, Quantity, TopLevel, Wire, always
+from kubesched.api.pod import Toleration
 
 
 class PodDisruptionBudgetSpec(Wire, kw_only=True):
@@ -43,3 +44,45 @@ class Eviction(TopLevel, kw_only=True):
     api_version: str = always("policy/v1")
     kind: str = always("Eviction")
     delete_options: DeleteOptions | None = None
+
+
+class LimitRangeItem(Wire, kw_only=True):
+    """Defaults and bounds for containers, pods or volume claims."""
+
+    type: str = ""
+    max: dict[str, Quantity] = field(default_factory=dict)
+    min: dict[str, Quantity] = field(default_factory=dict)
+    default: dict[str, Quantity] = field(default_factory=dict)
+    default_request: dict[str, Quantity] = field(default_factory=dict)
+    max_limit_request_ratio: dict[str, Quantity] = field(default_factory=dict)
+
+
+class LimitRangeSpec(Wire, kw_only=True):
+    limits: tuple[LimitRangeItem, ...] = ()
+
+
+class LimitRange(TopLevel, kw_only=True):
+    """What new pods of a namespace are given, and between which bounds they must stay."""
+
+    api_version: str = always("v1")
+    kind: str = always("LimitRange")
+    spec: LimitRangeSpec = LimitRangeSpec()
+
+
+class RuntimeOverhead(Wire, kw_only=True):
+    pod_fixed: dict[str, Quantity] = field(default_factory=dict)
+
+
+class RuntimeScheduling(Wire, kw_only=True):
+    node_selector: dict[str, str] = field(default_factory=dict)
+    tolerations: tuple[Toleration, ...] = ()
+
+
+class RuntimeClass(TopLevel, kw_only=True):
+    """How pods of a class are run; what that costs, and on which nodes it can be done."""
+
+    api_version: str = always("node.k8s.io/v1")
+    kind: str = always("RuntimeClass")
+    handler: str = ""
+    overhead: RuntimeOverhead | None = None
+    scheduling: RuntimeScheduling | None = None

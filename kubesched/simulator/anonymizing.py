@@ -17,6 +17,7 @@ from kubesched.api.kinds import INFO, KIND_TABLE
 from kubesched.api.meta import LabelSelectorRequirement, ObjectMeta, ObjectReference, OwnerReference, TopLevel, Wire
 from kubesched.api.node import ContainerImage, NodeSelectorRequirement, Taint
 from kubesched.api.pod import Container, ContainerPort, Pod, Toleration
+from kubesched.api.policy import LimitRange, RuntimeClass
 from kubesched.api.resource import (
     DELETE_PROTECTION_FINALIZER,
     EXTENDED_RESOURCE_CLAIM_ANNOTATION,
@@ -215,6 +216,7 @@ _DRIVERS = frozenset(("driver", "provisioner", "attacher"))
 _KEYED = (Taint, Toleration, DeviceTaint, DeviceToleration)
 _REQUIREMENTS = (LabelSelectorRequirement, NodeSelectorRequirement, TopologySelectorLabelRequirement)
 _REFERENCES = (OwnerReference, ObjectReference, ControllerReference)
+_LEFT_OUT = (LimitRange, RuntimeClass)
 _KNOWN_KINDS = frozenset(row.kind for row in KIND_TABLE)
 _NO_ADDRESS = frozenset(("", "0.0.0.0", "::", "127.0.0.1", "::1"))
 
@@ -231,8 +233,9 @@ _AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 
 
 def hide_names(cluster: Captured) -> tuple[Captured, dict[str, str]]:
-    """Return a cluster under pseudonyms, and the pseudonym of every name in it."""
+    """Return a cluster under pseudonyms, and the pseudonym of every name in it; what only admission reads is left out."""
     anonymizer = _Anonymizer()
+    cluster = Captured(cluster.at, [one for one in cluster.objects if not isinstance(one, _LEFT_OUT)], cluster.seed)
     for obj in sorted(cluster.objects, key=_names_first):
         if not isinstance(obj, CSIDriver):
             anonymizer.names.object_name(_kind_of(obj), obj.metadata.name)

@@ -20,6 +20,7 @@ from kubesched.api.kinds import INFO
 from kubesched.api.meta import TopLevel
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.policy import LimitRange, RuntimeClass
 from kubesched.api.resource import ResourceClaimTemplate
 from kubesched.api.workload import PriorityClass
 from kubesched.client.connection import Connection
@@ -136,6 +137,8 @@ async def capture(
     enabled = [name for name, is_on in gates.states.items() if is_on]
     types: list[type[TopLevel]] = [row.type for row in watch_set(enabled) if row.type is not None] + [
         PriorityClass,
+        LimitRange,
+        RuntimeClass,
         ResourceClaimTemplate,
     ]
     served = await discover(connection, {version for type_ in types for version in _versions(type_)})

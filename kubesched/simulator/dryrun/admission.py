@@ -40,7 +40,7 @@ from kubesched.errors import ApiError, SchedulerError
 from kubesched.simulator.clock import EPOCH
 from kubesched.simulator.dryrun.manifests import Manifest, Raw
 
-_ADMISSION_READS = ("Namespace", "PriorityClass", "StorageClass")
+_ADMISSION_READS = ("Namespace", "PriorityClass", "StorageClass", "LimitRange", "RuntimeClass")
 _NOT_TO_CREATE = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields")
 _OURS = uuid.UUID("6b756265-7363-6865-6400-000000000000")
 
@@ -60,7 +60,7 @@ class Admission:
         kind = self._store.context.resource(INFO[type(obj)].plural)
         raw = codec.to_dict(obj)
         raw["metadata"].setdefault("creationTimestamp", timestamp(self._store.context.clock.now()))
-        put(self._store.context, kind, key_of(kind, "", obj.metadata.name), raw)
+        put(self._store.context, kind, key_of(kind, obj.metadata.namespace, obj.metadata.name), raw)
 
     def take(self, manifest: Manifest) -> Raw:
         """Return an object as it would be stored; raise SchedulerError, with where it stands, if it would be refused.
@@ -95,6 +95,8 @@ class Admission:
         if info.namespaced:
             metadata["namespace"] = metadata.get("namespace") or self.namespace
             self._open(metadata["namespace"])
+        if info.kind == "Pod":
+            self._open_runtime_class(raw["spec"])
         try:
             kind = self._store.context.resource(f"{info.plural}.{info.group}" if info.group else info.plural)
         except ApiError:
@@ -107,13 +109,21 @@ class Admission:
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 raise
-            made = self._store.patch(kind, metadata["name"], raw, patch_type="application/merge-patch+json")
+            namespace = metadata.get("namespace", "")
+            made = self._store.patch(kind, metadata["name"], raw, namespace, patch_type="application/merge-patch+json")
         return {**raw, **made, "apiVersion": raw["apiVersion"], "kind": raw["kind"]}
 
     def _open(self, namespace: str) -> None:
         """Let a namespace be there: a plan may be made before it is."""
         if self._store.context.find(self._store.context.resource("namespaces"), "", namespace) is None:
             self._store.create("namespaces", {"metadata": {"name": namespace}})
+
+    def _open_runtime_class(self, spec: Mapping[str, Any]) -> None:
+        """Let a runtime class be there that only the pod tells of: it may come later, or may not have been read."""
+        name, kind = spec.get("runtimeClassName"), self._store.context.resource("runtimeclasses.node.k8s.io")
+        if name and self._store.context.find(kind, "", name) is None:
+            overhead = {"overhead": {"podFixed": spec["overhead"]}} if spec.get("overhead") else {}
+            self._store.create(kind, {"metadata": {"name": name}, "handler": "unknown", **overhead})
 
     def admit_pod(self, content: Mapping[str, Any], name: str = "") -> Pod:
         """Return a pod admitted, under a name; its uid follows from namespace and name."""

@@ -31,7 +31,7 @@ from kubesched.simulator.dryrun.existing import Addition, ExistingPods
 from kubesched.simulator.dryrun.manifests import SILENT, WORKLOADS, Manifest, Raw
 from kubesched.simulator.dryrun.plan import PlannedPod, PlannedWorkload
 
-_FIRST = ("Namespace", "PriorityClass", "StorageClass")
+_FIRST = ("Namespace", "PriorityClass", "StorageClass", "LimitRange", "RuntimeClass")
 _STAYS = (PersistentVolume, PersistentVolumeClaim, ResourceClaim)
 """What cannot be changed by applying it again: the cluster's version stays."""
 

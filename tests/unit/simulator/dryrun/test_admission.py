@@ -9,6 +9,14 @@ import pytest
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.node import Taint
 from kubesched.api.pod import Pod
+from kubesched.api.policy import (
+    LimitRange,
+    LimitRangeItem,
+    LimitRangeSpec,
+    RuntimeClass,
+    RuntimeOverhead,
+    RuntimeScheduling,
+)
 from kubesched.api.storage import StorageClass
 from kubesched.api.workload import PriorityClass
 from kubesched.errors import SchedulerError
@@ -55,6 +63,37 @@ def test_a_class_of_the_same_manifests_counts() -> None:
     admission = Admission()
     admission.take(manifest("PriorityClass", "scheduling.k8s.io/v1", name="new", value=7))
     assert admitted(admission, priorityClassName="new").spec.priority == 7
+
+
+BOUNDS = LimitRangeItem(
+    type="Container", default={"memory": "1Gi"}, default_request={"cpu": "250m", "memory": "1Gi"}, max={"memory": "1Gi"}
+)
+LIMITS = LimitRange(metadata=ObjectMeta(name="l", namespace="default"), spec=LimitRangeSpec(limits=(BOUNDS,)))
+SANDBOX = RuntimeClass(
+    metadata=ObjectMeta(name="sandbox"),
+    handler="runsc",
+    overhead=RuntimeOverhead(pod_fixed={"cpu": "100m"}),
+    scheduling=RuntimeScheduling(node_selector={"runtime": "sandbox"}),
+)
+
+
+def test_limits_of_the_namespace_give_defaults_and_refuse() -> None:
+    admission = Admission([LIMITS])
+    (container,) = admitted(admission).spec.containers
+    assert (container.resources.requests["cpu"], container.resources.limits["memory"]) == ("250m", "1Gi")
+    greedy = {"name": "c", "image": "x", "resources": {"limits": {"memory": "2Gi"}}}
+    with pytest.raises(SchedulerError, match="maximum memory usage per Container is 1Gi, but limit is 2Gi"):
+        admitted(admission, containers=[greedy])
+
+
+def test_a_runtime_class_of_the_cluster_brings_its_overhead_and_its_nodes() -> None:
+    spec = admitted(Admission([SANDBOX]), runtimeClassName="sandbox").spec
+    assert (spec.overhead, spec.node_selector) == ({"cpu": "100m"}, {"runtime": "sandbox"})
+
+
+def test_a_runtime_class_that_was_not_read_leaves_a_pod_as_it_is() -> None:
+    assert admitted(Admission(), runtimeClassName="later").spec.overhead == {}
+    assert admitted(Admission(), runtimeClassName="later", overhead={"cpu": "1"}).spec.overhead == {"cpu": "1"}
 
 
 def test_limits_become_requests_and_silence_is_tolerated_for_five_minutes() -> None:

@@ -154,11 +154,11 @@ def test_nodes_of_the_files_are_there_and_unknown_kinds_are_named_once(plan: Any
         + document("Node", "new", status={"capacity": capacity})
         + document("ConfigMap", "c")
         + document("Rollout", "r", "argoproj.io/v1alpha1")
-        + document("LimitRange", "l")
+        + document("ResourceQuota", "l")
     )
     assert made.nodes_of("Deployment/web") == {"new": 1}
     assert made.warnings == [
-        "kinds that the plan knows nothing of are left out: argoproj.io/v1alpha1/Rollout (1), v1/LimitRange (1)"
+        "kinds that the plan knows nothing of are left out: argoproj.io/v1alpha1/Rollout (1), v1/ResourceQuota (1)"
     ]
 
 
