@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from kubesched.app import Scheduler
     from kubesched.framework import (
         SKIP,
+        Advice,
         CycleState,
         NodeNames,
         NodeView,
         Plugin,
         PodView,
         Reason,
+        Refused,
         Rejections,
         Scope,
         Snapshot,
@@ -34,11 +36,13 @@ _WHERE = {
     **dict.fromkeys(
         (
             "SKIP",
+            "Advice",
             "NodeNames",
             "NodeView",
             "Plugin",
             "PodView",
             "Reason",
+            "Refused",
             "Rejections",
             "Scope",
             "Snapshot",
@@ -54,12 +58,14 @@ _WHERE = {
 
 __all__ = [
     "SKIP",
+    "Advice",
     "CycleState",
     "NodeNames",
     "NodeView",
     "Plugin",
     "PodView",
     "Reason",
+    "Refused",
     "Rejections",
     "Scheduler",
     "Scope",

@@ -138,3 +138,14 @@ def is_wide(text: str | int | float) -> bool:
     if suffix in _BINARY_DIGITS:
         return bool(fraction) or 15 - len(whole.lstrip("0")) - _BINARY_DIGITS[suffix] - 1 < 0
     return len(whole.lstrip("0")) + len(fraction) > 18
+
+
+def amount_text(resource: str, amount: int) -> str:
+    """Return an amount as people write it; cpu is counted in thousandths."""
+    unit = NANO // 1000 if resource == "cpu" else NANO
+    return format_quantity(amount * unit, "BinarySI" if is_bytes(resource) else "DecimalSI")
+
+
+def is_bytes(resource: str) -> bool:
+    """Return whether a resource is counted in bytes."""
+    return resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")

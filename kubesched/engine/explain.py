@@ -17,13 +17,14 @@ import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
-from kubesched.engine.advising import advise
 from kubesched.engine.cycle import Attempt, Rules, attempt
+from kubesched.engine.ever import Ever, ever
 from kubesched.engine.loop import Engine
-from kubesched.engine.obstacles import EXAMPLES, Advice, Obstacles, Retrying
-from kubesched.engine.shortage import Ever, ever
+from kubesched.engine.obstacles import Obstacles, Retrying
+from kubesched.engine.suggestions import suggest
 from kubesched.engine.ties import SeededTies
 from kubesched.engine.waking import Wakes, wakes_on
+from kubesched.framework.advice import EXAMPLES, Advice
 from kubesched.framework.plugin import Preemption
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Failed, Placed, Status, Unschedulable
@@ -97,8 +98,9 @@ def explain(
         told.against_home = made.verdicts.status(made.nodes.row(home)).reasons
     if isinstance(decision, Unschedulable):
         again = Retrying(made.nodes, profile, rules) if profile is not None and rules is not None else None
-        obstacles = Obstacles(made, made.verdicts) if made.verdicts is not None else None
-        told.suggestions = advise(made, obstacles, again)
+        plugins = profile.plugins if profile is not None else ()
+        obstacles = Obstacles(made, made.verdicts, plugins) if made.verdicts is not None else None
+        told.suggestions = suggest(made, obstacles, again)
         told.ever = ever(obstacles) if obstacles is not None else None
         if made.post_filtered is not None:
             told.preemption, told.preemption_said = made.post_filtered.preemption, made.post_filtered.status.message

@@ -1,51 +1,35 @@
 """Who stands between a pod and which nodes, one column a plugin.
 
 In: an attempt whose filters have all judged all nodes. Out: for each plugin the nodes that it refuses, whoever else does,
-and those that it alone refuses: they would take the pod if that one plugin did not mind. `Advice` is what is made of it.
+and those that it alone refuses: they would take the pod if that one plugin did not mind. `suggestions` makes advice of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Collection, Iterable
 
 import numpy as np
 
-from kubesched.api.matching import HARD_EFFECTS, UNSCHEDULABLE_TAINT
-from kubesched.api.node import Taint
+from kubesched.api.matching import UNSCHEDULABLE_TAINT
 from kubesched.api.pod import Pod
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.engine.cycle import Attempt, Rules, find_feasible
 from kubesched.errors import SchedulerError
+from kubesched.framework.advice import Refused, first_names
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import Plugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Reason, Verdicts
-
-CORDON, TAINTS, FIT = "NodeUnschedulable", "TaintToleration", "NodeResourcesFit"
-EXAMPLES = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """One thing that would help."""
-
-    kind: str
-    text: str
-    plugin: str = ""
-    n_nodes: int = 0
-    """How many nodes would take the pod then, right now."""
-    examples: tuple[str, ...] = ()
-    change: dict[str, Any] = field(default_factory=dict)
-    """What to change, in the API's words."""
-    changed: Pod | None = None
-    """The pod with that change, where it is one of the pod."""
+from kubesched.plugins._tolerating import untolerated
+from kubesched.plugins.node_unschedulable import NodeUnschedulable
+from kubesched.plugins.taint_toleration import TaintToleration
 
 
 class Obstacles:
     """The refusals of an attempt by plugin."""
 
-    def __init__(self, made: Attempt, verdicts: Verdicts) -> None:
+    def __init__(self, made: Attempt, verdicts: Verdicts, plugins: Iterable[Plugin] = ()) -> None:
+        self.plugins = {plugin.name: plugin for plugin in plugins}
         self.pod, self.nodes, self.verdicts = made.pod, made.nodes, verdicts
         self.by_plugin: dict[str, Bools] = {}
         for plugin, rejections in verdicts.columns:
@@ -54,9 +38,10 @@ class Obstacles:
         before = made.pre_filtered
         if verdicts.considered is not None and before is not None and before.narrowed_by:
             self._add(" and ".join(sorted(before.narrowed_by)), ~verdicts.considered)
-        if CORDON in self.by_plugin and TAINTS in self.by_plugin:
+        cordon, taints = NodeUnschedulable.name, TaintToleration.name
+        if cordon in self.by_plugin and taints in self.by_plugin:
             # A cordon is also written as a taint. One act lifts both, so it counts as one obstacle.
-            self.by_plugin[TAINTS] &= ~(self.by_plugin[CORDON] & self._has_cordon_only())
+            self.by_plugin[taints] &= ~(self.by_plugin[cordon] & self._has_cordon_only())
         self.n_refusing: Ints = np.zeros(self.nodes.n, dtype=np.int64)
         for column in self.by_plugin.values():
             self.n_refusing += column
@@ -85,11 +70,12 @@ class Obstacles:
         return column if self.verdicts.considered is None else column & self.verdicts.considered
 
     def too_small(self) -> Bools:
-        """Return the nodes that could not hold the pod even if they were empty."""
+        """Return the nodes that could not hold the pod even if they were empty, as the plugins say that judge size."""
         found = np.zeros(self.nodes.n, dtype=np.bool_)
-        for reason, where in self.reasons(FIT):
-            if not reason.resolvable:
-                found |= where
+        for name, plugin in self.plugins.items():
+            for reason, where in self.reasons(name) if plugin.judges_size else ():
+                if not reason.resolvable:
+                    found |= where
         return found
 
     def reasons(self, plugin: str) -> list[tuple[Reason, Bools]]:
@@ -107,6 +93,11 @@ class Obstacles:
         """Return what a plugin says of some nodes, in its own words."""
         texts = dict.fromkeys(reason.text for reason, where in self.reasons(plugin) if (where & rows).any())
         return ", ".join(texts) or "not these nodes"
+
+    def refused(self, plugin: str, decide: Callable[[Pod], Bools] | None = None) -> Refused:
+        """Return what a plugin is asked for advice about."""
+        rows, alone, owned = self.by_plugin[plugin], self.alone(plugin), self.owned(plugin)
+        return Refused(plugin, self.pod, self.nodes, rows, alone, owned, self.reasons(plugin), decide)
 
     def examples(self, rows: Bools) -> tuple[str, ...]:
         """Return the names of the first of some nodes."""
@@ -152,23 +143,3 @@ class Retrying:
 def feasible_of(made: Attempt) -> Bools:
     """Return the nodes that an attempt found; none if it did not come that far."""
     return made.feasible if made.feasible is not None else np.zeros(made.nodes.n, dtype=np.bool_)
-
-
-Advisor = Callable[[Obstacles, Bools, Retrying | None], list[Advice]]
-"""(obstacles, the nodes that the advisor's plugin alone refuses, a way to decide again) -> what would help there"""
-
-
-def untolerated(pod: PodView, taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
-    """Return the hard taints that a pod does not tolerate."""
-    return tuple(taint for taint in taints if taint.effect in HARD_EFFECTS and not pod.tolerates(taint))
-
-
-def first_names(nodes: Snapshot, rows: Bools) -> tuple[str, ...]:
-    """Return the names of the first of some nodes."""
-    return tuple(nodes.name(row) for row in np.flatnonzero(rows)[:EXAMPLES].tolist())
-
-
-def would_take_it(n: int, examples: tuple[str, ...]) -> str:
-    """Return "3 nodes would take it (a, b, c)"."""
-    shown = ", ".join(examples) + (", ..." if n > len(examples) else "")
-    return f"{n} node{'s' if n != 1 else ''} would take it ({shown})"

@@ -13,7 +13,7 @@ from typing import Any
 
 from kubesched.api import codec
 from kubesched.api.pod import Pod
-from kubesched.engine.obstacles import Advice
+from kubesched.framework.advice import Advice
 
 _HASH_LABEL = "pod-template-hash"
 _ADMITTED = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})

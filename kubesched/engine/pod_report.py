@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from kubesched.api.pod import Pod
+from kubesched.api.quantity import amount_text
 from kubesched.api.workload import COSCHEDULING_LABEL, COSCHEDULING_LABEL_OLD
 from kubesched.cluster import PodView
 from kubesched.cluster.groups import GroupKey
 from kubesched.engine.explain import Explanation, explain_now, gate_of
 from kubesched.engine.loop import Engine
 from kubesched.engine.patches import patches_of
-from kubesched.engine.shortage import amount_text
 from kubesched.engine.waking import wakes_on
 from kubesched.errors import SchedulerError
 from kubesched.framework.plugin import Preemption

@@ -2,6 +2,7 @@
 
 from kubesched.cluster import PodView, Snapshot
 from kubesched.framework import wakeups
+from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.lifting import NodeView
 from kubesched.framework.plugin import (
@@ -40,6 +41,7 @@ __all__ = [
     "POINTS",
     "SKIP",
     "SUCCESS",
+    "Advice",
     "Code",
     "CycleState",
     "Decision",
@@ -59,6 +61,7 @@ __all__ = [
     "Reach",
     "Reason",
     "Refusal",
+    "Refused",
     "Registry",
     "Rejections",
     "Scope",

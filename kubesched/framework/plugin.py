@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from kubesched.cluster import Bools, GroupKey, Ints, PodView, Snapshot
+from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.grouping import GroupRefusal, Placement, Proposal, Shortfall
 from kubesched.framework.ports import Handle
@@ -108,6 +109,8 @@ class Plugin:
     other wishes about where other pods are."""
     pre_binds_in_parallel: ClassVar[bool] = False
     """Whether `pre_bind` may run beside that of a neighbour that allows it too."""
+    judges_size: ClassVar[bool] = False
+    """Whether a refusal that no eviction changes means that the node is too small for the pod, even empty."""
     reads: ClassVar[tuple[type[Any], ...]] = ()
     """Kinds of objects, other than nodes and pods, that counters of scope DOMAINS are built from."""
 
@@ -282,6 +285,14 @@ class Plugin:
         """Take notice that the pod is bound."""
 
     # Pods that belong together
+
+    def advise(self, refused: Refused) -> list[Advice]:
+        """Return what would help a pod that this plugin keeps off nodes; asked when somebody wants to know why it is pending.
+
+        `refused.alone` are the nodes that would take the pod but for this plugin; without any, there is mostly nothing to
+        say. A plugin that has nothing to say about nodes it alone refuses is quoted instead, with its reasons.
+        """
+        return []
 
     def group_of(self, pod: PodView) -> GroupKey | None:
         """Return the group that a pod is to be tried together with, or None. Reads nothing but the pod."""

@@ -41,7 +41,9 @@ from kubesched.framework import (
     failed,
     unresolvable,
 )
+from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
+from kubesched.plugins._demands import advise_on_neighbours
 from kubesched.plugins._domains import DomainCounts
 from kubesched.plugins._rated import RatedDomains
 
@@ -313,6 +315,9 @@ class InterPodAffinity(Plugin):
             namespaces = list(self.handle.objects.all(Namespace))
             terms = _expanded(terms, namespaces)
         return _Wanted(terms, pod.namespace, pod.labels, own.metadata.labels if own is not None else {})
+
+    def advise(self, refused: Refused) -> list[Advice]:
+        return advise_on_neighbours(refused)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         counters: _Counters = state.read(self.name)

@@ -34,8 +34,10 @@ from kubesched.framework import (
     failed,
     unresolvable,
 )
+from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.ports import Handle
 from kubesched.framework.wakeups import NODE, Action, on
+from kubesched.plugins._demands import advise_on_node_demands
 from kubesched.plugins._normalizing import scale_to_best
 
 ENFORCED = Reason("node(s) didn't match scheduler-enforced node affinity", resolvable=False)
@@ -78,6 +80,9 @@ class NodeAffinity(Plugin):
         if named is None:
             return None
         return NodeNames(named) if named else unresolvable(CONFLICT)
+
+    def advise(self, refused: Refused) -> list[Advice]:
+        return advise_on_node_demands(refused)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         unwanted = ~match_required(_required(pod), nodes)

@@ -34,11 +34,13 @@ from kubesched.framework import (
     Snapshot,
     Status,
 )
+from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.grouping import Proposal
 from kubesched.framework.ports import Handle
 from kubesched.framework.wakeups import ADD, DELETE, DEVICE_CLASS, NODE, POD, UPDATE, Action, Wakeup, on
 from kubesched.plugins._allocation import Asked, Strategy, most_allocated, strategy_of
 from kubesched.plugins._device_classes import ServedByDevices, delegated
+from kubesched.plugins._shortage import advise_on_resources
 
 LEAST_ALLOCATED = "LeastAllocated"
 MOST_ALLOCATED = "MostAllocated"
@@ -112,6 +114,7 @@ class NodeResourcesFit(Plugin):
     filter_scope = Scope.ROW
     score_scope = Scope.ROW
     is_impersonal = True
+    judges_size = True
     reads = (DeviceClass,)
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
@@ -139,6 +142,9 @@ class NodeResourcesFit(Plugin):
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         return None
+
+    def advise(self, refused: Refused) -> list[Advice]:
+        return advise_on_resources(refused, TOO_MANY_PODS.text)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         cases: list[tuple[Bools, Reason]] = []

@@ -7,6 +7,7 @@ from kubesched.api.matching import UNSCHEDULABLE_TAINT
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.framework import CycleState, Plugin, PodView, Reason, Rejections, Scope, Snapshot
+from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.wakeups import NODE, POD, Action, on
 
 CORDONED = Reason("node(s) were unschedulable", resolvable=False)
@@ -25,6 +26,9 @@ class NodeUnschedulable(Plugin):
         if not cordoned.any() or pod.tolerates(UNSCHEDULABLE_TAINT):
             return Rejections.none(nodes)
         return Rejections.where(cordoned, CORDONED)
+
+    def advise(self, refused: Refused) -> list[Advice]:
+        return [refused.advise("uncordon", "uncordoned,", refused.alone)] if refused.alone.any() else []
 
     def is_open_now(self, pod: PodView, old: Node | None, new: Node) -> bool:
         """Return whether a node came that is open, or one was opened."""

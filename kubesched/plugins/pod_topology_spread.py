@@ -50,10 +50,12 @@ from kubesched.framework import (
     Status,
     failed,
 )
+from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.ports import Handle
 from kubesched.framework.verdicts import Bits
 from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
 from kubesched.plugins._allocation import round_half_up
+from kubesched.plugins._demands import advise_on_spreading
 from kubesched.plugins._owners import default_selector
 from kubesched.plugins._rated import RatedDomains
 from kubesched.plugins._spread import HOSTNAME, Constraint, HardCounts, SoftCounts, natural_log
@@ -191,6 +193,9 @@ class PodTopologySpread(Plugin):
             counts = HardCounts(constraints, pod, nodes, self._compares)
             state.write(self.name, counts)
         return None
+
+    def advise(self, refused: Refused) -> list[Advice]:
+        return advise_on_spreading(refused)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         counts: HardCounts = state.read(self.name)

@@ -12,8 +12,10 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.cluster import Bools, Ints
 from kubesched.framework import CycleState, Plugin, PodView, Reason, Rejections, Scope, Snapshot, Status
+from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.wakeups import NODE, POD, Action, on
 from kubesched.plugins._normalizing import scale_to_best
+from kubesched.plugins._tolerating import advise_toleration
 
 UNTOLERATED = Reason("node(s) had untolerated taint(s)", resolvable=False)
 
@@ -61,6 +63,9 @@ class TaintToleration(Plugin):
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return scale_to_best(scores, feasible, reverse=True)
+
+    def advise(self, refused: Refused) -> list[Advice]:
+        return advise_toleration(refused)
 
     def is_tolerated_now(self, pod: PodView, old: Node | None, new: Node) -> bool:
         """Return whether a node's hard taints no longer stand in the way."""

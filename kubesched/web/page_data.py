@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
+from kubesched.api.quantity import amount_text, is_bytes
 from kubesched.cluster import CPU, Ints, Snapshot
 from kubesched.engine.inbox import LoopCall
 from kubesched.engine.loop import Engine
 from kubesched.engine.pod_report import pod_report, requests_of
-from kubesched.engine.shortage import amount_text, is_bytes
 from kubesched.queue.queued import QueuedPod
 from kubesched.web.decision_log import DecisionLog
 from kubesched.web.page import NotReady, Versions

@@ -16,7 +16,7 @@ from kubesched.api.pod import Affinity, Pod, Toleration
 from kubesched.engine.assembly import default_configuration
 from kubesched.engine.explain import Explanation, explain_now
 from kubesched.engine.loop import Engine
-from kubesched.engine.obstacles import Advice
+from kubesched.framework.advice import Advice
 from kubesched.simulator.captured import Captured
 from kubesched.testing import clusters
 

@@ -248,7 +248,7 @@ class _Counting(NoObserver):
         gate = profile.pre_enqueue(view)
         if not gate.is_success:
             return Explanation(view.key, message=gate.message)
-        return explain(attempt(view, engine.store.snapshot(), profile, rules))
+        return explain(attempt(view, engine.store.snapshot(), profile, rules), profile=profile)
 
 
 def _next(copies: Iterator[tuple[Pod, list[TopLevel]]], count: int) -> Iterator[tuple[Pod, list[TopLevel]]]:

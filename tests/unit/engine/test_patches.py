@@ -9,9 +9,9 @@ import pytest
 
 from kubesched.api.meta import OwnerReference
 from kubesched.api.pod import Pod
-from kubesched.engine.obstacles import Advice
 from kubesched.engine.patches import patches_of, workload_of
-from kubesched.engine.shortage import _asking_less
+from kubesched.framework.advice import Advice
+from kubesched.plugins._shortage import _asking_less
 from kubesched.testing import pod
 
 _with = msgspec.structs.replace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from cycle_scene import Scene, pinned
 
@@ -11,10 +12,13 @@ from kubesched.api.matching import UNSCHEDULABLE_TAINT
 from kubesched.engine.cycle import Rules
 from kubesched.engine.explain import Explanation, explain
 from kubesched.engine.ties import SeededTies
+from kubesched.framework import CycleState, Plugin, PodView, Profile, Reason, Rejections, Snapshot
+from kubesched.framework.advice import Advice, Refused
 from kubesched.testing import even, near, node, pod, taint
 
 OVER_ZONES = "over topology.kubernetes.io/zone"
 GPU, DOWN = taint("gpu", "yes"), taint("node.kubernetes.io/not-ready", "", "NoExecute")
+LOUD = Reason("node(s) were loud")
 BIG = {"requests": {"cpu": "3"}}
 
 
@@ -271,6 +275,41 @@ def test_the_change_is_given_in_the_words_of_the_api() -> None:
     tolerate, lower, _ = told([node("a", taints=[GPU]), node("c", cpu="1")], pod(**BIG)).suggestions
     assert tolerate.change == {"tolerations": [{"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}]}
     assert lower.change == {"requests": {"cpu": "1"}, "lacking": {"cpu": "2"}}
+
+
+class Quiet(Plugin):
+    """Keeps pods off loud nodes, and knows what would help."""
+
+    helps: Any = staticmethod(lambda refused: [refused.advise("hush", "were they quieter,", refused.alone)])
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        return Rejections.where(np.array([nodes.name(row) != "c" for row in range(nodes.n)]), LOUD)
+
+    def advise(self, refused: Refused) -> list[Advice]:
+        return self.helps(refused)  # type: ignore[no-any-return]
+
+
+def _broken(refused: Refused) -> list[Advice]:
+    raise ValueError("no idea")
+
+
+QUOTED = "if only Quiet did not refuse, 1 node would take it (b); it says: node(s) were loud"
+OTHERS_ADVICE = [
+    ("what it says", Quiet.helps, "were they quieter, 1 node would take it (b)"),
+    ("nothing to say", lambda refused: [], QUOTED),
+    ("it breaks", _broken, QUOTED),
+]
+
+
+@pytest.mark.parametrize(("sentence", "helps", "text"), OTHERS_ADVICE, ids=[case[0] for case in OTHERS_ADVICE])
+def test_a_plugin_of_other_people_is_asked_too(sentence: str, helps: Any, text: str) -> None:
+    scene = Scene(node("a", taints=[GPU]), node("b"), node("c", cpu="1"))
+    quiet = Quiet(None, scene.profile.plugins[0].handle)
+    quiet.helps = helps
+    points = {**scene.profile.points, "filter": (*scene.profile.points["filter"], (quiet, 0))}
+    scene.profile = Profile("default-scheduler", points)
+    found = explain(scene.attempt(pod(**BIG), scores_single=True), profile=scene.profile)
+    assert [each.text for each in found.suggestions if each.plugin == "Quiet"] == [text]
 
 
 EVER = [

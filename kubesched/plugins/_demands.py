@@ -1,6 +1,6 @@
-"""What a pod demands of its node and of its neighbours, and which demand is one too many.
+"""What a pod demands of its node and of its neighbours, and which demand is one too many: the advice of three plugins.
 
-In: who refuses which nodes, and a way to decide again. Out: for every single demand how many nodes would take the pod without
+In: what the plugin refuses, and a way to decide again. Out: for every single demand how many nodes would take the pod without
 it: a label or a field of the node, a spread constraint, an affinity to other pods. Each is left out in turn and decided again,
 because one plugin may read what another one demands: spreading counts only over nodes that the node affinity allows.
 """
@@ -19,24 +19,24 @@ from kubesched.api.meta import LabelSelector
 from kubesched.api.node import NodeSelector, NodeSelectorTerm
 from kubesched.api.pod import Affinity, Pod, PodAffinityTerm
 from kubesched.api.selectors import SelectorError
-from kubesched.cluster import ABSENT, Bools
-from kubesched.engine.obstacles import Advice, Obstacles, Retrying, would_take_it
+from kubesched.cluster import ABSENT
+from kubesched.framework.advice import Advice, Refused
 
-NODE_AFFINITY, SPREAD, INTER_POD = "NodeAffinity", "PodTopologySpread", "InterPodAffinity"
 _MOST_VALUES = 3
 
 T = TypeVar("T")
 
 
-def advise_on_node_demands(obstacles: Obstacles, alone: Bools, again: Retrying | None) -> list[Advice]:
+def advise_on_node_demands(refused: Refused) -> list[Advice]:
     """Return which label or field that the pod asks for keeps it off nodes that are otherwise fine."""
-    pod = obstacles.pod.pod
-    found = []
-    for what, wanted, changed in _one_less(pod) if again is not None else ():
-        assert again is not None
-        advice = _without(obstacles, NODE_AFFINITY, f"{what} {wanted}", changed, again)
+    pod = refused.pod.pod
+    found: list[Advice] = []
+    if not refused.alone.any():
+        return found
+    for what, wanted, changed in _one_less(pod):
+        advice = _without(refused, f"{what} {wanted}", changed)
         if advice is not None:
-            there = _values_there(obstacles, alone, wanted)
+            there = _values_there(refused, wanted)
             text = f"{advice.text}; {there}" if there else advice.text
             found.append(
                 replace(
@@ -46,14 +46,12 @@ def advise_on_node_demands(obstacles: Obstacles, alone: Bools, again: Retrying |
                     change={"key": wanted.key, "operator": wanted.operator, "values": list(wanted.values)},
                 )
             )
-    if not found and again is not None:
+    if not found:
         affinity = msgspec.structs.replace(pod.spec.affinity or Affinity(), node_affinity=None)
         whole = _without(
-            obstacles,
-            NODE_AFFINITY,
+            refused,
             "its node selector and affinity",
             _with_spec(pod, node_selector=None, affinity=affinity),
-            again,
         )
         if whole is not None:
             found.append(replace(whole, kind="selector", text=f"{whole.text}; no single part of them is to blame"))
@@ -87,14 +85,14 @@ def _with_term(pod: Pod, index: int, term: NodeSelectorTerm) -> Pod:
     return _with_spec(pod, affinity=msgspec.structs.replace(affinity, node_affinity=node))
 
 
-def _values_there(obstacles: Obstacles, rows: Bools, wanted: Requirement) -> str:
+def _values_there(refused: Refused, wanted: Requirement) -> str:
     """Return what the nodes have instead of the label that is asked for; mostly it shows the slip."""
     if wanted.key == NODE_NAME_FIELD or wanted.operator not in ("In", "Exists"):
         return ""
-    column = obstacles.nodes.label(wanted.key)
+    column = refused.nodes.label(wanted.key)
     if column is None:
         return f"no node has a label {wanted.key}"
-    codes, counts = np.unique(obstacles.nodes.codes(wanted.key)[rows], return_counts=True)
+    codes, counts = np.unique(refused.nodes.codes(wanted.key)[refused.alone], return_counts=True)
     order = np.argsort(-counts, kind="stable")[:_MOST_VALUES].tolist()
     shown = [
         f"{int(counts[i])} {'have' if counts[i] > 1 else 'has'} "
@@ -104,9 +102,9 @@ def _values_there(obstacles: Obstacles, rows: Bools, wanted: Requirement) -> str
     return f"of {wanted.key}, {', '.join(shown)}"
 
 
-def advise_on_spreading(obstacles: Obstacles, alone: Bools, again: Retrying | None) -> list[Advice]:
+def advise_on_spreading(refused: Refused) -> list[Advice]:
     """Return which spread constraint alone keeps the pod off."""
-    pod = obstacles.pod.pod
+    pod = refused.pod.pod
     constraints = pod.spec.topology_spread_constraints
     variants = [
         (
@@ -117,12 +115,12 @@ def advise_on_spreading(obstacles: Obstacles, alone: Bools, again: Retrying | No
         for i, each in enumerate(constraints)
         if each.when_unsatisfiable == "DoNotSchedule"
     ]
-    return _tried(obstacles, SPREAD, variants, again)
+    return _tried(refused, variants)
 
 
-def advise_on_neighbours(obstacles: Obstacles, alone: Bools, again: Retrying | None) -> list[Advice]:
+def advise_on_neighbours(refused: Refused) -> list[Advice]:
     """Return which required affinity or anti-affinity to other pods alone keeps the pod off."""
-    pod = obstacles.pod.pod
+    pod = refused.pod.pod
     stated = pod.spec.affinity or Affinity()
     variants = []
     for field, word in (("pod_affinity", "affinity to"), ("pod_anti_affinity", "anti-affinity to")):
@@ -136,27 +134,24 @@ def advise_on_neighbours(obstacles: Obstacles, alone: Bools, again: Retrying | N
                     _with_spec(pod, affinity=left),
                 )
             )
-    return _tried(obstacles, INTER_POD, variants, again)
+    return _tried(refused, variants)
 
 
-def _tried(
-    obstacles: Obstacles, plugin: str, variants: Iterable[tuple[str, dict[str, object], Pod]], again: Retrying | None
-) -> list[Advice]:
+def _tried(refused: Refused, variants: Iterable[tuple[str, dict[str, object], Pod]]) -> list[Advice]:
     found = []
-    for what, change, pod in variants if again is not None else ():
-        assert again is not None
-        advice = _without(obstacles, plugin, what, pod, again)
+    for what, change, pod in variants if refused.alone.any() else ():
+        advice = _without(refused, what, pod)
         if advice is not None:
             found.append(replace(advice, change=change))
     return found
 
 
-def _without(obstacles: Obstacles, plugin: str, what: str, changed: Pod, again: Retrying) -> Advice | None:
-    """Return how many nodes would take the pod without a demand; None if none would."""
-    fits = again.changed(changed)
-    n, examples = int(np.count_nonzero(fits)), obstacles.examples(fits)
-    text = f"without {what} {would_take_it(n, examples)}"
-    return Advice("constraint", text, plugin, n, examples, changed=changed) if n else None
+def _without(refused: Refused, what: str, changed: Pod) -> Advice | None:
+    """Return how many nodes would take the pod without a demand; None if none would, or nobody can say."""
+    fits = refused.decide(changed) if refused.decide is not None else None
+    if fits is None or not fits.any():
+        return None
+    return refused.advise("constraint", f"without {what}", fits, changed=changed)
 
 
 def _pods_of(term: PodAffinityTerm) -> str:
