@@ -327,7 +327,9 @@ def test_differences_edits_and_what_no_container_can_answer(cluster: Cluster) ->
     cluster.kubectl("run", "p", "--image=i")
     said = cluster.kubectl("logs", "p", fails=True)
     assert "this cluster only pretends to run pods" in said
-    assert "Metrics API not available" in cluster.kubectl("top", "nodes", fails=True)
+    assert "100m" in cluster.kubectl("top", "nodes"), "what a node uses without pods"
+    cluster.kubectl("debug", "p", "--image=busybox", "--container=debugger")
+    assert cluster.read("pod", "p")["spec"]["ephemeralContainers"][0]["name"] == "debugger"
     assert "system:admin" in cluster.kubectl("auth", "whoami")
 
 
