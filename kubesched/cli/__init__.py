@@ -27,9 +27,11 @@ COMMANDS = (
     "plugins",
     "replay",
     "run",
+    "schema",
     "simulate",
     "snapshot",
     "sweep",
+    "tune",
     "why",
 )
 

@@ -86,8 +86,10 @@ def run_on_ray(experiment: Experiment, trials: Sequence[Trial], address: str = "
                 i = running.pop(reference)
                 try:
                     yield i, ray.get(reference)
-                except ray.exceptions.WorkerCrashedError:
-                    yield i, Outcome({}, f"its worker died {MOST_DEATHS + 1} times")
+                except ray.exceptions.RayTaskError:
+                    raise  # a fault of ours, in the trial itself
+                except ray.exceptions.RayError as error:
+                    yield i, Outcome({}, f"its worker died {MOST_DEATHS + 1} times: {type(error).__name__}")
     finally:
         if is_ours:
             ray.shutdown()

@@ -17,7 +17,7 @@ import runpy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -27,6 +27,7 @@ from kubesched.simulator.scenarios.scenario import Scenario, Strict, read_docume
 
 DEFAULT = "default"
 """The configuration that nobody wrote."""
+ROOTS = ("scenario", "configuration", "weights")
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
@@ -35,6 +36,41 @@ class Seeds(Strict, kw_only=True):
 
     start: int = 0
     count: int
+
+
+class Search(Strict, kw_only=True):
+    """The values that a parameter may have: from low to high, or one of some."""
+
+    low: int | float | None = None
+    high: int | float | None = None
+    step: int | float | None = None
+    choices: tuple[Any, ...] = ()
+
+
+class Objective(Strict, kw_only=True):
+    """A figure that is to be small or large."""
+
+    figure: str
+    goal: Literal["min", "max"] = "min"
+    weight: float = 1.0
+
+    @property
+    def sign(self) -> int:
+        """Return 1 where more is better, else -1."""
+        return 1 if self.goal == "max" else -1
+
+
+class Tune(Strict, kw_only=True):
+    """What `kubesched tune` searches, for which objectives, and what it keeps apart to judge by."""
+
+    search: dict[str, Search]
+    objectives: tuple[Objective, ...]
+    candidates: int = 50
+    seed: int = 0
+    pareto: bool = False
+    hold_out: tuple[str, ...] = ()
+    """Scenarios that nothing is trained on."""
+    hold_out_seeds: tuple[int, ...] | Seeds = Seeds(start=1000, count=10)
 
 
 class ExperimentFile(Strict, kw_only=True):
@@ -47,12 +83,14 @@ class ExperimentFile(Strict, kw_only=True):
     feature_gates: tuple[str, ...] = ()
     seeds: tuple[int, ...] | Seeds = (0,)
     parameters: dict[str, tuple[Any, ...]] = msgspec.field(default_factory=dict)
-    """By path: `scenario.ties`, `configuration.profiles[0].pluginConfig[0].args.x`. Each value with each of the others."""
+    """By path: `scenario.ties`, `configuration.profiles[0].pluginConfig[0].args.x`, `weights.ImageLocality`. Each value
+    with each of the others."""
     measures: tuple[str, ...] = ()
     """Functions of a finished simulation, as `module:function`, which return more figures."""
     baseline: str = ""
     report: tuple[str, ...] = ()
     """The figures that are printed, as dotted paths."""
+    tune: Tune | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +130,12 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
         spans = [[(path, value) for value in values] for path, values in self.file.parameters.items()]
         for scenario, configuration in itertools.product(self.scenarios, self.configurations):
             for parameters in itertools.product(*spans):
-                for seed in seeds_of(self.file):
+                for seed in seeds_from(self.file.seeds):
                     yield Trial(scenario, configuration, parameters, seed)
 
 
-def seeds_of(file: ExperimentFile) -> tuple[int, ...]:
-    """Return the seeds that a file asks for."""
-    seeds = file.seeds
+def seeds_from(seeds: tuple[int, ...] | Seeds) -> tuple[int, ...]:
+    """Return the seeds that are asked for."""
     return tuple(range(seeds.start, seeds.start + seeds.count)) if isinstance(seeds, Seeds) else seeds
 
 
@@ -156,15 +193,17 @@ class _Reader:
             raise ConfigError("scenarios", "expected at least one, and names that differ")
         if not file.configurations:
             raise ConfigError("configurations", "expected at least one")
-        if not seeds_of(file) or len(set(seeds_of(file))) < len(seeds_of(file)):
+        seeds = seeds_from(file.seeds)
+        if not seeds or len(set(seeds)) < len(seeds):
             raise ConfigError("seeds", "expected at least one, and each once")
         if file.baseline and file.baseline not in file.configurations:
             raise ConfigError("baseline", f"{file.baseline!r} is none of the configurations")
         for path, values in file.parameters.items():
-            if path.partition(".")[0] not in ("scenario", "configuration") or not values:
-                raise ConfigError(
-                    f"parameters.{path}", "expected a path that begins with scenario. or configuration., and values"
-                )
+            _check_path(path, f"parameters.{path}")
+            if not values:
+                raise ConfigError(f"parameters.{path}", "expected values")
+        if file.tune is not None:
+            _check_tune(file.tune, set(named))
         return Experiment(
             file=file,
             scenarios={name: self._scenario(text, f"scenarios.{name}") for name, text in named.items()},
@@ -237,8 +276,51 @@ class _Reader:
             raise ConfigError(where, f"{path} cannot be read: {error.strerror}") from error
 
 
+def _check_path(path: str, where: str) -> None:
+    if path.partition(".")[0] not in ROOTS or not path.partition(".")[2]:
+        raise ConfigError(where, f"expected a path that begins with {', '.join(f'{root}.' for root in ROOTS)}")
+
+
+def _check_tune(tune: Tune, scenarios: set[str]) -> None:
+    if not tune.search or not tune.objectives:
+        raise ConfigError("tune", "expected something to search, and an objective")
+    if not 1 <= tune.candidates <= 100_000:
+        raise ConfigError("tune.candidates", f"must be from 1 to 100,000, found {tune.candidates}")
+    for path, span in tune.search.items():
+        where = f"tune.search.{path}"
+        _check_path(path, where)
+        if bool(span.choices) == (span.low is not None or span.high is not None):
+            raise ConfigError(where, "expected either low and high, or choices")
+        if not span.choices and (span.low is None or span.high is None or span.low > span.high):
+            raise ConfigError(where, "expected low and high, the lower one first")
+        if span.step is not None and span.step <= 0:
+            raise ConfigError(f"{where}.step", "must be more than 0")
+    for name in tune.hold_out:
+        if name not in scenarios:
+            raise ConfigError("tune.holdOut", f"{name!r} is none of the scenarios")
+    if set(tune.hold_out) == scenarios:
+        raise ConfigError("tune.holdOut", "nothing is left to train on")
+    if len(seeds_from(tune.hold_out_seeds)) < 2:
+        raise ConfigError("tune.holdOutSeeds", "expected at least two: one says nothing of chance")
+
+
+def set_weight(document: dict[str, Any], plugin: str, weight: int) -> None:
+    """Set a plugin's weight in the score of every profile of a configuration; 0 takes it out."""
+    profiles = document.setdefault("profiles", [])
+    if not profiles:
+        profiles.append({"schedulerName": "default-scheduler"})
+    for profile in profiles:
+        score = profile.setdefault("plugins", {}).setdefault("score", {})
+        for part in ("enabled", "disabled"):
+            score[part] = [each for each in score.get(part) or () if each.get("name") != plugin]
+        score["disabled"].append({"name": plugin})
+        if weight:
+            score["enabled"].append({"name": plugin, "weight": weight})
+
+
 def set_at(document: Any, path: str, value: Any) -> None:
-    """Set what a path such as `profiles[0].plugins.score` leads to; raise ConfigError where it leads nowhere."""
+    """Set what a path such as `profiles[0].plugins.score` leads to; raise ConfigError where it leads nowhere.
+    The element behind the last of a list is a new one."""
     steps: list[str | int] = [int(index) if index else name for name, index in _STEP.findall(path)]
     if not steps:
         raise ConfigError(path, "not a path")
@@ -246,11 +328,16 @@ def set_at(document: Any, path: str, value: Any) -> None:
     for step, following in itertools.pairwise(steps):
         if isinstance(here, dict) and isinstance(step, str):
             here = here.setdefault(step, [] if isinstance(following, int) else {})
+        elif isinstance(here, list) and step == len(here):
+            here.append([] if isinstance(following, int) else {})
+            here = here[-1]
         else:
             here = _element(here, step, path)
     last = steps[-1]
     if isinstance(here, dict) and isinstance(last, str):
         here[last] = value
+    elif isinstance(here, list) and last == len(here):
+        here.append(value)
     else:
         _element(here, last, path)
         here[last] = value

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import importlib
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from kubesched.engine.assembly import default_configuration, registry_with
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.framework.building import catalogue
 from kubesched.framework.finding import find_plugins
-from kubesched.simulator.experiments.experiment import Experiment, Trial, set_at
+from kubesched.simulator.experiments.experiment import Experiment, Trial, set_at, set_weight
 from kubesched.simulator.scenarios.build import build_simulation
 from kubesched.simulator.scenarios.scenario import Scenario, check, seconds
 from kubesched.simulator.scenarios.simulation import Simulation
@@ -61,17 +61,13 @@ class Worker:
 
     def _simulation(self, trial: Trial) -> _Running:
         experiment, folder = self._experiment, Path(self._folder.name)
-        documents = {"scenario": msgspec.json.decode(experiment.scenarios[trial.scenario]), "configuration": None}
-        text = experiment.configurations[trial.configuration]
-        if text:
-            documents["configuration"] = msgspec.yaml.decode(text)
+        document = msgspec.json.decode(experiment.scenarios[trial.scenario])
+        policy = configuration_of(experiment, trial.configuration, trial.parameters)
         for path, value in trial.parameters:
-            which, _, rest = path.partition(".")
-            if documents[which] is None:
-                documents[which] = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-            set_at(documents[which], rest, value)
+            if path.startswith("scenario."):
+                set_at(document, path.removeprefix("scenario."), value)
         try:
-            scenario = msgspec.convert(documents["scenario"], Scenario)
+            scenario = msgspec.convert(document, Scenario)
         except msgspec.ValidationError as error:
             raise ConfigError(f"scenario {trial.scenario}", str(error)) from error
         check(scenario)
@@ -79,13 +75,29 @@ class Worker:
         gates = config.Gates.parse(experiment.file.feature_gates)
         plugins = [str(folder / text) if ".py" in text else text for text in experiment.plugins]
         registry = registry_with([cls for text in plugins for cls in find_plugins(text)])
-        document = documents["configuration"]
-        if document is None:
+        if policy is None:
             configuration = default_configuration(gates, registry)
         else:
-            configuration = config.load(msgspec.json.encode(document).decode(), gates=gates, registry=catalogue(registry))
+            configuration = config.load(msgspec.json.encode(policy).decode(), gates=gates, registry=catalogue(registry))
         sim = build_simulation(scenario, configuration=configuration, gates=gates, registry=registry)
         return _Running(sim, None if scenario.duration is None else seconds(scenario.duration))
+
+
+def configuration_of(experiment: Experiment, name: str, parameters: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
+    """Return the document of a configuration with parameters set; None for the default one as it is."""
+    text = experiment.configurations[name]
+    document = msgspec.yaml.decode(text) if text else None
+    for path, value in parameters:
+        root, _, rest = path.partition(".")
+        if root == "scenario":
+            continue
+        if document is None:
+            document = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+        if root == "weights":
+            set_weight(document, rest, value)
+        else:
+            set_at(document, rest, value)
+    return document
 
 
 class _Running:

@@ -160,7 +160,7 @@ def test_a_path_sets_what_it_leads_to() -> None:
     set_at(document, "profiles[0].plugins.score.enabled", [1])
     set_at(document, "profiles[0].name", "x")
     assert document == {"profiles": [{"plugins": {"score": {"enabled": [1]}}, "name": "x"}]}
-    for path in ("profiles[1].x", "profiles.x", ""):
+    for path in ("profiles[2].x", "profiles.x", ""):
         with pytest.raises(ConfigError):
             set_at(document, path, 1)
 

@@ -1,0 +1,25 @@
+"""`kubesched schema`: the JSON Schema of scenario and experiment files, made from the types that read them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+import msgspec
+
+from kubesched.simulator.experiments.experiment import ExperimentFile
+from kubesched.simulator.scenarios.scenario import Scenario
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+TYPES: dict[str, type[Any]] = {"scenario": Scenario, "experiment": ExperimentFile}
+
+
+def run_schema(kind: str) -> None:
+    click.echo(json.dumps(schema_of(kind), indent=2))
+
+
+def schema_of(kind: str) -> dict[str, Any]:
+    """Return the schema of a kind of file."""
+    (reference,), definitions = msgspec.json.schema_components([TYPES[kind]], ref_template="#/$defs/{name}")
+    return {"$schema": DIALECT, "title": f"kubesched {kind}", **reference, "$defs": definitions}
