@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from client_fakes import HANG, FakeChance, FakeConnection, bookmark, broken, gone_line, line, page, pod, status
 
-from kubesched.client.reflector import Reflector
+from kubesched.client.reflector import LONGEST_INITIAL_SILENCE_SECONDS, LONGEST_SILENCE_SECONDS, Reflector
 from kubesched.client.resources import WATCH_SET, custom
 from kubesched.errors import Unreachable
+from kubesched.simulator.clock import run_virtually
 from kubesched.testing.fakes import FakeClock, settle
 
 PODS = WATCH_SET[0]
@@ -108,46 +109,38 @@ SILENT = [
 ]
 
 
+async def followed(scene: Scene, seconds: float) -> None:
+    """Let the reflector run for so long; to be called in virtual time, because its own patience is asyncio's."""
+    task = asyncio.create_task(scene.reflector.run())
+    await asyncio.sleep(seconds)
+    await scene.clock.advance(1.0)
+    task.cancel()
+
+
 @pytest.mark.parametrize(("case", "noise"), SILENT, ids=[case[0] for case in SILENT])
-async def test_a_watch_without_events_and_bookmarks_is_dead(
-    case: str, noise: list[bytes], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("kubesched.client.reflector.LONGEST_SILENCE_SECONDS", 0.05)
+def test_a_watch_without_events_and_bookmarks_is_dead(case: str, noise: list[bytes]) -> None:
     scene = Scene()
     begun = [line("ADDED", pod("a", 1)) + bookmark(5, ends_list=True)]
     scene.connection.streams = [[*begun, *noise, HANG], [line("ADDED", pod("b", 6)), HANG]]
     scene.connection.replies = [page(5)]
-    task = asyncio.create_task(scene.reflector.run())
-    async with asyncio.timeout(5):
-        while len(scene.told.news) < 3:  # noqa: ASYNC110 - the end of a silence has no event of its own
-            await asyncio.sleep(0.01)
-    task.cancel()
+    run_virtually(followed(scene, LONGEST_SILENCE_SECONDS + 1))
     assert scene.told.news == ["+a:1", "synced Pod", "+b:6"]
     assert "resourceVersion=5" in scene.connection.watches[1], "it goes on where it was"
 
 
-async def test_bookmarks_keep_a_watch_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubesched.client.reflector.LONGEST_SILENCE_SECONDS", 0.2)
+def test_bookmarks_keep_a_watch_alive() -> None:
     scene = Scene()
-    marks: list[Any] = [part for version in range(6, 12) for part in (0.1, bookmark(version))]
+    marks: list[Any] = [part for version in range(6, 12) for part in (LONGEST_SILENCE_SECONDS / 2, bookmark(version))]
     scene.connection.streams = [[bookmark(5, ends_list=True), *marks, line("ADDED", pod("b", 12)), HANG]]
-    task = asyncio.create_task(scene.reflector.run())
-    async with asyncio.timeout(5):
-        while len(scene.told.news) < 2:  # noqa: ASYNC110 - as above
-            await asyncio.sleep(0.01)
-    task.cancel()
-    assert len(scene.connection.watches) == 1
+    run_virtually(followed(scene, 3 * LONGEST_SILENCE_SECONDS + 1))
+    assert scene.told.news[-1] == "+b:12" and len(scene.connection.watches) == 1
 
 
-async def test_a_silent_streaming_list_is_replaced_by_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubesched.client.reflector.LONGEST_INITIAL_SILENCE_SECONDS", 0.01)
+def test_a_silent_streaming_list_is_replaced_by_pages() -> None:
     scene = Scene()
     scene.connection.streams = [[line("ADDED", pod("a", 1)), HANG]]
     scene.connection.replies = [page(5, pod("a", 1), pod("b", 2))]
-    task = asyncio.create_task(scene.reflector.run())
-    await asyncio.sleep(0.1)
-    await scene.clock.advance(1.0)
-    task.cancel()
+    run_virtually(followed(scene, LONGEST_INITIAL_SILENCE_SECONDS + 1))
     assert scene.told.news == ["+a:1", "+b:2", "synced Pod"]
 
 

@@ -14,6 +14,7 @@ from web_fakes import AuthenticationFlags, Authority, FakeReviewer, request
 from kubesched.config.durations import Duration
 from kubesched.errors import ConfigError, Forbidden
 from kubesched.testing import FakeClock
+from kubesched.testing.fakes import settle
 from kubesched.web.authentication import ANONYMOUS, Authenticator, NotAuthentic, User
 from kubesched.web.client_certificates import ClientCertificate, ProxyHeaders, Trust, certificates_in
 
@@ -99,7 +100,7 @@ async def test_many_requests_with_one_token_are_one_review() -> None:
     reviewer = FakeReviewer({"good": ALICE}, gate=asyncio.Event())
     checked = authenticator(reviewer)
     waiting = [asyncio.ensure_future(checked.authenticate(request(headers=bearer("good")))) for _ in range(4)]
-    await asyncio.sleep(0.01)
+    await settle()
     assert reviewer.gate is not None
     reviewer.gate.set()
     assert {user.name for user in await asyncio.gather(*waiting)} == {"alice"}
