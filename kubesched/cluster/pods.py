@@ -11,9 +11,10 @@ are never remembered; and the status, except for the parts that in-place resizin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -240,15 +241,19 @@ class PodView:
         return PodView(msgspec.structs.replace(self.pod, spec=spec), self.template)
 
 
+_NO_CLASSES: list[int] = []
+
+
 class LabelClasses:
     """Label classes by number, and the numbers by namespace."""
 
-    __slots__ = ("_classes", "_ids", "by_namespace")
+    __slots__ = ("_by_label", "_classes", "_ids", "by_namespace")
 
     def __init__(self) -> None:
         self._classes: list[LabelClass] = [NOBODY]
         self._ids: dict[tuple[str, frozenset[tuple[str, str]], bool], int] = {}
         self.by_namespace: dict[str, list[int]] = {}
+        self._by_label: dict[tuple[str, str, str], list[int]] = {}
 
     def __len__(self) -> int:
         return len(self._classes)
@@ -264,6 +269,20 @@ class LabelClasses:
             found = self._ids[key] = len(self._classes)
             self._classes.append(LabelClass(namespace, dict(labels), terminating))
             self.by_namespace.setdefault(namespace, []).append(found)
+            for label, value in labels.items():
+                self._by_label.setdefault((namespace, label, value), []).append(found)
+        return found
+
+    def candidates(self, namespace: str, selector: matching.Selector) -> Iterable[int]:
+        """Return the classes of a namespace that a selector can match at all: the fewest that one of its labels leaves."""
+        found: Iterable[int] = self.by_namespace.get(namespace, ())
+        fewest = len(self._classes)
+        for wanted in selector.requirements:
+            if wanted.operator == matching.IN:
+                alike = [self._by_label.get((namespace, wanted.key, value), _NO_CLASSES) for value in wanted.values]
+                size = sum(map(len, alike))
+                if size < fewest:
+                    found, fewest = chain.from_iterable(alike), size
         return found
 
 

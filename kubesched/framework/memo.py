@@ -28,6 +28,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.framework.counters import CounterTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.ground import Ground
 from kubesched.framework.plugin import NodeNames, Plugin
@@ -107,6 +108,7 @@ class Memo:
         self._grounds: WeakValueDictionary[Key, Ground] = WeakValueDictionary()
         """Each is kept by the classes that stand on it."""
         self._plans: dict[frozenset[str], Plan] = {}
+        self._counters = CounterTable()
         self._choosy = tuple(p for p in profile.plugins if p.implements("remembers"))
 
     def __len__(self) -> int:
@@ -139,14 +141,14 @@ class Memo:
     def _find(self, key: Key, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> Entry:
         """Return what is remembered of a pod's class, up to date; begin anew where nothing is, or that is easier."""
         entry = self._entries.get(key)
-        if entry is not None and entry.ground.catch_up(pod, nodes) and entry.catch_up(pod, nodes):
+        if entry is not None and entry.ground.catch_up(pod, nodes) and entry.catch_up(nodes):
             self._entries.move_to_end(key)
             watch.lap("Filter")  # rows computed again, with their scores: the two are not told apart
             return entry
         plan = self._plans.get(key[1])
         if plan is None:
             plan = self._plans[key[1]] = plan_for(self.profile, key[1])
-        entry = Entry(plan, self._ground(plan, key, pod, nodes, watch), nodes)
+        entry = Entry(plan, self._ground(plan, key, pod, nodes, watch), nodes, self._counters)
         self._entries[key] = entry
         self._entries.move_to_end(key)
         while len(self._entries) > 1 and self._nbytes_as(entry) > self.budget_bytes:

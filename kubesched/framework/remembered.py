@@ -9,11 +9,9 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from kubesched.cluster import PodView, Snapshot
-from kubesched.cluster.changelog import Reader
-from kubesched.cluster.journal import concern_nodes
+from kubesched.cluster import Snapshot
 from kubesched.cluster.objects import KindVersions
-from kubesched.cluster.pods import PodTemplate
+from kubesched.framework.counters import CounterTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.ground import Ground
 from kubesched.framework.plugin import Plugin
@@ -21,16 +19,13 @@ from kubesched.framework.reach import Reach
 from kubesched.framework.remembering import Plan
 from kubesched.framework.verdicts import DomainVerdicts
 
-_MOST_TEMPLATES = 4096
-
 
 class Entry:
     """One class of pods."""
 
     __slots__ = (
-        "_feeling",
         "_glance",
-        "_reader",
+        "_skips_by",
         "ground",
         "hopeless",
         "live",
@@ -41,15 +36,14 @@ class Entry:
         "state",
     )
 
-    def __init__(self, plan: Plan, ground: Ground, nodes: Snapshot) -> None:
+    def __init__(self, plan: Plan, ground: Ground, nodes: Snapshot, counters: CounterTable) -> None:
         self.plan = plan
         self.ground = ground
-        self.state = CycleState(ground.state)
+        self.state = CycleState(ground.state, counters)
         self.state.skip_filter |= ground.state.skip_filter
         self.state.skip_score |= ground.state.skip_score
-        self._reader = Reader(nodes.journal)
         self._glance = KindVersions(nodes.objects, plan.counted_reads)
-        self._feeling: dict[PodTemplate, list[Plugin]] = {}
+        self._skips_by: dict[str, object] = {}
         self.hopeless: tuple[tuple[int, ...], Any] | None = None
         """What was concluded when no node passed, and the verdicts' versions that it was concluded from."""
         self.quiet_filters: set[Plugin] = set()
@@ -76,53 +70,33 @@ class Entry:
             reach = self.reach = Reach(ground, ground.nodes, verdicts)
         return reach
 
-    def catch_up(self, pod: PodView, nodes: Snapshot) -> bool:
-        """Tell the counters what happened since they were last read; False if it is easier to begin anew."""
+    def catch_up(self, nodes: Snapshot) -> bool:
+        """Bring the counters up to date, and let the plugins speak again whose counts changed; False if the kinds of objects
+        changed that they are built from."""
         if not self._glance.is_current():
             return False
-        if self._reader.is_current(nodes.journal):
-            return True
-        changes = self._reader.changed(nodes.journal)
-        if changes is None or len(changes) > nodes.n // 2 + 64:
-            return False
-        if concern_nodes(changes):
-            for plugin in self.plan.domain_plugins:
-                plugin.forget(self.state)
-                self.ask_again(plugin)
-            return True
-        for row, _, other, sign in changes:
-            if other is None:
-                continue
-            feeling = self._feeling.get(other.template)
-            if feeling is None:
-                feeling = self._who_feels(pod, other, nodes)
-            for plugin in feeling:
-                if plugin.repair(pod, other, row, sign, nodes, self.state):
-                    self.ask_again(plugin)
+        for key, counts in self.state.counts.items():
+            counts.refresh(nodes)
+            if self._skips_by.get(key) != (now := counts.skips_by()):
+                self._skips_by[key] = now
+                self._ask_again(key.partition(".")[0])
         return True
-
-    def _who_feels(self, pod: PodView, other: PodView, nodes: Snapshot) -> list[Plugin]:
-        """Return the plugins whose counters a pod like the other can move."""
-        if len(self._feeling) >= _MOST_TEMPLATES:
-            self._feeling.clear()
-        feeling = self._feeling[other.template] = [
-            plugin for plugin in self.plan.domain_plugins if plugin.feels(pod, other, nodes, self.state)
-        ]
-        return feeling
 
     def quiet(self, plugin: Plugin, quiet: set[Plugin], skipped: set[str]) -> None:
         """Let a counting plugin's SKIP stand until something is counted."""
+        self._skips_by = {key: counts.skips_by() for key, counts in self.state.counts.items()}
         quiet.add(plugin)
         skipped.add(plugin.name)
         self.live = Live(self.plan, self.quiet_filters, self.quiet_scores)
 
-    def ask_again(self, plugin: Plugin) -> None:
+    def _ask_again(self, name: str) -> None:
         """Ask a plugin again whether it has anything to say: something was counted."""
-        if plugin in self.quiet_filters or plugin in self.quiet_scores:
-            self.quiet_filters.discard(plugin)
-            self.quiet_scores.discard(plugin)
-            self.state.skip_filter.discard(plugin.name)
-            self.state.skip_score.discard(plugin.name)
+        asked = {plugin for plugin in (*self.quiet_filters, *self.quiet_scores) if plugin.name == name}
+        if asked:
+            self.quiet_filters -= asked
+            self.quiet_scores -= asked
+            self.state.skip_filter.discard(name)
+            self.state.skip_score.discard(name)
             self.live = Live(self.plan, self.quiet_filters, self.quiet_scores)
 
 
