@@ -63,7 +63,8 @@ class PodResources:
     def __init__(self, pod: Pod, interners: Templates) -> None:
         self._sample = pod
         self._interners = interners
-        self.usage: Amounts = interners.amounts(requests.amounts(self._requests(use_status=True)))
+        self._used = self._requests(use_status=True)
+        self.usage: Amounts = interners.amounts(requests.amounts(self._used))
         gates = interners.gates
         self.non_zero_cpu, self.non_zero_memory = requests.non_zero_requests(
             pod,
@@ -88,7 +89,11 @@ class PodResources:
     @cached_property
     def requested(self) -> Amounts:
         """Return what the pod asks for when it is placed: the spec alone counts."""
-        return self._interners.amounts(requests.amounts(self._read_again(self._requests(use_status=False), 1)))
+        status = self._sample.status
+        is_resized = status.container_statuses or status.init_container_statuses or status.resources is not None
+        is_plain = not (is_resized or status.conditions or self._interners.gates.node_allocatable_claims)
+        asked = self._used if is_plain else self._requests(use_status=False)
+        return self._interners.amounts(requests.amounts(self._read_again(asked, 1)))
 
     @cached_property
     def asks_for_scalars(self) -> bool:
@@ -103,8 +108,10 @@ class PodResources:
 
     def balanced(self, names: tuple[str, ...]) -> dict[str, int]:
         """Return what NodeResourcesBalancedAllocation scores with: plain requests, resized ones included."""
-        plain = self._requests(use_status=True)
-        return {name: requests.amounts(self._read_again(plain, 2 + nth)).get(name, 0) for nth, name in enumerate(names)}
+        if not self._drift:
+            plain = requests.amounts(self._used)
+            return {name: plain.get(name, 0) for name in names}
+        return {name: requests.amounts(self._read_again(self._used, 2 + nth)).get(name, 0) for nth, name in enumerate(names)}
 
     def _read_again(self, asked: dict[str, int], times: int) -> dict[str, int]:
         """Return requests as the reference finds them after it has read them so many times before.

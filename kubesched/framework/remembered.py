@@ -28,7 +28,6 @@ class Entry:
         "_skips_by",
         "ground",
         "hopeless",
-        "live",
         "plan",
         "quiet_filters",
         "quiet_scores",
@@ -49,7 +48,6 @@ class Entry:
         self.quiet_filters: set[Plugin] = set()
         """Counting plugins that had nothing to say at PreFilter; they are not asked again until something is counted."""
         self.quiet_scores: set[Plugin] = set()
-        self.live = Live(plan, self.quiet_filters, self.quiet_scores)
         self.reach: Reach | None = None
         """What the last pod of the class could reach, for as long as it can follow."""
 
@@ -87,7 +85,6 @@ class Entry:
         self._skips_by = {key: counts.skips_by() for key, counts in self.state.counts.items()}
         quiet.add(plugin)
         skipped.add(plugin.name)
-        self.live = Live(self.plan, self.quiet_filters, self.quiet_scores)
 
     def _ask_again(self, name: str) -> None:
         """Ask a plugin again whether it has anything to say: something was counted."""
@@ -97,20 +94,3 @@ class Entry:
             self.quiet_scores -= asked
             self.state.skip_filter.discard(name)
             self.state.skip_score.discard(name)
-            self.live = Live(self.plan, self.quiet_filters, self.quiet_scores)
-
-
-class Live:
-    """The plugins of a plan that are asked for every pod of a class, without those that have nothing to say."""
-
-    __slots__ = ("filters", "pre_filters", "pre_scores", "scores")
-
-    def __init__(self, plan: Plan, quiet_filters: set[Plugin], quiet_scores: set[Plugin]) -> None:
-        self.pre_filters = [(p, counts) for p, counts in plan.live_pre_filters if p not in quiet_filters]
-        self.filters = [p for p in plan.live_filters if p not in quiet_filters]
-        self.pre_scores = [(p, counts) for p, counts in plan.live_pre_scores if p not in quiet_scores]
-        self.scores = [
-            (p, weight, p in plan.domain_plugins and p.implements("rate_domains"))
-            for p, weight in plan.live_scores
-            if p not in quiet_scores
-        ]
