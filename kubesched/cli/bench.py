@@ -17,10 +17,20 @@ from kubesched.simulator.cluster_bench import ClusterBench
 from kubesched.simulator.cluster_bench import run as run_cluster
 
 
-def run_bench_engine(kind: str, nodes: int, init: int, pods: int, seed: int, classes: int, no_memo: bool, output: str) -> None:
+def run_bench_engine(
+    kind: str,
+    nodes: int,
+    init: int,
+    pods: int,
+    seed: int,
+    classes: int,
+    no_memo: bool,
+    decision_records: int,
+    output: str,
+) -> None:
     if classes and kind != "unlike":
         raise click.UsageError("--classes is for --kind unlike")
-    bench = Bench(kind, nodes, init, pods, seed, not no_memo, classes)
+    bench = Bench(kind, nodes, init, pods, seed, not no_memo, classes, decision_records)
     console = Console(stderr=True)
     if output == "table" and console.is_terminal:
         with Progress(console=console, transient=True) as bar:

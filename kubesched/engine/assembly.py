@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from kubesched import config
 from kubesched.cluster import Gates as ClusterGates
 from kubesched.cluster import Store
+from kubesched.engine.decision_recorder import DecisionRecorder
 from kubesched.engine.extenders import Extenders, Poster
 from kubesched.engine.handle import EngineHandle, NoMeter, NoRecorder, NoWriter, SystemClock
 from kubesched.engine.inbox import Inbox
@@ -41,6 +42,8 @@ class Ports:
     recorder: Recorder = field(default_factory=NoRecorder)
     meter: Meter = field(default_factory=NoMeter)
     observer: EngineObserver | None = None
+    decisions: DecisionRecorder | None = None
+    """Keeps what was decided and by what."""
     queue_observer: QueueObserver | None = None
     ties: Ties | None = None
     poster: Poster | None = None
@@ -153,4 +156,5 @@ def assemble(
         observer=ports.observer,
         options=options,
         extenders=extenders,
+        decisions=ports.decisions,
     )

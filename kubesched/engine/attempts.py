@@ -15,6 +15,7 @@ from msgspec import Struct
 from kubesched.cluster import Bools, PodView, Store
 from kubesched.engine.bookings import Bookings
 from kubesched.engine.cycle import Attempt, Rules, attempt
+from kubesched.engine.decision_recorder import DecisionRecorder
 from kubesched.engine.eviction import Evictions
 from kubesched.engine.failures import Failure, Failures, Spawn, explain, refusal
 from kubesched.engine.group import GroupCycle, Rehearsal
@@ -57,7 +58,9 @@ class Attempts:
         evictions: Evictions,
         failures: Failures,
         spawn: Spawn,
+        decisions: DecisionRecorder | None = None,
     ) -> None:
+        self._decisions = decisions
         self._store = store
         self._profiles = profiles
         self._queue = queue
@@ -101,15 +104,26 @@ class Attempts:
         try:
             if tried.gang is not None:
                 return self.gangs.rehearse(tried.gang)
-            return self.try_pod(tried.queued.view, tried.profile)
+            return self._try(tried.queued.view, tried.profile)
         except Exception as error:  # a plugin that broke, or we: it costs this attempt
             return error
 
     def try_pod(self, pod: PodView, profile: Profile, within: Bools | None = None) -> Attempt:
-        """Find a node for one pod, on all nodes or on some of them."""
+        """Find a node for a member of a group, on all nodes or on some of them. What it was decided by is taken down at once:
+        the members after it change the columns."""
+        made = self._try(pod, profile, within)
+        if self._decisions is not None and made.record is None:
+            self._decisions.capture(made, profile)
+        return made
+
+    def _try(self, pod: PodView, profile: Profile, within: Bools | None = None) -> Attempt:
         started = self._handle.clock.monotonic()
         made = attempt(pod, self._store.snapshot(), profile, self.rules, self._memos.get(profile.name), within)
-        self._observer.decided(self._handle.clock.monotonic() - started)
+        ended = self._handle.clock.monotonic()
+        made.seconds = ended - started
+        self._observer.decided(made.seconds)
+        if self._decisions is not None and ended >= self._decisions.idle_until:
+            self._decisions.capture_in_full(made, profile)
         return made
 
     def act(self, tried: Tried, outcome: Attempt | Rehearsal | Exception) -> None:
@@ -127,18 +141,18 @@ class Attempts:
                 raise outcome
             self._act_on(queued, profile, outcome, started)
         except Exception as error:  # as above
-            self._broke(queued, profile, started, error)
+            self._broke(queued, profile, started, error, outcome if isinstance(outcome, Attempt) else None)
 
     def _act_on(self, queued: QueuedPod, profile: Profile, made: Attempt, started: float) -> None:
         decision = made.decision
         if isinstance(decision, Placed):
             self._bookings.book(queued, profile, made, decision.node_name, started)
         elif isinstance(decision, Unschedulable):
-            self.follow_up(made, lambda given: self.fail(queued, profile, given, started), refusal(decision))
+            self.follow_up(made, profile, lambda given: self.fail(queued, profile, given, started, made), refusal(decision))
         elif isinstance(decision, Failed):
-            self.fail(queued, profile, Failure(decision.message, False, None, decision.nomination), started)
+            self.fail(queued, profile, Failure(decision.message, False, None, decision.nomination), started, made)
 
-    def follow_up(self, made: Attempt, fail: Callable[[Failure], None], failure: Failure) -> None:
+    def follow_up(self, made: Attempt, profile: Profile, fail: Callable[[Failure], None], failure: Failure) -> None:
         """Carry out what PostFilter proposed, and let the attempt fail.
 
         Evictions begin first: the pod must not be tried again while they are under way. Without a background, it does
@@ -148,6 +162,8 @@ class Attempts:
         if result is not None and result.follow_up is not None:
             self._spawn(result.follow_up())  # type: ignore[arg-type]
         preemption = result.preemption if result is not None else None
+        if preemption is not None and self._decisions is not None:
+            self._decisions.preempts(made, profile, preemption)
         if preemption is None:
             fail(failure)
         elif self._evictions.in_background:
@@ -163,7 +179,7 @@ class Attempts:
         try:
             self._bookings.book(queued, profile, made, node_name, started)
         except Exception as error:  # a plugin that broke, or we: the other members go on
-            self._broke(queued, profile, started, error)
+            self._broke(queued, profile, started, error, made)
 
     def unreserve(self, profile: Profile, booked: PodView, node_name: str, state: CycleState) -> None:
         """Take back what plugins promised for a member."""
@@ -173,13 +189,15 @@ class Attempts:
         """Let a member wait for no node any more."""
         self._queue.nominations.drop(uid)
 
-    def fail(self, queued: QueuedPod, profile: Profile, failure: Failure, started: float) -> None:
+    def fail(self, queued: QueuedPod, profile: Profile, failure: Failure, started: float, made: Attempt | None = None) -> None:
         """End a pod's attempt."""
-        self._failures.end(queued, profile, failure, started)
+        self._failures.end(queued, profile, failure, started, made)
 
-    def _broke(self, queued: QueuedPod, profile: Profile, started: float, error: Exception) -> None:
+    def _broke(
+        self, queued: QueuedPod, profile: Profile, started: float, error: Exception, made: Attempt | None = None
+    ) -> None:
         message = explain(error, queued.view, self._observer)
-        self.fail(queued, profile, Failure(message, False, None, CLEAR), started)
+        self.fail(queued, profile, Failure(message, False, None, CLEAR), started, made)
 
 
 def _not_evicted(failure: Failure, problem: str) -> Failure:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView, Store
 from kubesched.engine.cycle import Attempt
+from kubesched.engine.decision_recorder import DecisionRecorder
 from kubesched.engine.failures import Failure, Failures, explain, refused_on_node
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import AssumedBinding, Inbox, LoopCall
@@ -46,7 +47,9 @@ class Bookings:
         failures: Failures,
         hand_over: Callable[[AssumedBinding], None],
         assumed_ttl_seconds: float | None = None,
+        decisions: DecisionRecorder | None = None,
     ) -> None:
+        self._decisions = decisions
         self._store = store
         self._queue = queue
         self._handle = handle
@@ -79,13 +82,15 @@ class Bookings:
                     self._waiting.add(WaitingPod(booked, node_name, limits))
                 self._activate(state)
                 self._under_way[booked.uid] = binding
+                if self._decisions is not None:
+                    binding.record = self._decisions.placed(queued, profile, made)
                 self.hand_over(binding)
                 return
         except BaseException:  # whatever it is, what is booked goes back first
             self._undo(binding)
             raise
         self._undo(binding)
-        self._failures.end(queued, profile, refused_on_node(node_name, status), started)
+        self._failures.end(queued, profile, refused_on_node(node_name, status), started, made)
 
     def _activate(self, state: CycleState) -> None:
         """Move the pods that plugins of this attempt asked to have tried."""
@@ -129,6 +134,8 @@ class Bookings:
         self._observer.attempt_ended("scheduled", binding.profile.name, self._handle.clock.monotonic() - binding.started)
         first = queued.initial_attempt if queued.initial_attempt is not None else now
         self._observer.pod_bound(pod, node_name, queued.attempts, now - first, queued.was_flushed)
+        if binding.record is not None:
+            binding.record.bound_seconds = now - first
         note = f"Successfully assigned {pod.namespace}/{pod.name} to {node_name}"
         self._handle.recorder.event(pod, "Normal", "Scheduled", "Binding", note)
         try:
@@ -155,14 +162,14 @@ class Bookings:
         is_forgotten = self._undo(binding)
         if status.is_rejected and not binding.is_released:
             failure = refused_on_node(binding.node_name, status)
-            self._failures.end(queued, binding.profile, failure, binding.started)
+            self._failures.end(queued, binding.profile, failure, binding.started, None, binding.node_name)
             if is_forgotten:
                 self._wake_after(pod.pod, leaving_out=pod.uid)
             return
         if is_forgotten:
             self._wake_after(pod.pod)
         failure = Failure(status.message, status.is_rejected, None, CLEAR, is_silent=not status.message)
-        self._failures.end(queued, binding.profile, failure, binding.started)
+        self._failures.end(queued, binding.profile, failure, binding.started, None, binding.node_name)
 
     def _wake_after(self, gone: Pod, leaving_out: str = "") -> None:
         concerns = (lambda waiting: waiting.uid != leaving_out) if leaving_out else None

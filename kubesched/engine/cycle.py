@@ -13,11 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec import Struct
 
-from kubesched.cluster import Bools, PodView, Snapshot
+from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.engine.decision_record import DecisionRecord
 from kubesched.engine.extenders import BareNodes, Extenders
 from kubesched.engine.sampling import Sampling
 from kubesched.engine.ties import Ties
 from kubesched.errors import PluginRaised, SchedulerError
+from kubesched.framework.best_rows import BestRows
 from kubesched.framework.blame import is_ctrl_c
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.memo import Memo, Recalled
@@ -51,6 +53,18 @@ class Attempt(Struct):
     """Whether an extender answered with whole nodes, which are then scored as if no pod were on them."""
     within: Bools | None = None
     """The nodes that are looked at, where not all are: a pod group is being tried in one of its placements."""
+    totals: Ints | None = None
+    """What the node was chosen by, below zero where one was refused; borrowed, and right until anything is booked."""
+    recalled: Recalled | None = None
+    """What the totals are of, where they come from memory."""
+    level: BestRows | None = None
+    """Which rows have the highest total, where that is followed; borrowed as the totals are."""
+    row: int = -1
+    """The row that was chosen by them."""
+    seconds: float = 0.0
+    """How long it took to decide."""
+    record: DecisionRecord | None = None
+    """What is kept of the decision, where decisions are recorded."""
 
     @property
     def n_nodes(self) -> int:
@@ -146,6 +160,7 @@ def _decide(made: Attempt, profile: Profile, rules: Rules) -> None:
         if rules.extenders:
             rules.extenders.prioritize(pod, nodes, feasible, total)
         row = rules.ties.best(pod, total, nodes)
+        made.totals = total
     made.decision = Placed(pod, nodes.name(row), evaluated, n_feasible)
 
 
@@ -169,6 +184,7 @@ def _decide_among_few(made: Attempt, profile: Profile, rules: Rules, before: Pre
         totals = np.full(made.nodes.n, -1, dtype=np.int64)
         totals[rows] = profile.score(pod, some, feasible, made.state).total
         row = rules.ties.best(pod, totals, made.nodes)
+        made.totals = totals
     made.decision = Placed(pod, made.nodes.name(row), len(rows), n_feasible)
     return True
 
@@ -200,7 +216,10 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Mem
         if is_any and feasible is not recalled.feasible:
             return False  # fewer nodes are feasible than remembered, and their scores are relative to each other
     if is_any:
-        row = rules.ties.best(pod, recalled.totals, nodes)
+        level = made.level = recalled.best_rows()
+        row = rules.ties.best(pod, recalled.totals, nodes, level)
+        if recalled.n_feasible > 1:  # otherwise nothing was scored
+            made.totals, made.recalled, made.row = recalled.totals, recalled, row
         evaluated = _n_looked_at(nodes, recalled.pre_filtered.considered)
         made.decision = Placed(pod, nodes.name(row), evaluated, recalled.n_feasible)
         return True

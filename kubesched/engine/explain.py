@@ -8,8 +8,6 @@ decides again, with the constraint left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import msgspec
@@ -21,24 +19,14 @@ from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.ever import Ever, ever
 from kubesched.engine.loop import Engine
 from kubesched.engine.obstacles import Obstacles, Retrying
+from kubesched.engine.refusals import Refusal, refusals_of
 from kubesched.engine.suggestions import suggest
 from kubesched.engine.ties import SeededTies
 from kubesched.engine.waking import Wakes, wakes_on
-from kubesched.framework.advice import EXAMPLES, Advice
+from kubesched.framework.advice import Advice
 from kubesched.framework.plugin import Preemption
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Failed, Placed, Status, Unschedulable
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """One reason that nodes were refused for."""
-
-    plugin: str
-    reason: str
-    count: int
-    helps_to_evict: bool
-    examples: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +80,7 @@ def explain(
         told.message, told.has_failed = decision.message, isinstance(decision, Failed)
     if made.feasible is not None:
         told.n_feasible = int(np.count_nonzero(made.feasible))
-    told.refusals = _refusals(made)
+    told.refusals = refusals_of(made)
     told.ranking = _ranking(made, top, made.nodes.row(home) if home else -1)
     if home and made.verdicts is not None and made.nodes.row(home) >= 0:
         told.against_home = made.verdicts.status(made.nodes.row(home)).reasons
@@ -117,7 +105,7 @@ def explain_now(engine: Engine, pod: PodView, *, top: int = 5, preempts: bool = 
     """
     profile = engine.profiles[pod.pod.spec.scheduler_name]
     rules = Rules(SeededTies(), engine.queue.nominations, preempts=preempts, scores_single=True)
-    with _unobserved(profile):
+    with profile.unobserved():
         nodes = engine.store.snapshot()
         wanted = nodes.templates.view(_one_more(pod)) if pod.node_name else pod
         return explain(attempt(wanted, nodes, profile, rules), top=top, profile=profile, rules=rules, home=pod.node_name)
@@ -126,48 +114,13 @@ def explain_now(engine: Engine, pod: PodView, *, top: int = 5, preempts: bool = 
 def gate_of(engine: Engine, pod: PodView) -> Status:
     """Return what keeps a pod from being tried at all; a success if nothing does."""
     profile = engine.profiles[pod.pod.spec.scheduler_name]
-    with _unobserved(profile):
+    with profile.unobserved():
         return profile.pre_enqueue(pod)
-
-
-@contextmanager
-def _unobserved(profile: Profile) -> Iterator[None]:
-    """Keep what is done out of the metrics, which are about real attempts."""
-    observe, profile.observe = profile.observe, None
-    try:
-        yield
-    finally:
-        profile.observe = observe
 
 
 def _one_more(pod: PodView) -> Pod:
     status = msgspec.structs.replace(pod.pod.status, nominated_node_name="")
     return msgspec.structs.replace(pod.on("").pod, status=status)
-
-
-def _refusals(made: Attempt) -> list[Refusal]:
-    verdicts = made.verdicts
-    if verdicts is None:
-        status = made.pre_filtered.status if made.pre_filtered is not None else None
-        if status is None:
-            return []
-        return [Refusal(status.plugin, reason, made.nodes.n, False, ()) for reason in status.reasons]
-    found: list[Refusal] = []
-    considered = verdicts.considered if verdicts.considered is not None else np.ones(made.nodes.n, dtype=np.bool_)
-    for number, (plugin, rejections) in enumerate(verdicts.columns):
-        if rejections.bits is None:
-            continue
-        mine = (verdicts.owner == number) & considered
-        for bit, reason in enumerate(rejections.reasons):
-            rows = np.flatnonzero(mine & (rejections.bits >> np.uint64(bit) & np.uint64(1) != 0))
-            if len(rows):
-                names = tuple(made.nodes.name(row) for row in rows[:EXAMPLES].tolist())
-                found.append(Refusal(plugin, reason.text, len(rows), reason.resolvable, names))
-    left_out = int(np.count_nonzero(~considered))
-    if left_out and made.pre_filtered is not None:
-        status = made.pre_filtered.absent
-        found.append(Refusal("", status.message, left_out, False, ()))
-    return sorted(found, key=lambda refusal: -refusal.count)
 
 
 def _ranking(made: Attempt, top: int, home: int = -1) -> list[NodeScores]:

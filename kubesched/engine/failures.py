@@ -10,11 +10,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from kubesched.api.meta import format_time
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
+from kubesched.engine.cycle import Attempt
 from kubesched.engine.observer import EngineObserver
 from kubesched.errors import PluginRaised, SchedulerError
 from kubesched.framework.ports import Clock, Recorder, Writer
@@ -31,6 +32,16 @@ LONGEST_NOTE_BYTES = 1024
 _CUT = b" ..."
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
+
+
+class DecisionRecords(Protocol):
+    """Keeps what became of attempts."""
+
+    def failed(
+        self, queued: QueuedPod, profile: Profile, failure: Failure, made: Attempt | None = None, node_name: str = ""
+    ) -> None:
+        """Keep that an attempt came to nothing, or that a booking on a node was undone."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +102,9 @@ class Failures:
         clock: Clock,
         observer: EngineObserver,
         spawn: Spawn,
+        decisions: DecisionRecords | None = None,
     ) -> None:
+        self._decisions = decisions
         self._queue = queue
         self._lookup = lookup
         self._writer = writer
@@ -102,8 +115,18 @@ class Failures:
         self.writes = True
         """Whether statuses are written; a benchmark of decisions does without."""
 
-    def end(self, queued: QueuedPod, profile: Profile, failure: Failure, started: float) -> None:
-        """Count an attempt that failed, and do the rest."""
+    def end(
+        self,
+        queued: QueuedPod,
+        profile: Profile,
+        failure: Failure,
+        started: float,
+        made: Attempt | None = None,
+        node_name: str = "",
+    ) -> None:
+        """Count an attempt that failed, or one whose booking on a node was undone, and do the rest."""
+        if self._decisions is not None:
+            self._decisions.failed(queued, profile, failure, made, node_name)
         result = "unschedulable" if failure.is_rejection else "error"
         self._observer.attempt_ended(result, profile.name, self._clock.monotonic() - started)
         self.handle(queued, failure)

@@ -113,11 +113,11 @@ class GroupActions(Protocol):
         """Take back what plugins promised; one that breaks over it keeps nobody from anything."""
         ...
 
-    def follow_up(self, made: Attempt, fail: Callable[[Failure], None], failure: Failure) -> None:
+    def follow_up(self, made: Attempt, profile: Profile, fail: Callable[[Failure], None], failure: Failure) -> None:
         """Carry out what PostFilter proposed, and let the member fail."""
         ...
 
-    def fail(self, queued: QueuedPod, profile: Profile, failure: Failure, started: float) -> None:
+    def fail(self, queued: QueuedPod, profile: Profile, failure: Failure, started: float, made: Attempt | None = None) -> None:
         """End a member's attempt."""
         ...
 

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from kubesched.cluster import PodView
+from kubesched.engine.decision_record import DecisionRecord
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Status
@@ -41,6 +42,8 @@ class AssumedBinding(Struct, eq=False):
     started: float
     is_released: bool = False
     """Whether the queue was told that the attempt is over: from then on a failure names no plugin."""
+    record: DecisionRecord | None = None
+    """What was kept of the decision, where decisions are recorded."""
 
 
 @dataclass(frozen=True, slots=True)

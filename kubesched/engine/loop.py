@@ -20,6 +20,7 @@ from kubesched.engine.attempts import Attempts
 from kubesched.engine.binding import Binder
 from kubesched.engine.bookings import Bookings
 from kubesched.engine.cycle import Rules
+from kubesched.engine.decision_recorder import DecisionRecorder
 from kubesched.engine.eviction import Evictions
 from kubesched.engine.extenders import Extenders
 from kubesched.engine.failures import Failures, explain
@@ -72,6 +73,7 @@ class Engine:
         observer: EngineObserver | None = None,
         options: EngineOptions | None = None,
         extenders: Extenders | None = None,
+        decisions: DecisionRecorder | None = None,
     ) -> None:
         self.store = store
         self.profiles = profiles
@@ -80,6 +82,7 @@ class Engine:
         self.inbox = inbox if inbox is not None else Inbox()  # an empty one counts as false
         self.options = options or EngineOptions()
         self.observer: EngineObserver = observer or NoObserver()
+        self.decisions = decisions
         self.waiting = WaitingPods()
         rules = Rules(
             ties or SeededTies(),
@@ -88,6 +91,8 @@ class Engine:
             extenders=extenders,
             percentage_of_nodes=self.options.percentage_of_nodes,
         )
+        if decisions is not None:
+            decisions.attach(rules, handle.clock)
         self.memos = {name: Memo(profile) for name, profile in profiles.items()} if self.options.remembers else {}
         self._read_groups()
         self.intake = Intake(
@@ -117,6 +122,7 @@ class Engine:
             handle.clock,
             self.observer,
             self._spawn,
+            decisions,
         )
         self.bookings = Bookings(
             store,
@@ -128,6 +134,7 @@ class Engine:
             self.failures,
             lambda binding: self._spawn(self.binder.carry_out(binding)),
             self.options.assumed_ttl_seconds,
+            decisions,
         )
         self.evictions = Evictions(
             handle,
@@ -153,6 +160,7 @@ class Engine:
             self.evictions,
             self.failures,
             self._spawn,
+            decisions,
         )
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopped = False

@@ -168,6 +168,8 @@ class Gangs:
             turn.to_come = sum(member is not None and member.fate is Fate.FITS for _, member in members)
         for queued, member in members:
             since = clock.monotonic() - (member.seconds if member is not None else 0.0)
+            if member is not None and member.made is not None and member.made.record is not None:
+                member.made.record.group = str(gang.key)
             if member is not None and member.fate is Fate.FITS and rehearsal.verdict is Verdict.SCHEDULED:
                 assert member.made is not None
                 turn.to_come -= 1
@@ -187,7 +189,7 @@ class Gangs:
         failure = _failure(gang, member, rehearsal)
 
         def fail(given: Failure) -> None:
-            self._actions.fail(queued, gang.profile, given, since)
+            self._actions.fail(queued, gang.profile, given, since, member.made if member is not None else None)
 
         # A group that a plugin gathered evicts nobody unless all of it fits then; the reference does so at once.
         is_vain = (
@@ -199,7 +201,7 @@ class Gangs:
         if member is None or member.made is None or is_vain:
             fail(failure)
         else:
-            self._actions.follow_up(member.made, fail, failure)
+            self._actions.follow_up(member.made, gang.profile, fail, failure)
 
     def _try_again(self, gang: Gang, seconds: float) -> None:
         pods = [member.view for member in gang.members]

@@ -12,13 +12,19 @@ from zlib import crc32
 import numpy as np
 
 from kubesched.cluster import Ints, PodView, Snapshot
+from kubesched.framework.best_rows import BestRows
 
 
 class Ties(Protocol):
     """How one of several best nodes is chosen."""
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot) -> int:
-        """Return a row that has the highest total."""
+    @property
+    def chooser(self) -> str:
+        """Return in a word what chooses: it goes into the record of a decision."""
+        ...
+
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: BestRows | None = None) -> int:
+        """Return a row that has the highest total; `level` knows which they are, where somebody has followed them."""
         ...
 
 
@@ -27,21 +33,24 @@ class SeededTies:
     pods did in between and whether or not answers are remembered."""
 
     __slots__ = ("seed",)
+    chooser = "seed"
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed & 0xFFFFFFFF
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot) -> int:
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: BestRows | None = None) -> int:
         """Return the first of the best rows from a row on that depends on the pod's uid, going round."""
-        return first_best(totals, crc32(pod.uid.encode(), self.seed) % nodes.n)
+        start = crc32(pod.uid.encode(), self.seed) % nodes.n
+        return first_best(totals, start) if level is None else level.first_from(start)
 
 
 class FirstByName:
     """The node whose name sorts first: as golden cases and some published experiments have it."""
 
     __slots__ = ()
+    chooser = "name"
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot) -> int:
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: BestRows | None = None) -> int:
         """Return the best row whose node's name sorts first."""
         return int(min(best_rows(totals), key=nodes.name))
 

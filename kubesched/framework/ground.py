@@ -19,6 +19,7 @@ from kubesched.cluster.changelog import Reader
 from kubesched.cluster.journal import Change, concern_nodes
 from kubesched.cluster.objects import KindVersions
 from kubesched.framework import lifting
+from kubesched.framework.best_rows import BestRows
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin, Refusal, Scope
 from kubesched.framework.profile import MAX_SCORE, Profile
@@ -87,25 +88,19 @@ class Column:
 class Scaled:
     """A remembered score that is normalised over the feasible nodes of each attempt."""
 
-    __slots__ = ("flat", "plugin", "raw", "weight")
+    __slots__ = ("is_flat", "plugin", "raw", "weight")
 
     def __init__(self, plugin: Plugin, weight: int, raw: Ints) -> None:
         self.plugin = plugin
         self.weight = weight
-        self.flat = int(raw[0]) if (raw == raw[0]).all() else None
-        """What all nodes score, if it is the same. Normalised, a flat column is flat: it raises every total alike, and is left
-        out of them."""
-        self.raw: Ints | None = raw.copy() if self.flat is None else None
+        self.raw = raw
+        self.is_flat = bool((raw == raw[0]).all())
+        """Normalised, a flat column is flat: it raises every total alike, and is left out of them."""
 
-    def write(self, rows: Ints, raw: Ints, n: int) -> None:
-        """Replace the scores of some rows of so many."""
-        if self.flat is not None and (raw == self.flat).all():
-            return
-        if self.raw is None:
-            assert self.flat is not None
-            self.raw = np.full(n, self.flat, dtype=np.int64)
+    def write(self, rows: Ints, raw: Ints) -> None:
+        """Replace the scores of some rows."""
         self.raw[rows] = raw
-        self.flat = int(self.raw[0]) if (self.raw == self.raw[0]).all() else None
+        self.is_flat = bool((self.raw == self.raw[0]).all())
 
 
 class Ground:
@@ -121,8 +116,10 @@ class Ground:
         "_reader",
         "_totals_cells",
         "admitted",
+        "best_rows",
         "columns",
         "fixed",
+        "flat_total",
         "is_valid",
         "moved",
         "n_passing",
@@ -156,12 +153,12 @@ class Ground:
         self.n_passing = nodes.n
         self.turned: list[tuple[int, bool]] = []
         """Rows that began or ceased to pass, in that order; read as `moved` is."""
-        self.fixed: Ints | None = None
-        """The sum of the scores that pods do not change; None where it is zero on all nodes."""
+        self.fixed: Ints = np.zeros(nodes.n, dtype=np.int64)
         self.totals: Ints = np.zeros(nodes.n, dtype=np.int64)
         self.moved: list[int] = []
         """Rows whose totals changed, in that order; how far somebody has read is a position in it. A new list begins
         where this one gets long, or where too many rows changed at once."""
+        self.best_rows: BestRows | None = None
         self._passing_cells = memoryview(self.passing.data)
         self._totals_cells = memoryview(self.totals.data)
         self._raters: list[tuple[Callable[[int], int], int, Running]] | None = None
@@ -181,6 +178,8 @@ class Ground:
         self._pre_score()
         lap("PreScore")
         self.scaled: list[Scaled] = []
+        self.flat_total: int | None = None
+        """What `totals` leaves out because it is the same for every node; None until somebody wants to know."""
         self._score()
         lap("Score")
 
@@ -208,20 +207,17 @@ class Ground:
     def _score(self) -> None:
         profile, pod, nodes, passing, state = self.profile, self.pod, self.nodes, self.passing, self.state
         self.fixed = self._fixed_scores(pod, nodes)
-        if self.fixed is not None:
-            self.totals += self.fixed
+        self.totals += self.fixed
         for plugin, weight in self._heard(self.plan.row_scores):
             self.totals += profile.rate(plugin, pod, nodes, passing, state) * weight
         self.totals[~passing] = REFUSED
         for plugin, weight in self._heard(self.plan.scaled_scores):
-            self.scaled.append(Scaled(plugin, weight, profile.raw_score(plugin, pod, nodes, passing, state)))
+            self.scaled.append(Scaled(plugin, weight, profile.raw_score(plugin, pod, nodes, passing, state).copy()))
 
-    def _fixed_scores(self, pod: PodView, nodes: Snapshot) -> Ints | None:
-        fixed: Ints | None = None
+    def _fixed_scores(self, pod: PodView, nodes: Snapshot) -> Ints:
+        fixed = np.zeros(nodes.n, dtype=np.int64)
         for plugin, weight in self._heard(self.plan.fixed_scores):
-            column = self.profile.rate(plugin, pod, nodes, self.passing, self.state)
-            if column.any():
-                fixed = column * weight if fixed is None else fixed + column * weight
+            fixed += self.profile.rate(plugin, pod, nodes, self.passing, self.state) * weight
         return fixed
 
     def _heard(self, scores: Iterable[tuple[Plugin, int]]) -> list[tuple[Plugin, int]]:
@@ -229,6 +225,16 @@ class Ground:
         return [(plugin, weight) for plugin, weight in scores if plugin.name not in self.state.skip_score]
 
     # What others read
+
+    def add_up_flat(self, pod: PodView, nodes: Snapshot, state: CycleState) -> int:
+        """Return, and remember, what `totals` leaves out because it is the same for every node."""
+        one, total = np.ones(1, dtype=np.bool_), 0
+        for scaled in self.scaled:
+            if scaled.is_flat:
+                column = self.profile.normalized(scaled.plugin, scaled.raw[:1], pod, nodes.take([0]), one, state)
+                total += int(column[0]) * scaled.weight
+        self.flat_total = total
+        return total
 
     @property
     def nbytes(self) -> int:
@@ -239,8 +245,8 @@ class Ground:
             + self.passing.nbytes
             + self.admitted.nbytes
             + self.totals.nbytes
-            + (self.fixed.nbytes if self.fixed is not None else 0)
-            + sum(scaled.raw.nbytes for scaled in self.scaled if scaled.raw is not None)
+            + self.fixed.nbytes
+            + sum(scaled.raw.nbytes for scaled in self.scaled)
         )
 
     def versions(self) -> tuple[int, ...]:
@@ -290,14 +296,12 @@ class Ground:
     def _repair_nodes(self, rows: Ints, pod: PodView, nodes: Snapshot) -> None:
         """Compute again what follows from node objects: these rows, and the scores that compare nodes with each other."""
         fixed = self._fixed_scores(pod, nodes)
-        if fixed is not None or self.fixed is not None:
-            nothing = np.int64(0)
-            more = (nothing if fixed is None else fixed) - (nothing if self.fixed is None else self.fixed)
-            self.totals += np.where(self.passing, more, 0)
+        self.totals += np.where(self.passing, fixed - self.fixed, 0)
         self.fixed = fixed
         some = nodes.take(rows)
         for scaled in self.scaled:
-            scaled.write(rows, self.profile.raw_score(scaled.plugin, pod, some, self.passing[rows], self.state), nodes.n)
+            scaled.write(rows, self.profile.raw_score(scaled.plugin, pod, some, self.passing[rows], self.state))
+            self.flat_total = None
         self._repair_rows(rows, pod, nodes, every_column=True)
 
     def _repair_rows(self, rows: Ints, pod: PodView, nodes: Snapshot, *, every_column: bool) -> None:
@@ -319,7 +323,7 @@ class Ground:
         self.admitted[rows] = admitted
         self.passing[rows] = passing
         self._recount()
-        totals = np.zeros(len(rows), dtype=np.int64) if self.fixed is None else self.fixed[rows]
+        totals = self.fixed[rows]
         for plugin, weight in self._heard(self.plan.row_scores):
             totals += self.profile.rate(plugin, pod, some, passing, state) * weight
         self.totals[rows] = np.where(passing, totals, REFUSED)
@@ -327,7 +331,8 @@ class Ground:
         if not every_column:
             for scaled in self.scaled:
                 if scaled.plugin.score_scope is Scope.ROW:
-                    scaled.write(rows, self.profile.raw_score(scaled.plugin, pod, some, passing, state), nodes.n)
+                    scaled.write(rows, self.profile.raw_score(scaled.plugin, pod, some, passing, state))
+                    self.flat_total = None
 
     def _recount(self) -> None:
         """Take notice that other nodes pass than before."""
@@ -361,7 +366,8 @@ class Ground:
         for scaled in self.scaled:
             if scaled.plugin.score_scope is Scope.ROW:
                 raw = profile.raw_score(scaled.plugin, self.pod, self.nodes.take([row]), self.passing[[row]], self.state)
-                scaled.write(np.array([row]), raw, self.nodes.n)
+                scaled.write(np.array([row]), raw)
+                self.flat_total = None
         self._totals_cells[row] = self._total(row) if passes else REFUSED
         self.moved.append(row)
 
@@ -370,7 +376,7 @@ class Ground:
             self._raters = [
                 (self._score_of(plugin), weight, (plugin.name, "Score")) for plugin, weight in self._heard(self.plan.row_scores)
             ]
-        profile, total = self.profile, 0 if self.fixed is None else int(self.fixed.item(row))
+        profile, total = self.profile, int(self.fixed.item(row))
         for rate, weight, running in self._raters:
             profile.running = running
             score = rate(row)

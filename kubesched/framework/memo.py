@@ -28,7 +28,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.framework.counters import CounterTable
+from kubesched.framework.best_rows import BestRows
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.ground import Ground
 from kubesched.framework.plugin import NodeNames, Plugin
@@ -71,6 +71,25 @@ class Recalled:
         """Return which nodes pass every filter."""
         return self.reach.feasible()
 
+    def left_out(self, pod: PodView, nodes: Snapshot) -> int:
+        """Return what the totals leave out because it is the same for every node."""
+        ground = self.entry.ground
+        known = ground.flat_total
+        return known if known is not None else ground.add_up_flat(pod, nodes, self.state)
+
+    def best_rows(self) -> BestRows | None:
+        """Return the rows of the highest total; None where the totals are of this attempt alone, and nobody follows them."""
+        ground = self.entry.ground
+        totals = ground.totals
+        if self.totals is not totals:
+            return None
+        best = ground.best_rows
+        if best is not None and best.moved is ground.moved:
+            best.follow(totals)
+        else:
+            best = ground.best_rows = BestRows(totals, ground.moved)
+        return best
+
     def standing(self) -> tuple[int, ...] | None:
         """Return numbers that stay the same as long as the verdicts do; None if nothing so simple tells."""
         if self.live or self.pre_filtered is not self.entry.ground.pre_filtered:
@@ -108,7 +127,6 @@ class Memo:
         self._grounds: WeakValueDictionary[Key, Ground] = WeakValueDictionary()
         """Each is kept by the classes that stand on it."""
         self._plans: dict[frozenset[str], Plan] = {}
-        self._counters = CounterTable()
         self._choosy = tuple(p for p in profile.plugins if p.implements("remembers"))
 
     def __len__(self) -> int:
@@ -141,14 +159,14 @@ class Memo:
     def _find(self, key: Key, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> Entry:
         """Return what is remembered of a pod's class, up to date; begin anew where nothing is, or that is easier."""
         entry = self._entries.get(key)
-        if entry is not None and entry.ground.catch_up(pod, nodes) and entry.catch_up(nodes):
+        if entry is not None and entry.ground.catch_up(pod, nodes) and entry.catch_up(pod, nodes):
             self._entries.move_to_end(key)
             watch.lap("Filter")  # rows computed again, with their scores: the two are not told apart
             return entry
         plan = self._plans.get(key[1])
         if plan is None:
             plan = self._plans[key[1]] = plan_for(self.profile, key[1])
-        entry = Entry(plan, self._ground(plan, key, pod, nodes, watch), nodes, self._counters)
+        entry = Entry(plan, self._ground(plan, key, pod, nodes, watch), nodes)
         self._entries[key] = entry
         self._entries.move_to_end(key)
         while len(self._entries) > 1 and self._nbytes_as(entry) > self.budget_bytes:
@@ -172,14 +190,14 @@ class Memo:
 
     def _answer(self, entry: Entry, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> Recalled:
         state = CycleState(entry.state)
-        before = self._pre_filter(entry, pod, nodes, state)
+        before = self._pre_filter(entry, pod, nodes, state) if entry.live.pre_filters else entry.ground.pre_filtered
         state.skip_filter |= entry.state.skip_filter
         state.skip_score |= entry.state.skip_score
         watch.lap("PreFilter")
         said: dict[str, Rejections | DomainVerdicts] = {}
         mask = None if before is entry.ground.pre_filtered else before.considered
         refusals: list[DomainVerdicts] = []
-        for plugin in entry.plan.live_filters:
+        for plugin in entry.live.filters:
             if plugin.name in state.skip_filter:
                 continue
             verdicts = self.profile.call("Filter", plugin, plugin.filter_domains, pod, nodes, state)
@@ -217,9 +235,7 @@ class Memo:
         """Ask those that are asked for every pod."""
         kept = entry.ground.pre_filtered
         rows, narrowed_by = kept.rows, kept.narrowed_by
-        for plugin, is_counting in entry.plan.live_pre_filters:
-            if plugin in entry.quiet_filters:
-                continue
+        for plugin, is_counting in entry.live.pre_filters:
             where = entry.state if is_counting else state
             answer = self.profile.call("PreFilter", plugin, plugin.pre_filter, pod, nodes, where)
             if answer is None:
@@ -246,9 +262,9 @@ class Memo:
         """Add to the totals what is not remembered, node by node or domain by domain."""
         entry, state, reach = recalled.entry, recalled.state, recalled.reach
         scores: list[Weighted] = []
-        rated = self._rate_domains(entry, pod, nodes, reach, state, scores)
-        for plugin, is_counting in entry.plan.live_pre_scores:
-            if plugin in rated or plugin in entry.quiet_scores:
+        rated = self._rate_domains(entry, pod, nodes, reach, state, scores) if entry.live.scores else _NO_PLUGINS
+        for plugin, is_counting in entry.live.pre_scores:
+            if plugin in rated:
                 continue
             where = entry.state if is_counting else state
             answer = self.profile.call("PreScore", plugin, plugin.pre_score, pod, nodes, reach.feasible(), where)
@@ -260,11 +276,11 @@ class Memo:
         watch.lap("PreScore")
         recalled.totals = reach.totals(tuple(scores))
         for scaled in entry.ground.scaled:
-            if scaled.raw is not None and scaled.flat is None:
+            if not scaled.is_flat:
                 column = self.profile.normalized(scaled.plugin, scaled.raw, pod, nodes, reach.feasible(), state)
                 recalled.totals = recalled.totals + column * scaled.weight
-        for plugin, weight, _ in entry.plan.live_scores:
-            if plugin not in rated and plugin not in entry.quiet_scores and plugin.name not in state.skip_score:
+        for plugin, weight, _ in entry.live.scores:
+            if plugin not in rated and plugin.name not in state.skip_score:
                 column = self.profile.rate(plugin, pod, nodes, reach.feasible(), state)
                 recalled.totals = recalled.totals + column * weight
         watch.lap("Score")
@@ -274,8 +290,8 @@ class Memo:
     ) -> AbstractSet[Plugin]:
         """Ask for the scores of domains; return who answered."""
         rated: set[Plugin] = set()
-        for plugin, weight, knows_domains in entry.plan.live_scores:
-            if not knows_domains or plugin in entry.quiet_scores:
+        for plugin, weight, knows_domains in entry.live.scores:
+            if not knows_domains:
                 continue
             answer = self.profile.call("Score", plugin, plugin.rate_domains, pod, nodes, reach, entry.state)
             if answer is None:
@@ -320,6 +336,7 @@ class _NoWatch(_Stopwatch):
 
 _NO_WATCH = _NoWatch()
 _NOBODY: frozenset[str] = frozenset()
+_NO_PLUGINS: frozenset[Plugin] = frozenset()
 
 
 def _is_plain(pod: PodView) -> bool:

@@ -13,7 +13,8 @@ import functools
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -93,10 +94,11 @@ class PreFiltered:
 
 @dataclass(slots=True)
 class Scores:
-    """Weighted, normalised scores: one column a plugin, and their sum."""
+    """Weighted, normalised scores: one column a plugin, and their sum; and what each plugin said before that."""
 
     total: Ints
     by_plugin: dict[str, Ints] = field(default_factory=dict)
+    raw: dict[str, Ints] = field(default_factory=dict)
 
 
 def _succeeded(answer: object) -> str:
@@ -166,6 +168,15 @@ class Profile:
     def plugins(self) -> tuple[Plugin, ...]:
         """Return every plugin once, in the order of its first appearance."""
         return tuple(dict.fromkeys(plugin for entries in self.points.values() for plugin, _ in entries))
+
+    @contextmanager
+    def unobserved(self) -> Iterator[None]:
+        """Keep what is done out of the metrics, which are about real attempts."""
+        observe, self.observe = self.observe, None
+        try:
+            yield
+        finally:
+            self.observe = observe
 
     # Filtering
 
@@ -300,7 +311,8 @@ class Profile:
         scores = Scores(np.zeros(nodes.n, dtype=np.int64))
         for plugin, weight in self.scorers:
             if plugin.name not in state.skip_score:
-                column = self.rate(plugin, pod, nodes, feasible, state) * weight
+                raw = scores.raw[plugin.name] = self.raw_score(plugin, pod, nodes, feasible, state)
+                column = self.normalized(plugin, raw, pod, nodes, feasible, state) * weight
                 scores.by_plugin[plugin.name] = column
                 scores.total += column
         scores.total[~feasible] = -1

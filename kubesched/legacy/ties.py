@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kubesched.cluster import Ints, PodView, Snapshot
 from kubesched.engine.ties import SeededTies, Ties, best_rows
+from kubesched.framework.best_rows import BestRows
 from kubesched.legacy.releases import Release
 
 
@@ -15,12 +16,13 @@ class InTurn:
     """Take the best nodes in turn. Whose turn it is depends on all choices before: run the engine without its memo."""
 
     __slots__ = ("_by_name", "_choices")
+    chooser = "turn"
 
     def __init__(self, *, by_name: bool) -> None:
         self._by_name = by_name
         self._choices = 0
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot) -> int:
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: BestRows | None = None) -> int:
         """Return the best row whose turn it is."""
         candidates = best_rows(totals)
         if self._by_name:

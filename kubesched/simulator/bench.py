@@ -19,6 +19,7 @@ import numpy as np
 from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.engine.assembly import Ports, assemble, default_configuration
+from kubesched.engine.decision_recorder import DecisionRecorder
 from kubesched.engine.gc_tuning import spare_the_collector
 from kubesched.engine.inbox import AssumedBinding
 from kubesched.engine.loop import Engine, EngineOptions
@@ -37,14 +38,17 @@ class Bench:
     remembers: bool = True
     classes: int = 0
     """Of kind unlike, how many classes of pods there are; 0 for no two alike."""
+    decision_records: int = 0
+    """How many decisions are kept on record meanwhile."""
 
 
-def build_engine(seed: int, *, remembers: bool = True, gangs: bool = False) -> Engine:
+def build_engine(seed: int, *, remembers: bool = True, gangs: bool = False, decision_records: int = 0) -> Engine:
     """Return an engine with the default configuration that writes to nobody; with gangs, the gates that they need are on."""
     gates = config.Gates.defaults()
     if gangs:
         gates = config.Gates.of({"GenericWorkload": True, "GangScheduling": True})
-    return assemble(default_configuration(gates), gates, Ports(seed=seed), options=EngineOptions(remembers=remembers))
+    ports = Ports(seed=seed, decisions=DecisionRecorder(decision_records) if decision_records else None)
+    return assemble(default_configuration(gates), gates, ports, options=EngineOptions(remembers=remembers))
 
 
 def run(bench: Bench, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
@@ -54,7 +58,9 @@ def run(bench: Bench, progress: Callable[[int], None] | None = None) -> dict[str
 
 async def _run(bench: Bench, progress: Callable[[int], None] | None) -> dict[str, Any]:
     """Measure without waiting for anything: a loop must be there for the pods of a gang to be held in it."""
-    engine = build_engine(bench.seed, remembers=bench.remembers, gangs=bench.kind == "gang")
+    engine = build_engine(
+        bench.seed, remembers=bench.remembers, gangs=bench.kind == "gang", decision_records=bench.decision_records
+    )
     for obj in workloads.cluster(bench.kind, bench.nodes, bench.init, bench.pods):
         engine.intake.apply(obj.kind, None, obj)
     measured = list(workloads.pods(bench.pods, bench.kind, bench.nodes, bench.classes))

@@ -28,6 +28,7 @@ def command() -> None:
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the choice among equally good nodes.")
 @click.option("--classes", type=click.IntRange(0), default=0, help="Of kind unlike: different pods there are; 0 for all.")
 @click.option("--no-memo", is_flag=True, help="Compute every answer anew instead of remembering answers per pod class.")
+@click.option("--decision-records", type=click.IntRange(0), default=0, help="Keep so many decisions on record, as `run` does.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")
 @runs("kubesched.cli.bench:run_bench_engine")
 def engine() -> None:

@@ -23,6 +23,7 @@ from kubesched.api.workload import (
 )
 from kubesched.cluster import PodView
 from kubesched.engine.assembly import Ports, assemble, default_configuration, registry_with
+from kubesched.engine.decision_recorder import DecisionRecorder
 from kubesched.engine.inbox import Changed
 from kubesched.errors import NotFound, ServerFault
 from kubesched.framework.building import catalogue
@@ -101,10 +102,18 @@ class Scene:
         self.events: list[tuple[str, str, str]] = []
         self.statuses: dict[str, dict[str, Any]] = {}
         self.conditions: list[dict[str, Any]] = []
+        self.decisions = DecisionRecorder(100, share=1.0)
         self.engine = assemble(
             loaded,
             self.gates,
-            Ports(clock=self.clock, writer=self, recorder=self, observer=Reporter(self.metrics), poster=poster),
+            Ports(
+                clock=self.clock,
+                writer=self,
+                recorder=self,
+                observer=Reporter(self.metrics),
+                poster=poster,
+                decisions=self.decisions,
+            ),
             registry=registry,
         )
         self.running = asyncio.create_task(self.engine.run())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from cycle_scene import Scene, pinned
 
-from kubesched.engine.explain import Explanation, NodeScores, Refusal, explain
+from kubesched.engine.explain import Explanation, NodeScores, explain
+from kubesched.engine.refusals import Refusal
 from kubesched.testing import node, pod, taint
 
 

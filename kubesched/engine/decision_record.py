@@ -1,0 +1,234 @@
+"""What is kept of a decision: where a pod went and by how much, or who refused it; and the ring that the last ones are kept in.
+
+In: records, from `engine/decision_recorder.py`. Out: the same by sequence number, by pod or by what they say, and as values
+that go to JSON. A record is about 500 bytes, and 1,200 more where it holds the best nodes by plugin; it keeps names and
+numbers and no object of the cluster. Nothing here looks at a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+PLACED, UNSCHEDULABLE, PREEMPTED, ERROR = "placed", "unschedulable", "preempted", "error"
+OUTCOMES = (PLACED, UNSCHEDULABLE, PREEMPTED, ERROR)
+SCORE, ONLY, NOMINATED = "score", "only", "nominated"
+"""What a node was chosen by: the highest total, being the only feasible one, having been nominated; or what breaks ties."""
+_CHOOSERS = {"seed": "the seed chose", "name": "the first by name was taken", "turn": "they are taken in turn"}
+
+
+class RefusalCount(Struct, frozen=True, gc=False):
+    """So many nodes were refused by a plugin for a reason."""
+
+    plugin: str
+    reason: str
+    count: int
+
+
+class ScoreTable(Struct, frozen=True, gc=False):
+    """What the best nodes scored with each plugin; `values` is (raw, normalised, weighted) by node by plugin."""
+
+    plugins: tuple[str, ...]
+    nodes: tuple[str, ...]
+    totals: tuple[int, ...]
+    values: npt.NDArray[np.int64]
+
+
+class PreemptionRecord(Struct, frozen=True, gc=False):
+    """Whom a pod evicts where; of so many victims, each of them beyond what a disruption budget allows."""
+
+    node: str
+    victims: tuple[str, ...]
+    budget_violations: int
+
+
+class DecisionRecord(Struct, gc=False):
+    """One attempt for one pod: what was decided, and the facts that it was decided by."""
+
+    pod: str
+    uid: str
+    scheduler: str
+    latency_seconds: float = 0.0
+    outcome: str = ERROR
+    node: str = ""
+    node_count: int = 0
+    evaluated: int = 0
+    feasible: int = 0
+    chosen_by: str = ""
+    level: int = 0
+    """How many nodes had the highest total, the chosen one among them; 0 where nothing was scored."""
+    total: int = 0
+    margin: int = 0
+    runner_up: str = ""
+    """The first other node of the highest total that any other has."""
+    refusals: tuple[RefusalCount, ...] | None = ()
+    """None where counting them would have taken too long: a replay of the inbox log counts them."""
+    sequence: int = -1
+    at: float = 0.0
+    attempt: int = 0
+    message: str = ""
+    group: str = ""
+    preemption: PreemptionRecord | None = None
+    scores: ScoreTable | None = None
+    """The best nodes by plugin; None beyond the budget, and where nothing was scored."""
+    bound_seconds: float | None = None
+    """How long after it could first be tried the pod was bound; None as long as it is not."""
+
+
+def sentence(record: DecisionRecord) -> str:
+    """Return a decision in a sentence."""
+    if record.outcome == PREEMPTED and record.preemption is not None:
+        evicted = record.preemption
+        broken = f", {evicted.budget_violations} of them against a disruption budget" if evicted.budget_violations else ""
+        return f"no node took it; it evicts {len(evicted.victims)} from {evicted.node}{broken}"
+    if record.outcome != PLACED:
+        return record.message
+    if record.chosen_by == NOMINATED:
+        return f"{record.node} was nominated, and took it"
+    if record.chosen_by == ONLY:
+        return f"{record.node} was the only one of {record.node_count} nodes that took it"
+    level = f"{record.level} were level, {_CHOOSERS.get(record.chosen_by, record.chosen_by)}" if record.level > 1 else ""
+    by, behind, parts = _lead(record)
+    if not by:
+        return f"{record.node} won: {level}" if level else f"{record.node} won"
+    won = f"{record.node} won by {by} over {behind}{': ' if parts else ''}{', '.join(parts)}"
+    return f"{won}; {level}" if level else won
+
+
+def _lead(record: DecisionRecord) -> tuple[int, str, list[str]]:
+    """Return by how much the node won over the best one that was not level with it, which that is, and by which plugins."""
+    table = record.scores
+    if table is None:
+        return record.margin, record.runner_up, []
+    behind = next((i for i, total in enumerate(table.totals) if total < table.totals[0]), None)
+    if behind is None:
+        return 0, "", []
+    ahead = (table.values[2, 0] - table.values[2, behind]).tolist()
+    differing = sorted(
+        ((by, name) for by, name in zip(ahead, table.plugins, strict=True) if by), key=lambda each: -abs(each[0])
+    )
+    return table.totals[0] - table.totals[behind], table.nodes[behind], [f"{name} {by:+d}" for by, name in differing]
+
+
+def document(record: DecisionRecord) -> dict[str, Any]:
+    """Return a record as values that JSON knows."""
+    told: dict[str, Any] = {
+        "sequence": record.sequence,
+        "at": record.at,
+        "pod": record.pod,
+        "uid": record.uid,
+        "scheduler": record.scheduler,
+        "outcome": record.outcome,
+        "sentence": sentence(record),
+        "node": record.node,
+        "attempt": record.attempt,
+        "latencySeconds": record.latency_seconds,
+        "nodeCount": record.node_count,
+        "evaluatedCount": record.evaluated,
+        "feasibleCount": record.feasible,
+        "refusals": None
+        if record.refusals is None
+        else [{"plugin": each.plugin, "reason": each.reason, "count": each.count} for each in record.refusals],
+    }
+    if record.chosen_by:
+        told["chosenBy"] = record.chosen_by
+    if record.level:
+        told |= {"total": record.total, "runnerUp": record.runner_up, "margin": record.margin, "levelCount": record.level}
+    if record.message:
+        told["message"] = record.message
+    if record.group:
+        told["group"] = record.group
+    if record.bound_seconds is not None:
+        told["boundSeconds"] = record.bound_seconds
+    if record.preemption is not None:
+        evicted = record.preemption
+        told["preemption"] = {
+            "node": evicted.node,
+            "victims": list(evicted.victims),
+            "budgetViolations": evicted.budget_violations,
+        }
+    if record.scores is not None:
+        told["ranking"] = list(_ranking(record.scores))
+    return told
+
+
+def _ranking(table: ScoreTable) -> Iterator[dict[str, Any]]:
+    raw, normalized, weighted = table.values.tolist()
+    for i, (node, total) in enumerate(zip(table.nodes, table.totals, strict=True)):
+        by_plugin = {
+            plugin: {"raw": raw[i][j], "normalized": normalized[i][j], "weighted": weighted[i][j]}
+            for j, plugin in enumerate(table.plugins)
+        }
+        yield {"node": node, "total": total, "byPlugin": by_plugin}
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionFilter:
+    """Which decisions are asked for; what is empty or None asks for nothing."""
+
+    namespace: str = ""
+    pod: str = ""
+    """A name, or namespace/name."""
+    node: str = ""
+    """Where the pod went, or where it evicts."""
+    outcome: str = ""
+    plugin: str = ""
+    """Who refused some node."""
+    since: float | None = None
+    until: float | None = None
+    after: int = -1
+    """The sequence number that they come after."""
+
+    def takes(self, told: Mapping[str, Any]) -> bool:
+        """Return whether a record's document is asked for."""
+        namespace, _, name = told["pod"].partition("/")
+        evicts = told.get("preemption")
+        return (
+            told["sequence"] > self.after
+            and (not self.namespace or namespace == self.namespace)
+            and (not self.pod or self.pod in (name, told["pod"]))
+            and (not self.node or told["node"] == self.node or (evicts is not None and evicts["node"] == self.node))
+            and (not self.outcome or told["outcome"] == self.outcome)
+            and (not self.plugin or any(each["plugin"] == self.plugin for each in told["refusals"] or ()))
+            and (self.since is None or told["at"] >= self.since)
+            and (self.until is None or told["at"] <= self.until)
+        )
+
+
+class DecisionRing:
+    """The last so many records."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.next_sequence = 0
+        self.records: list[DecisionRecord | None] = [None] * size
+
+    def __len__(self) -> int:
+        return min(self.next_sequence, self.size)
+
+    @property
+    def oldest(self) -> int:
+        """Return the sequence number of the oldest record that is still there."""
+        return max(self.next_sequence - self.size, 0)
+
+    def append(self, record: DecisionRecord) -> None:
+        """Number a record and keep it in the place of the oldest."""
+        sequence = record.sequence = self.next_sequence
+        self.records[sequence % self.size] = record
+        self.next_sequence = sequence + 1
+
+    def newest_first(self) -> Iterator[DecisionRecord]:
+        """Yield the records."""
+        for sequence in range(self.next_sequence - 1, self.oldest - 1, -1):
+            record = self.records[sequence % self.size]
+            assert record is not None
+            yield record
+
+    def of_pod(self, key: str) -> list[DecisionRecord]:
+        """Return the records of a pod, named namespace/name, newest first."""
+        return [record for record in self.newest_first() if record.pod == key]

@@ -1,0 +1,273 @@
+"""The recorder: takes from every attempt the facts that it was decided by, while its columns are still there.
+
+In: attempts as they are made, and what becomes of them. Out: records in a ring, and to whoever listens. What the cycle has
+anyway is taken from it; who came second, and how many were level, costs one look at the totals, or none where they are those
+of the pod before but for a few rows. What takes longer (the best nodes by plugin, and refusals that changed) is worked out
+within a share of the time. It decides nothing and books nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from kubesched.cluster import Ints, Snapshot
+from kubesched.engine.cycle import Attempt, Rules, attempt
+from kubesched.engine.decision_record import (
+    ERROR,
+    NOMINATED,
+    ONLY,
+    PLACED,
+    PREEMPTED,
+    SCORE,
+    UNSCHEDULABLE,
+    DecisionRecord,
+    DecisionRing,
+    PreemptionRecord,
+    RefusalCount,
+    ScoreTable,
+)
+from kubesched.engine.failures import Failure
+from kubesched.engine.handle import SystemClock
+from kubesched.engine.refusals import refusals_of
+from kubesched.engine.ties import SeededTies
+from kubesched.errors import SchedulerError
+from kubesched.framework.memo import Recalled
+from kubesched.framework.plugin import Preemption
+from kubesched.framework.ports import Clock
+from kubesched.framework.profile import Profile, Scores
+from kubesched.framework.verdicts import Placed
+from kubesched.queue.queued import QueuedPod
+
+SHARE = 0.005
+"""How much of the time may go into what takes longer."""
+TOP = 5
+EXTENDERS = "extenders"
+"""Under this name stands what a total has beyond the scores of the plugins."""
+_MOST_KEPT = 64
+
+Listener = Callable[[DecisionRecord], None]
+
+
+class DecisionRecorder:
+    """Keeps the last decisions."""
+
+    def __init__(self, size: int, *, share: float = SHARE) -> None:
+        """Keep `size` records. A `share` of 1 or more works everything out for every decision."""
+        self.ring = DecisionRing(size)
+        self.listeners: list[Listener] = []
+        """Who is told of every record once it is complete; they must be quick and must not fail."""
+        self._rules = Rules(SeededTies())
+        self._clock: Clock = SystemClock()
+        self.idle_until = 0.0
+        """Until when nothing that takes longer is worked out; `clock.monotonic` of the engine."""
+        self._share = share
+        self._refusals: dict[int, tuple[object, tuple[int, ...], tuple[RefusalCount, ...]]] = {}
+        self._last_diagnosis: tuple[object, tuple[RefusalCount, ...]] = (None, ())
+
+    def attach(self, rules: Rules, clock: Clock) -> None:
+        """Record for an engine that decides by these rules; another one before it is through."""
+        self._rules, self._clock = rules, clock
+
+    # While the attempt's columns are there
+
+    def capture_in_full(self, made: Attempt, profile: Profile) -> None:
+        """Take from an attempt what it was decided by, and what takes longer; to be called before anything is booked, and not
+        before `idle_until`."""
+        record = self.capture(made, profile)
+        began = time.perf_counter()
+        self._work_out(record, made, profile)
+        if self._share < 1:
+            self.idle_until = self._clock.monotonic() + (time.perf_counter() - began) / self._share
+
+    def capture(self, made: Attempt, profile: Profile) -> DecisionRecord:
+        """Take from an attempt what it was decided by; to be called before the next one."""
+        pod, decision, n = made.pod, made.decision, made.nodes.n
+        if not isinstance(decision, Placed):
+            record = made.record = DecisionRecord(pod.key, pod.uid, profile.name, made.seconds, ERROR, "", n, made.n_nodes)
+            record.refusals = self._why_none(made)
+            return record
+        node, evaluated, feasible = decision.node_name, decision.evaluated, decision.feasible
+        record = made.record = DecisionRecord(
+            pod.key, pod.uid, profile.name, made.seconds, PLACED, node, n, evaluated, feasible, ONLY
+        )
+        if made.totals is not None:
+            self._rank(record, made, made.totals, made.nodes.row(node))
+        elif evaluated == 1 and pod.pod.status.nominated_node_name == node:
+            record.chosen_by = NOMINATED
+            return record  # no other node was looked at
+        if feasible < evaluated or evaluated < n:
+            record.refusals = self._known_refusals(made)
+        return record
+
+    def _rank(self, record: DecisionRecord, made: Attempt, totals: Ints, row: int) -> None:
+        """Note who came second and how many were level."""
+        recalled, level, best = made.recalled, made.level, totals.item(row)
+        record.total = best + recalled.left_out(made.pod, made.nodes) if recalled is not None else best
+        if level is not None and level.count > 1:
+            second, count = level.first_beside(row), level.count
+        else:
+            second, count = _second(totals, row), 1
+            if second >= 0 and totals.item(second) == best:
+                count = int(np.count_nonzero(totals == best))
+        record.level, record.chosen_by = count, SCORE if count == 1 else self._rules.ties.chooser
+        if second >= 0:
+            record.margin, record.runner_up = best - totals.item(second), made.nodes.name(second)
+
+    def _known_refusals(self, made: Attempt) -> tuple[RefusalCount, ...] | None:
+        """Return who refused nodes of an attempt that found one, if that is known without counting."""
+        recalled = made.recalled
+        if recalled is None:
+            return None
+        standing = recalled.standing()
+        known = self._refusals.get(id(recalled.entry.ground)) if standing is not None else None
+        return known[2] if known is not None and known[0] is recalled.entry.ground and known[1] == standing else None
+
+    def _why_none(self, made: Attempt) -> tuple[RefusalCount, ...]:
+        """Return who refused the nodes; pods of a class for which nothing has changed share a diagnosis."""
+        diagnosis = made.diagnosis
+        if diagnosis is not None and self._last_diagnosis[0] is diagnosis:
+            return self._last_diagnosis[1]
+        found = refusal_counts(made)
+        self._last_diagnosis = diagnosis, found
+        return found
+
+    # What takes longer
+
+    def _work_out(self, record: DecisionRecord, made: Attempt, profile: Profile) -> None:
+        """Add the best nodes by plugin, and the refusals if they are not known."""
+        if record.refusals is not None and made.totals is None:
+            return
+        try:
+            seen = made if made.verdicts is not None and (made.totals is None or made.scores is not None) else None
+            if seen is None:
+                plain = Rules(SeededTies(), self._rules.nominations, preempts=False, scores_single=True)
+                with profile.unobserved():
+                    seen = attempt(made.pod, made.nodes, profile, plain, within=made.within)
+            if record.refusals is None:
+                record.refusals = self._count_refusals(seen, made.recalled)
+            if made.totals is not None and seen.scores is not None:
+                record.scores = table_of(seen.scores, made.totals, record.total, made.nodes, record.node, profile)
+        except SchedulerError:
+            return  # a plugin that breaks when it is asked once more: the decision stands
+
+    def _count_refusals(self, seen: Attempt, recalled: Recalled | None) -> tuple[RefusalCount, ...]:
+        found = refusal_counts(seen)
+        standing = recalled.standing() if recalled is not None else None
+        if recalled is not None and standing is not None:
+            if len(self._refusals) >= _MOST_KEPT:
+                self._refusals.clear()
+            ground = recalled.entry.ground
+            self._refusals[id(ground)] = ground, standing, found
+        return found
+
+    # What becomes of it
+
+    def placed(self, queued: QueuedPod, profile: Profile, made: Attempt) -> DecisionRecord:
+        """Keep that a pod was booked on a node."""
+        record, level, nodes, ring = made.record, made.level, made.nodes, self.ring
+        if record is None and level is not None and level.count > 1:
+            # Nearly every decision that is made in a hurry comes by here: all of it is at hand.
+            decision, recalled, pod, n = made.decision, made.recalled, made.pod, nodes.n
+            assert isinstance(decision, Placed) and recalled is not None
+            sequence, node, feasible = ring.next_sequence, decision.node_name, decision.feasible
+            record = DecisionRecord(
+                pod.key,
+                pod.uid,
+                profile.name,
+                made.seconds,
+                PLACED,
+                node,
+                n,
+                decision.evaluated,
+                feasible,
+                self._rules.ties.chooser,
+                level.count,
+                level.best + recalled.left_out(pod, nodes),
+                0,
+                nodes.name(level.first_beside(made.row)),
+                () if feasible == n else self._known_refusals(made),
+                sequence,
+                self._clock.now(),
+                queued.attempts,
+            )
+            ring.records[sequence % ring.size] = record
+            ring.next_sequence = sequence + 1
+        else:
+            if record is None:
+                record = self.capture(made, profile)
+            record.attempt, record.at = queued.attempts, self._clock.now()
+            ring.append(record)
+        for tell in self.listeners:
+            tell(record)
+        return record
+
+    def failed(
+        self, queued: QueuedPod, profile: Profile, failure: Failure, made: Attempt | None = None, node_name: str = ""
+    ) -> None:
+        """Keep that an attempt came to nothing, or that a booking on a node was undone."""
+        record = made.record if made is not None else None
+        if made is not None and record is None:
+            record = self.capture(made, profile)
+        if record is None:
+            record = DecisionRecord(queued.view.key, queued.view.uid, profile.name, node=node_name)
+        record.outcome = ERROR if not failure.is_rejection else UNSCHEDULABLE if record.preemption is None else PREEMPTED
+        record.message, record.attempt, record.at = failure.message, queued.attempts, self._clock.now()
+        self.ring.append(record)
+        for tell in self.listeners:
+            tell(record)
+
+    def preempts(self, made: Attempt, profile: Profile, preemption: Preemption) -> None:
+        """Note whom an attempt evicts."""
+        record = made.record if made.record is not None else self.capture(made, profile)
+        victims = tuple(victim.key for victim in preemption.victims)
+        record.preemption = PreemptionRecord(preemption.node_name, victims, preemption.violations)
+
+
+def refusal_counts(made: Attempt) -> tuple[RefusalCount, ...]:
+    """Return who refused how many nodes for which reason, the largest number first; what extenders refused is among it."""
+    counts: dict[tuple[str, str], int] = {}
+    for each in refusals_of(made):
+        counts[each.plugin, each.reason] = counts.get((each.plugin, each.reason), 0) + each.count
+    for status in made.diagnosis.extra.values() if made.diagnosis is not None else ():
+        for reason in status.reasons:
+            counts[status.plugin, reason] = counts.get((status.plugin, reason), 0) + 1
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    return tuple(RefusalCount(plugin, reason, count) for (plugin, reason), count in ordered)
+
+
+def _second(totals: Ints, row: int) -> int:
+    """Return the first row of the highest total but for one row; -1 if no other is feasible."""
+    second = -1
+    if row:
+        second = int(totals[:row].argmax())
+    if row + 1 < len(totals):
+        after = row + 1 + int(totals[row + 1 :].argmax())
+        if second < 0 or totals.item(after) > totals.item(second):
+            second = after
+    return second if second >= 0 and totals.item(second) >= 0 else -1
+
+
+def table_of(scores: Scores, totals: Ints, total: int, nodes: Snapshot, chosen: str, profile: Profile) -> ScoreTable:
+    """Return what the best nodes scored: the chosen one, the next best, and one that was not level if there is any."""
+    row = nodes.row(chosen)
+    order = np.argsort(-totals, kind="stable")
+    rows = [row, *(other for other in order[: TOP + 1].tolist() if other != row)][:TOP]
+    behind = int(np.count_nonzero(totals == totals[row]))
+    if behind < len(order) and totals[order[behind]] >= 0 and int(order[behind]) not in rows:
+        rows[-1] = int(order[behind])
+    rows = [other for other in rows if totals[other] >= 0]
+    weights = {plugin.name: weight for plugin, weight in profile.scorers}
+    names = tuple(scores.by_plugin)
+    weighted = [scores.by_plugin[name][rows] for name in names]
+    normalized = [column // weights[name] for name, column in zip(names, weighted, strict=True)]
+    raw = [scores.raw[name][rows] for name in names]
+    sums = tuple((totals[rows] - totals[row] + total).tolist())
+    beyond = np.array(sums) - sum(weighted, np.zeros(len(rows), dtype=np.int64))
+    if beyond.any():
+        names = (*names, EXTENDERS)
+        raw, normalized, weighted = [*raw, beyond], [*normalized, beyond], [*weighted, beyond]
+    values = np.array([raw, normalized, weighted], dtype=np.int64).transpose(0, 2, 1)
+    return ScoreTable(names, tuple(nodes.name(other) for other in rows), sums, np.ascontiguousarray(values))

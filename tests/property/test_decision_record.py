@@ -1,0 +1,103 @@
+"""What is recorded of a decision equals what the plain computation says of it, whatever happened in between."""
+
+from collections import Counter
+from random import Random
+
+import msgspec
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.engine.cycle import Attempt, Rules, attempt
+from kubesched.engine.decision_record import ONLY, SCORE, DecisionRecord
+from kubesched.engine.decision_recorder import EXTENDERS, TOP, DecisionRecorder
+from kubesched.engine.explain import explain
+from kubesched.engine.handle import SystemClock
+from kubesched.engine.ties import SeededTies
+from kubesched.framework.memo import Memo
+from kubesched.framework.verdicts import Placed
+from kubesched.simulator.golden import Cluster
+from kubesched.testing import clusters
+from tests.property.test_memory import change_something
+
+
+def recorded(recorder: DecisionRecorder, made: Attempt, profile: object, share: float) -> DecisionRecord:
+    """Record as the engine does: in full where the share allows, and by the short way otherwise."""
+    if share >= 1:
+        recorder.capture_in_full(made, profile)  # type: ignore[arg-type]
+    queued = type("Queued", (), {"attempts": 1, "view": made.pod})()
+    if isinstance(made.decision, Placed):
+        return recorder.placed(queued, profile, made)  # type: ignore[arg-type]
+    return recorder.capture(made, profile)  # type: ignore[arg-type]
+
+
+def check(record: DecisionRecord, plain: Attempt, *, in_full: bool) -> None:
+    """Compare with an attempt that was computed anew, and with its explanation."""
+    told = explain(plain, top=TOP)
+    counts: Counter[tuple[str, str]] = Counter()
+    for each in told.refusals:
+        counts[each.plugin, each.reason] += each.count
+    assert (record.node, record.node_count) == (told.node, told.n_nodes)
+    if record.refusals is None:
+        assert record.node and not in_full
+    else:
+        assert {(each.plugin, each.reason): each.count for each in record.refusals} == counts
+    if not record.node:
+        return
+    assert record.feasible == told.n_feasible
+    if record.feasible == 1:
+        assert (record.chosen_by, record.level) == (ONLY, 0)
+        return
+    assert plain.scores is not None
+    totals = plain.scores.total
+    row = plain.nodes.row(record.node)
+    others = np.delete(totals, row)
+    assert record.total == totals[row] == totals.max()
+    assert record.level == np.count_nonzero(totals == totals.max())
+    assert record.margin == totals[row] - others.max()
+    assert totals[plain.nodes.row(record.runner_up)] == others.max() and record.runner_up != record.node
+    assert record.chosen_by == (SCORE if record.level == 1 else "seed")
+    assert (record.scores is not None) == in_full
+    if record.scores is None:
+        return
+    table = record.scores
+    assert table.nodes[0] == record.node and EXTENDERS not in table.plugins
+    assert table.plugins == tuple(plain.scores.by_plugin)
+    for i, name in enumerate(table.nodes):
+        at = plain.nodes.row(name)
+        assert table.totals[i] == totals[at] == table.values[2, i].sum()
+        assert table.values[2, i].tolist() == [column[at] for column in plain.scores.by_plugin.values()]
+        assert table.values[0, i].tolist() == [column[at] for column in plain.scores.raw.values()]
+    assert any(total < record.total for total in table.totals) == bool((totals[totals >= 0] < record.total).any())
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 0.5]))
+@settings(max_examples=50, deadline=None)
+def test_a_record_says_what_was_decided_and_why(seed: int, share: float) -> None:
+    random = Random(seed)
+    cluster = Cluster([])
+    store = cluster.store
+    for namespace in clusters.namespaces():
+        store.objects.put(namespace)
+    for i in range(random.randrange(1, 12)):
+        store.put_node(clusters.random_node(random, f"n{i}"))
+    (profile,) = cluster.profiles.values()
+    memo = Memo(profile)
+    rules = Rules(SeededTies(seed), preempts=False)
+    recorder = DecisionRecorder(100, share=share)
+    recorder.attach(rules, SystemClock())
+    anew = Rules(SeededTies(seed), preempts=False, scores_single=True)
+    kinds = [clusters.random_pod(random, f"kind-{i}") for i in range(3)]
+    kinds += [clusters.disguised(random, random.choice(kinds)) for _ in range(2)]
+    for turn in range(20):
+        kind = random.choice(kinds)
+        meta = msgspec.structs.replace(kind.metadata, name=f"p{turn}", uid=f"uid-p{turn}")
+        pod = store.view(msgspec.structs.replace(kind, metadata=meta))
+        plain = attempt(pod, store.snapshot(), profile, anew)
+        made = attempt(pod, store.snapshot(), profile, rules, memo if random.random() < 0.8 else None)
+        record = recorded(recorder, made, profile, share)
+        check(record, plain, in_full=share >= 1)
+        if isinstance(made.decision, Placed):
+            store.assume(pod, made.decision.node_name)
+        if random.random() < 0.4:
+            change_something(random, store, turn)

@@ -1,0 +1,30 @@
+"""The rows of the highest total, followed through changes, are those that one look at all of them finds."""
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from kubesched.engine.ties import first_best
+from kubesched.framework.best_rows import BestRows
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_following_equals_looking_at_all(seed: int) -> None:
+    random = Random(seed)
+    n = random.choice([1, 2, 7, 40])
+    totals = np.array([random.randrange(4) for _ in range(n)], dtype=np.int64)
+    moved: list[int] = []
+    best = BestRows(totals, moved)
+    for _ in range(60):
+        for _ in range(random.choice([0, 1, 1, 2, 70])):
+            row = random.randrange(n)
+            totals[row] = random.randrange(4)
+            moved.append(row)
+        best.follow(totals)
+        level = np.flatnonzero(totals == totals.max()).tolist()
+        assert (best.best, best.count) == (totals.max(), len(level))
+        start = random.randrange(n)
+        row = best.first_from(start)
+        assert row == first_best(totals, start)
+        assert best.first_beside(row) == next((other for other in level if other != row), -1)
