@@ -8,7 +8,7 @@ Whoever remembers an answer about devices asks which pools were touched since. T
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import NamedTuple, TypeVar
 
 from kubesched.api import quantity
@@ -47,7 +47,7 @@ class DeviceClaims:
         self._objects = objects
         self._reader: Reader[ObjectChange] = Reader()
         self._assumed: dict[tuple[str, str], ResourceClaim] = {}
-        self._in_flight: dict[str, ResourceClaim] = {}
+        self._in_flight: dict[str, tuple[ResourceClaim, set[str]]] = {}
         self._held: dict[str, AllocationResult] = {}
         self._for_pod: dict[str, ResourceClaim] = {}
         self.touched: ChangeLog[PoolId] = ChangeLog(_LONGEST_LOG)
@@ -97,16 +97,27 @@ class DeviceClaims:
 
     # Promises
 
-    def promise(self, claim: ResourceClaim) -> None:
-        """Book a claim's allocation before it is written."""
-        self._in_flight[claim.metadata.uid] = claim
+    def promise(self, claim: ResourceClaim, pod_uid: str) -> None:
+        """Book a claim's allocation for a pod before it is written. Pods of one group may share what is booked."""
+        known = self._in_flight.get(claim.metadata.uid)
+        if known is not None:
+            known[1].add(pod_uid)
+            return
+        self._in_flight[claim.metadata.uid] = claim, {pod_uid}
         self._hold(claim.metadata.uid, claim.status.allocation)
 
-    def release(self, uid: str) -> bool:
-        """Drop a booking; return whether there was one. The devices stay taken if the claim has them by now."""
-        claim = self._in_flight.pop(uid, None)
-        if claim is None:
+    def release(self, uid: str, pod_uid: str | None = None) -> bool:
+        """Drop a booking, or a pod's part in it; return whether it is gone now and was not before.
+
+        The devices stay taken if the claim has them by now.
+        """
+        if uid not in self._in_flight:
             return False
+        claim, holders = self._in_flight[uid]
+        holders.discard(pod_uid or "")
+        if pod_uid is not None and holders:
+            return False
+        del self._in_flight[uid]
         latest = self.get(claim.metadata.name, claim.metadata.namespace)
         same = latest is not None and latest.metadata.uid == uid
         self._hold(uid, latest.status.allocation if latest is not None and same else None)
@@ -114,11 +125,18 @@ class DeviceClaims:
 
     def promised(self, uid: str) -> ResourceClaim | None:
         """Return a claim with the allocation that is booked for it, if one is."""
-        return self._in_flight.get(uid)
+        known = self._in_flight.get(uid)
+        return known[0] if known is not None else None
+
+    def is_promised_to(self, uid: str, pod_uids: Set[str]) -> bool:
+        """Return whether a claim's booking is for some of these pods."""
+        known = self._in_flight.get(uid)
+        return known is not None and not known[1].isdisjoint(pod_uids)
 
     def in_flight(self) -> Iterator[ResourceClaim]:
         """Yield the claims whose allocations are booked and not yet written."""
-        yield from self._in_flight.values()
+        for claim, _ in self._in_flight.values():
+            yield claim
 
     # Following along
 

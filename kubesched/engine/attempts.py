@@ -25,6 +25,7 @@ from kubesched.engine.observer import EngineObserver
 from kubesched.engine.pod_groups import Gang, Gangs
 from kubesched.errors import PluginError
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.grouping import GroupTurn
 from kubesched.framework.memo import Memo
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import CLEAR, Failed, Placed, Unschedulable
@@ -108,17 +109,17 @@ class Attempts:
         except Exception as error:  # a plugin that broke, or we: it costs this attempt
             return error
 
-    def try_pod(self, pod: PodView, profile: Profile, within: Bools | None = None) -> Attempt:
-        """Find a node for a member of a group, on all nodes or on some of them. What it was decided by is taken down at once:
-        the members after it change the columns."""
-        made = self._try(pod, profile, within)
+    def try_pod(self, pod: PodView, profile: Profile, within: Bools | None, turn: GroupTurn) -> Attempt:
+        """Find a node for a member of a group in its turn, on all nodes or on some of them. What it was decided by is taken
+        down at once: the members after it change the columns."""
+        made = self._try(pod, profile, within, turn)
         if self._decisions is not None and made.record is None:
             self._decisions.capture(made, profile)
         return made
 
-    def _try(self, pod: PodView, profile: Profile, within: Bools | None = None) -> Attempt:
+    def _try(self, pod: PodView, profile: Profile, within: Bools | None = None, turn: GroupTurn | None = None) -> Attempt:
         started = self._handle.clock.monotonic()
-        made = attempt(pod, self._store.snapshot(), profile, self.rules, self._memos.get(profile.name), within)
+        made = attempt(pod, self._store.snapshot(), profile, self.rules, self._memos.get(profile.name), within, turn)
         ended = self._handle.clock.monotonic()
         made.seconds = ended - started
         self._observer.decided(made.seconds)

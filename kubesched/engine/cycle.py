@@ -22,6 +22,7 @@ from kubesched.errors import PluginRaised, SchedulerError
 from kubesched.framework.best_rows import BestRows
 from kubesched.framework.blame import is_ctrl_c
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.grouping import GROUP_TURN, GroupTurn
 from kubesched.framework.memo import Memo, Recalled
 from kubesched.framework.plugin import PostFiltered
 from kubesched.framework.ports import Nominations
@@ -65,6 +66,8 @@ class Attempt(Struct):
     """How long it took to decide."""
     record: DecisionRecord | None = None
     """What is kept of the decision, where decisions are recorded."""
+    turn: GroupTurn | None = None
+    """The turn of the pod's group in which it is tried; plugins find it in the state."""
 
     @property
     def n_nodes(self) -> int:
@@ -96,13 +99,19 @@ _NOTHING_WRITTEN = CycleState()
 
 
 def attempt(
-    pod: PodView, nodes: Snapshot, profile: Profile, rules: Rules, memo: Memo | None = None, within: Bools | None = None
+    pod: PodView,
+    nodes: Snapshot,
+    profile: Profile,
+    rules: Rules,
+    memo: Memo | None = None,
+    within: Bools | None = None,
+    turn: GroupTurn | None = None,
 ) -> Attempt:
     """Decide where a pod goes; with a memo, from what is remembered of the pod's class where that is possible.
 
-    `within` leaves only some of the nodes to Filter; PreFilter sees all of them.
+    `within` leaves only some of the nodes to Filter; PreFilter sees all of them. A member of a group knows its `turn`.
     """
-    made = Attempt(pod, nodes, _NOTHING_WRITTEN, within=within)
+    made = Attempt(pod, nodes, _NOTHING_WRITTEN, within=within, turn=turn)
     try:
         if within is not None or pod.template.named_nodes is not None:
             memo = None  # an answer about all nodes would be more than is asked for
@@ -123,7 +132,7 @@ def _recall(made: Attempt, profile: Profile, rules: Rules, memo: Memo) -> bool:
     of the memory itself costs time and no pod.
     """
     try:
-        return _decide_from_memory(made, profile, rules, memo)
+        is_decided = _decide_from_memory(made, profile, rules, memo)
     except SchedulerError:
         raise
     except BaseException as error:  # whatever a plugin raises: see above
@@ -132,11 +141,16 @@ def _recall(made: Attempt, profile: Profile, rules: Rules, memo: Memo) -> bool:
         log.error("pod %s is decided without what is remembered, which broke: %r", made.pod.key, error, exc_info=error)
         made.pre_filtered = made.verdicts = made.feasible = made.diagnosis = made.post_filtered = None
         return False
+    if is_decided and made.turn is not None:
+        made.state.write(GROUP_TURN, made.turn)
+    return is_decided
 
 
 def _decide(made: Attempt, profile: Profile, rules: Rules) -> None:
     pod, nodes = made.pod, made.nodes
     state = made.state = CycleState()
+    if made.turn is not None:
+        state.write(GROUP_TURN, made.turn)
     if not made.n_nodes:
         made.decision = Unschedulable(pod, Diagnosis(0), CLEAR, NO_NODES)
         return

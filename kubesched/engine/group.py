@@ -21,7 +21,7 @@ from kubesched.cluster import Bools, GroupKey, PodView, Snapshot, Store
 from kubesched.engine.cycle import Attempt
 from kubesched.engine.failures import Failure, refusal, refused_on_node
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.grouping import GROUP_TURN, GroupRefusal, GroupTurn, Placement, Proposal
+from kubesched.framework.grouping import GroupRefusal, GroupTurn, Placement, Proposal
 from kubesched.framework.ports import Clock, Random
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Code, Failed, Placed, Status, Unschedulable
@@ -97,8 +97,8 @@ class GroupActions(Protocol):
         """Return whether a pod is still to be placed."""
         ...
 
-    def try_pod(self, pod: PodView, profile: Profile, within: Bools | None = None) -> Attempt:
-        """Find a node for a member, on all nodes or on some of them."""
+    def try_pod(self, pod: PodView, profile: Profile, within: Bools | None, turn: GroupTurn) -> Attempt:
+        """Find a node for a member in its group's turn, on all nodes or on some of them."""
         ...
 
     def drop_nomination(self, uid: str) -> None:
@@ -200,7 +200,7 @@ class GroupCycle:
         return kept[best[self._random.randrange(len(best))]][1]
 
     def _try(self, queued: QueuedPod, profile: Profile, within: Bools | None, turn: GroupTurn, undoing: ExitStack) -> Member:
-        made = self._actions.try_pod(queued.view, profile, within)
+        made = self._actions.try_pod(queued.view, profile, within, turn)
         decision = made.decision
         if isinstance(decision, Placed):
             member = Member(queued, Fate.FITS, made, decision.node_name)
@@ -212,7 +212,6 @@ class GroupCycle:
             assert isinstance(decision, Failed)
             return Member(queued, Fate.BROKE, made, failure=Failure(decision.message, False, None, decision.nomination))
         if member.has_place:
-            made.state.write(GROUP_TURN, turn)
             status = self._book(member, profile, undoing)
             if status.code is Code.WAIT:
                 member.waits, member.permit = True, status.message

@@ -24,6 +24,7 @@ from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.cluster.device_claims import DeviceClaims
 from kubesched.cluster.selection import match_node_selector
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.grouping import GROUP_TURN, GroupTurn
 from kubesched.framework.plugin import Plugin, PostFiltered, PreFilterAnswer, Scope
 from kubesched.framework.ports import Handle
 from kubesched.framework.profile import MAX_SCORE, Profile
@@ -82,19 +83,23 @@ DEFAULT_FILTER_TIMEOUT, DEFAULT_BINDING_TIMEOUT = 10.0, 600.0
 
 
 class Allocated:
-    """A claim that has its devices, and where they can be used (None: everywhere)."""
+    """A claim that has its devices, and where they can be used (None: everywhere).
 
-    __slots__ = ("claim", "where")
+    Those of a `shared` one are promised to other members of the pod's group and not written yet.
+    """
 
-    def __init__(self, claim: ResourceClaim, where: NodeSelectorMatcher | None) -> None:
+    __slots__ = ("claim", "shared", "where")
+
+    def __init__(self, claim: ResourceClaim, where: NodeSelectorMatcher | None, shared: AllocationResult | None = None) -> None:
         self.claim = claim
         self.where = where
+        self.shared = shared
 
 
 class PodClaims:
     """A pod's claims in one attempt. A what-if shares it with the attempt: nothing in it depends on pods on nodes."""
 
-    __slots__ = ("allocated", "booked", "created", "found", "nodes", "pending", "resources", "special", "variants")
+    __slots__ = ("allocated", "booked", "created", "found", "given", "nodes", "pending", "resources", "special", "variants")
 
     def __init__(self) -> None:
         self.allocated: list[Allocated] = []
@@ -107,6 +112,9 @@ class PodClaims:
         self.found: dict[int, Outcomes] = {}
         self.nodes: Snapshot | None = None
         """The cluster that the pod was tried on: what devices must serve on a node is read off it again in Reserve."""
+        self.given: dict[str, list[AllocationResult]] = {}
+        """By node what Reserve promised there. A group's members are reserved twice, and get the same both times: what
+        is found by then may belong to another member."""
         self.booked: list[tuple[ResourceClaim, AllocationResult]] = []
         self.created: ResourceClaim | None = None
 
@@ -218,8 +226,9 @@ class DynamicResources(Plugin):
             )
         if not found and collected.special is None:
             return SKIP
+        turn: GroupTurn | None = state.find(GROUP_TURN)
         for claim in found:
-            refused = self._collect(claim, collected)
+            refused = self._collect(claim, collected, turn)
             if refused is not None:
                 return refused
         if collected.special is not None and self._book.promised(collected.special.metadata.uid) is not None:
@@ -227,18 +236,23 @@ class DynamicResources(Plugin):
         state.write(self.name, collected)
         return None
 
-    def _collect(self, claim: ResourceClaim, mine: PodClaims) -> Status | None:
-        allocation = claim.status.allocation
+    def _collect(self, claim: ResourceClaim, mine: PodClaims, turn: GroupTurn | None) -> Status | None:
+        allocation, shared = claim.status.allocation, None
+        promised = self._book.promised(claim.metadata.uid) if allocation is None else None
+        if promised is not None:
+            # Members of a group that is being tried share what those before them were promised. All others wait until it
+            # is written: somebody else's promise may be taken back.
+            if turn is None or not self._book.is_promised_to(claim.metadata.uid, turn.uids):
+                return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
+            allocation = shared = promised.status.allocation
         if allocation is not None:
             where = None
             if allocation.node_selector is not None:
                 where = compile_node_selector(allocation.node_selector)
                 if where.error is not None:
                     return failed(where.error)
-            mine.allocated.append(Allocated(claim, where))
+            mine.allocated.append(Allocated(claim, where, shared))
             return None
-        if self._book.promised(claim.metadata.uid) is not None:
-            return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
         refused = check_requests(claim, self.handle.objects, self._features.prioritized_list)
         if refused is None:
             mine.pending.append(claim)
@@ -312,8 +326,10 @@ class DynamicResources(Plugin):
 
     def _unavailable(self, holder: Allocated, nodes: Snapshot) -> Bools | None:
         """Return on which nodes a claim's devices cannot be used; None for nowhere."""
-        if self._features.binding_conditions and conditions.is_unusable(
-            holder.claim, self.handle.clock.now(), self._binding_seconds
+        if (
+            self._features.binding_conditions
+            and holder.shared is None
+            and conditions.is_unusable(holder.claim, self.handle.clock.now(), self._binding_seconds)
         ):
             return np.ones(nodes.n, dtype=np.bool_)
         return ~match_node_selector(holder.where, nodes) if holder.where is not None else None
@@ -329,7 +345,7 @@ class DynamicResources(Plugin):
             return PostFiltered(unschedulable(NOTHING_TO_DEALLOCATE), is_settled=True)
         refused = self._refused_rows(diagnosis)
         for holder in mine.allocated:
-            away = self._unavailable(holder, refused) if refused is not None else None
+            away = self._unavailable(holder, refused) if refused is not None and holder.shared is None else None
             if away is not None and away.any() and can_be_deallocated(holder.claim, pod.uid):
                 return PostFiltered(unschedulable(DEALLOCATED), follow_up=partial(self._writer.deallocate, holder.claim))
         left_behind = mine.special
@@ -381,23 +397,31 @@ class DynamicResources(Plugin):
     def reserve(self, pod: PodView, node_name: str, state: CycleState) -> Status | None:
         """Promise the devices that were found on the node."""
         mine: PodClaims | None = state.find(self.name)
-        if mine is None or mine.is_empty or (not mine.pending and mine.special is None):
+        if mine is None or mine.is_empty:
             return None
-        group = self._pools.group_of(node_name)
+        for holder in mine.allocated:
+            if holder.shared is not None:
+                self._promise(holder.claim, holder.shared, pod, mine)
+        if not mine.pending and mine.special is None:
+            return None
         served = self._served_on(mine, node_name)
         claims = mine.to_allocate(served)
         if not claims:
             return None
-        found = mine.found.get(served)
-        allocation = found.allocations.get(group) if found is not None else None
-        if found is None or allocation is None:
-            return failed("claim allocation not found for node")
-        given = results.build(allocation, found.shapes, node_name, self._features, self.handle.random)
-        for claim, result in zip(claims, given, strict=True):
-            mine.booked.append((claim, result))
-            status = msgspec.structs.replace(claim.status, allocation=result)
-            self._book.promise(msgspec.structs.replace(with_finalizer(claim), status=status))
+        if node_name not in mine.given:
+            found = mine.found.get(served)
+            allocation = found.allocations.get(self._pools.group_of(node_name)) if found is not None else None
+            if found is None or allocation is None:
+                return failed("claim allocation not found for node")
+            mine.given[node_name] = results.build(allocation, found.shapes, node_name, self._features, self.handle.random)
+        for claim, result in zip(claims, mine.given[node_name], strict=True):
+            self._promise(claim, result, pod, mine)
         return None
+
+    def _promise(self, claim: ResourceClaim, allocation: AllocationResult, pod: PodView, mine: PodClaims) -> None:
+        mine.booked.append((claim, allocation))
+        status = msgspec.structs.replace(claim.status, allocation=allocation)
+        self._book.promise(msgspec.structs.replace(with_finalizer(claim), status=status), pod.uid)
 
     def _served_on(self, mine: PodClaims, node_name: str) -> int:
         if mine.special is None or mine.nodes is None:
@@ -413,8 +437,11 @@ class DynamicResources(Plugin):
             return
         booked, mine.booked = mine.booked, []
         for claim, _ in booked:
-            if self._book.release(claim.metadata.uid) and not extended.is_special(claim):
+            if self._book.release(claim.metadata.uid, pod.uid) and not extended.is_special(claim):
                 self._book.restore(claim.metadata.name, claim.metadata.namespace)
+        turn: GroupTurn | None = state.find(GROUP_TURN)
+        if turn is not None and turn.is_rehearsal:
+            return  # nothing was written in it, and what was written before it is used when it becomes real
         for claim in (*(holder.claim for holder in mine.allocated), *(claim for claim, _ in booked)):
             latest = self._book.get(claim.metadata.name, claim.metadata.namespace)
             if latest is not None and latest.status.allocation is not None and is_reserved_for(latest, pod.uid):
@@ -455,6 +482,8 @@ class DynamicResources(Plugin):
         written = []
         for holder in mine.allocated:
             claim = holder.claim
+            if holder.shared is not None:
+                continue  # it is among the booked ones
             if not is_reserved_for(claim, pod.uid):
                 claim = await self._writer.reserve(claim, None, pod)
             written.append(claim)

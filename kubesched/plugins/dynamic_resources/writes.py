@@ -6,9 +6,11 @@ accepted. A write that finds the claim changed is tried again on its newest vers
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -56,29 +58,44 @@ class ClaimWriter:
         self._handle = handle
         self._book = book
         self._with_timestamp = with_timestamp
+        self._writing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     # Binding
 
     async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodView) -> ResourceClaim:
-        """Write a claim's allocation, if it is ours to write, and the pod's reservation; return the stored claim."""
-        try:
-            stored = await self._retry(claim, lambda current: self._reserve_once(current, allocation, pod))
-        except BindError:
-            self._book.release(claim.metadata.uid)
-            raise
-        try:
-            self._book.assume(stored)
-        except ClaimError as error:
-            log.info("claim %s was written, but is not in the cache: %s", stored.key, error)
-        self._book.release(claim.metadata.uid)
-        return stored
+        """Write a claim's allocation, if it is ours to write, and the pod's reservation; return the stored claim.
+
+        Members of a group that share a promised allocation come here at the same time. One after another they write what
+        is not written yet; one that fails gives up its own part of the promise only.
+        """
+        uid = claim.metadata.uid
+        async with self._writing.setdefault(uid, asyncio.Lock()):
+            try:
+                if allocation is not None:
+                    latest = self._book.get(claim.metadata.name, claim.metadata.namespace)
+                    claim = latest if latest is not None and latest.metadata.uid == uid else claim
+                stored = await self._retry(claim, lambda current: self._reserve_once(current, allocation, pod))
+            except BindError:
+                self._book.release(uid, pod.uid)
+                raise
+            try:
+                self._book.assume(stored)
+            except ClaimError as error:
+                log.info("claim %s was written, but is not in the cache: %s", stored.key, error)
+                self._book.release(uid, pod.uid)
+            else:
+                self._book.release(uid)
+            return stored
 
     async def _reserve_once(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodView) -> ResourceClaim:
         if claim.metadata.deletion_timestamp is not None:
             raise BindError(f"claim {claim.key} got deleted in the meantime")
-        if allocation is not None:
-            if claim.status.allocation is not None:
+        written = claim.status.allocation
+        if allocation is not None and written is not None:
+            if msgspec.structs.replace(written, allocation_timestamp=allocation.allocation_timestamp) != allocation:
                 raise BindError(f"claim {claim.key} got allocated elsewhere in the meantime")
+            allocation = None  # another member of the group was first
+        if allocation is not None:
             claim = await self._protect(claim)
         elif claim.status.allocation is None:
             raise BindError(f"claim {claim.key} got deallocated elsewhere in the meantime")

@@ -71,7 +71,8 @@ class Binder:
         made = Promises()
         try:
             for claim, volume in bindings:
-                if self._volumes.get(volume.metadata.name) is not volume:
+                # Equal is enough: in a group, the promise that this one stands on was taken back and made again.
+                if self._volumes.get(volume.metadata.name) != volume:
                     raise PromiseError(
                         f'persistentvolume "{volume.metadata.name}" changed since it was chosen for '
                         f'persistentvolumeclaim "{claim.key}"'

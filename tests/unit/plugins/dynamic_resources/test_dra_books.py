@@ -55,12 +55,23 @@ def test_a_deleted_claim_gives_its_devices_back():
 def test_a_promise_stands_until_it_is_released_and_the_claim_takes_over():
     objects, book = books(claim("a"))
     promised = claim("a", status=allocation("d1"))
-    book.promise(promised)
+    book.promise(promised, "uid-p")
     assert D1 in book.exclusive and book.promised("uid-a") is promised
     objects.put(claim("a", resourceVersion="2", status=allocation("d1")))
     book.refresh()
     assert book.release("uid-a") and D1 in book.exclusive and book.exclusive[D1] == 1
     assert not book.release("uid-a")
+
+
+def test_a_shared_promise_stands_until_its_last_pod_lets_go():
+    _, book = books(claim("a"))
+    book.promise(claim("a", status=allocation("d1")), "uid-p")
+    book.promise(claim("a", status=allocation("d2")), "uid-q")
+    assert list(book.exclusive) == [D1], "the second pod takes what the first was promised"
+    assert book.is_promised_to("uid-a", {"uid-q", "uid-x"}) and not book.is_promised_to("uid-a", {"uid-x"})
+    assert not book.release("uid-a", "uid-p") and D1 in book.exclusive
+    assert not book.is_promised_to("uid-a", {"uid-p"})
+    assert book.release("uid-a", "uid-q") and not book.exclusive
 
 
 def test_admin_access_holds_nothing_and_shares_add_up():
