@@ -28,7 +28,7 @@ def run_snapshot(
         raise click.UsageError("--names goes with --hide-names")
     cluster = read_cluster(snapshot_file, kubeconfig, context, config.Gates.parse(feature_gates))
     if hides_names:
-        cluster, names = hide_names(cluster)
+        cluster, names = hide_names(cluster, lambda text: click.echo(f"Warning: {text}", err=True))
         if names_file is not None:
             _write(names_file, json.dumps(names, indent=1).encode() + b"\n")
     data = b"".join(cluster.without_applied_manifests().lines())

@@ -17,10 +17,11 @@ from kubesched.client.api_errors import advice
 from kubesched.client.locks import Lock, Record
 from kubesched.client.log_throttle import LogThrottle
 from kubesched.client.timing import SYSTEM_CHANCE, SYSTEM_CLOCK, Chance, ClientClock
-from kubesched.errors import ConfigError, NotFound, SchedulerError
+from kubesched.errors import ConfigError, Conflict, NotFound, SchedulerError
 
 JITTER = 1.2
 RELEASED_SECONDS = 1
+RELEASE_TRIES = 3
 
 log = logging.getLogger(__name__)
 
@@ -181,14 +182,24 @@ class LeaderElector:
             return False
 
     async def _release(self) -> None:
-        try:
-            found = await self._lock.get()
-            if found.holder != self._lock.identity:
+        for n_left in reversed(range(RELEASE_TRIES)):
+            try:
+                found = await self._lock.get()
+                if found.holder != self._lock.identity:
+                    return
+                now = self._clock.now()
+                self._observe(await self._lock.update(Record("", RELEASED_SECONDS, now, now, found.transitions)))
                 return
-            now = self._clock.now()
-            self._observe(await self._lock.update(Record("", RELEASED_SECONDS, now, now, found.transitions)))
-        except SchedulerError as error:
-            log.warning("lease %s could not be released, and runs out by itself: %s", self._lock, error)
+            except Conflict as error:
+                # A renewal that was under way when we were told to stop may reach the server after our look: look again.
+                if not n_left:
+                    self._not_released(error)
+            except SchedulerError as error:
+                self._not_released(error)
+                return
+
+    def _not_released(self, error: SchedulerError) -> None:
+        log.warning("lease %s could not be released, and runs out by itself: %s", self._lock, error)
 
     def _observe(self, record: Record) -> None:
         self._log_throttle.settle()

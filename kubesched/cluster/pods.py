@@ -11,9 +11,10 @@ are never remembered; and the status, except for the parts that in-place resizin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -62,7 +63,8 @@ class PodResources:
     def __init__(self, pod: Pod, interners: Templates) -> None:
         self._sample = pod
         self._interners = interners
-        self.usage: Amounts = interners.amounts(requests.amounts(self._requests(use_status=True)))
+        self._used = self._requests(use_status=True)
+        self.usage: Amounts = interners.amounts(requests.amounts(self._used))
         gates = interners.gates
         self.non_zero_cpu, self.non_zero_memory = requests.non_zero_requests(
             pod,
@@ -87,7 +89,11 @@ class PodResources:
     @cached_property
     def requested(self) -> Amounts:
         """Return what the pod asks for when it is placed: the spec alone counts."""
-        return self._interners.amounts(requests.amounts(self._read_again(self._requests(use_status=False), 1)))
+        status = self._sample.status
+        is_resized = status.container_statuses or status.init_container_statuses or status.resources is not None
+        is_plain = not (is_resized or status.conditions or self._interners.gates.node_allocatable_claims)
+        asked = self._used if is_plain else self._requests(use_status=False)
+        return self._interners.amounts(requests.amounts(self._read_again(asked, 1)))
 
     @cached_property
     def asks_for_scalars(self) -> bool:
@@ -102,8 +108,10 @@ class PodResources:
 
     def balanced(self, names: tuple[str, ...]) -> dict[str, int]:
         """Return what NodeResourcesBalancedAllocation scores with: plain requests, resized ones included."""
-        plain = self._requests(use_status=True)
-        return {name: requests.amounts(self._read_again(plain, 2 + nth)).get(name, 0) for nth, name in enumerate(names)}
+        if not self._drift:
+            plain = requests.amounts(self._used)
+            return {name: plain.get(name, 0) for name in names}
+        return {name: requests.amounts(self._read_again(self._used, 2 + nth)).get(name, 0) for nth, name in enumerate(names)}
 
     def _read_again(self, asked: dict[str, int], times: int) -> dict[str, int]:
         """Return requests as the reference finds them after it has read them so many times before.
@@ -240,15 +248,19 @@ class PodView:
         return PodView(msgspec.structs.replace(self.pod, spec=spec), self.template)
 
 
+_NO_CLASSES: list[int] = []
+
+
 class LabelClasses:
     """Label classes by number, and the numbers by namespace."""
 
-    __slots__ = ("_classes", "_ids", "by_namespace")
+    __slots__ = ("_by_label", "_classes", "_ids", "by_namespace")
 
     def __init__(self) -> None:
         self._classes: list[LabelClass] = [NOBODY]
         self._ids: dict[tuple[str, frozenset[tuple[str, str]], bool], int] = {}
         self.by_namespace: dict[str, list[int]] = {}
+        self._by_label: dict[tuple[str, str, str], list[int]] = {}
 
     def __len__(self) -> int:
         return len(self._classes)
@@ -264,6 +276,20 @@ class LabelClasses:
             found = self._ids[key] = len(self._classes)
             self._classes.append(LabelClass(namespace, dict(labels), terminating))
             self.by_namespace.setdefault(namespace, []).append(found)
+            for label, value in labels.items():
+                self._by_label.setdefault((namespace, label, value), []).append(found)
+        return found
+
+    def candidates(self, namespace: str, selector: matching.Selector) -> Iterable[int]:
+        """Return the classes of a namespace that a selector can match at all: the fewest that one of its labels leaves."""
+        found: Iterable[int] = self.by_namespace.get(namespace, ())
+        fewest = len(self._classes)
+        for wanted in selector.requirements:
+            if wanted.operator == matching.IN:
+                alike = [self._by_label.get((namespace, wanted.key, value), _NO_CLASSES) for value in wanted.values]
+                size = sum(map(len, alike))
+                if size < fewest:
+                    found, fewest = chain.from_iterable(alike), size
         return found
 
 

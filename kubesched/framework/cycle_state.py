@@ -7,10 +7,12 @@ top, so that answers remembered for a class are never changed by one pod's attem
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
+from kubesched.cluster import Snapshot
 from kubesched.errors import SchedulerError
+from kubesched.framework.counters import C, CounterTable, PodCounts
 
 
 class StateMissing(SchedulerError):
@@ -20,11 +22,15 @@ class StateMissing(SchedulerError):
 class CycleState:
     """Values by key, and which plugins asked to be left out of this attempt."""
 
-    __slots__ = ("_base", "_values", "skip_filter", "skip_pre_bind", "skip_score")
+    __slots__ = ("_base", "_values", "counters", "counts", "skip_filter", "skip_pre_bind", "skip_score")
 
-    def __init__(self, base: CycleState | None = None) -> None:
+    def __init__(self, base: CycleState | None = None, counters: CounterTable | None = None) -> None:
         self._base = base
         self._values: dict[str, Any] = {}
+        self.counters = counters
+        """Where counters are shared with others; an attempt without any counts for itself."""
+        self.counts: dict[str, PodCounts] = {}
+        """What was counted, by the key that it was written under."""
         self.skip_filter: set[str] = set()
         self.skip_score: set[str] = set()
         self.skip_pre_bind: set[str] = set()
@@ -53,9 +59,23 @@ class CycleState:
             value = self._values[key] = make()
         return value
 
-    def drop(self, key: str) -> None:
-        """Forget a value."""
-        self._values.pop(key, None)
+    def counted(self, key: str, declaration: Hashable, nodes: Snapshot, make: Callable[[], C]) -> C:
+        """Return the counters of a declaration, as the pods are now, and keep them under a key that begins with the plugin's
+        name. `make` makes them where nobody has declared the same before."""
+        if self.counters is not None:
+            counts = self.counters.find(declaration, nodes, make)
+        else:
+            counts = make()
+            counts.refresh(nodes)
+        self._values[key] = self.counts[key] = counts
+        return counts
+
+    def all_counts(self) -> Iterator[tuple[str, PodCounts]]:
+        """Yield everything that was counted, for the pod and for its class, each with the plugin's name."""
+        for key, counts in self.counts.items():
+            yield key.partition(".")[0], counts
+        if self._base is not None:
+            yield from self._base.all_counts()
 
     def clone(self) -> CycleState:
         """Return a copy for a what-if: changing it leaves this one as it is."""

@@ -88,19 +88,25 @@ class Column:
 class Scaled:
     """A remembered score that is normalised over the feasible nodes of each attempt."""
 
-    __slots__ = ("is_flat", "plugin", "raw", "weight")
+    __slots__ = ("flat", "plugin", "raw", "weight")
 
     def __init__(self, plugin: Plugin, weight: int, raw: Ints) -> None:
         self.plugin = plugin
         self.weight = weight
-        self.raw = raw
-        self.is_flat = bool((raw == raw[0]).all())
-        """Normalised, a flat column is flat: it raises every total alike, and is left out of them."""
+        self.flat = int(raw[0]) if (raw == raw[0]).all() else None
+        """What all nodes score, if it is the same. Normalised, a flat column is flat: it raises every total alike, and is left
+        out of them."""
+        self.raw: Ints | None = raw.copy() if self.flat is None else None
 
-    def write(self, rows: Ints, raw: Ints) -> None:
-        """Replace the scores of some rows."""
+    def write(self, rows: Ints, raw: Ints, n: int) -> None:
+        """Replace the scores of some rows of so many."""
+        if self.flat is not None and (raw == self.flat).all():
+            return
+        if self.raw is None:
+            assert self.flat is not None
+            self.raw = np.full(n, self.flat, dtype=np.int64)
         self.raw[rows] = raw
-        self.is_flat = bool((self.raw == self.raw[0]).all())
+        self.flat = int(self.raw[0]) if (self.raw == self.raw[0]).all() else None
 
 
 class Ground:
@@ -153,7 +159,8 @@ class Ground:
         self.n_passing = nodes.n
         self.turned: list[tuple[int, bool]] = []
         """Rows that began or ceased to pass, in that order; read as `moved` is."""
-        self.fixed: Ints = np.zeros(nodes.n, dtype=np.int64)
+        self.fixed: Ints | None = None
+        """The sum of the scores that pods do not change; None where it is zero on all nodes."""
         self.totals: Ints = np.zeros(nodes.n, dtype=np.int64)
         self.moved: list[int] = []
         """Rows whose totals changed, in that order; how far somebody has read is a position in it. A new list begins
@@ -207,17 +214,20 @@ class Ground:
     def _score(self) -> None:
         profile, pod, nodes, passing, state = self.profile, self.pod, self.nodes, self.passing, self.state
         self.fixed = self._fixed_scores(pod, nodes)
-        self.totals += self.fixed
+        if self.fixed is not None:
+            self.totals += self.fixed
         for plugin, weight in self._heard(self.plan.row_scores):
             self.totals += profile.rate(plugin, pod, nodes, passing, state) * weight
         self.totals[~passing] = REFUSED
         for plugin, weight in self._heard(self.plan.scaled_scores):
-            self.scaled.append(Scaled(plugin, weight, profile.raw_score(plugin, pod, nodes, passing, state).copy()))
+            self.scaled.append(Scaled(plugin, weight, profile.raw_score(plugin, pod, nodes, passing, state)))
 
-    def _fixed_scores(self, pod: PodView, nodes: Snapshot) -> Ints:
-        fixed = np.zeros(nodes.n, dtype=np.int64)
+    def _fixed_scores(self, pod: PodView, nodes: Snapshot) -> Ints | None:
+        fixed: Ints | None = None
         for plugin, weight in self._heard(self.plan.fixed_scores):
-            fixed += self.profile.rate(plugin, pod, nodes, self.passing, self.state) * weight
+            column = self.profile.rate(plugin, pod, nodes, self.passing, self.state)
+            if column.any():
+                fixed = column * weight if fixed is None else fixed + column * weight
         return fixed
 
     def _heard(self, scores: Iterable[tuple[Plugin, int]]) -> list[tuple[Plugin, int]]:
@@ -230,8 +240,9 @@ class Ground:
         """Return, and remember, what `totals` leaves out because it is the same for every node."""
         one, total = np.ones(1, dtype=np.bool_), 0
         for scaled in self.scaled:
-            if scaled.is_flat:
-                column = self.profile.normalized(scaled.plugin, scaled.raw[:1], pod, nodes.take([0]), one, state)
+            if scaled.flat is not None:
+                raw = np.array([scaled.flat], dtype=np.int64)
+                column = self.profile.normalized(scaled.plugin, raw, pod, nodes.take([0]), one, state)
                 total += int(column[0]) * scaled.weight
         self.flat_total = total
         return total
@@ -245,8 +256,8 @@ class Ground:
             + self.passing.nbytes
             + self.admitted.nbytes
             + self.totals.nbytes
-            + self.fixed.nbytes
-            + sum(scaled.raw.nbytes for scaled in self.scaled)
+            + (self.fixed.nbytes if self.fixed is not None else 0)
+            + sum(scaled.raw.nbytes for scaled in self.scaled if scaled.raw is not None)
         )
 
     def versions(self) -> tuple[int, ...]:
@@ -296,11 +307,14 @@ class Ground:
     def _repair_nodes(self, rows: Ints, pod: PodView, nodes: Snapshot) -> None:
         """Compute again what follows from node objects: these rows, and the scores that compare nodes with each other."""
         fixed = self._fixed_scores(pod, nodes)
-        self.totals += np.where(self.passing, fixed - self.fixed, 0)
+        if fixed is not None or self.fixed is not None:
+            nothing = np.int64(0)
+            more = (nothing if fixed is None else fixed) - (nothing if self.fixed is None else self.fixed)
+            self.totals += np.where(self.passing, more, 0)
         self.fixed = fixed
         some = nodes.take(rows)
         for scaled in self.scaled:
-            scaled.write(rows, self.profile.raw_score(scaled.plugin, pod, some, self.passing[rows], self.state))
+            scaled.write(rows, self.profile.raw_score(scaled.plugin, pod, some, self.passing[rows], self.state), nodes.n)
             self.flat_total = None
         self._repair_rows(rows, pod, nodes, every_column=True)
 
@@ -323,7 +337,7 @@ class Ground:
         self.admitted[rows] = admitted
         self.passing[rows] = passing
         self._recount()
-        totals = self.fixed[rows]
+        totals = np.zeros(len(rows), dtype=np.int64) if self.fixed is None else self.fixed[rows]
         for plugin, weight in self._heard(self.plan.row_scores):
             totals += self.profile.rate(plugin, pod, some, passing, state) * weight
         self.totals[rows] = np.where(passing, totals, REFUSED)
@@ -331,7 +345,7 @@ class Ground:
         if not every_column:
             for scaled in self.scaled:
                 if scaled.plugin.score_scope is Scope.ROW:
-                    scaled.write(rows, self.profile.raw_score(scaled.plugin, pod, some, passing, state))
+                    scaled.write(rows, self.profile.raw_score(scaled.plugin, pod, some, passing, state), nodes.n)
                     self.flat_total = None
 
     def _recount(self) -> None:
@@ -366,7 +380,7 @@ class Ground:
         for scaled in self.scaled:
             if scaled.plugin.score_scope is Scope.ROW:
                 raw = profile.raw_score(scaled.plugin, self.pod, self.nodes.take([row]), self.passing[[row]], self.state)
-                scaled.write(np.array([row]), raw)
+                scaled.write(np.array([row]), raw, self.nodes.n)
                 self.flat_total = None
         self._totals_cells[row] = self._total(row) if passes else REFUSED
         self.moved.append(row)
@@ -376,7 +390,7 @@ class Ground:
             self._raters = [
                 (self._score_of(plugin), weight, (plugin.name, "Score")) for plugin, weight in self._heard(self.plan.row_scores)
             ]
-        profile, total = self.profile, int(self.fixed.item(row))
+        profile, total = self.profile, 0 if self.fixed is None else int(self.fixed.item(row))
         for rate, weight, running in self._raters:
             profile.running = running
             score = rate(row)

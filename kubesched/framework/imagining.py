@@ -52,7 +52,7 @@ def _plan(profile: Profile, skipped: frozenset[str]) -> _Plan:
     if plan is None:
         active = tuple(p for p in profile.filters if p.name not in skipped)
         counting = tuple(p for p in profile.adjusting if p.name not in skipped)
-        watched = {p.name for p in counting if p.implements("is_moved_by")}
+        watched = {p.name for p in counting if p.filter_scope is Scope.DOMAINS}
         plan = plans[skipped] = _Plan(
             active=active,
             changing=tuple(p for p in active if p.filter_scope is Scope.ROW),
@@ -97,12 +97,15 @@ class Imagining:
 
     def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
         """Return whether counters would change if a pod like this one came or went."""
+        if not self.counting:
+            return False
         moved = self._moved.get(other.template)
         if moved is None:
-            call, pod, state = self.profile.call, self.pod, self.state
+            call, plugins = self.profile.call, {plugin.name: plugin for plugin in self.counting}
             moved = self._moved[other.template] = any(
-                call("PreFilterExtensionAddPod", plugin, plugin.is_moved_by, pod, other, nodes, state)
-                for plugin in self.counting
+                call("PreFilterExtensionAddPod", plugins.get(owner, self.counting[0]), counts.is_moved_by, other, nodes)
+                for owner, counts in self.state.all_counts()
+                if owner not in self.skipped
             )
         return moved
 

@@ -29,6 +29,7 @@ import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.framework.best_rows import BestRows
+from kubesched.framework.counters import CounterTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.ground import Ground
 from kubesched.framework.plugin import NodeNames, Plugin
@@ -127,6 +128,7 @@ class Memo:
         self._grounds: WeakValueDictionary[Key, Ground] = WeakValueDictionary()
         """Each is kept by the classes that stand on it."""
         self._plans: dict[frozenset[str], Plan] = {}
+        self._counters = CounterTable()
         self._choosy = tuple(p for p in profile.plugins if p.implements("remembers"))
 
     def __len__(self) -> int:
@@ -159,14 +161,14 @@ class Memo:
     def _find(self, key: Key, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> Entry:
         """Return what is remembered of a pod's class, up to date; begin anew where nothing is, or that is easier."""
         entry = self._entries.get(key)
-        if entry is not None and entry.ground.catch_up(pod, nodes) and entry.catch_up(pod, nodes):
+        if entry is not None and entry.ground.catch_up(pod, nodes) and entry.catch_up(nodes):
             self._entries.move_to_end(key)
             watch.lap("Filter")  # rows computed again, with their scores: the two are not told apart
             return entry
         plan = self._plans.get(key[1])
         if plan is None:
             plan = self._plans[key[1]] = plan_for(self.profile, key[1])
-        entry = Entry(plan, self._ground(plan, key, pod, nodes, watch), nodes)
+        entry = Entry(plan, self._ground(plan, key, pod, nodes, watch), nodes, self._counters)
         self._entries[key] = entry
         self._entries.move_to_end(key)
         while len(self._entries) > 1 and self._nbytes_as(entry) > self.budget_bytes:
@@ -190,14 +192,14 @@ class Memo:
 
     def _answer(self, entry: Entry, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> Recalled:
         state = CycleState(entry.state)
-        before = self._pre_filter(entry, pod, nodes, state) if entry.live.pre_filters else entry.ground.pre_filtered
+        before = self._pre_filter(entry, pod, nodes, state)
         state.skip_filter |= entry.state.skip_filter
         state.skip_score |= entry.state.skip_score
         watch.lap("PreFilter")
         said: dict[str, Rejections | DomainVerdicts] = {}
         mask = None if before is entry.ground.pre_filtered else before.considered
         refusals: list[DomainVerdicts] = []
-        for plugin in entry.live.filters:
+        for plugin in entry.plan.live_filters:
             if plugin.name in state.skip_filter:
                 continue
             verdicts = self.profile.call("Filter", plugin, plugin.filter_domains, pod, nodes, state)
@@ -235,7 +237,9 @@ class Memo:
         """Ask those that are asked for every pod."""
         kept = entry.ground.pre_filtered
         rows, narrowed_by = kept.rows, kept.narrowed_by
-        for plugin, is_counting in entry.live.pre_filters:
+        for plugin, is_counting in entry.plan.live_pre_filters:
+            if plugin in entry.quiet_filters:
+                continue
             where = entry.state if is_counting else state
             answer = self.profile.call("PreFilter", plugin, plugin.pre_filter, pod, nodes, where)
             if answer is None:
@@ -262,9 +266,9 @@ class Memo:
         """Add to the totals what is not remembered, node by node or domain by domain."""
         entry, state, reach = recalled.entry, recalled.state, recalled.reach
         scores: list[Weighted] = []
-        rated = self._rate_domains(entry, pod, nodes, reach, state, scores) if entry.live.scores else _NO_PLUGINS
-        for plugin, is_counting in entry.live.pre_scores:
-            if plugin in rated:
+        rated = self._rate_domains(entry, pod, nodes, reach, state, scores)
+        for plugin, is_counting in entry.plan.live_pre_scores:
+            if plugin in rated or plugin in entry.quiet_scores:
                 continue
             where = entry.state if is_counting else state
             answer = self.profile.call("PreScore", plugin, plugin.pre_score, pod, nodes, reach.feasible(), where)
@@ -276,11 +280,11 @@ class Memo:
         watch.lap("PreScore")
         recalled.totals = reach.totals(tuple(scores))
         for scaled in entry.ground.scaled:
-            if not scaled.is_flat:
+            if scaled.raw is not None and scaled.flat is None:
                 column = self.profile.normalized(scaled.plugin, scaled.raw, pod, nodes, reach.feasible(), state)
                 recalled.totals = recalled.totals + column * scaled.weight
-        for plugin, weight, _ in entry.live.scores:
-            if plugin not in rated and plugin.name not in state.skip_score:
+        for plugin, weight, _ in entry.plan.live_scores:
+            if plugin not in rated and plugin not in entry.quiet_scores and plugin.name not in state.skip_score:
                 column = self.profile.rate(plugin, pod, nodes, reach.feasible(), state)
                 recalled.totals = recalled.totals + column * weight
         watch.lap("Score")
@@ -290,8 +294,8 @@ class Memo:
     ) -> AbstractSet[Plugin]:
         """Ask for the scores of domains; return who answered."""
         rated: set[Plugin] = set()
-        for plugin, weight, knows_domains in entry.live.scores:
-            if not knows_domains:
+        for plugin, weight, knows_domains in entry.plan.live_scores:
+            if not knows_domains or plugin in entry.quiet_scores:
                 continue
             answer = self.profile.call("Score", plugin, plugin.rate_domains, pod, nodes, reach, entry.state)
             if answer is None:
@@ -336,7 +340,6 @@ class _NoWatch(_Stopwatch):
 
 _NO_WATCH = _NoWatch()
 _NOBODY: frozenset[str] = frozenset()
-_NO_PLUGINS: frozenset[Plugin] = frozenset()
 
 
 def _is_plain(pod: PodView) -> bool:

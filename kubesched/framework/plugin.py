@@ -50,7 +50,8 @@ class Scope(IntEnum):
     NODES = 3
     """A row's answer depends on the objects of all nodes, but not on pods."""
     DOMAINS = 4
-    """Counters kept in the state, brought up to date by `repair`; columns are derived from them anew."""
+    """Pods are counted per topology domain, by counters from `CycleState.counted`; columns are derived from them anew, and
+    whether there is anything to say (SKIP) depends on the pod's class and on these counters alone."""
     CLUSTER = 5
     """Anything: never remembered."""
 
@@ -190,38 +191,6 @@ class Plugin:
 
     def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         """Bring the state up to date: `other` left the node in `row` (a row of the whole cluster)."""
-
-    def is_moved_by(self, pod: PodView, other: PodView, nodes: Snapshot, state: CycleState) -> bool:
-        """Return whether `add_pod` or `remove_pod` of such a pod could change the state, on any node.
-
-        The answer is taken for all pods of `other`'s template. Where it is False, many nodes are imagined at once
-        without this pod; saying nothing is always right, and a what-if then takes one node at a time.
-        """
-        return True
-
-    def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: CycleState) -> bool:
-        """Bring counters that are remembered for the pod's class up to date: `other` came (+1) or left (-1) for good.
-
-        The same as add_pod and remove_pod unless a what-if counts differently from the real thing. Return whether
-        anything changed: where nothing did, a SKIP of PreFilter or PreScore still stands.
-        """
-        if sign > 0:
-            self.add_pod(pod, other, row, nodes, state)
-        else:
-            self.remove_pod(pod, other, row, nodes, state)
-        return True
-
-    def feels(self, pod: PodView, other: PodView, nodes: Snapshot, state: CycleState) -> bool:
-        """Return whether `repair` could change the counters of the pod's class when such a pod comes or goes, on any node.
-
-        The answer is taken for all pods of `other`'s template for as long as the class is remembered; where it is False,
-        `repair` is not called for them. Saying nothing is always right.
-        """
-        return True
-
-    def forget(self, state: CycleState) -> None:
-        """Drop the counters of scope DOMAINS from the state: nodes changed, they must be built again."""
-        state.drop(self.name)
 
     def post_filter(
         self, pod: PodView, nodes: Snapshot, state: CycleState, diagnosis: Diagnosis, profile: Profile

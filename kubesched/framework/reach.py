@@ -16,12 +16,12 @@ from typing import Protocol
 import numpy as np
 
 from kubesched.cluster import Bools, Ints, Snapshot
-from kubesched.framework.verdicts import DomainScores, DomainTable, DomainVerdicts
+from kubesched.cluster.changelog import Reader
+from kubesched.framework.verdicts import FEW, DomainScores, DomainTable, DomainVerdicts
 
 REFUSED = -(1 << 40)
 """The total of a node that is refused: whatever is added to it, it stays below every other."""
 MAX_SCORE = 100
-_FEW = 16
 
 Weighted = tuple[DomainScores, int]
 
@@ -82,8 +82,8 @@ class Reach:
         self._count = -1
         self._domains: dict[str, Bools] = {}
         self._refused: dict[str, Bools] = {}
-        self._verdicts_read = [len(table.moved) for table in verdicts]
-        self._scores_read: list[int] = []
+        self._verdicts_read = [Reader(table.changes) for table in verdicts]
+        self._scores_read: list[Reader[int]] = []
         self._turned: list[tuple[str, int]] = []
         """Domains that were refused or let in since the totals were last added up."""
         self._scores: tuple[Weighted, ...] = ()
@@ -154,12 +154,12 @@ class Reach:
             for row, passes in self._turns[self._turned_read :]:
                 self._turn_row(row, passes)
             self._turned_read = len(self._turns)
-        for i, table in enumerate(self.verdicts):
-            position = self._verdicts_read[i]
-            if position < len(table.moved):
-                for code in set(table.moved[position:]):
-                    self._turn(table.key, code)
-                self._verdicts_read[i] = len(table.moved)
+        for table, reader in zip(self.verdicts, self._verdicts_read, strict=True):
+            changed = reader.changed(table.changes)
+            if changed is None:
+                return False
+            for code in set(changed):
+                self._turn(table.key, code)
         return True
 
     def _turn_row(self, row: int, passes: bool) -> None:
@@ -219,7 +219,7 @@ class Reach:
 
     def _add_up(self, scores: tuple[Weighted, ...]) -> None:
         self._scores = scores
-        self._scores_read = [len(table.moved) for table, _ in scores]
+        self._scores_read = [Reader(table.changes) for table, _ in scores]
         self._added = {key: np.where(refused, REFUSED, 0) for key, refused in self._refused.items()}
         for table, weight in scores:
             if not table.is_checked:
@@ -246,15 +246,17 @@ class Reach:
         ):
             return False
         moved = set(self._turned)
-        for i, (table, _) in enumerate(scores):
-            moved.update([(table.key, code) for code in table.moved[self._scores_read[i] :]])
-            self._scores_read[i] = len(table.moved)
+        for (table, _), reader in zip(scores, self._scores_read, strict=True):
+            changed = reader.changed(table.changes)
+            if changed is None:
+                return False
+            moved.update([(table.key, code) for code in changed])
         rows = set(self._moved[self._moved_read :])
         for key, code in moved:
             self._added[key][code] = self._worth(key, code, scores)
-            if len(rows) <= _FEW:
+            if len(rows) <= FEW:
                 rows.update(self._rows_with(key, code))
-        if len(rows) > _FEW:
+        if len(rows) > FEW:
             self._combine()
             return True
         combined, totals, codes = self._combined, self._base.totals, self._nodes.code_at
@@ -278,8 +280,8 @@ class Reach:
 
     def _rows_with(self, key: str, code: int) -> Sequence[int]:
         """Return the rows of a domain; where domains are large, so many of them that nobody goes on one by one."""
-        if len(self._added[key]) <= self._nodes.n // _FEW:
-            return range(_FEW + 1)
+        if len(self._added[key]) <= self._nodes.n // FEW:
+            return range(FEW + 1)
         index = self._index.get(key)
         if index is None:
             codes = self._nodes.codes(key)
@@ -287,7 +289,7 @@ class Reach:
             starts = np.searchsorted(codes[order], np.arange(-1, len(self._added[key])))
             index = self._index[key] = order, np.roll(starts[:-1], -1), np.roll(starts[1:], -1)
         order, first, last = index
-        rows: list[int] = order[first.item(code) : last.item(code)][: _FEW + 1].tolist()
+        rows: list[int] = order[first.item(code) : last.item(code)][: FEW + 1].tolist()
         return rows
 
     def _check(self, table: DomainTable) -> None:

@@ -9,11 +9,9 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from kubesched.cluster import PodView, Snapshot
-from kubesched.cluster.changelog import Reader
-from kubesched.cluster.journal import concern_nodes
+from kubesched.cluster import Snapshot
 from kubesched.cluster.objects import KindVersions
-from kubesched.cluster.pods import PodTemplate
+from kubesched.framework.counters import CounterTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.ground import Ground
 from kubesched.framework.plugin import Plugin
@@ -21,19 +19,15 @@ from kubesched.framework.reach import Reach
 from kubesched.framework.remembering import Plan
 from kubesched.framework.verdicts import DomainVerdicts
 
-_MOST_TEMPLATES = 4096
-
 
 class Entry:
     """One class of pods."""
 
     __slots__ = (
-        "_feeling",
         "_glance",
-        "_reader",
+        "_skips_by",
         "ground",
         "hopeless",
-        "live",
         "plan",
         "quiet_filters",
         "quiet_scores",
@@ -41,21 +35,19 @@ class Entry:
         "state",
     )
 
-    def __init__(self, plan: Plan, ground: Ground, nodes: Snapshot) -> None:
+    def __init__(self, plan: Plan, ground: Ground, nodes: Snapshot, counters: CounterTable) -> None:
         self.plan = plan
         self.ground = ground
-        self.state = CycleState(ground.state)
+        self.state = CycleState(ground.state, counters)
         self.state.skip_filter |= ground.state.skip_filter
         self.state.skip_score |= ground.state.skip_score
-        self._reader = Reader(nodes.journal)
         self._glance = KindVersions(nodes.objects, plan.counted_reads)
-        self._feeling: dict[PodTemplate, list[Plugin]] = {}
+        self._skips_by: dict[str, object] = {}
         self.hopeless: tuple[tuple[int, ...], Any] | None = None
         """What was concluded when no node passed, and the verdicts' versions that it was concluded from."""
         self.quiet_filters: set[Plugin] = set()
         """Counting plugins that had nothing to say at PreFilter; they are not asked again until something is counted."""
         self.quiet_scores: set[Plugin] = set()
-        self.live = Live(plan, self.quiet_filters, self.quiet_scores)
         self.reach: Reach | None = None
         """What the last pod of the class could reach, for as long as it can follow."""
 
@@ -76,67 +68,29 @@ class Entry:
             reach = self.reach = Reach(ground, ground.nodes, verdicts)
         return reach
 
-    def catch_up(self, pod: PodView, nodes: Snapshot) -> bool:
-        """Tell the counters what happened since they were last read; False if it is easier to begin anew."""
+    def catch_up(self, nodes: Snapshot) -> bool:
+        """Bring the counters up to date, and let the plugins speak again whose counts changed; False if the kinds of objects
+        changed that they are built from."""
         if not self._glance.is_current():
             return False
-        if self._reader.is_current(nodes.journal):
-            return True
-        changes = self._reader.changed(nodes.journal)
-        if changes is None or len(changes) > nodes.n // 2 + 64:
-            return False
-        if concern_nodes(changes):
-            for plugin in self.plan.domain_plugins:
-                plugin.forget(self.state)
-                self.ask_again(plugin)
-            return True
-        for row, _, other, sign in changes:
-            if other is None:
-                continue
-            feeling = self._feeling.get(other.template)
-            if feeling is None:
-                feeling = self._who_feels(pod, other, nodes)
-            for plugin in feeling:
-                if plugin.repair(pod, other, row, sign, nodes, self.state):
-                    self.ask_again(plugin)
+        for key, counts in self.state.counts.items():
+            counts.refresh(nodes)
+            if self._skips_by.get(key) != (now := counts.skips_by()):
+                self._skips_by[key] = now
+                self._ask_again(key.partition(".")[0])
         return True
-
-    def _who_feels(self, pod: PodView, other: PodView, nodes: Snapshot) -> list[Plugin]:
-        """Return the plugins whose counters a pod like the other can move."""
-        if len(self._feeling) >= _MOST_TEMPLATES:
-            self._feeling.clear()
-        feeling = self._feeling[other.template] = [
-            plugin for plugin in self.plan.domain_plugins if plugin.feels(pod, other, nodes, self.state)
-        ]
-        return feeling
 
     def quiet(self, plugin: Plugin, quiet: set[Plugin], skipped: set[str]) -> None:
         """Let a counting plugin's SKIP stand until something is counted."""
+        self._skips_by = {key: counts.skips_by() for key, counts in self.state.counts.items()}
         quiet.add(plugin)
         skipped.add(plugin.name)
-        self.live = Live(self.plan, self.quiet_filters, self.quiet_scores)
 
-    def ask_again(self, plugin: Plugin) -> None:
+    def _ask_again(self, name: str) -> None:
         """Ask a plugin again whether it has anything to say: something was counted."""
-        if plugin in self.quiet_filters or plugin in self.quiet_scores:
-            self.quiet_filters.discard(plugin)
-            self.quiet_scores.discard(plugin)
-            self.state.skip_filter.discard(plugin.name)
-            self.state.skip_score.discard(plugin.name)
-            self.live = Live(self.plan, self.quiet_filters, self.quiet_scores)
-
-
-class Live:
-    """The plugins of a plan that are asked for every pod of a class, without those that have nothing to say."""
-
-    __slots__ = ("filters", "pre_filters", "pre_scores", "scores")
-
-    def __init__(self, plan: Plan, quiet_filters: set[Plugin], quiet_scores: set[Plugin]) -> None:
-        self.pre_filters = [(p, counts) for p, counts in plan.live_pre_filters if p not in quiet_filters]
-        self.filters = [p for p in plan.live_filters if p not in quiet_filters]
-        self.pre_scores = [(p, counts) for p, counts in plan.live_pre_scores if p not in quiet_scores]
-        self.scores = [
-            (p, weight, p in plan.domain_plugins and p.implements("rate_domains"))
-            for p, weight in plan.live_scores
-            if p not in quiet_scores
-        ]
+        asked = {plugin for plugin in (*self.quiet_filters, *self.quiet_scores) if plugin.name == name}
+        if asked:
+            self.quiet_filters -= asked
+            self.quiet_scores -= asked
+            self.state.skip_filter.discard(name)
+            self.state.skip_score.discard(name)

@@ -25,7 +25,8 @@ class Plan:
     row_scores: tuple[tuple[Plugin, int], ...]
     """Scores that follow from a node and its pods and need no normalising."""
     scaled_scores: tuple[tuple[Plugin, int], ...]
-    live_scores: tuple[tuple[Plugin, int], ...]
+    live_scores: tuple[tuple[Plugin, int, bool], ...]
+    """With each its weight, and whether it may score whole domains."""
     kept_pre_filters: tuple[Plugin, ...]
     live_pre_filters: tuple[tuple[Plugin, bool], ...]
     kept_pre_scores: tuple[Plugin, ...]
@@ -75,7 +76,9 @@ def plan_for(profile: Profile, unremembered: frozenset[str]) -> Plan:
         fixed_scores=tuple((p, w) for p, w in plain if p.score_scope is not Scope.ROW),
         row_scores=tuple((p, w) for p, w in plain if p.score_scope is Scope.ROW),
         scaled_scores=tuple((p, w) for p, w in kept_scores if p.implements("normalize")),
-        live_scores=tuple((p, w) for p, w in profile.scorers if score_scope(p) >= Scope.DOMAINS),
+        live_scores=tuple(
+            (p, w, p in domains and p.implements("rate_domains")) for p, w in profile.scorers if score_scope(p) >= Scope.DOMAINS
+        ),
         kept_pre_filters=kept_pre_filters,
         live_pre_filters=tuple((p, p in domains) for p in profile.pre_filters if is_live(p)),
         kept_pre_scores=kept_pre_scores,

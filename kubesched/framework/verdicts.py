@@ -17,9 +17,12 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from kubesched.cluster import Bools, PodView, Snapshot
+from kubesched.framework.tracked import Tracked
 
 Bits = npt.NDArray[np.uint64]
 MAX_REASONS = 64
+FEW = 16
+"""So many elements are gone through one by one: arrays of a few elements cost more than the sums on them."""
 
 
 class Code(IntEnum):
@@ -201,30 +204,26 @@ class Rejections:
 _NONE = Rejections(None, ())
 
 
-class DomainTable:
+class DomainTable(Tracked):
     """One plugin's answer for every domain of a label key, by the number of the label's value; the last one is for nodes
-    that lack the label. A plugin may keep its table and change it in place: who has read it finds what changed since."""
+    that lack the label. A plugin may keep its table and change it in place: its readers find what changed."""
 
-    __slots__ = ("is_checked", "key", "moved", "values")
+    __slots__ = ("is_checked", "key")
 
     def __init__(self, key: str, values: npt.NDArray[Any], *, is_checked: bool = False) -> None:
+        super().__init__(values)
         self.key = key
         self.is_checked = is_checked
         """Whether every value that is read is known to be in range."""
-        self.values = values
-        self.moved: list[int] = []
-        """The domains whose answers changed, in that order; how far somebody has read is a position in it."""
 
-    @property
-    def is_worn(self) -> bool:
-        """Return whether so much has changed that a new table is better than this one with its long story."""
-        return len(self.moved) > 10_000
-
-    def put(self, code: int, value: int) -> None:
-        """Change the answer for one domain."""
-        if self.values.item(code) != value:
-            self.values[code] = value
-            self.moved.append(code)
+    def update(self, values: npt.NDArray[Any]) -> None:
+        """Change all answers: one by one where few are others than before."""
+        changed = np.flatnonzero(values != self.values)
+        if len(changed) > FEW:
+            self.replace(values)
+        else:
+            for code in changed.tolist():
+                self.put(code, values.item(code))
 
 
 class DomainVerdicts(DomainTable):

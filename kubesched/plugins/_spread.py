@@ -3,11 +3,12 @@
 In: constraints, nodes, placed pods. Out: arrays indexed by the number of a domain's label value, with one more element
 at the end for nodes without the label. A pod matches if it is in the incoming pod's namespace, is not on its way out,
 and has the labels; each distinct label set is judged once. A selector for everything counts nobody, as in the reference.
+Everybody with equal constraints, who looks at the same nodes, shares the counts (framework/counters).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from math import frexp, sqrt
@@ -18,12 +19,21 @@ import numpy.typing as npt
 
 from kubesched.api import matching
 from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
+from kubesched.cluster.changelog import Reader
 from kubesched.cluster.selection import match_required
-from kubesched.framework import DomainVerdicts
+from kubesched.framework import DomainVerdicts, Reason
+from kubesched.framework.counters import PodCounts
+from kubesched.framework.tracked import Tracked
 from kubesched.framework.verdicts import Bits
-from kubesched.plugins._rated import RatedDomains
+from kubesched.plugins._domain_scores import ScoredDomains
 
 HOSTNAME = "kubernetes.io/hostname"
+MISSING_LABEL = Reason("node(s) didn't match pod topology spread constraints (missing required label)", resolvable=False)
+TOO_SKEWED = Reason("node(s) didn't match pod topology spread constraints")
+NO_DOMAIN, TOO_FULL = 1, 2
+"""Bits of a verdict, for these reasons."""
+
+Floats = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +49,20 @@ class Constraint:
     matches_self: bool
 
 
-def _included(constraint: Constraint, pod: PodView, nodes: Snapshot, compare: bool) -> Bools:
-    """Return which nodes a constraint takes into account at all."""
-    included = np.ones(nodes.n, dtype=np.bool_)
+def declaration(constraints: Sequence[Constraint], pod: PodView) -> Hashable:
+    """Return what pods have in common that count alike: their constraints, and what they ask of a node that counts."""
+    spec, template = pod.pod.spec, pod.template
+    reads_nodes = any(c.honors_taints for c in constraints) or (
+        (spec.node_selector or spec.affinity is not None) and any(c.honors_affinity for c in constraints)
+    )
+    return pod.namespace, tuple(constraints), template.asking if reads_nodes else None
+
+
+def _included(constraint: Constraint, pod: PodView, nodes: Snapshot, compare: bool) -> Bools | None:
+    """Return which nodes a constraint takes into account at all; None for all of them."""
+    included: Bools | None = None
     if constraint.honors_affinity and (pod.pod.spec.node_selector or pod.pod.spec.affinity is not None):
-        included &= match_required(matching.compile_required_node_affinity(pod.pod), nodes)
+        included = match_required(matching.compile_required_node_affinity(pod.pod), nodes)
     if constraint.honors_taints:
         tolerated = np.array(
             [
@@ -51,50 +70,22 @@ def _included(constraint: Constraint, pod: PodView, nodes: Snapshot, compare: bo
                 for taints in nodes.taint_sets
             ]
         )
-        included &= tolerated[nodes.taint_set]
+        included = _both(included, tolerated[nodes.taint_set])
     return included
 
 
-def _with_all_keys(constraints: Sequence[Constraint], nodes: Snapshot) -> Bools:
-    held = np.ones(nodes.n, dtype=np.bool_)
+def _both(one: Bools | None, other: Bools | None) -> Bools | None:
+    return other if one is None else one if other is None else one & other
+
+
+def _with_all_keys(constraints: Sequence[Constraint], nodes: Snapshot) -> Bools | None:
+    """Return which nodes have the labels of all constraints; None if all nodes do."""
+    held: Bools | None = None
     for constraint in constraints:
-        held &= nodes.codes(constraint.key) != ABSENT
+        here = nodes.codes(constraint.key) != ABSENT
+        if not here.all():
+            held = _both(held, here)
     return held
-
-
-Floats = npt.NDArray[np.floating[Any]]
-
-
-class _Matching:
-    """Which label classes a selector counts, each judged once."""
-
-    __slots__ = ("_known", "namespace", "selector")
-
-    def __init__(self, selector: matching.Selector, namespace: str) -> None:
-        self.selector = selector
-        self.namespace = namespace
-        self._known: dict[int, bool] = {}
-
-    def counts(self, class_id: int, nodes: Snapshot) -> bool:
-        """Return whether pods of a class are counted."""
-        known = self._known.get(class_id)
-        if known is None:
-            other = nodes.templates.label_classes[class_id]
-            known = self._known[class_id] = (
-                other.namespace == self.namespace
-                and not other.terminating
-                and not self.selector.is_everything
-                and self.selector.matches(other.labels)
-            )
-        return known
-
-    def rows(self, nodes: Snapshot) -> Ints:
-        """Return the rows of all counted pods, a row as often as it has such pods."""
-        lut = np.zeros(len(nodes.templates.label_classes), dtype=np.bool_)
-        for class_id in nodes.slots.by_namespace.get(self.namespace, ()):
-            lut[class_id] = self.counts(class_id, nodes)
-        rows: Ints = nodes.pod_rows()[lut[nodes.pod_classes()]]
-        return rows
 
 
 def _domain_codes(key: str, nodes: Snapshot) -> Ints:
@@ -107,207 +98,215 @@ def _domain_codes(key: str, nodes: Snapshot) -> Ints:
     return domains
 
 
-NO_DOMAIN, TOO_FULL = 1, 2
-"""Bits of a verdict."""
+class SpreadCounts(PodCounts):
+    """Matching pods per domain for some constraints; what is common to those that must hold and those that are wishes."""
 
-
-class HardCounts:
-    """Matching pods per domain for the constraints that must hold."""
-
-    __slots__ = ("_least", "_matching", "constraints", "counts", "eligible", "judged", "namespace", "present")
-
-    def __init__(self, constraints: tuple[Constraint, ...], pod: PodView, nodes: Snapshot, compare: bool) -> None:
+    def __init__(self, constraints: tuple[Constraint, ...], pod: PodView, compare: bool) -> None:
+        super().__init__()
         self.constraints = constraints
-        self.namespace = pod.namespace
-        self.eligible: list[Bools] = []
-        self.counts: list[Ints] = []
-        self.present: list[Bools] = []
-        self._matching: list[_Matching] = []
-        self._least: list[int | None] = [None] * len(constraints)
-        self.judged: DomainVerdicts | None = None
-        """What was concluded for the domains of the only constraint, for as long as it holds."""
-        whole = nodes.everything()
-        held = _with_all_keys(constraints, whole) if constraints else np.zeros(0, dtype=np.bool_)
-        for constraint in constraints:
-            eligible = held & _included(constraint, pod, whole, compare)
-            codes = whole.codes(constraint.key)
-            size = whole.n_values(constraint.key) + 1
-            judge = _Matching(constraint.selector, pod.namespace)
-            rows = judge.rows(whole)
-            self.eligible.append(eligible)
-            self.present.append(np.bincount(codes[eligible], minlength=size) > 0)
-            self.counts.append(np.bincount(codes[rows[eligible[rows]]], minlength=size))
-            self._matching.append(judge)
+        self._pod = pod
+        self._compare = compare
+        self.counts: list[Tracked] = []
+        self._eligible: list[Bools | None] = []
+        """Of each constraint the nodes whose pods are counted; None for all."""
+        self._judged: list[dict[int, bool]] = [{} for _ in constraints]
+        """Of each constraint the label classes that its selector was asked about."""
 
-    def clone(self) -> HardCounts:
+    def clone(self) -> SpreadCounts:
         """Return a copy for a what-if."""
         copied = copy(self)
         copied.counts = [counts.copy() for counts in self.counts]
-        copied._least = list(self._least)
-        copied.judged = None
         return copied
 
-    def least(self, i: int) -> int:
-        """Return the matching pods of the emptiest domain; zero while there are fewer domains than asked for."""
-        least = self._least[i]
-        if least is None:
-            there = self.counts[i][self.present[i]]
-            least = int(there.min()) if len(there) and len(there) >= self.constraints[i].min_domains else 0
-            self._least[i] = least
-        return least
+    def skips_by(self) -> object:
+        return None  # but by the constraints
 
-    def feels(self, other: PodView, nodes: Snapshot) -> bool:
-        """Return whether a pod like this one is counted anywhere."""
-        return any(judge.counts(other.template.class_id, nodes) for judge in self._matching)
+    def _matches(self, i: int, class_id: int, nodes: Snapshot) -> bool:
+        known = self._judged[i].get(class_id)
+        if known is None:
+            other, selector = nodes.templates.label_classes[class_id], self.constraints[i].selector
+            known = self._judged[i][class_id] = (
+                other.namespace == self._pod.namespace
+                and not other.terminating
+                and not selector.is_everything
+                and selector.matches(other.labels)
+            )
+        return known
 
-    def adjust(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
-        """Take in one pod that came or went."""
+    def _count_rows(self, i: int, codes: Ints | None, size: int, whole: Snapshot) -> None:
+        """Count the matching pods of eligible nodes by the nodes' codes, or by row."""
+        selector, namespace = self.constraints[i].selector, self._pod.namespace
+        found = [
+            class_id
+            for class_id in whole.templates.label_classes.candidates(namespace, selector)
+            if class_id in whole.slots.classes and self._matches(i, class_id, whole)
+        ]
+        values = np.zeros(size, dtype=np.int64)
+        if found:
+            counted = np.zeros(len(whole.templates.label_classes), dtype=np.bool_)
+            counted[found] = True
+            rows, eligible = whole.pod_rows()[counted[whole.pod_classes()]], self._eligible[i]
+            if eligible is not None:
+                rows = rows[eligible[rows]]
+            values = np.bincount(rows if codes is None else codes[rows], minlength=size)
+        self.counts.append(Tracked(values))
+
+    def count(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> bool:
+        counts = False
+        for i in range(len(self.constraints)):
+            eligible = self._eligible[i]
+            if self._matches(i, other.template.class_id, nodes) and (eligible is None or eligible.item(row)):
+                self._add(i, row, sign, nodes)
+                counts = True
+        return counts
+
+    def _add(self, i: int, row: int, sign: int, nodes: Snapshot) -> None:
+        code, counts = self._code_at(i, row, nodes), self.counts[i]
+        counts.put(code, counts.values.item(code) + sign)
+
+    def _code_at(self, i: int, row: int, nodes: Snapshot) -> int:
+        return nodes.code_at(self.constraints[i].key, row)
+
+
+class HardCounts(SpreadCounts):
+    """Matching pods per domain for the constraints that must hold."""
+
+    def __init__(self, constraints: tuple[Constraint, ...], pod: PodView, compare: bool) -> None:
+        super().__init__(constraints, pod, compare)
+        self._present: list[Bools] = []
+        self._verdicts: DomainVerdicts | None = None
+        self._judged_up_to: Reader[int] = Reader()
+        self._allowed = 0
+
+    def clone(self) -> HardCounts:
+        copied = super().clone()
+        assert isinstance(copied, HardCounts)
+        copied._verdicts, copied._judged_up_to = None, Reader()
+        return copied
+
+    def recount(self, whole: Snapshot) -> None:
+        self.counts, self._eligible, self._present = [], [], []
+        held = _with_all_keys(self.constraints, whole)
         for i, constraint in enumerate(self.constraints):
-            if self.eligible[i].item(row) and self._matching[i].counts(other.template.class_id, nodes):
-                self._add(i, nodes.code_at(constraint.key, row), sign)
+            eligible = _both(held, _included(constraint, self._pod, whole, self._compare))
+            codes, size = whole.codes(constraint.key), whole.n_values(constraint.key) + 1
+            self._eligible.append(eligible)
+            self._present.append(np.bincount(codes if eligible is None else codes[eligible], minlength=size) > 0)
+            self._count_rows(i, codes, size, whole)
+
+    def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
+        return other.namespace == self._pod.namespace and any(c.selector.matches(other.labels) for c in self.constraints)
 
     def imagine(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
         """Take in one pod for a what-if: as the reference does it, a selector for everything does match here, and a pod
         on its way out is counted."""
-        if other.namespace != self.namespace:
+        if other.namespace != self._pod.namespace:
             return
         for i, constraint in enumerate(self.constraints):
-            if self.eligible[i].item(row) and constraint.selector.matches(other.labels):
-                self._add(i, nodes.code_at(constraint.key, row), sign)
+            eligible = self._eligible[i]
+            if (eligible is None or eligible.item(row)) and constraint.selector.matches(other.labels):
+                self._add(i, row, sign, nodes)
 
-    def _add(self, i: int, code: int, sign: int) -> None:
-        before = self.counts[i].item(code)
-        self.counts[i][code] = before + sign
-        least, judged = self._least[i], self.judged
-        if least is None or min(before, before + sign) <= least:
-            self._least[i] = None  # the emptiest domain may be another now
-        if judged is None:
-            return
-        if judged.is_worn:
-            self.judged = None
-        elif self.least(i) == least:
-            judged.put(code, TOO_FULL if before + sign > self.allowed(i) else 0)
-        else:
-            bits = self.judge(i)
-            for changed in np.flatnonzero(bits != judged.values).tolist():
-                judged.put(changed, bits.item(changed))
+    def allowed(self, i: int) -> int:
+        """Return how many matching pods a domain may have to take one more pod: so many more than the emptiest has, which is
+        nothing while there are fewer domains than asked for."""
+        constraint, there = self.constraints[i], self.counts[i].values[self._present[i]]
+        least = int(there.min()) if len(there) and len(there) >= constraint.min_domains else 0
+        return constraint.max_skew + least - constraint.matches_self
 
-    def judge(self, i: int) -> Bits:
+    def judge(self, i: int, allowed: int) -> Bits:
         """Judge each domain of a constraint once, with one verdict more at the end for nodes that are in none."""
-        verdicts: Bits = np.multiply(self.counts[i] > self.allowed(i), TOO_FULL, dtype=np.uint64)
+        verdicts: Bits = np.multiply(self.counts[i].values > allowed, TOO_FULL, dtype=np.uint64)
         verdicts[-1] = NO_DOMAIN
         return verdicts
 
-    def allowed(self, i: int) -> int:
-        """Return how many matching pods a domain may have to take one more pod."""
-        constraint = self.constraints[i]
-        return constraint.max_skew + self.least(i) - constraint.matches_self
+    def verdicts(self) -> DomainVerdicts | None:
+        """Return what is said of the domains of the only constraint, as a table that is kept; None if there are several."""
+        if len(self.constraints) != 1:
+            return None
+        counts, allowed, table = self.counts[0], self.allowed(0), self._verdicts
+        changed = self._judged_up_to.changed(counts.changes)
+        if table is None or len(table.values) != len(counts.values):
+            reasons = (MISSING_LABEL, TOO_SKEWED)
+            table = self._verdicts = DomainVerdicts(self.constraints[0].key, self.judge(0, allowed), reasons)
+        elif changed is None or allowed != self._allowed:
+            table.update(self.judge(0, allowed))
+        else:
+            for code in changed:
+                table.put(code, TOO_FULL if counts.values.item(code) > allowed else 0)
+        self._allowed = allowed
+        return table
 
 
-class SoftCounts:
+class SoftCounts(SpreadCounts):
     """Matching pods per domain for the constraints that are wishes. A host is its own domain and counted by row."""
 
-    __slots__ = (
-        "_codes",
-        "_counted",
-        "_held",
-        "_is_everywhere",
-        "_matching",
-        "constraints",
-        "counts",
-        "needs_all_keys",
-        "rated",
-    )
-
-    def __init__(
-        self, constraints: tuple[Constraint, ...], needs_all_keys: bool, pod: PodView, nodes: Snapshot, compare: bool
-    ) -> None:
-        self.constraints = constraints
+    def __init__(self, constraints: tuple[Constraint, ...], needs_all_keys: bool, pod: PodView, compare: bool) -> None:
+        super().__init__(constraints, pod, compare)
         self.needs_all_keys = needs_all_keys
-        self.counts: list[Ints] = []
-        self._counted: list[Bools | None] = []
         self._codes: list[Ints] = []
         """Of each constraint the domains of all nodes, where a node without the label is in that of the empty value."""
-        self._is_everywhere: list[bool] = []
-        """Of each constraint whether all nodes have its label."""
-        self._matching: list[_Matching] = []
-        self.rated: RatedDomains | None = None
-        """The scores of the domains of the only constraint, kept up to date."""
-        whole = nodes.everything()
-        self._held = _with_all_keys(constraints, whole)
-        for constraint in constraints:
-            judge = _Matching(constraint.selector, pod.namespace)
-            rows = judge.rows(whole)
-            self._matching.append(judge)
-            self._codes.append(_domain_codes(constraint.key, whole))
-            self._is_everywhere.append(bool((whole.codes(constraint.key) != ABSENT).all()))
+        self._lacking: list[Bools | None] = []
+        """Of each constraint the nodes without its label; None if there are none."""
+        self._held: Bools | None = None
+        self._n_domains: list[int] = []
+        self.scored = ScoredDomains(constraints[0].key)
+        self.scale: Any = None
+        """What the scores of the only constraint's domains are worked out with, as long as the same domains are scored."""
+
+    def recount(self, whole: Snapshot) -> None:
+        self.counts, self._eligible, self._codes, self._lacking, self._n_domains = [], [], [], [], []
+        self._held = _with_all_keys(self.constraints, whole)
+        for i, constraint in enumerate(self.constraints):
+            lacking = whole.codes(constraint.key) == ABSENT
+            self._lacking.append(lacking if lacking.any() else None)
+            self._codes.append(
+                _domain_codes(constraint.key, whole) if self._lacking[i] is not None else whole.codes(constraint.key)
+            )
+            self._n_domains.append(int(np.count_nonzero(np.bincount(self._codes[i]))))
             if constraint.key == HOSTNAME:
-                self._counted.append(None)
-                self.counts.append(np.bincount(rows, minlength=whole.n))
+                self._eligible.append(None)
+                self._count_rows(i, None, whole.n, whole)
                 continue
-            counted = _included(constraint, pod, whole, compare)
-            if needs_all_keys:
-                counted &= self._held
-            self._counted.append(counted)
-            codes = self._codes[-1]
-            self.counts.append(np.bincount(codes[rows[counted[rows]]], minlength=whole.n_values(constraint.key) + 1))
+            eligible = _included(constraint, self._pod, whole, self._compare)
+            self._eligible.append(_both(eligible, self._held) if self.needs_all_keys else eligible)
+            self._count_rows(i, self._codes[i], whole.n_values(constraint.key) + 1, whole)
 
-    def clone(self) -> SoftCounts:
-        """Return a copy that can be adjusted on its own."""
-        copied = copy(self)
-        copied.counts = [counts.copy() for counts in self.counts]
-        copied.rated = None
-        return copied
+    def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
+        return False  # wishes refuse no node
 
-    def ignored(self, nodes: Snapshot) -> Bools:
-        """Return which nodes are left out because they lack a key of some constraint."""
-        if not self.needs_all_keys:
-            return np.zeros(nodes.n, dtype=np.bool_)
-        held = self._held if nodes.rows is None else self._held[nodes.rows]
-        return ~held
+    def _code_at(self, i: int, row: int, nodes: Snapshot) -> int:
+        return row if self.constraints[i].key == HOSTNAME else self._codes[i].item(row)
+
+    def ignored(self, nodes: Snapshot) -> Bools | None:
+        """Return which nodes are left out because they lack a key of some constraint; None if none is."""
+        if not self.needs_all_keys or self._held is None:
+            return None
+        return ~(self._held if nodes.rows is None else self._held[nodes.rows])
 
     def size(self, i: int, scored: Bools, nodes: Snapshot) -> int:
         """Return over how many domains the scored nodes are spread."""
-        key = self.constraints[i].key
-        if key == HOSTNAME:
-            return int(np.count_nonzero(scored))
+        n_scored = int(np.count_nonzero(scored))
+        if self.constraints[i].key == HOSTNAME:
+            return n_scored
+        if n_scored == nodes.total:
+            return self._n_domains[i]
         codes = self._codes[i] if nodes.rows is None else self._codes[i][nodes.rows]
-        found = np.zeros(len(self.counts[i]) + 1, dtype=np.bool_)
+        found = np.zeros(len(self.counts[i].values) + 1, dtype=np.bool_)
         found[codes[scored]] = True
         return int(np.count_nonzero(found))
 
     def worth(self, i: int, weight: float, nodes: Snapshot) -> Floats:
         """Return what the matching pods in each node's domain are worth; nothing where the node lacks the label."""
-        constraint = self.constraints[i]
-        by_domain = self.counts[i] * weight + float(constraint.max_skew - 1)
-        codes = nodes.codes(constraint.key)
-        if constraint.key == HOSTNAME:
-            column: Floats = by_domain if nodes.rows is None else by_domain[nodes.rows]
-        else:
-            column = by_domain.take(codes)
-        return column if self._is_everywhere[i] else np.where(codes != ABSENT, column, 0.0)
-
-    def feels(self, other: PodView, nodes: Snapshot) -> bool:
-        """Return whether a pod like this one is counted anywhere."""
-        return any(judge.counts(other.template.class_id, nodes) for judge in self._matching)
-
-    def adjust(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
-        """Take in one pod that came or went."""
-        for i, constraint in enumerate(self.constraints):
-            if not self._matching[i].counts(other.template.class_id, nodes):
-                continue
-            counted = self._counted[i]
-            if counted is None:
-                self.counts[i][row] += sign
-            elif counted.item(row):
-                code = nodes.code_at(constraint.key, row)
-                label = nodes.label(constraint.key)
-                if code == ABSENT and label is not None and label.values.find("") >= 0:
-                    code = label.values.find("")
-                before = self.counts[i].item(code)
-                self.counts[i][code] = before + sign
-                if self.rated is not None:
-                    self.rated.note(constraint.key, code, before, before + sign)
+        constraint, lacking = self.constraints[i], self._lacking[i]
+        column: Floats = self.counts[i].values * weight + float(constraint.max_skew - 1)
+        if constraint.key != HOSTNAME:
+            column = column.take(nodes.codes(constraint.key))
+        elif nodes.rows is not None:
+            column = column[nodes.rows]
+        if lacking is None:
+            return column
+        return np.where(lacking if nodes.rows is None else lacking[nodes.rows], 0.0, column)
 
 
 _HIGH, _LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10

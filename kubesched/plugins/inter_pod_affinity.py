@@ -9,6 +9,7 @@ by the pods that come and go. Filter and score then look a node's domain up.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -42,10 +43,10 @@ from kubesched.framework import (
     unresolvable,
 )
 from kubesched.framework.advice import Advice, Refused
+from kubesched.framework.counters import DomainCounts, PodCounts
 from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
 from kubesched.plugins._demands import advise_on_neighbours
-from kubesched.plugins._domains import DomainCounts
-from kubesched.plugins._rated import RatedDomains
+from kubesched.plugins._domain_scores import ScoredDomains
 
 
 class InterPodAffinityArgs(Args, frozen=True, rename="camel"):
@@ -83,44 +84,34 @@ class _Wanted:
         return all(_is_about(term, self.namespace, self.labels) for term in self.terms.required)
 
 
-class _Counters:
+class AffinityCounts(PodCounts):
     """Pods per domain, as far as they matter to one class of incoming pods."""
 
-    __slots__ = (
-        "_by_affinity",
-        "_by_class",
-        "affinity",
-        "anti_affinity",
-        "existing_anti",
-        "hard_weight",
-        "judged",
-        "preferences",
-        "rated",
-        "wanted",
-    )
-
     def __init__(self, wanted: _Wanted, hard_weight: int) -> None:
+        super().__init__()
         self.wanted = wanted
         self.hard_weight = hard_weight
+        self._by_class: dict[int, _Effect] = {}
+        self._by_affinity: dict[int, _Effect] = {}
+        self._forget()
+
+    def _forget(self) -> None:
         self.existing_anti = DomainCounts()
         self.affinity = DomainCounts()
         self.anti_affinity = DomainCounts()
         self.preferences = DomainCounts()
         self.judged: DomainVerdicts | None = None
         """What was concluded for the domains of the only key that matters, kept up to date."""
-        self.rated: RatedDomains | None = None
-        self._by_class: dict[int, _Effect] = {}
-        self._by_affinity: dict[int, _Effect] = {}
+        self.scored: ScoredDomains | None = None
 
-    def clone(self) -> _Counters:
-        copy = _Counters(self.wanted, self.hard_weight)
-        copy.existing_anti = self.existing_anti.clone()
-        copy.affinity = self.affinity.clone()
-        copy.anti_affinity = self.anti_affinity.clone()
-        copy.preferences = self.preferences.clone()
-        copy._by_class = self._by_class
-        copy._by_affinity = self._by_affinity
-        return copy
+    def clone(self) -> AffinityCounts:
+        copied = copy(self)
+        copied.existing_anti = self.existing_anti.clone()
+        copied.affinity = self.affinity.clone()
+        copied.anti_affinity = self.anti_affinity.clone()
+        copied.preferences = self.preferences.clone()
+        copied.judged = copied.scored = None
+        return copied
 
     def keys(self) -> set[str]:
         """Return the topology keys that decide whether a node passes."""
@@ -131,9 +122,8 @@ class _Counters:
         """Return whether nobody is there that the pod wants to be near, and it is itself such a pod."""
         return self.affinity.is_empty and self.wanted.matches_itself()
 
-    def build(self, nodes: Snapshot) -> None:
-        """Count all placed pods."""
-        whole = nodes.everything()
+    def recount(self, whole: Snapshot) -> None:
+        self._forget()
         terms = self.wanted.terms
         if terms.required or terms.required_anti or terms.preferred or terms.preferred_anti:
             effects = {c: self._class_effect(c, whole) for c in _candidates(terms, whole)}
@@ -162,10 +152,19 @@ class _Counters:
                             times[number] += 1
                 counts.count(key, whole, rows, amounts[numbers], times[numbers])
 
-    def adjust(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
-        """Take in one pod that came or went."""
+    def count(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> bool:
+        counts = False
         for effect in self.effects(other, nodes):
-            self._apply(effect, row, sign, nodes)
+            if effect.is_felt:
+                self._apply(effect, row, sign, nodes)
+                counts = True
+        return counts
+
+    def skips_by(self) -> object:
+        return self.existing_anti.is_empty, self.preferences.is_empty
+
+    def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
+        return any(effect.is_required for effect in self.effects(other, nodes))
 
     def effects(self, other: PodView, nodes: Snapshot) -> list[_Effect]:
         """Return what a pod like this one means: by the incoming pod's terms, and by its own."""
@@ -187,14 +186,12 @@ class _Counters:
                 change = counts.add(key, nodes, row, sign * amount, sign)
                 if self.judged is None or change is None:
                     continue
-                if was_empty or counts.is_empty or key != self.judged.key or self.judged.is_worn:
+                if was_empty or counts.is_empty or key != self.judged.key:
                     self.judged = None  # a key more or less, or the first of all: judge again
                 elif (change[1] > 0) != (change[2] > 0):
                     self.judged.put(change[0], self.verdict(key, change[0]))
         for key, amount in effect.preferences:
-            change = self.preferences.add(key, nodes, row, sign * amount, sign)
-            if self.rated is not None and change is not None:
-                self.rated.note(key, *change)
+            self.preferences.add(key, nodes, row, sign * amount, sign)
 
     def verdict(self, key: str, code: int) -> int:
         """Return the verdict on one domain of the only key that matters."""
@@ -276,6 +273,9 @@ class _Share:
         return 0 if low == high else int(100.0 * ((count - low) / float(high - low)))
 
 
+_SHARE = _Share()
+
+
 class InterPodAffinity(Plugin):
     Args = InterPodAffinityArgs
     wakes_on = (
@@ -289,21 +289,21 @@ class InterPodAffinity(Plugin):
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         if pod.template.affinity.error is not None:
             return unresolvable(f"parsing pod: {pod.template.affinity.error}")
-        if not pod.template.affinity_id and not nodes.slots.affinities and state.find(self.name) is None:
-            return SKIP  # nobody says anything about anybody
+        if state.counters is None and not pod.template.affinity_id and not nodes.slots.affinities:
+            return SKIP  # nobody says anything about anybody: not worth counting for one pod
         counters = self.counters(pod, nodes, state)
         terms = counters.wanted.terms
         if not terms.required and not terms.required_anti and counters.existing_anti.is_empty:
             return SKIP
         return None
 
-    def counters(self, pod: PodView, nodes: Snapshot, state: CycleState) -> _Counters:
+    def counters(self, pod: PodView, nodes: Snapshot, state: CycleState) -> AffinityCounts:
         """Return the counters of an attempt, counted when they are first asked for."""
-        counters: _Counters | None = state.find(self.name)
+        counters: AffinityCounts | None = state.find(self.name)
         if counters is None:
-            counters = _Counters(self._wanted(pod), self.args.hard_pod_affinity_weight)
-            counters.build(nodes)
-            state.write(self.name, counters)
+            wanted, weight = self._wanted(pod), self.args.hard_pod_affinity_weight
+            said = (pod.template.class_id, wanted.terms, frozenset(wanted.namespace_labels.items()), weight)
+            counters = state.counted(self.name, said, nodes, lambda: AffinityCounts(wanted, weight))
         return counters
 
     def _wanted(self, pod: PodView) -> _Wanted:
@@ -320,7 +320,7 @@ class InterPodAffinity(Plugin):
         return advise_on_neighbours(refused)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
-        counters: _Counters = state.read(self.name)
+        counters: AffinityCounts = state.read(self.name)
         judged = self.filter_domains(pod, nodes, state)
         if judged is not None:
             return judged.rejections(nodes)
@@ -334,14 +334,14 @@ class InterPodAffinity(Plugin):
                 near &= counters.affinity.on(term.topology_key, nodes) > 0
             cases.append((~(has_keys if counters.is_first() else has_keys & near), NO_AFFINITY_MATCH))
         if terms.required_anti:
-            cases.append((_any_positive(counters.anti_affinity, nodes), ANTI_AFFINITY))
+            cases.append((counters.anti_affinity.any_positive(nodes), ANTI_AFFINITY))
         if not counters.existing_anti.is_empty:
-            cases.append((_any_positive(counters.existing_anti, nodes), EXISTING_ANTI_AFFINITY))
+            cases.append((counters.existing_anti.any_positive(nodes), EXISTING_ANTI_AFFINITY))
         return Rejections.first(*cases) if cases else Rejections.none(nodes)
 
     def filter_domains(self, pod: PodView, nodes: Snapshot, state: CycleState) -> DomainVerdicts | None:
         """Judge every domain of the only key that matters, and at the end the nodes that are in none."""
-        counters: _Counters = state.read(self.name)
+        counters: AffinityCounts = state.read(self.name)
         if counters.judged is not None:
             return counters.judged
         keys = counters.keys()
@@ -349,41 +349,25 @@ class InterPodAffinity(Plugin):
             return None
         (key,) = keys
         if counters.existing_anti.is_empty:
-            refused = np.zeros(counters.affinity.size(key, nodes), dtype=np.uint64)
+            refused = np.zeros(nodes.n_values(key) + 1, dtype=np.uint64)
         else:
-            refused = np.multiply(counters.existing_anti.by_code(key, nodes) > 0, 4, dtype=np.uint64)
+            refused = np.multiply(counters.existing_anti.by_code(key, nodes).values > 0, 4, dtype=np.uint64)
         if not counters.anti_affinity.is_empty:
-            refused[counters.anti_affinity.by_code(key, nodes) > 0] = 2
+            refused[counters.anti_affinity.by_code(key, nodes).values > 0] = 2
         if counters.wanted.terms.required:
             if not counters.is_first():
-                refused[counters.affinity.by_code(key, nodes) <= 0] = 1
+                refused[counters.affinity.by_code(key, nodes).values <= 0] = 1
             refused[-1] = 1
         counters.judged = DomainVerdicts(key, refused, _REASONS)
         return counters.judged
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
-        counters: _Counters = state.read(self.name)
-        counters.adjust(other, row, 1, nodes)
+        counters: AffinityCounts = state.read(self.name)
+        counters.count(other, row, 1, nodes)
 
     def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
-        counters: _Counters = state.read(self.name)
-        counters.adjust(other, row, -1, nodes)
-
-    def is_moved_by(self, pod: PodView, other: PodView, nodes: Snapshot, state: CycleState) -> bool:
-        counters: _Counters = state.read(self.name)
-        return any(effect.is_required for effect in counters.effects(other, nodes))
-
-    def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: CycleState) -> bool:
-        counters: _Counters | None = state.find(self.name)
-        if counters is None:  # nobody said anything about anybody, so far
-            return other.template.affinity_id != 0
-        before = counters.existing_anti.is_empty, counters.preferences.is_empty
-        counters.adjust(other, row, sign, nodes)
-        return before != (counters.existing_anti.is_empty, counters.preferences.is_empty)
-
-    def feels(self, pod: PodView, other: PodView, nodes: Snapshot, state: CycleState) -> bool:
-        counters: _Counters | None = state.find(self.name)
-        return counters is None or any(effect.is_felt for effect in counters.effects(other, nodes))
+        counters: AffinityCounts = state.read(self.name)
+        counters.count(other, row, -1, nodes)
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         return self._skips(pod, nodes, state)
@@ -400,7 +384,7 @@ class InterPodAffinity(Plugin):
         return SKIP if counters.preferences.is_empty else None
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
-        counters: _Counters = state.read(self.name)
+        counters: AffinityCounts = state.read(self.name)
         keys = counters.preferences.keys
         scores = counters.preferences.on(keys[0], nodes)
         for key in keys[1:]:
@@ -418,14 +402,13 @@ class InterPodAffinity(Plugin):
         skipped = self._skips(pod, nodes, state)
         if skipped is not None:
             return skipped
-        counters: _Counters = state.read(self.name)
+        counters: AffinityCounts = state.read(self.name)
         keys = counters.preferences.keys
         if len(keys) > 1:
             return None
-        counts = counters.preferences.by_code(keys[0], nodes)
-        if counters.rated is None or not counters.rated.is_about(keys[0], counts, reach):
-            counters.rated = RatedDomains(keys[0], counts, reach, reach.domains(keys[0]), _Share())
-        return counters.rated.table()
+        if counters.scored is None or counters.scored.key != keys[0]:
+            counters.scored = ScoredDomains(keys[0])
+        return counters.scored.table(counters.preferences.by_code(keys[0], nodes), reach.domains(keys[0]), _SHARE)
 
     # What may help. Terms are taken as written: namespace selectors are not expanded here, and other pods' namespaces
     # have no labels, as in the reference.
@@ -545,10 +528,3 @@ def _candidates(terms: PodAffinityTerms, nodes: Snapshot) -> Iterable[int]:
         return nodes.slots.classes
     names = set().union(*(term.namespaces for term in all_terms))
     return [class_id for name in names for class_id in nodes.slots.by_namespace.get(name, ())]
-
-
-def _any_positive(counts: DomainCounts, nodes: Snapshot) -> Bools:
-    found = np.zeros(nodes.n, dtype=np.bool_)
-    for key in counts.keys:
-        found |= counts.on(key, nodes) > 0
-    return found

@@ -84,7 +84,7 @@ class NodeResourcesBalancedAllocation(Plugin):
             used, offered = self._devices.columns(resource, nodes.requested(resource), nodes)
             before.append((used, offered))
             after.append((used + amount, offered))
-        gain: Ints = 50 + (50 + _balance(after, nodes.n) - _balance(before, nodes.n)) // 2
+        gain: Ints = 50 + (50 + _balance(after, nodes.n) - _balance(before, nodes.n) >> 1)
         return gain
 
     def score_node(self, pod: PodView, node: NodeView, state: CycleState) -> int:

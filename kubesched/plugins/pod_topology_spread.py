@@ -7,6 +7,7 @@ pods, and after that only adjusted by the pods that come and go. `_spread` holds
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
@@ -43,7 +44,6 @@ from kubesched.framework import (
     PodView,
     PreFilterAnswer,
     Reach,
-    Reason,
     Rejections,
     Scope,
     Snapshot,
@@ -57,8 +57,16 @@ from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
 from kubesched.plugins._allocation import round_half_up
 from kubesched.plugins._demands import advise_on_spreading
 from kubesched.plugins._owners import default_selector
-from kubesched.plugins._rated import RatedDomains
-from kubesched.plugins._spread import HOSTNAME, Constraint, HardCounts, SoftCounts, natural_log
+from kubesched.plugins._spread import (
+    HOSTNAME,
+    MISSING_LABEL,
+    TOO_SKEWED,
+    Constraint,
+    HardCounts,
+    SoftCounts,
+    declaration,
+    natural_log,
+)
 
 SYSTEM_DEFAULTING = "System"
 LIST_DEFAULTING = "List"
@@ -111,8 +119,6 @@ def _validate_constraint(constraint: TopologySpreadConstraint, path: Path) -> li
     return errors
 
 
-MISSING_LABEL = Reason("node(s) didn't match pod topology spread constraints (missing required label)", resolvable=False)
-TOO_SKEWED = Reason("node(s) didn't match pod topology spread constraints")
 HARD, SOFT = ACTIONS
 
 _SOFT, _WEIGHTS = "PodTopologySpread.soft", "PodTopologySpread.weights"
@@ -182,16 +188,15 @@ class PodTopologySpread(Plugin):
     # Hard constraints
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
-        counts: HardCounts | None = state.find(self.name)
-        if counts is None:
+        if state.find(self.name) is None:
             try:
                 constraints = self._constraints(pod, HARD)
             except matching.SelectorError as error:
                 return failed(str(error))
             if not constraints:
                 return SKIP
-            counts = HardCounts(constraints, pod, nodes, self._compares)
-            state.write(self.name, counts)
+            said, compare = (HARD, declaration(constraints, pod)), self._compares
+            state.counted(self.name, said, nodes, lambda: HardCounts(constraints, pod, compare))
         return None
 
     def advise(self, refused: Refused) -> list[Advice]:
@@ -201,18 +206,13 @@ class PodTopologySpread(Plugin):
         counts: HardCounts = state.read(self.name)
         bits: Bits | None = None
         for i, constraint in enumerate(counts.constraints):
-            here = counts.judge(i).take(nodes.codes(constraint.key))
+            here = counts.judge(i, counts.allowed(i)).take(nodes.codes(constraint.key))
             bits = here if bits is None else np.where(bits != 0, bits, here)
         return Rejections(bits, (MISSING_LABEL, TOO_SKEWED))
 
     def filter_domains(self, pod: PodView, nodes: Snapshot, state: CycleState) -> DomainVerdicts | None:
         counts: HardCounts = state.read(self.name)
-        if len(counts.constraints) != 1:
-            return None
-        if counts.judged is None:
-            key, bits = counts.constraints[0].key, counts.judge(0)
-            counts.judged = DomainVerdicts(key, bits, (MISSING_LABEL, TOO_SKEWED))
-        return counts.judged
+        return counts.verdicts()
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         counts: HardCounts = state.read(self.name)
@@ -222,35 +222,14 @@ class PodTopologySpread(Plugin):
         counts: HardCounts = state.read(self.name)
         counts.imagine(other, row, -1, nodes)
 
-    def is_moved_by(self, pod: PodView, other: PodView, nodes: Snapshot, state: CycleState) -> bool:
-        counts: HardCounts = state.read(self.name)
-        return other.namespace == pod.namespace and any(c.selector.matches(other.labels) for c in counts.constraints)
-
-    def repair(self, pod: PodView, other: PodView, row: int, sign: int, nodes: Snapshot, state: CycleState) -> bool:
-        hard: HardCounts | None = state.find(self.name)
-        if hard is not None:
-            hard.adjust(other, row, sign, nodes)
-        soft: SoftCounts | None = state.find(_SOFT)
-        if soft is not None and soft.constraints:
-            soft.adjust(other, row, sign, nodes)
-        return False  # whether there is anything to say depends on the constraints, never on the counts
-
-    def feels(self, pod: PodView, other: PodView, nodes: Snapshot, state: CycleState) -> bool:
-        hard: HardCounts | None = state.find(self.name)
-        soft: SoftCounts | None = state.find(_SOFT)
-        return soft is None or (hard is not None and hard.feels(other, nodes)) or soft.feels(other, nodes)
-
-    def forget(self, state: CycleState) -> None:
-        state.drop(self.name)
-        state.drop(_SOFT)
-
     # Soft constraints
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         counts = self._soft(pod, nodes, state)
         if isinstance(counts, Status):
             return counts
-        scored = feasible & ~counts.ignored(nodes) if counts.needs_all_keys else feasible
+        ignored = counts.ignored(nodes)
+        scored = feasible if ignored is None else feasible & ~ignored
         state.write(_WEIGHTS, [_weight(counts.size(i, scored, nodes)) for i in range(len(counts.constraints))])
         return None
 
@@ -262,11 +241,12 @@ class PodTopologySpread(Plugin):
                 constraints = self._constraints(pod, SOFT)
             except matching.SelectorError as error:
                 return failed(str(error))
-            own = pod.pod.spec.topology_spread_constraints
-            needs_all_keys = bool(own) or self.args.defaulting_type == LIST_DEFAULTING
-            counts = SoftCounts(constraints, needs_all_keys, pod, nodes, self._compares)
-            state.write(_SOFT, counts)
-        return counts if counts.constraints and nodes.n else SKIP
+            if not constraints or not nodes.n:
+                return SKIP
+            needs_all_keys = bool(pod.pod.spec.topology_spread_constraints) or self.args.defaulting_type == LIST_DEFAULTING
+            said, compare = (SOFT, needs_all_keys, declaration(constraints, pod)), self._compares
+            counts = state.counted(_SOFT, said, nodes, lambda: SoftCounts(constraints, needs_all_keys, pod, compare))
+        return counts
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         counts: SoftCounts = state.read(_SOFT)
@@ -275,16 +255,17 @@ class PodTopologySpread(Plugin):
         for i, weight in enumerate(weights[1:], 1):
             total = total + counts.worth(i, weight, nodes)
         scores = round_half_up(total)
-        if counts.needs_all_keys:
-            scores[counts.ignored(nodes)] = 0
+        ignored = counts.ignored(nodes)
+        if ignored is not None:
+            scores[ignored] = 0
         return scores
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         counts: SoftCounts = state.read(_SOFT)
         ignored = counts.ignored(nodes)
-        counted = scores[feasible & ~ignored if counts.needs_all_keys else feasible]
+        counted = scores if ignored is None and feasible.all() else scores[feasible if ignored is None else feasible & ~ignored]
         scaled = _scaled(scores, int(counted.min()) if len(counted) else 0, int(counted.max(initial=0)))
-        if counts.needs_all_keys:
+        if ignored is not None:
             scaled[ignored] = 0
         return scaled
 
@@ -295,14 +276,17 @@ class PodTopologySpread(Plugin):
         constraint = counts.constraints[0]
         if len(counts.constraints) > 1 or constraint.key == HOSTNAME or not counts.needs_all_keys:
             return None
-        if counts.rated is None or not counts.rated.is_about(constraint.key, counts.counts[0], reach):
-            scored = reach.domains(constraint.key).copy()
+        reached = reach.domains(constraint.key)
+        known: tuple[Bools, Bools, _Emptiness | None] | None = counts.scale
+        if known is None or known[0] is not reached:
+            scored = reached.copy()
             scored[-1] = False
-            if not scored.any():  # no feasible node has the label: all are left out of scoring
-                return DomainScores(constraint.key, np.zeros(len(scored), dtype=np.int64), is_checked=True)
-            scale = _Emptiness(_weight(int(np.count_nonzero(scored))), float(constraint.max_skew - 1))
-            counts.rated = RatedDomains(constraint.key, counts.counts[0], reach, scored, scale)
-        return counts.rated.table()
+            n_scored = int(np.count_nonzero(scored))
+            scale = _Emptiness(_weight(n_scored), float(constraint.max_skew - 1)) if n_scored else None
+            known = counts.scale = reached, scored, scale
+        if known[2] is None:  # no feasible node has the label: all are left out of scoring
+            return DomainScores(constraint.key, np.zeros(len(reached), dtype=np.int64), is_checked=True)
+        return counts.scored.table(counts.counts[0], known[1], known[2])
 
     # What may help
 
@@ -348,14 +332,12 @@ def _weight(n_domains: int) -> float:
     return natural_log(n_domains + 2)
 
 
+@dataclass(frozen=True, slots=True)
 class _Emptiness:
     """A domain's pods, weighted and rounded, count against it: the emptiest domain scores the most."""
 
-    __slots__ = ("_more", "_weight")
-
-    def __init__(self, weight: float, more: float) -> None:
-        self._weight = weight
-        self._more = more
+    _weight: float
+    _more: float
 
     def column(self, counts: Ints, low: int, high: int) -> Ints:
         # Rounding keeps the order: the lowest and the highest count have the lowest and the highest score.
@@ -376,6 +358,8 @@ def _scaled(scores: Ints, low: int, high: int) -> Ints:
     """Turn counts into scores: the emptiest domain gets the most."""
     if high == 0:
         return np.full(len(scores), 100, dtype=np.int64)
+    if high - low < len(scores) // 2:  # few different scores: work each out once; nobody reads those out of range
+        return (100 * (high - np.arange(high - low + 1)) // high).take(scores - low, mode="clip")
     scaled: Ints = 100 * (high + low - scores) // high
     return scaled
 

@@ -3,7 +3,8 @@
 In: a captured cluster. Out: the same cluster under other names, and which name became which. Every text is hidden unless it is
 listed here as one that means something to everybody (effects, operators, phases, times, resource names, drivers); texts that
 nothing decides by are dropped. Amounts, counts, priorities, ports, times, image sizes and the shape of the topology stay, and
-so do the names of schedulers, resources, drivers and device attributes. Ties fall as before: uids stay, or keep their checksum.
+so do the names of schedulers, resources, drivers and device attributes (not their values). Ties fall as before: uids stay, or
+keep their checksum.
 """
 
 from __future__ import annotations
@@ -131,6 +132,8 @@ _KEPT = frozenset(
         "unhealthy_pod_eviction_policy",
         "valid_values",
         "value",
+        "version_value",
+        "version_values",
         "volume_binding_mode",
         "volume_mode",
         "when_unsatisfiable",
@@ -211,7 +214,7 @@ _PATHS = frozenset(
 )
 _REQUESTS = frozenset(("request", "request_name", "requests"))
 _WORDS = frozenset(("type", "reason", "binding_conditions", "binding_failure_conditions"))
-_IF_OBJECTS = frozenset(("string_value", "string_values", "version_value", "version_values"))
+_ATTRIBUTE_VALUES = frozenset(("string_value", "string_values"))
 _DRIVERS = frozenset(("driver", "provisioner", "attacher"))
 _KEYED = (Taint, Toleration, DeviceTaint, DeviceToleration)
 _REQUIREMENTS = (LabelSelectorRequirement, NodeSelectorRequirement, TopologySelectorLabelRequirement)
@@ -220,6 +223,18 @@ _LEFT_OUT = (LimitRange, RuntimeClass)
 _KNOWN_KINDS = frozenset(row.kind for row in KIND_TABLE)
 _NO_ADDRESS = frozenset(("", "0.0.0.0", "::", "127.0.0.1", "::1"))
 
+_KNOWN_FINALIZERS = frozenset(
+    (
+        DELETE_PROTECTION_FINALIZER,
+        "kubernetes",
+        "kubernetes.io/pv-protection",
+        "kubernetes.io/pvc-protection",
+        "external-provisioner.volume.kubernetes.io/finalizer",
+        "batch.kubernetes.io/job-tracking",
+        "foregroundDeletion",
+        "orphan",
+    )
+)
 _KEPT_ANNOTATIONS = frozenset(
     (
         "pv.kubernetes.io/bind-completed",
@@ -232,17 +247,22 @@ _NAMED_IN_ANNOTATIONS = {"volume.kubernetes.io/selected-node": "node", "volume.b
 _AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 
 
-def hide_names(cluster: Captured) -> tuple[Captured, dict[str, str]]:
-    """Return a cluster under pseudonyms, and the pseudonym of every name in it; what only admission reads is left out."""
+def hide_names(cluster: Captured, warn: Callable[[str], None] = lambda text: None) -> tuple[Captured, dict[str, str]]:
+    """Return a cluster under pseudonyms, and the pseudonym of every name in it; what only admission reads is left out.
+
+    `warn` is told which selectors may decide otherwise, because they look into texts that are other texts now.
+    """
     anonymizer = _Anonymizer()
     cluster = Captured(cluster.at, [one for one in cluster.objects if not isinstance(one, _LEFT_OUT)], cluster.seed)
     for obj in sorted(cluster.objects, key=_names_first):
         if not isinstance(obj, CSIDriver):
-            anonymizer.names.object_name(_kind_of(obj), obj.metadata.name)
+            anonymizer.names.name(_kind_of(obj), obj.metadata.name)
     for obj in cluster.objects:
         anonymizer.object(obj)
     anonymizer.names.settle(dict(_ephemeral_claims(cluster)))
     hidden = [anonymizer.object(obj) for obj in cluster.objects]
+    for expression in sorted(anonymizer.names.read_as_text):
+        warn(f"a selector looks into texts that are hidden, and may choose other devices: {expression}")
     return Captured(cluster.at, hidden, cluster.seed), dict(anonymizer.names.words)
 
 
@@ -281,7 +301,7 @@ class _Anonymizer:
 
     def _metadata(self, meta: ObjectMeta, kind: str) -> ObjectMeta:
         hidden = self._fields(meta, leaving=("name", "annotations", "finalizers", "labels"))
-        kept = tuple(f for f in meta.finalizers if f == DELETE_PROTECTION_FINALIZER or "kubernetes.io/" in f)
+        kept = tuple(f if f in _KNOWN_FINALIZERS else self.names.name("finalizer", f) for f in meta.finalizers)
         return ObjectMeta(
             **hidden,
             name=self.names.name(kind, meta.name) if kind else meta.name,
@@ -360,7 +380,9 @@ class _Anonymizer:
     def _map(self, value: dict[str, Any], field: str, owner: str) -> dict[str, Any]:
         if field in _LABELS:
             return self.names.labels(value)
-        if field in _AMOUNTS or field == "attributes":
+        if field == "attributes":
+            return {self.names.attribute(key): self._value(each, field, owner) for key, each in value.items()}
+        if field in _AMOUNTS:
             return {
                 self.names.resource(key): each if isinstance(each, str) else self._value(each, field, owner)
                 for key, each in value.items()
@@ -399,7 +421,7 @@ _TREATMENTS: dict[str, Callable[[Pseudonyms, str], str]] = {
     **dict.fromkeys(_PATHS, Pseudonyms.path),
     **dict.fromkeys(_REQUESTS, Pseudonyms.request),
     **dict.fromkeys(_WORDS, Pseudonyms.word),
-    **dict.fromkeys(_IF_OBJECTS, Pseudonyms.if_object),
+    **dict.fromkeys(_ATTRIBUTE_VALUES, lambda names, text: names.name("value", text)),
     **dict.fromkeys(_DRIVERS, Pseudonyms.keep),
 }
 """How texts are hidden that are more than a name, by the name of their field."""

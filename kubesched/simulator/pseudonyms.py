@@ -38,7 +38,18 @@ _KEPT_PARTS = frozenset(
         "Microsoft.Compute",
     )
 )
-_LITERAL = re.compile(r"'([^'\\]*)'|\"([^\"\\]*)\"")
+_LITERAL = re.compile(
+    r"(?P<before>[\w.]*\s*[(\[]\s*)?[bBrR]{0,2}"
+    r"(?:'{3}(?P<a>.*?)'{3}|\"{3}(?P<b>.*?)\"{3}|'(?P<c>(?:[^'\\]|\\.)*)'|\"(?P<d>(?:[^\"\\]|\\.)*)\")",
+    re.DOTALL,
+)
+"""A text in a CEL expression, however it is quoted, and what it is handed to or looked up in."""
+_LOOKED_UP = re.compile(r"(attributes|capacity)\s*\[")
+_READ_AS_NUMBER = re.compile(r"\b(semver|isSemver|quantity|isQuantity|duration|timestamp)\s*\(")
+_READ_AS_TEXT = re.compile(
+    r"\.(startsWith|endsWith|contains|matches|find|findAll|indexOf|lastIndexOf|replace|split|substring|charAt|size|format|"
+    r"lowerAscii|upperAscii|trim|reverse)\s*\("
+)
 _MADE_REQUEST = re.compile(r"container-\d+-request-\d+")
 _UNREADABLE = " ?"
 """Makes a pseudonym as little of a label as what it stands for: a selector that breaks an attempt still does."""
@@ -53,8 +64,10 @@ class Pseudonyms:
         self._kinds: dict[str, str] = {}
         self._uids: dict[str, str] = {}
         self._kept: set[str] = set()
-        self._objects: set[str] = set()
         self._is_settled = False
+        self._attributes: set[str] = set()
+        self.read_as_text: set[str] = set()
+        """Expressions that may decide otherwise under pseudonyms."""
 
     def settle(self, composites: Mapping[str, tuple[str, str]]) -> None:
         """Give every collected word its pseudonym; `composites` are words that must be two others joined by a dash."""
@@ -81,19 +94,15 @@ class Pseudonyms:
             return word
         return self.words[word] if word not in self._kept else word
 
-    def object_name(self, kind: str, word: str) -> str:
-        """Return the pseudonym of an object's own name."""
-        self._objects.add(word)
-        return self.name(kind, word)
-
     def keep(self, word: str) -> str:
         """Return a word as it is, and let it stay wherever else it stands: a driver is also named in expressions."""
         self._kept.add(word)
         return word
 
-    def if_object(self, word: str) -> str:
-        """Return the pseudonym of a word that is an object's name, and every other word as it is."""
-        return self.words.get(word, word) if word in self._objects else word
+    def attribute(self, name: str) -> str:
+        """Return the name of a device attribute, which stays, also where an expression asks for it by its name."""
+        self._attributes.add(name.rpartition("/")[2])
+        return name
 
     def uid(self, uid: str) -> str:
         """Return a uid as it is, unless it could hold a name: then another one by which ties fall the same way."""
@@ -170,11 +179,20 @@ class Pseudonyms:
         return DEVICE_CLASS_RESOURCE_PREFIX + self.name("deviceclass", resource.removeprefix(DEVICE_CLASS_RESOURCE_PREFIX))
 
     def expression(self, expression: str) -> str:
-        """Return a CEL expression with the names in its texts replaced; everything else in it stays."""
+        """Return a CEL expression with its texts replaced: names and values of attributes.
+
+        Drivers stay, and so does what is read as a version or an amount. Pseudonyms are sorted as what they stand for, but
+        nothing else of their letters is the same: an expression that looks into texts is noted.
+        """
+        if _READ_AS_TEXT.search(expression):
+            self.read_as_text.add(expression)
 
         def replaced(found: re.Match[str]) -> str:
-            quote, text = found.group()[0], found.group()[1:-1]
-            return f"{quote}{self.if_object(text)}{quote}"
+            before = found["before"] or ""
+            text = next(part for part in (found["a"], found["b"], found["c"], found["d"]) if part is not None)
+            if _LOOKED_UP.search(before) or _READ_AS_NUMBER.search(before) or text in self._kept | self._attributes:
+                return found.group()
+            return f"{before}'{self.name('value', text)}'"
 
         return _LITERAL.sub(replaced, expression)
 

@@ -7,7 +7,7 @@ pod, in which cluster. Clusters and pods are random and seeded: the same seed ch
   * the same question gets the same answer            * shuffling the nodes shuffles the answer, and nothing else
   * some rows of a cluster get the answers they get among all rows (for answers that depend on rows alone)
   * a plugin that says it is impersonal answers the same for a pod of other labels, owner, priority and company
-  * a pod that a plugin says it does not feel changes none of its answers
+  * a plugin that counts says the same from counters that followed the pods as when it counts anew
   * columns agree with the single-node methods, with the functions of a row, and with what is said of whole domains
   * empty and one-node clusters are survived
 """
@@ -28,6 +28,7 @@ from kubesched.config import Gates, Path
 from kubesched.engine.handle import EngineHandle
 from kubesched.errors import PluginError
 from kubesched.framework import lifting
+from kubesched.framework.counters import CounterTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import NodeNames, Plugin, Scope
 from kubesched.framework.profile import Profile
@@ -47,11 +48,11 @@ class _Bench:
         self.plugin = cls(args, EngineHandle(self.store.objects))
         self.profile = Profile("checked", {"filter": [(self.plugin, 1)], "score": [(self.plugin, 1)]})
 
-    def answers(self, pod: Pod, nodes: Snapshot | None = None) -> dict[str, Any]:
-        """Return everything that the plugin says about a pod, by node name."""
+    def answers(self, pod: Pod, nodes: Snapshot | None = None, state: CycleState | None = None) -> dict[str, Any]:
+        """Return everything that the plugin says about a pod, by node name; with a state, from what is kept there."""
         view = self.store.view(pod)
         nodes = nodes if nodes is not None else self.store.snapshot()
-        state = CycleState()
+        state = state or CycleState()
         said: dict[str, Any] = {}
         answer = self.plugin.pre_filter(view, nodes, state)
         if isinstance(answer, NodeNames):
@@ -148,9 +149,9 @@ def _check_cluster(cls: type[Plugin], args: Any, random: Random, size: int) -> N
         _check_by_row(bench, pod, where)
         _check_domains(bench, pod, random, where)
         _check_impersonal(bench, pod, random, first, where)
-        _check_feeling(bench, pod, random, where)
         if size > 1:
             _check_rows(bench, pod, random, first, where)
+        _check_counts(bench, pod, random, where)
 
 
 def _check_scalar(bench: _Bench, pod: Pod, where: str) -> None:
@@ -222,28 +223,28 @@ def _check_impersonal(bench: _Bench, pod: Pod, random: Random, said: dict[str, A
         assert said == other, f"{where}: is_impersonal, but for another pod that asks the same: {said} and {other}"
 
 
-def _check_feeling(bench: _Bench, pod: Pod, random: Random, where: str) -> None:
-    """Let a pod come that the plugin says it does not feel; what it counts must stay the same."""
-    plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), CycleState()
-    feasible = np.ones(nodes.n, dtype=np.bool_)
+def _check_counts(bench: _Bench, pod: Pod, random: Random, where: str) -> None:
+    """Let pods come and go; from the counters that it keeps a plugin must say what it says when it counts anew, and where none
+    of them changed, what it said before."""
+    plugin, store, nodes, state = bench.plugin, bench.store, bench.store.snapshot(), CycleState(None, CounterTable())
     if not nodes.n or Scope.DOMAINS not in (plugin.filter_scope, plugin.score_scope):
         return
-    said = plugin.pre_filter(view, nodes, state), plugin.pre_score(view, nodes, feasible, state)
-    for i in range(5):
-        other = bench.store.view(clusters.random_pod(random, f"coming-{i}"))
-        if plugin.feels(view, other, nodes, state):
-            continue
-        moved = state.clone()
-        plugin.repair(view, other, random.randrange(nodes.n), 1, nodes, moved)
-        assert said == (plugin.pre_filter(view, nodes, moved), plugin.pre_score(view, nodes, feasible, moved)), (
-            f"{where}: does not feel {other.key}, but has other things to say when it comes"
-        )
-        if said[0] is None:
-            before, after = plugin.filter(view, nodes, state), plugin.filter(view, nodes, moved)
-            assert _by_name(nodes, before) == _by_name(nodes, after), f"{where}: does not feel {other.key}, but filters by it"
-        if said[1] is None:
-            scores = plugin.score(view, nodes, state), plugin.score(view, nodes, moved)
-            assert scores[0].tolist() == scores[1].tolist(), f"{where}: does not feel {other.key}, but scores by it"
+    come: list[PodView] = []
+    for i in range(6):
+        before, versions = bench.answers(pod, state=state), [counts.version for counts in state.counts.values()]
+        if i % 3 == 2:
+            store.remove_pod(come.pop().uid)
+        else:
+            come.append(store.put_pod(clusters.random_pod(random, f"coming-{i}", on=random.choice(nodes.names))))
+        for counts in state.counts.values():
+            counts.refresh(nodes)
+        anew = bench.answers(pod)
+        if versions == [counts.version for counts in state.counts.values()]:
+            assert before == anew, f"{where}: no counter of its own changed, but it says {anew} instead of {before}"
+        kept = bench.answers(pod, state=state)
+        assert kept == anew, f"{where}: from its counters it says {kept}, counting anew {anew}"
+    for view in come:
+        store.remove_pod(view.uid)
 
 
 class AllPassing:

@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -358,6 +359,11 @@ class Api:
                 raise
             return ""
         return str(lease["spec"].get("holderIdentity") or "")
+
+    async def lease_time(self, field: str) -> float:
+        """Return a time that the lease holds, in seconds since the epoch."""
+        lease = await self.get(LEASE)
+        return datetime.fromisoformat(lease["spec"][field]).timestamp()
 
     async def until_leader(self, but: str = "", seconds: float = PATIENCE_SECONDS) -> str:
         """Wait until somebody else than `but` leads."""

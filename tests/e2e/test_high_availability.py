@@ -10,7 +10,6 @@ from control_planes import Api
 from replicas import LEASE_SECONDS, Replica, Replicas, agree, check_bound_once
 
 N_NODES = 8
-SLACK_SECONDS = 4.0  # waiting candidates look every 0.4 to 0.9 seconds, and the machine may be busy
 
 
 async def check(api: Api, replicas: Replicas) -> None:
@@ -52,10 +51,12 @@ async def test_a_standby_takes_over_after_the_leader_is_killed(api: Api, replica
     await api.add_pods(30, 30)
     await api.until_bound(40)
     leader.process.kill()
-    killed = time.monotonic()
+    await leader.ended()
+    renewed = await api.lease_time("renewTime")
     await api.add_pods(60, 60)
     await api.until_leader(but=holder)
-    assert time.monotonic() - killed < LEASE_SECONDS + SLACK_SECONDS
+    # How soon is a matter of a virtual clock (unit tests of the elector); never too soon is one of the real program.
+    assert await api.lease_time("acquireTime") - renewed >= LEASE_SECONDS - 0.1
     await api.until_bound(120)
     assert standby.witness.bindings, "the standby bound nothing"
     await agree(standby, api)
@@ -70,9 +71,7 @@ async def test_a_leader_that_is_told_to_stop_gives_the_lease_back(api: Api, repl
     leader.send(signal.SIGTERM)
     assert await leader.ended() == 0
     assert await api.leader() != holder  # given back, or already taken
-    stopped = time.monotonic()
     await api.until_leader(but=holder)
-    assert time.monotonic() - stopped < LEASE_SECONDS, "waited for a lease that was given back"
     await api.add_pods(20, 20)
     await api.until_bound(40)
     await agree(standby, api)

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from kubesched.api import matching
+from kubesched.api.core import Namespace
 from kubesched.cluster import ABSENT, Bools, PodView, Snapshot
-from kubesched.framework import SKIP, CycleState, PreFilterAnswer, Reason, Rejections, failed, wakeups
+from kubesched.framework import SKIP, CycleState, PreFilterAnswer, Reason, Rejections, Scope, failed, wakeups
 from kubesched.framework.ports import Handle
 from kubesched.legacy.affinity import counting
 from kubesched.legacy.context import LegacyContext
 from kubesched.legacy.predicates.base import Cases, Predicate
 from kubesched.legacy.siblings import services_of
 from kubesched.legacy.spread_counts import SpreadCounts, constraints_of, with_all_keys
-from kubesched.plugins._domains import DomainCounts
 
 NO_MATCH = "node(s) didn't match pod affinity/anti-affinity"
 EXISTING_ANTI = Reason("node(s) didn't satisfy existing pods anti-affinity rules")
@@ -30,6 +30,9 @@ class MatchInterPodAffinity(Predicate):
     The counting is today's. Otherwise than today, the anti-affinity of the pods that are there is looked at first, and
     the first pod of a group that wants to be near its own kind fits nodes without the topology's label, too.
     """
+
+    filter_scope = Scope.DOMAINS
+    reads = (Namespace,)
 
     def __init__(self, context: LegacyContext, handle: Handle) -> None:
         super().__init__(context, handle)
@@ -45,12 +48,12 @@ class MatchInterPodAffinity(Predicate):
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         counters = state.read(self._counting.name)
         terms = counters.wanted.terms
-        unwanted = _in_any(counters.existing_anti, nodes)
+        unwanted = counters.existing_anti.any_positive(nodes)
         lonely = np.zeros(nodes.n, dtype=np.bool_)
         if terms.required and not counters.is_first():
             for term in terms.required:
                 lonely |= counters.affinity.on(term.topology_key, nodes) <= 0
-        crowded = _in_any(counters.anti_affinity, nodes)
+        crowded = counters.anti_affinity.any_positive(nodes)
         return self._refuse(unwanted, lonely & ~unwanted, crowded & ~unwanted & ~lonely)
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
@@ -58,9 +61,6 @@ class MatchInterPodAffinity(Predicate):
 
     def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         self._counting.remove_pod(pod, other, row, nodes, state)
-
-    def is_moved_by(self, pod: PodView, other: PodView, nodes: Snapshot, state: CycleState) -> bool:
-        return self._counting.is_moved_by(pod, other, nodes, state)
 
     def _refuse(self, unwanted: Bools, lonely: Bools, crowded: Bools) -> Rejections:
         anything = unwanted | lonely | crowded
@@ -70,14 +70,6 @@ class MatchInterPodAffinity(Predicate):
         if self.release.runs_plugins:
             return Rejections.first((lonely, AFFINITY), (anything, Reason(NO_MATCH)))
         return Rejections.every((anything, Reason(NO_MATCH)), *details)
-
-
-def _in_any(counts: DomainCounts, nodes: Snapshot) -> Bools:
-    """Return which nodes lie in a domain that anything was counted for."""
-    found = np.zeros(nodes.n, dtype=np.bool_)
-    for key in counts.keys:
-        found |= counts.on(key, nodes) > 0
-    return found
 
 
 class EvenPodsSpread(Predicate):

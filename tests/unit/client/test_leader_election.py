@@ -143,6 +143,25 @@ async def test_stepping_down_lets_the_lease_go_so_the_next_need_not_wait(shelf: 
     await two.stop()
 
 
+async def test_a_renewal_that_was_under_way_does_not_keep_the_lease_from_being_released(shelf: Shelf) -> None:
+    one = Candidate(shelf, "one")
+    await settle()
+    answer, n_seen = shelf.request, 0
+
+    async def overtaken(method: str, *more: Any) -> bytes:
+        """Let a renewal that was sent before arrive behind the first look."""
+        nonlocal n_seen
+        found = await answer(method, *more)
+        if method == "GET" and not n_seen:
+            n_seen += 1
+            shelf._store(json.loads(found))
+        return found
+
+    shelf.request = overtaken  # type: ignore[method-assign]
+    await one.stop()
+    assert (n_seen, shelf.spec["holderIdentity"]) == (1, "")
+
+
 async def test_waiting_candidates_spread_their_tries(shelf: Shelf) -> None:
     one = Candidate(shelf, "one")
     await settle()

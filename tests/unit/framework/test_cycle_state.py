@@ -30,8 +30,6 @@ def test_reads_fall_through_and_writes_stay_on_top() -> None:
     assert top.read("x") == 1
     top.write("x", 2)
     assert (top.read("x"), base.read("x")) == (2, 1)
-    top.drop("x")
-    assert top.read("x") == 1
 
 
 def test_a_value_is_made_once() -> None:

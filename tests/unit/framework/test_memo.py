@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from framework_fakes import profile_of, small_store
 
-from kubesched.cluster import Store
+from kubesched.cluster import PodView, Snapshot, Store
 from kubesched.engine.cycle import Rules, attempt
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.ties import SeededTies
 from kubesched.errors import PluginRaised
 from kubesched.framework import SKIP, CycleState, Plugin, Reason, Rejections, Scope, unresolvable
+from kubesched.framework.counters import CounterTable, PodCounts
 from kubesched.framework.memo import Memo
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable, failed
 from kubesched.testing import node, pod
@@ -121,33 +123,64 @@ def test_shared_ground_that_a_plugin_broke_over_is_not_used_again() -> None:
     assert decide(store, memo, "another", labels={"app": "x"}).feasible == 2
 
 
-def test_a_pod_that_nobody_feels_is_not_told_to_the_counters() -> None:
-    class Counts(Plugin):
-        """Counts the pods of its own app, and how often it is told of one."""
+class OwnApp(PodCounts):
+    """Counts the pods of one app, and how often it counts all of them."""
 
-        filter_scope = Scope.DOMAINS
-        told = 0
+    def __init__(self, app: str) -> None:
+        super().__init__()
+        self.app, self.n, self.recounts = app, 0, 0
 
-        def pre_filter(self, pod: Any, nodes: Any, state: CycleState) -> Any:
-            state.write(self.name, 1)
+    def recount(self, whole: Snapshot) -> None:
+        self.n = sum(view is not None and view.labels.get("app") == self.app for view in whole.slots.views)
+        self.recounts += 1
 
-        def filter(self, pod: Any, nodes: Any, state: CycleState) -> Rejections:
-            return Rejections.none(nodes)
+    def count(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> bool:
+        if other.labels.get("app") != self.app:
+            return False
+        self.n += sign
+        return True
 
-        def feels(self, pod: Any, other: Any, nodes: Any, state: CycleState) -> bool:
-            return bool(other.labels == pod.labels)
 
-        def repair(self, pod: Any, other: Any, row: int, sign: int, nodes: Any, state: CycleState) -> bool:
-            self.told += 1
-            return True
+class Lonely(Plugin):
+    """Refuses all nodes but the first while there are pods of the pod's app, and counts how often it is asked."""
 
-    store, memo, (plugin,) = build(Counts)
-    decide(store, memo, labels={"app": "x"})
-    store.put_pod(pod("one", on="a", labels={"app": "y"}))
-    store.put_pod(pod("two", on="a", labels={"app": "x"}))
-    store.put_pod(pod("three", on="a", labels={"app": "y"}))
-    decide(store, memo, labels={"app": "x"})
-    assert plugin.told == 1
+    filter_scope = Scope.DOMAINS
+    asked = 0
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Any:
+        self.asked += 1
+        app = pod.labels["app"]
+        counts = state.find(self.name) or state.counted(self.name, app, nodes, lambda: OwnApp(app))
+        return None if counts.n else SKIP
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        return Rejections.where(np.arange(nodes.n) > 0, FULL)
+
+
+def test_a_skip_of_a_plugin_that_counts_stands_until_something_is_counted() -> None:
+    store, memo, (plugin,) = build(Lonely)
+    for _ in range(3):
+        assert decide(store, memo, labels={"app": "x"}).feasible == 3
+    store.put_pod(pod("other", on="a", labels={"app": "y"}))
+    assert decide(store, memo, labels={"app": "x"}).feasible == 3
+    assert plugin.asked == 1
+    store.put_pod(pod("mine", on="a", labels={"app": "x"}))
+    assert decide(store, memo, labels={"app": "x"}).feasible == 1
+    store.remove_pod("uid-default-mine")
+    assert decide(store, memo, labels={"app": "x"}).feasible == 3
+    assert plugin.asked == 3
+
+
+def test_classes_that_declare_the_same_share_their_counters_which_follow_the_pods() -> None:
+    store, table = build(Lonely)[0], CounterTable()
+    counts = table.find("x", store.snapshot(), lambda: OwnApp("x"))
+    store.put_pod(pod("one", on="a", labels={"app": "x"}))
+    store.put_pod(pod("two", on="b", labels={"app": "y"}))
+    assert table.find("x", store.snapshot(), lambda: OwnApp("z")) is counts
+    assert (counts.n, counts.recounts, counts.version) == (1, 1, 2)
+    store.put_node(node("a", labels={"new": "label"}))
+    counts.refresh(store.snapshot())
+    assert (counts.n, counts.recounts, counts.version) == (1, 2, 3)
 
 
 def test_a_node_more_makes_it_start_again() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kubesched.cluster import Snapshot, Store
+from kubesched.cluster.changelog import Reader
 from kubesched.framework import DomainScores, DomainVerdicts
 from kubesched.framework.reach import MAX_SCORE, REFUSED, Reach, Unusual
 from kubesched.testing import node
@@ -137,4 +138,10 @@ def test_a_table_tells_what_changed_and_nothing_else() -> None:
     table = DomainScores("zone", np.array([1, 2, 0]))
     table.put(0, 1)
     table.put(1, 5)
-    assert (table.moved, table.values.tolist(), table.is_worn) == ([1], [1, 5, 0], False)
+    assert (table.changes.entries, table.values.tolist()) == ([1], [1, 5, 0])
+    few, many = DomainScores("zone", np.zeros(100)), DomainScores("zone", np.zeros(100))
+    readers = Reader(few.changes), Reader(many.changes)
+    few.update(np.arange(100) // 90)
+    many.update(np.arange(100) // 10)
+    assert (readers[0].changed(few.changes), readers[1].changed(many.changes)) == (list(range(90, 100)), None)
+    assert many.values.tolist() == [i // 10 for i in range(100)]

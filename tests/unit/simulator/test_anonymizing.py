@@ -227,9 +227,7 @@ def test_device_classes_and_expressions() -> None:
         pod(requests={"deviceclass.resource.kubernetes.io/acme-gpus": "1", "example.com/gpu": "1"}),
     )
     name = device_class["metadata"]["name"]
-    assert device_class["spec"]["selectors"][0]["cel"]["expression"] == (
-        f"device.driver == 'gpu.example.com' && '{name}' != \"x\""
-    )
+    assert device_class["spec"]["selectors"][0]["cel"]["expression"] == (f"device.driver == 'value-1' && '{name}' != 'value-2'")
     assert claim["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] == name
     asked = asking["spec"]["containers"][0]["resources"]["requests"]
     assert asked == {f"deviceclass.resource.kubernetes.io/{name}": "1", "example.com/gpu": "1"}
@@ -261,7 +259,40 @@ def test_a_drivers_name_stays_wherever_it_stands() -> None:
         ),
     )
     assert host["spec"]["taints"][0]["key"] == sliced["spec"]["driver"] == "gpu.example.com"
-    assert device_class["spec"]["selectors"][0]["cel"]["expression"] == ("device.attributes['gpu.example.com'].model == 'a100'")
+    assert device_class["spec"]["selectors"][0]["cel"]["expression"] == (
+        "device.attributes['gpu.example.com'].model == 'value-1'"
+    )
     (device,) = sliced["spec"]["devices"]
-    assert device["attributes"] == {"model": {"string": "a100"}, "host": {"string": host["metadata"]["name"]}}
-    assert host["metadata"]["labels"]["label-1"] == "value-1", "a label's value is hidden all the same"
+    assert device["attributes"] == {"model": {"string": "value-1"}, "host": {"string": host["metadata"]["name"]}}
+    assert host["metadata"]["labels"]["label-1"] == "value-1"
+
+
+EXPRESSIONS = [
+    ("a version stays", "device.attributes['d.example.com'].v.isGreaterThan(semver('1.2.3'))", "semver('1.2.3')"),
+    ("an amount stays", "device.capacity[\"d.example.com\"].m.compareTo(quantity('10Gi')) > 0", "quantity('10Gi')"),
+    (
+        "however it is quoted",
+        "device.attributes['d.example.com'].a in ['secret', \"secret\", r'secret', '''secret''']",
+        "value-1",
+    ),
+    ("with an escaped quote", "device.attributes['d.example.com'].a == 'se\\'cret'", "'value-1'"),
+    ("as an argument", "device.attributes['d.example.com'].a.startsWith('secret')", "startsWith('value-1')"),
+]
+
+
+@pytest.mark.parametrize(("why", "expression", "expected"), EXPRESSIONS, ids=[case[0] for case in EXPRESSIONS])
+def test_texts_in_selectors_are_hidden(why: str, expression: str, expected: str) -> None:
+    warnings: list[str] = []
+    raw = made("resource.k8s.io/v1", "DeviceClass", "c", spec={"selectors": [{"cel": {"expression": expression}}]})
+    (found,) = hide_names(Captured(7.5, [raw]), warnings.append)[0].objects
+    text = codec.to_dict(found)["spec"]["selectors"][0]["cel"]["expression"]
+    assert expected in text and "cret" not in text and "d.example.com" in text
+    assert bool(warnings) == ("startsWith" in expression)
+
+
+def test_finalizers_that_only_some_know_are_hidden() -> None:
+    known = "kubernetes.io/pvc-protection"
+    raw = node("n")
+    meta = msgspec.structs.replace(raw.metadata, finalizers=(known, "acme.kubernetes.io/project-x", "bob"))
+    (found,) = hidden(msgspec.structs.replace(raw, metadata=meta))
+    assert found["metadata"]["finalizers"] == [known, "finalizer-1", "finalizer-2"]

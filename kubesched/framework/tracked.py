@@ -1,0 +1,37 @@
+"""An array that remembers which of its elements changed: a column of the sheet that answers are worked out in.
+
+Who derives something from it has a Reader of its changes: a few elements are worked out again one by one, many at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.typing as npt
+
+from kubesched.cluster.changelog import ChangeLog
+
+
+class Tracked:
+    """Values by number, and the numbers of those that changed, in that order."""
+
+    __slots__ = ("changes", "values")
+
+    def __init__(self, values: npt.NDArray[Any]) -> None:
+        self.values = values
+        self.changes: ChangeLog[int] = ChangeLog()
+
+    def put(self, i: int, value: int) -> None:
+        """Change one element."""
+        if self.values.item(i) != value:
+            self.values[i] = value
+            self.changes.append(i)
+
+    def replace(self, values: npt.NDArray[Any]) -> None:
+        """Change all elements: to every reader everything is new."""
+        self.values = values
+        self.changes.restart()
+
+    def copy(self) -> Tracked:
+        """Return a copy to be changed on its own."""
+        return Tracked(self.values.copy())
