@@ -2,7 +2,7 @@
 
 In: pods, and the claims, volumes and classes of a cluster. Out: the volume claims of ephemeral volumes, the resource claims
 made from templates, volumes bound to claims or made for them, and how many disruptions a budget allows. Only values: who
-keeps them and tells the engine is elsewhere (`loopback.py`, `planning.py`).
+keeps them and tells the engine is elsewhere (`scenarios/fake_api.py`, `planning.py`).
 """
 
 from __future__ import annotations

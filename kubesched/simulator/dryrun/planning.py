@@ -1,26 +1,27 @@
 """Planning: what would become of manifests, decided by the real engine in memory.
 
 In: a captured cluster, manifests, and how to build an engine. Out: a `Plan`. The manifests are applied (`applying.py`), and the
-engine works in virtual time until nothing more happens: queue order, gangs, nominations and preemption are its own. What it
-writes comes back by a loopback (`loopback.py`). Nothing is written anywhere.
+engine works in a simulation until nothing more happens: queue order, gangs, nominations and preemption are its own, and what
+it writes becomes true in the simulated cluster, whose controllers replace nothing. Nothing is written anywhere.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.apiserver.fake_cluster.volumes import ZONE
 from kubesched.engine.assembly import Ports
 from kubesched.engine.loop import Engine
-from kubesched.simulator.captured import Captured
-from kubesched.simulator.clock import VirtualClock, run_virtually
+from kubesched.simulator.captured import Captured, after_what_it_needs, is_over
 from kubesched.simulator.dryrun.applying import AppliedCluster, apply_manifests
-from kubesched.simulator.dryrun.loopback import Loopback
 from kubesched.simulator.dryrun.manifests import Manifest
 from kubesched.simulator.dryrun.plan import Plan, PlannedPod, PlannedVictim, PlannedWorkload
+from kubesched.simulator.scenarios.pod_record import PodRecord
+from kubesched.simulator.scenarios.simulated_cluster import PREEMPTED
+from kubesched.simulator.scenarios.simulation import Simulation
 
 Build = Callable[[Captured, Ports], Engine]
 """How an engine is made that believes in a cluster."""
@@ -43,24 +44,33 @@ def make_plan(
 
 def decide(applied: AppliedCluster, build: Build, progress: Callable[[], None] | None = None) -> Plan:
     """Let an engine place the pods that wait, and return what came of it."""
-    return run_virtually(_decide(applied, build, Loopback(progress)))
+    cluster, victims = applied.cluster, []
+
+    def note(event: dict[str, Any]) -> None:
+        if event["event"] == "deleted" and event.get("why") == PREEMPTED:
+            victims.append(event["pod"])
+        if progress is not None and event["event"] in ("placed", "refused"):
+            progress()
+
+    empty = Captured(cluster.at, [], cluster.seed)
+    with Simulation(build=lambda ports: build(empty, ports), seed=cluster.seed, epoch=cluster.at, journal=note) as sim:
+        sim.world.replaces = False
+        for obj in sorted(cluster.objects, key=after_what_it_needs):
+            if not (isinstance(obj, Pod) and is_over(obj)):
+                sim.add(obj)
+        sim.run()
+        return _told(applied, sim, victims)
 
 
-async def _decide(applied: AppliedCluster, build: Build, loopback: Loopback) -> Plan:
-    loop, cluster = asyncio.get_running_loop(), applied.cluster
-    clock = VirtualClock(loop, epoch=cluster.at - loop.time())
-    engine = build(cluster, Ports(clock=clock, writer=loopback, recorder=loopback, observer=loopback, seed=cluster.seed))
-    loopback.follow(engine, cluster.of(Pod))
-    await loopback.play(engine)
-    by_uid = {victim.pod.uid: victim.by for victim in loopback.victims}
-    keys = {pod.uid: pod.key for pod in cluster.of(Pod)}
-    titles = {planned.pod.uid: workload.title for workload in applied.workloads for planned in workload.pods}
+def _told(applied: AppliedCluster, sim: Simulation, victims: Sequence[str]) -> Plan:
+    engine, cluster, records = sim.engine, applied.cluster, sim.pods
+    titles = {planned.pod.key: workload.title for workload in applied.workloads for planned in workload.pods}
 
     def planned(pod: Pod) -> PlannedPod:
-        if pod.uid in by_uid:
-            return PlannedPod(pod, "", f"preempted by {keys.get(by_uid[pod.uid], by_uid[pod.uid])}")
-        node = loopback.node_of(pod.uid)
-        return PlannedPod(pod, node, "" if node else applied.problems.get(pod.uid) or _why(engine, loopback, pod))
+        record = records[pod.key]
+        if pod.key in victims:
+            return PlannedPod(pod, "", f"preempted by {record.preempted_by}")
+        return PlannedPod(pod, record.node, "" if record.node else applied.problems.get(pod.uid) or _why(engine, record, pod))
 
     plan = Plan(warnings=list(applied.warnings), others=[planned(pod) for pod in applied.others if _is_ours(engine, pod)])
     plan.zones = {node.name: node.metadata.labels.get(ZONE, "") for node in cluster.of(Node)}
@@ -68,9 +78,7 @@ async def _decide(applied: AppliedCluster, build: Build, loopback: Loopback) -> 
         foreign = next((p.pod.spec.scheduler_name for p in workload.pods if not _is_ours(engine, p.pod)), "")
         pods = workload.pods if foreign else [planned(each.pod) for each in workload.pods]
         plan.workloads.append(PlannedWorkload(workload.kind, workload.namespace, workload.name, workload.note, foreign, pods))
-    plan.victims = [
-        PlannedVictim(victim.pod, keys.get(victim.by, victim.by), titles.get(victim.by, "")) for victim in loopback.victims
-    ]
+    plan.victims = [PlannedVictim(records[key].pod, by := records[key].preempted_by, titles.get(by, "")) for key in victims]
     return plan
 
 
@@ -78,10 +86,10 @@ def _is_ours(engine: Engine, pod: Pod) -> bool:
     return pod.spec.scheduler_name in engine.profiles
 
 
-def _why(engine: Engine, loopback: Loopback, pod: Pod) -> str:
+def _why(engine: Engine, record: PodRecord, pod: Pod) -> str:
     """Return why a pod has no node: what its last attempt said, or the gate that keeps it from being tried."""
-    if pod.uid in loopback.messages:
-        return loopback.messages[pod.uid]
+    if record.note:
+        return record.note
     queued = engine.queue.find(pod.key)
     if queued is not None and queued.is_gated:
         return engine.profiles[pod.spec.scheduler_name].pre_enqueue(queued.view, "").message

@@ -16,10 +16,9 @@ from kubesched import config as configs
 from kubesched.api.pod import Pod, PodStatus
 from kubesched.api.resource import ResourceClaim, ResourceClaimStatus
 from kubesched.framework.registry import Registry
-from kubesched.simulator.captured import Captured, after_what_it_needs
+from kubesched.simulator.captured import Captured, after_what_it_needs, is_over
 from kubesched.simulator.scenarios.simulation import Simulation
 
-_OVER = frozenset({"Succeeded", "Failed"})
 _APART_SECONDS = 0.001
 _MIRROR = "kubernetes.io/config.mirror"
 _with = msgspec.structs.replace
@@ -104,10 +103,10 @@ def decide_anew(
     that a kubelet runs by itself, stay.
     """
     sim = Simulation(config=configuration, seed=cluster.seed, gates=gates, registry=registry, epoch=cluster.at)
-    coming = [obj for obj in cluster.of(Pod) if reschedule and not _is_over(obj) and _may_move(obj, movable)]
+    coming = [obj for obj in cluster.of(Pod) if reschedule and not is_over(obj) and _may_move(obj, movable)]
     moved = {pod.uid for pod in coming}
     for obj in sorted(cluster.objects, key=after_what_it_needs):
-        if isinstance(obj, Pod) and (_is_over(obj) or obj.uid in moved):
+        if isinstance(obj, Pod) and (is_over(obj) or obj.uid in moved):
             continue
         users = {user.uid for user in obj.status.reserved_for} if isinstance(obj, ResourceClaim) else set()
         sim.add(_with(obj, status=ResourceClaimStatus()) if users and users <= moved else obj)
@@ -116,10 +115,6 @@ def decide_anew(
         status = PodStatus(resource_claim_statuses=pod.status.resource_claim_statuses)
         sim.submit(_with(pod, spec=_with(pod.spec, node_name=""), status=status), at=number * _APART_SECONDS)
     return sim
-
-
-def _is_over(pod: Pod) -> bool:
-    return pod.status.phase in _OVER
 
 
 def _may_move(pod: Pod, schedulers: Collection[str]) -> bool:

@@ -2,6 +2,7 @@
 
 In: bindings, statuses, evictions, and updates of other objects. Out: the same made true in the world, which tells the engine
 through its inbox. Writes are checked as an API server checks them: a pod that is gone cannot be bound, nor one that is bound.
+A claim for which the scheduler chose a node gets its volume.
 """
 
 from __future__ import annotations
@@ -13,8 +14,12 @@ import msgspec
 
 from kubesched.api import codec
 from kubesched.api.pod import Pod, PodCondition
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.apiserver.fake_cluster.volumes import SELECTED_NODE
 from kubesched.cluster import PodView
+from kubesched.cluster.claims import class_of_claim
 from kubesched.errors import Conflict, NotFound
+from kubesched.simulator.dryrun.claims import bound, is_bound, provisioned
 from kubesched.simulator.scenarios.pod_record import PodRecord
 from kubesched.simulator.scenarios.simulated_cluster import PREEMPTED, SimulatedCluster, key_of
 
@@ -75,7 +80,23 @@ class FakeApi:
             raise NotFound(404, "NotFound", f"{changed.kind} {changed.key} not found")
         if changed.metadata.resource_version not in ("", known.metadata.resource_version):
             raise Conflict(409, "Conflict", f"{changed.kind} {changed.key} has been modified")
-        return self._world.put(changed)
+        return self._with_volumes(self._world.put(changed))
+
+    def _with_volumes(self, written: Any) -> Any:
+        """Do what the volume controller and provisioners do about a volume or a claim that the scheduler wrote."""
+        objects = self._world.objects
+        if isinstance(written, PersistentVolume) and written.spec.claim_ref is not None:
+            reference = written.spec.claim_ref
+            claim = objects.get(("PersistentVolumeClaim", reference.namespace, reference.name))
+            if claim is not None and not is_bound(claim):
+                self._world.put(bound(claim, written)[0])
+        elif isinstance(written, PersistentVolumeClaim) and not is_bound(written):
+            storage_class = objects.get(("StorageClass", "", class_of_claim(written)))
+            if storage_class is not None:
+                node = self._world.nodes.get(written.metadata.annotations.get(SELECTED_NODE, ""))
+                for made in bound(written, provisioned(written, storage_class, node)):
+                    self._world.put(made)
+        return written
 
     async def create(self, obj: Any) -> Any:
         """Take in a new object."""

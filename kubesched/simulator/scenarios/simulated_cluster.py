@@ -3,7 +3,7 @@
 In: what the scenario says happens, and what the scheduler writes (`fake_api.py`). Out: arrivals in the engine's inbox,
 word of every step to the measures, and lines for whoever wants to read what happened. The world's kubelets start a pod the
 moment it is bound and end it when its time is over; its controllers replace what was evicted or lost, and free the devices of
-pods that ended. No volume is provisioned.
+pods that ended.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
 from kubesched.engine.assembly import Ports, assemble, engine_options, registry_with
 from kubesched.engine.inbox import AssumedBinding
-from kubesched.engine.loop import EngineOptions
+from kubesched.engine.loop import Engine, EngineOptions
 from kubesched.engine.ties import Ties
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
@@ -78,13 +78,15 @@ class Simulation:
         epoch: float = EPOCH,
         journal: LogWriter | None = None,
         ties: Ties | None = None,
+        build: Callable[[Ports], Engine] | None = None,
     ) -> None:
         """Build a cluster and its scheduler; nothing happens before `run` or `step`.
 
         `config` is a configuration, the path or the text of one, or None for the default. `plugins` run in every profile
         that does not name them itself, with weight 1 or the weight given beside them. `objects` are there from the
         beginning: priority classes, claims, pods. An attempt takes `decision_seconds`, a binding `binding_seconds` beside
-        it. `journal` is called with everything that happens. `ties` chooses among equally good nodes; by default the seed does.
+        it. `journal` is called with everything that happens. `ties` chooses among equally good nodes; by default the seed
+        does. Whoever has a way of their own to `build` an engine hands that in, and neither `config` nor `plugins`.
         """
         self._loop = VirtualLoop()
         self._clock = VirtualClock(self._loop, epoch)
@@ -94,15 +96,8 @@ class Simulation:
         self._decision_seconds = decision_seconds
         self.seed = seed
         self.gates = gates or configs.Gates.defaults()
-        wanted = [each if isinstance(each, tuple) else (each, 1) for each in plugins]
-        registry = registry.copy() if registry is not None else registry_with()
-        for cls, _ in wanted:
-            registry.register(cls)
-        configuration = enable(read_configuration(config, self.gates, registry), wanted)
         ports = Ports(clock=self._clock, writer=FakeApi(self.world, binding_seconds), recorder=self, seed=seed, ties=ties)
-        self.engine = assemble(
-            configuration, self.gates, ports, registry=registry, options=options or engine_options(configuration, self.gates)
-        )
+        self.engine = build(ports) if build is not None else self._assembled(ports, config, plugins, registry, options)
         self.world.inbox = self.engine.inbox
         self._decided: list[Decided] = []
         self._last_news = 0.0
@@ -111,6 +106,22 @@ class Simulation:
         self.measures.look = self._look
         for each in (*nodes, *objects):
             self.add(each)
+
+    def _assembled(
+        self,
+        ports: Ports,
+        config: configs.Configuration | str | os.PathLike[str] | None,
+        plugins: Iterable[type[Plugin] | tuple[type[Plugin], int]],
+        registry: Registry | None,
+        options: EngineOptions | None,
+    ) -> Engine:
+        wanted = [each if isinstance(each, tuple) else (each, 1) for each in plugins]
+        registry = registry.copy() if registry is not None else registry_with()
+        for cls, _ in wanted:
+            registry.register(cls)
+        configuration = enable(read_configuration(config, self.gates, registry), wanted)
+        options = options or engine_options(configuration, self.gates)
+        return assemble(configuration, self.gates, ports, registry=registry, options=options)
 
     # What is there, and what happens
 
