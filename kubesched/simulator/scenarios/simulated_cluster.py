@@ -3,7 +3,7 @@
 In: what the scenario says happens, and what the scheduler writes (`fake_api.py`). Out: arrivals in the engine's inbox,
 word of every step to the measures, and lines for whoever wants to read what happened. The world's kubelets start a pod the
 moment it is bound and end it when its time is over; its controllers replace what was evicted or lost, and free the devices of
-pods that ended.
+pods that ended, give claims their volumes, and take away with a pod what was made for it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ from kubesched.api.meta import TopLevel, format_time
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod, PodSpec
 from kubesched.api.resource import ResourceClaim
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.cluster.claims import class_of_claim
 from kubesched.engine.inbox import Changed, Inbox
 from kubesched.errors import SchedulerError
 from kubesched.framework.ports import Clock
+from kubesched.simulator.dryrun.claims import is_bound, settled_at_once
 from kubesched.simulator.scenarios.agenda import Agenda
 from kubesched.simulator.scenarios.measures import Measures, rounded
 from kubesched.simulator.scenarios.pod_record import DELETED, FINISHED, RUNNING, PodRecord
@@ -54,6 +57,8 @@ class SimulatedCluster:
         self.down: dict[str, list[PodRecord]] = {}
         """Nodes that do not answer, with the pods whose time was over meanwhile."""
         self.objects: dict[tuple[str, str, str], Any] = {}
+        self._made_for: dict[str, list[tuple[str, str, str]]] = {}
+        """Claims that were made for a pod, by its uid: they go with it."""
         self.replaces = True
         """Whether controllers replace what was evicted or lost."""
         self._on_node: dict[str, dict[str, PodRecord]] = {}
@@ -177,8 +182,12 @@ class SimulatedCluster:
             self._on_node.get(record.node, {}).pop(record.pod.metadata.uid, None)
         self._measures.ended(record, before)
         self.inbox.post(Changed("Pod", record.pod, None))
+        made = {status.name: status.resource_claim_name for status in record.pod.status.resource_claim_statuses}
         for asked in record.pod.spec.resource_claims:
-            self._let_go(record, asked.resource_claim_name or "")
+            self._let_go(record, asked.resource_claim_name or made.get(asked.name) or "")
+        for owned in self._made_for.pop(record.pod.metadata.uid, ()):
+            if owned in self.objects:
+                self.drop(self.objects[owned])
         self.tell(
             state,
             pod=record.key,
@@ -282,6 +291,14 @@ class SimulatedCluster:
         new = _with(obj, metadata=_with(obj.metadata, resource_version=str(self._version)))
         old, self.objects[key_of(new)] = self.objects.get(key_of(new)), new
         self.inbox.post(Changed(key_of(new)[0], old, new))
+        for owner in new.metadata.owner_references if old is None else ():
+            if owner.kind == "Pod":
+                self._made_for.setdefault(owner.uid, []).append(key_of(new))
+        if old is None and isinstance(new, PersistentVolumeClaim) and not is_bound(new):
+            volumes = [each for each in self.objects.values() if isinstance(each, PersistentVolume)]
+            storage_class = self.objects.get(("StorageClass", "", class_of_claim(new)))
+            for settled in settled_at_once(new, volumes, storage_class) or ():
+                self.put(settled)
         return new
 
     def drop(self, obj: TopLevel) -> None:

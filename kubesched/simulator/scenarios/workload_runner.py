@@ -21,8 +21,11 @@ from kubesched.api.meta import LabelSelector, ObjectMeta, OwnerReference, Quanti
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod, PodSpec, ResourceRequirements
 from kubesched.api.requests import is_extended_name
+from kubesched.api.resource import ResourceClaimTemplate
+from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.simulator.dryrun.admission import Admission
+from kubesched.simulator.dryrun.claims import with_claims
 from kubesched.simulator.dryrun.manifests import Raw
 from kubesched.simulator.scenarios.arrivals import running_time, times
 from kubesched.simulator.scenarios.pod_record import PENDING
@@ -81,6 +84,9 @@ class WorkloadRunner:
             raw = {**raw, "spec": {**spec, field: self.workload.replicas}}
         self._manifest = raw
         self._cast += map(_unborn, self._admission.pods_of(raw, list(self._sim.world.nodes.values())))
+        if raw["kind"] == "StatefulSet":
+            for claim in self._admission.claims_of(raw):
+                self._sim.add(codec.convert(claim, PersistentVolumeClaim))
         owner = self._admission.replica_set_of(raw) if raw["kind"] == "Deployment" else raw
         if owner["kind"] in _OWNERS:
             self._sim.add(codec.convert(owner, KINDS[owner["apiVersion"], owner["kind"]]))
@@ -147,6 +153,11 @@ class WorkloadRunner:
     def _submit(self, pod: Pod, runs: float | None) -> None:
         """Let a pod come, and go again if it has no node for longer than it has patience."""
         world, patience = self._sim.world, self.workload.patience
+        if pod.spec.resource_claims or any(volume.ephemeral is not None for volume in pod.spec.volumes):
+            templates = {each.key: each for each in world.objects.values() if isinstance(each, ResourceClaimTemplate)}
+            pod, made, _ = with_claims(pod, templates, self._admission)
+            for claim in made:
+                world.put(claim)
         record = world.arrive(pod, workload=self.workload.name, runs=runs, restarts=self.workload.restarts)
 
         def give_up() -> None:
