@@ -25,8 +25,8 @@ from kubesched.engine.observer import EngineObserver
 from kubesched.engine.pod_groups import Gang, Gangs
 from kubesched.errors import PluginError
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.grouping import GroupTurn
-from kubesched.framework.memo import Memo
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import CLEAR, Failed, Placed, Unschedulable
 from kubesched.queue import Queue
@@ -54,7 +54,7 @@ class Attempts:
         inbox: Inbox,
         observer: EngineObserver,
         rules: Rules,
-        memos: Mapping[str, Memo],
+        memos: Mapping[str, EquivalenceCache],
         bookings: Bookings,
         evictions: Evictions,
         failures: Failures,

@@ -22,8 +22,8 @@ from kubesched.errors import PluginRaised, SchedulerError
 from kubesched.framework.best_rows import BestRows
 from kubesched.framework.blame import is_ctrl_c
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.equivalence_cache import CachedAnswer, EquivalenceCache
 from kubesched.framework.grouping import GROUP_TURN, GroupTurn
-from kubesched.framework.memo import Memo, Recalled
 from kubesched.framework.plugin import PostFiltered
 from kubesched.framework.ports import Nominations
 from kubesched.framework.profile import PreFiltered, Profile, Scores
@@ -56,7 +56,7 @@ class Attempt(Struct):
     """The nodes that are looked at, where not all are: a pod group is being tried in one of its placements."""
     totals: Ints | None = None
     """What the node was chosen by, below zero where one was refused; borrowed, and right until anything is booked."""
-    recalled: Recalled | None = None
+    recalled: CachedAnswer | None = None
     """What the totals are of, where they come from memory."""
     level: BestRows | None = None
     """Which rows have the highest total, where that is followed; borrowed as the totals are."""
@@ -103,7 +103,7 @@ def attempt(
     nodes: Snapshot,
     profile: Profile,
     rules: Rules,
-    memo: Memo | None = None,
+    memo: EquivalenceCache | None = None,
     within: Bools | None = None,
     turn: GroupTurn | None = None,
 ) -> Attempt:
@@ -124,7 +124,7 @@ def attempt(
     return made
 
 
-def _recall(made: Attempt, profile: Profile, rules: Rules, memo: Memo) -> bool:
+def _recall(made: Attempt, profile: Profile, rules: Rules, memo: EquivalenceCache) -> bool:
     """Decide from what is remembered; False if this pod needs the plain path.
 
     What is remembered is brought up to date by plugins' functions of single rows, which are called without being named:
@@ -203,7 +203,7 @@ def _decide_among_few(made: Attempt, profile: Profile, rules: Rules, before: Pre
     return True
 
 
-def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Memo) -> bool:
+def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: EquivalenceCache) -> bool:
     """Decide from what is remembered; False if this pod needs the plain path."""
     pod, nodes = made.pod, made.nodes
     if not nodes.n or rules.scores_single or rules.percentage_for(profile) or rules.extenders:
@@ -252,15 +252,21 @@ def _n_looked_at(nodes: Snapshot, considered: Bools | None) -> int:
     return nodes.n if considered is None else int(np.count_nonzero(considered))
 
 
-def _give_up_from_memory(made: Attempt, profile: Profile, rules: Rules, recalled: Recalled) -> None:
+def _give_up_from_memory(made: Attempt, profile: Profile, rules: Rules, recalled: CachedAnswer) -> None:
     """Conclude that no node does; or find that the same was concluded for the class, and nothing has changed."""
-    pod, nodes, entry = made.pod, made.nodes, recalled.entry
+    pod, nodes, of_class = made.pod, made.nodes, recalled.of_class
     # A nominated pod is not counted against itself, so with nominations about, what holds for one pod of the class may
     # not hold for another.
     is_alike = not pod.pod.status.nominated_node_name and not _are_any(rules.nominations)
-    standing, moment = (recalled.standing(), recalled.moment(nodes)) if is_alike else (None, None)
-    if is_alike and entry.hopeless is not None and entry.hopeless[0] in (standing, moment):
-        diagnosis, made.post_filtered, wording = entry.hopeless[1]
+    verdict_version, cluster_version = (
+        (recalled.verdict_version(), recalled.cluster_version(nodes)) if is_alike else (None, None)
+    )
+    if (
+        is_alike
+        and of_class.unschedulable_result is not None
+        and of_class.unschedulable_result[0] in (verdict_version, cluster_version)
+    ):
+        diagnosis, made.post_filtered, wording = of_class.unschedulable_result[1]
         made.diagnosis, made.verdicts = diagnosis, diagnosis.verdicts
         made.decision = Unschedulable(pod, diagnosis, made.post_filtered.nomination, wording)
         return
@@ -274,9 +280,9 @@ def _give_up_from_memory(made: Attempt, profile: Profile, rules: Rules, recalled
     result, decision = made.post_filtered, made.decision
     if result is None or not isinstance(decision, Unschedulable):
         return
-    known_by = standing if result.is_settled and standing is not None else moment
+    known_by = verdict_version if result.is_settled and verdict_version is not None else cluster_version
     if known_by is not None and result.preemption is None and result.follow_up is None:
-        entry.hopeless = known_by, (diagnosis, result, decision.message)
+        of_class.unschedulable_result = known_by, (diagnosis, result, decision.message)
 
 
 def find_feasible(made: Attempt, profile: Profile, rules: Rules) -> None:

@@ -34,7 +34,7 @@ from kubesched.engine.handle import SystemClock
 from kubesched.engine.refusals import refusals_of
 from kubesched.engine.ties import SeededTies
 from kubesched.errors import SchedulerError
-from kubesched.framework.memo import Recalled
+from kubesched.framework.equivalence_cache import CachedAnswer
 from kubesched.framework.plugin import Preemption
 from kubesched.framework.ports import Clock
 from kubesched.framework.profile import Profile, Scores
@@ -121,9 +121,9 @@ class DecisionRecorder:
         recalled = made.recalled
         if recalled is None:
             return None
-        standing = recalled.standing()
-        known = self._refusals.get(id(recalled.entry.ground)) if standing is not None else None
-        return known[2] if known is not None and known[0] is recalled.entry.ground and known[1] == standing else None
+        version = recalled.verdict_version()
+        known = self._refusals.get(id(recalled.of_class.node_answers)) if version is not None else None
+        return known[2] if known is not None and known[0] is recalled.of_class.node_answers and known[1] == version else None
 
     def _why_none(self, made: Attempt) -> tuple[RefusalCount, ...]:
         """Return who refused the nodes; pods of a class for which nothing has changed share a diagnosis."""
@@ -153,14 +153,14 @@ class DecisionRecorder:
         except SchedulerError:
             return  # a plugin that breaks when it is asked once more: the decision stands
 
-    def _count_refusals(self, seen: Attempt, recalled: Recalled | None) -> tuple[RefusalCount, ...]:
+    def _count_refusals(self, seen: Attempt, recalled: CachedAnswer | None) -> tuple[RefusalCount, ...]:
         found = refusal_counts(seen)
-        standing = recalled.standing() if recalled is not None else None
-        if recalled is not None and standing is not None:
+        version = recalled.verdict_version() if recalled is not None else None
+        if recalled is not None and version is not None:
             if len(self._refusals) >= _MOST_KEPT:
                 self._refusals.clear()
-            ground = recalled.entry.ground
-            self._refusals[id(ground)] = ground, standing, found
+            answers = recalled.of_class.node_answers
+            self._refusals[id(answers)] = answers, version, found
         return found
 
     # What becomes of it

@@ -32,8 +32,8 @@ from kubesched.engine.permits import WaitingPods
 from kubesched.engine.sampling import Sampling
 from kubesched.engine.ties import SeededTies, Ties
 from kubesched.errors import PluginError
+from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.grouping import workload_of
-from kubesched.framework.memo import Memo
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.profile import Profile
 from kubesched.queue import Queue
@@ -93,7 +93,7 @@ class Engine:
         )
         if decisions is not None:
             decisions.attach(rules, handle.clock)
-        self.memos = {name: Memo(profile) for name, profile in profiles.items()} if self.options.remembers else {}
+        self.memos = {name: EquivalenceCache(profile) for name, profile in profiles.items()} if self.options.remembers else {}
         self._read_groups()
         self.intake = Intake(
             store,

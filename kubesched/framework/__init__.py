@@ -4,6 +4,7 @@ from kubesched.cluster import PodView, Snapshot
 from kubesched.framework import wakeups
 from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.feasible import FeasibleNodes
 from kubesched.framework.lifting import NodeView
 from kubesched.framework.plugin import (
     POINTS,
@@ -16,7 +17,6 @@ from kubesched.framework.plugin import (
     Scope,
 )
 from kubesched.framework.profile import Profile, Scores
-from kubesched.framework.reach import Reach
 from kubesched.framework.registry import Registry
 from kubesched.framework.verdicts import (
     SKIP,
@@ -49,6 +49,7 @@ __all__ = [
     "DomainScores",
     "DomainVerdicts",
     "Failed",
+    "FeasibleNodes",
     "NodeNames",
     "NodeView",
     "Placed",
@@ -58,7 +59,6 @@ __all__ = [
     "PreFilterAnswer",
     "Preemption",
     "Profile",
-    "Reach",
     "Reason",
     "Refusal",
     "Refused",

@@ -4,8 +4,8 @@ A plugin is a class with the points it cares about; what it leaves out is not ca
 for all nodes in one expression: `filter` returns a column of rejections, `score` a column of integers. An author who
 prefers to look at one node writes `filter_node` and `score_node` instead, and the framework lifts them over the rows.
 
-`scope` declarations tell the framework when an answer remembered for a pod's class may still be used (framework/memo).
-Saying nothing is always right and costs a recomputation for every pod.
+`scope` declarations tell the framework when an answer remembered for a pod's class may still be used
+(framework/equivalence_cache). Saying nothing is always right and costs a recomputation for every pod.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import numpy as np
 from kubesched.cluster import Bools, GroupKey, Ints, PodView, Snapshot
 from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.feasible import FeasibleNodes
 from kubesched.framework.grouping import GroupRefusal, Placement, Proposal, Shortfall
 from kubesched.framework.ports import Handle
-from kubesched.framework.reach import Reach
 from kubesched.framework.verdicts import (
     SUCCESS,
     Diagnosis,
@@ -220,7 +220,9 @@ class Plugin:
         """Bring the scores of the feasible nodes into 0 to 100."""
         return scores
 
-    def rate_domains(self, pod: PodView, nodes: Snapshot, reach: Reach, state: CycleState) -> DomainScores | Status | None:
+    def score_domains(
+        self, pod: PodView, nodes: Snapshot, feasible: FeasibleNodes, state: CycleState
+    ) -> DomainScores | Status | None:
         """Return what `pre_score`, `score` and `normalize` would say, where all nodes of a domain of one label key score the
         same: the domains' scores, or the Status of PreScore. None leaves it to those. Asked as `filter_domains` is."""
         return None

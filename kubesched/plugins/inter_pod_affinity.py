@@ -30,10 +30,10 @@ from kubesched.framework import (
     CycleState,
     DomainScores,
     DomainVerdicts,
+    FeasibleNodes,
     Plugin,
     PodView,
     PreFilterAnswer,
-    Reach,
     Reason,
     Rejections,
     Scope,
@@ -398,7 +398,9 @@ class InterPodAffinity(Plugin):
             return np.zeros(len(scores), dtype=np.int64)
         return _scaled(scores, low, high)
 
-    def rate_domains(self, pod: PodView, nodes: Snapshot, reach: Reach, state: CycleState) -> DomainScores | Status | None:
+    def score_domains(
+        self, pod: PodView, nodes: Snapshot, feasible: FeasibleNodes, state: CycleState
+    ) -> DomainScores | Status | None:
         skipped = self._skips(pod, nodes, state)
         if skipped is not None:
             return skipped
@@ -408,7 +410,7 @@ class InterPodAffinity(Plugin):
             return None
         if counters.scored is None or counters.scored.key != keys[0]:
             counters.scored = ScoredDomains(keys[0])
-        return counters.scored.table(counters.preferences.by_code(keys[0], nodes), reach.domains(keys[0]), _SHARE)
+        return counters.scored.table(counters.preferences.by_code(keys[0], nodes), feasible.domains(keys[0]), _SHARE)
 
     # What may help. Terms are taken as written: namespace selectors are not expanded here, and other pods' namespaces
     # have no labels, as in the reference.

@@ -40,10 +40,10 @@ from kubesched.framework import (
     CycleState,
     DomainScores,
     DomainVerdicts,
+    FeasibleNodes,
     Plugin,
     PodView,
     PreFilterAnswer,
-    Reach,
     Rejections,
     Scope,
     Snapshot,
@@ -269,14 +269,16 @@ class PodTopologySpread(Plugin):
             scaled[ignored] = 0
         return scaled
 
-    def rate_domains(self, pod: PodView, nodes: Snapshot, reach: Reach, state: CycleState) -> DomainScores | Status | None:
+    def score_domains(
+        self, pod: PodView, nodes: Snapshot, feasible: FeasibleNodes, state: CycleState
+    ) -> DomainScores | Status | None:
         counts = self._soft(pod, nodes, state)
         if isinstance(counts, Status):
             return counts
         constraint = counts.constraints[0]
         if len(counts.constraints) > 1 or constraint.key == HOSTNAME or not counts.needs_all_keys:
             return None
-        reached = reach.domains(constraint.key)
+        reached = feasible.domains(constraint.key)
         known: tuple[Bools, Bools, _Emptiness | None] | None = counts.scale
         if known is None or known[0] is not reached:
             scored = reached.copy()

@@ -23,17 +23,18 @@ import numpy as np
 
 from kubesched.api.meta import TopLevel
 from kubesched.api.pod import Pod
-from kubesched.cluster import Bools, Ints, PodView, Snapshot, Store
+from kubesched.cluster import Ints, PodView, Snapshot, Store
 from kubesched.config import Gates, Path
 from kubesched.engine.handle import EngineHandle
 from kubesched.errors import PluginError
 from kubesched.framework import lifting
 from kubesched.framework.counters import CounterTable
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.feasible import FeasibleNodes, count_by
 from kubesched.framework.plugin import NodeNames, Plugin, Scope
 from kubesched.framework.profile import Profile
-from kubesched.framework.reach import Reach, count_by
 from kubesched.framework.registry import verify
+from kubesched.framework.tracked import Tracked
 from kubesched.framework.verdicts import Code, Rejections, Status
 from kubesched.testing import clusters
 
@@ -201,19 +202,19 @@ def _check_domains(bench: _Bench, pod: Pod, random: Random, where: str) -> None:
             column = _by_name(nodes, plugin.filter(view, nodes, state))
             looked_up = _by_name(nodes, verdicts.rejections(nodes))
             assert column == looked_up, f"{where}: filter and filter_domains disagree: {column} and {looked_up}"
-    if plugin.implements("rate_domains"):
+    if plugin.implements("score_domains"):
         feasible = np.array([random.random() < 0.8 for _ in range(nodes.n)])
         if not feasible.any():
             return
-        rated = plugin.rate_domains(view, nodes, Reach(AllPassing(nodes), nodes, mask=feasible), CycleState())
+        rated = plugin.score_domains(view, nodes, FeasibleNodes(AllPassing(nodes), nodes, mask=feasible), CycleState())
         status = plugin.pre_score(view, nodes, feasible, state)
         if isinstance(rated, Status):
-            assert status == rated, f"{where}: pre_score says {status}, rate_domains {rated}"
+            assert status == rated, f"{where}: pre_score says {status}, score_domains {rated}"
         elif rated is not None:
-            assert status is None, f"{where}: pre_score says {status}, rate_domains has scores"
+            assert status is None, f"{where}: pre_score says {status}, score_domains has scores"
             column_ = bench.profile.rate(plugin, view, nodes, feasible, state)[feasible].tolist()
             by_domain = rated.values.take(nodes.codes(rated.key))[feasible].tolist()
-            assert column_ == by_domain, f"{where}: rate and rate_domains disagree: {column_} and {by_domain}"
+            assert column_ == by_domain, f"{where}: rate and score_domains disagree: {column_} and {by_domain}"
 
 
 def _check_impersonal(bench: _Bench, pod: Pod, random: Random, said: dict[str, Any], where: str) -> None:
@@ -251,15 +252,13 @@ class AllPassing:
     """A class of pods for which nothing is remembered but that every node passes, with a total of zero."""
 
     def __init__(self, nodes: Snapshot) -> None:
-        self.passing: Bools = np.ones(nodes.n, dtype=np.bool_)
+        self.passing = Tracked(np.ones(nodes.n, dtype=np.bool_))
         self.n_passing = nodes.n
-        self.totals: Ints = np.zeros(nodes.n, dtype=np.int64)
-        self.moved: list[int] = []
-        self.turned: list[tuple[int, bool]] = []
+        self.totals = Tracked(np.zeros(nodes.n, dtype=np.int64))
 
     def passing_by(self, key: str, nodes: Snapshot) -> Ints:
         """Return how many nodes are in each domain, and at the end how many lack the label."""
-        return count_by(key, self.passing, nodes)
+        return count_by(key, self.passing.values, nodes)
 
 
 def _check_rows(bench: _Bench, pod: Pod, random: Random, whole: dict[str, Any], where: str) -> None:

@@ -12,7 +12,7 @@ from kubesched.cluster import Store
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.ties import SeededTies
 from kubesched.errors import SchedulerError
-from kubesched.framework.memo import Memo
+from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.verdicts import Placed, Unschedulable
 from kubesched.legacy import RELEASES, Algorithm, Release, profile_from_provider
 from kubesched.simulator.golden import Case, read_cases
@@ -42,7 +42,7 @@ def test_answers_from_memory_are_the_same_for_every_release(release: Release) ->
 
 def compare_with_memory(case: Case, store: Store, algorithm: Algorithm) -> None:
     """Try the pod four times under other names, each time plainly and from memory, and place it."""
-    rules, memo = Rules(SeededTies(1)), Memo(algorithm.profile)
+    rules, memo = Rules(SeededTies(1)), EquivalenceCache(algorithm.profile)
     for repeat in range(4):
         raw = case["pods"][0]
         meta = {**raw["metadata"], "name": f"new-{repeat}", "uid": f"uid-{repeat}"}

@@ -26,7 +26,7 @@ from kubesched.errors import PluginError
 from kubesched.framework import lifting
 from kubesched.framework.building import build_profile, catalogue
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.memo import Memo
+from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.plugin import NodeNames, Plugin
 from kubesched.framework.registry import Registry
 from kubesched.framework.verdicts import Failed, Placed, Status, Unschedulable
@@ -364,7 +364,7 @@ def _sorted_reasons(rejected: Raw | None) -> Raw:
 
 def _compare_memory(ours: Ours, pod: Raw, expected: Raw) -> Iterator[str]:
     """Decide twice from memory: when the answer is built, and when it is recalled."""
-    memo = Memo(ours.profile)
+    memo = EquivalenceCache(ours.profile)
     rules = Rules(FirstByName(), ours.nominations, preempts=False)
     for turn in ("built", "recalled"):
         made = attempt(ours.view(pod), ours.store.snapshot(), ours.profile, rules, memo)

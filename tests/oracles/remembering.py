@@ -11,7 +11,7 @@ from kubesched.api.pod import Pod
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.ties import SeededTies
 from kubesched.errors import SchedulerError
-from kubesched.framework.memo import Memo
+from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable
 from kubesched.simulator.golden import Case, Cluster, Difference
 
@@ -25,7 +25,7 @@ def run_decision_case_from_memory(case: Case) -> list[Difference]:
         cluster = Cluster.of(case)
     except SchedulerError:
         return []
-    memos = {name: Memo(profile) for name, profile in cluster.profiles.items()}
+    memos = {name: EquivalenceCache(profile) for name, profile in cluster.profiles.items()}
     rules = Rules(SeededTies(1), cluster.queue.nominations, preempts=bool(case.get("preempt")))
     differences: list[Difference] = []
     for raw in case["pods"]:

@@ -14,7 +14,7 @@ from kubesched.engine.decision_recorder import EXTENDERS, TOP, DecisionRecorder
 from kubesched.engine.explain import explain
 from kubesched.engine.handle import SystemClock
 from kubesched.engine.ties import SeededTies
-from kubesched.framework.memo import Memo
+from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.verdicts import Placed
 from kubesched.simulator.golden import Cluster
 from kubesched.testing import clusters
@@ -82,7 +82,7 @@ def test_a_record_says_what_was_decided_and_why(seed: int, share: float) -> None
     for i in range(random.randrange(1, 12)):
         store.put_node(clusters.random_node(random, f"n{i}"))
     (profile,) = cluster.profiles.values()
-    memo = Memo(profile)
+    memo = EquivalenceCache(profile)
     rules = Rules(SeededTies(seed), preempts=False)
     recorder = DecisionRecorder(100, share=share)
     recorder.attach(rules, SystemClock())

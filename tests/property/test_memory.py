@@ -11,7 +11,7 @@ from oracles.remembering import said
 from kubesched.cluster import Store
 from kubesched.engine.cycle import Rules, attempt
 from kubesched.engine.ties import SeededTies
-from kubesched.framework.memo import Memo
+from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.verdicts import Placed
 from kubesched.simulator.golden import Cluster
 from kubesched.testing import clusters
@@ -49,7 +49,7 @@ def play(seed: int, turns: int) -> None:
     for i in range(random.randrange(1, 12)):
         store.put_node(clusters.random_node(random, f"n{i}"))
     (profile,) = cluster.profiles.values()
-    memo = Memo(profile)
+    memo = EquivalenceCache(profile)
     rules = Rules(SeededTies(seed), preempts=False)
     kinds = [clusters.random_pod(random, f"kind-{i}") for i in range(3)]
     kinds += [clusters.disguised(random, random.choice(kinds)) for _ in range(3)]  # other classes on the same ground

@@ -28,7 +28,7 @@ from kubesched.errors import SchedulerError
 from kubesched.framework import with_nominated
 from kubesched.framework.building import build_profile
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.memo import Memo
+from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.plugin import PostFiltered
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
@@ -91,7 +91,7 @@ class World:
         self.profile = build_profile(configured, Registry(*IN_TREE), self.handle)
         self.plugin = next(p for p in self.profile.plugins if isinstance(p, DefaultPreemption))
         self.plugin.args = DefaultPreemptionArgs(percentage, absolute)
-        self.memo = Memo(self.profile)
+        self.memo = EquivalenceCache(self.profile)
         for obj in objects:
             self.put(obj)
 

@@ -12,7 +12,7 @@ from oracles.comparing import Ours, Scene
 from kubesched.cluster import PodView
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.ties import SeededTies
-from kubesched.framework.memo import Memo
+from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable
 from kubesched.testing.wild import THEMES, Wild
 
@@ -74,7 +74,7 @@ def live_through(seed: int, turns: int) -> None:
     scene, random = Scene(seed), Random(seed)
     wild = Wild(random, random.choice(tuple(THEMES)))
     ours = Ours(scene)
-    memo = Memo(ours.profile)
+    memo = EquivalenceCache(ours.profile)
     ours.handle.random = Same(seed)
     rules = Rules(SeededTies(seed), ours.nominations, preempts=seed % 2 == 0)
     kinds = [ours.view(pod) for pod in scene.pods]

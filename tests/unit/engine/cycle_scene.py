@@ -10,7 +10,7 @@ from kubesched.config import Gates
 from kubesched.engine.assembly import Ports, build_profiles, default_configuration, new_handle, registry_with
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.ties import SeededTies
-from kubesched.framework.memo import Memo
+from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.profile import Profile
 from kubesched.testing.nominations import Nominations
 
@@ -29,7 +29,7 @@ class Scene:
         handle.nominations = self.nominations
         self.profile: Profile = build_profiles(default_configuration(gates), registry_with(), handle)["default-scheduler"]
 
-    def attempt(self, wanted: Pod, memo: Memo | None = None, **rules: Any) -> Attempt:
+    def attempt(self, wanted: Pod, memo: EquivalenceCache | None = None, **rules: Any) -> Attempt:
         given = Rules(SeededTies(0), self.nominations, **{"preempts": False, **rules})
         return attempt(self.store.view(wanted), self.store.snapshot(), self.profile, given, memo)
 

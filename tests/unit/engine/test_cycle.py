@@ -8,14 +8,14 @@ import pytest
 from cycle_scene import REQUIRED, Scene, pinned
 
 from kubesched.api.pod import Pod
-from kubesched.framework.memo import Memo
+from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.verdicts import CLEAR, Failed, Placed, Unschedulable
 from kubesched.testing import node, pod, taint
 
 
 def both_ways(scene: Scene, wanted: Pod, **rules: Any) -> list[Any]:
     """Return the decision made plainly, when it is first remembered, and when it is recalled."""
-    memo = Memo(scene.profile)
+    memo = EquivalenceCache(scene.profile)
     return [
         scene.attempt(wanted, **rules).decision,
         scene.attempt(wanted, memo, **rules).decision,

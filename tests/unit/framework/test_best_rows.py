@@ -7,21 +7,20 @@ import pytest
 
 from kubesched.engine.ties import first_best
 from kubesched.framework.best_rows import BestRows
+from kubesched.framework.tracked import Tracked
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_following_equals_looking_at_all(seed: int) -> None:
     random = Random(seed)
     n = random.choice([1, 2, 7, 40])
-    totals = np.array([random.randrange(4) for _ in range(n)], dtype=np.int64)
-    moved: list[int] = []
-    best = BestRows(totals, moved)
+    tracked = Tracked(np.array([random.randrange(4) for _ in range(n)], dtype=np.int64))
+    totals, best = tracked.values, BestRows(tracked)
     for _ in range(60):
         for _ in range(random.choice([0, 1, 1, 2, 70])):
             row = random.randrange(n)
-            totals[row] = random.randrange(4)
-            moved.append(row)
-        best.follow(totals)
+            tracked.put(row, random.randrange(4))
+        best.refresh()
         level = np.flatnonzero(totals == totals.max()).tolist()
         assert (best.best, best.count) == (totals.max(), len(level))
         start = random.randrange(n)

@@ -17,7 +17,7 @@ from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine, EngineOptions
 from kubesched.framework import SKIP, CycleState, Plugin, Status, unschedulable
 from kubesched.framework.building import build_profile, catalogue
-from kubesched.framework.memo import Memo
+from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.plugin import PostFiltered
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import SUCCESS, Code, Diagnosis, failed
@@ -210,7 +210,7 @@ def test_where_nobody_observes_no_clock_is_read(monkeypatch: pytest.MonkeyPatch)
         raise AssertionError("somebody looked at the clock")
 
     monkeypatch.setattr("kubesched.framework.profile.time.perf_counter", explode)
-    memo = Memo(profile)
+    memo = EquivalenceCache(profile)
     for _ in range(2):
         assert memo.recall(some_pod(store), store.snapshot()) is not None
     profile.pre_filter(some_pod(store), store.snapshot(), CycleState())

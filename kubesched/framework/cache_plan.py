@@ -1,7 +1,7 @@
 """How the answers of a profile's plugins are remembered: kept, counted, or asked for every pod.
 
 In: a profile, and the plugins that will not be remembered for a kind of pod. Out: its plugins sorted by what their scope
-allows. Drawn up once for each such kind; framework/memo follows it.
+allows. Drawn up once for each such kind; framework/equivalence_cache follows it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kubesched.framework.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CachePlan:
     """The plugins of a profile, sorted by how their answers for a kind of pod are kept."""
 
     kept_filters: tuple[Plugin, ...]
@@ -33,7 +33,7 @@ class Plan:
     live_pre_scores: tuple[tuple[Plugin, bool], ...]
     """With each, whether what it writes belongs to the class (its counters) or to the one pod."""
     domain_plugins: tuple[Plugin, ...]
-    is_of_class: bool
+    answers_for_class: bool
     """Whether all filters answer for the class as a whole."""
     kept_reads: tuple[type[Any], ...]
     """Kinds of objects that kept answers are made of, and below, those that counters are built from."""
@@ -42,7 +42,7 @@ class Plan:
     """Whether kept answers are the same for all pods that ask the same of a node."""
 
 
-def plan_for(profile: Profile, unremembered: frozenset[str]) -> Plan:
+def plan_for(profile: Profile, unremembered: frozenset[str]) -> CachePlan:
     """Sort a profile's plugins; those named are asked anew for every pod, whatever their scope."""
     filters, scorers = set(profile.filters), {plugin for plugin, _ in profile.scorers}
 
@@ -70,21 +70,23 @@ def plan_for(profile: Profile, unremembered: frozenset[str]) -> Plan:
     kept_pre_filters = tuple(p for p in profile.pre_filters if not is_live(p))
     kept_pre_scores = tuple(p for p in profile.pre_scores if not is_live(p))
     kept = {*kept_filters, *kept_pre_filters, *kept_pre_scores, *(p for p, _ in kept_scores)}
-    return Plan(
+    return CachePlan(
         kept_filters=kept_filters,
         live_filters=tuple(p for p in profile.filters if filter_scope(p) >= Scope.DOMAINS),
         fixed_scores=tuple((p, w) for p, w in plain if p.score_scope is not Scope.ROW),
         row_scores=tuple((p, w) for p, w in plain if p.score_scope is Scope.ROW),
         scaled_scores=tuple((p, w) for p, w in kept_scores if p.implements("normalize")),
         live_scores=tuple(
-            (p, w, p in domains and p.implements("rate_domains")) for p, w in profile.scorers if score_scope(p) >= Scope.DOMAINS
+            (p, w, p in domains and p.implements("score_domains"))
+            for p, w in profile.scorers
+            if score_scope(p) >= Scope.DOMAINS
         ),
         kept_pre_filters=kept_pre_filters,
         live_pre_filters=tuple((p, p in domains) for p in profile.pre_filters if is_live(p)),
         kept_pre_scores=kept_pre_scores,
         live_pre_scores=tuple((p, p in domains) for p in profile.pre_scores if is_live(p)),
         domain_plugins=domains,
-        is_of_class=all(p in domains for p in profile.filters if filter_scope(p) >= Scope.DOMAINS),
+        answers_for_class=all(p in domains for p in profile.filters if filter_scope(p) >= Scope.DOMAINS),
         kept_reads=_all_reads(p for p in profile.plugins if p in kept),
         counted_reads=_all_reads(p for p in profile.plugins if is_live(p)),
         is_impersonal=all(p.is_impersonal for p in kept),

@@ -1,11 +1,11 @@
-"""The nodes that an attempt can still reach, seen node by node or domain by domain, and what they total.
+"""The feasible nodes of an attempt, seen node by node or domain by domain, and what they total.
 
 In: the nodes that pass what is remembered with their totals, tables of verdicts and scores of whole domains, and a mask
 where some filter answered node by node. Out: how many nodes are left, which, in which domains, and the totals of all.
 
-A reach is kept from one pod of a class to the next for as long as the same tables speak. It then follows: a node that began or
-ceased to pass, and a domain whose answer changed, are looked at alone, and only their nodes get new totals, unless there
-are many. Everything else is worked out when it is first asked for.
+They are kept from one pod of a class to the next for as long as the same tables speak, and follow the logs of changes: a node
+that began or ceased to pass, and a domain whose answer changed, are looked at alone, and only their nodes get new totals,
+unless there are many. Everything else is worked out when it is first asked for.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from kubesched.cluster import Bools, Ints, Snapshot
 from kubesched.cluster.changelog import Reader
+from kubesched.framework.tracked import Tracked
 from kubesched.framework.verdicts import FEW, DomainScores, DomainTable, DomainVerdicts
 
 REFUSED = -(1 << 40)
@@ -26,28 +27,24 @@ MAX_SCORE = 100
 Weighted = tuple[DomainScores, int]
 
 
-class Unusual(Exception):
-    """This pod needs the plain path. Never leaves the memory."""
+class NotCacheable(Exception):
+    """This pod needs the plain path. Never leaves the cache."""
 
 
 class Base(Protocol):
-    """What is remembered of the class: which nodes pass, and their totals."""
+    """What is remembered of nodes: which of them pass, and their totals."""
 
-    passing: Bools
+    passing: Tracked
     n_passing: int
-    totals: Ints
-    moved: list[int]
-    """Rows whose totals changed, in that order; another list where so much changed that all are to be read again."""
-    turned: list[tuple[int, bool]]
-    """Rows that began or ceased to pass, in that order, and which of it; another list likewise."""
+    totals: Tracked
 
     def passing_by(self, key: str, nodes: Snapshot) -> Ints:
         """Return how many passing nodes are in each domain of a label key, and at the end how many lack the label."""
         ...
 
 
-class Reach:
-    """The feasible nodes of an attempt: those that pass, are in no refused domain, and in the mask if there is one."""
+class FeasibleNodes:
+    """Those that pass, are in no refused domain, and in the mask if there is one."""
 
     __slots__ = (
         "_added",
@@ -56,16 +53,14 @@ class Reach:
         "_count",
         "_domains",
         "_feasible",
-        "_index",
-        "_moved",
-        "_moved_read",
         "_nodes",
+        "_passing_read",
         "_refused",
+        "_rows_by_domain",
         "_scores",
         "_scores_read",
-        "_turned",
-        "_turned_read",
-        "_turns",
+        "_switched",
+        "_totals_read",
         "_verdicts_read",
         "mask",
         "verdicts",
@@ -82,19 +77,17 @@ class Reach:
         self._count = -1
         self._domains: dict[str, Bools] = {}
         self._refused: dict[str, Bools] = {}
-        self._verdicts_read = [Reader(table.changes) for table in verdicts]
-        self._scores_read: list[Reader[int]] = []
-        self._turned: list[tuple[str, int]] = []
+        self._switched: list[tuple[str, int]] = []
         """Domains that were refused or let in since the totals were last added up."""
         self._scores: tuple[Weighted, ...] = ()
         self._added: dict[str, Ints] = {}
         self._combined: Ints | None = None
-        self._moved = base.moved
-        self._moved_read = 0
-        self._turns = base.turned
-        self._turned_read = len(base.turned)
-        self._index: dict[str, tuple[Ints, Ints, Ints]] = {}
+        self._rows_by_domain: dict[str, tuple[Ints, Ints, Ints]] = {}
         """By label key the rows sorted by domain, and where each domain begins and ends among them."""
+        self._passing_read = Reader(base.passing.changes)
+        self._totals_read: Reader[int] = Reader()
+        self._verdicts_read = [Reader(table.changes) for table in verdicts]
+        self._scores_read: list[Reader[int]] = []
         for table in verdicts:
             refused = table.values != 0
             so_far = self._refused.get(table.key)
@@ -105,7 +98,8 @@ class Reach:
     def feasible(self) -> Bools:
         """Return which nodes are feasible."""
         if self._feasible is None:
-            feasible = self._base.passing if self.mask is None else self._base.passing & self.mask
+            passing: Bools = self._base.passing.values
+            feasible = passing if self.mask is None else passing & self.mask
             for key, refused in self._refused.items():
                 feasible = feasible & ~refused.take(self._nodes.codes(key))
             self._feasible = feasible
@@ -124,7 +118,8 @@ class Reach:
         return self._count
 
     def domains(self, key: str) -> Bools:
-        """Return in which domains of a label key there are feasible nodes, and at the end whether any lacks the label."""
+        """Return in which domains of a label key there are feasible nodes, and at the end whether any lacks the label; the same
+        array for as long as that does not change."""
         found = self._domains.get(key)
         if found is None:
             found = self._domains[key] = self._in_domains(key)
@@ -146,23 +141,24 @@ class Reach:
         counts = self._base.passing_by(key, self._nodes)
         return counts * ~self._refused[key] if key in self._refused else counts
 
-    def follow(self) -> bool:
-        """Take in what changed in the verdicts, and which nodes pass, since they were last read; False if that is too much."""
-        if self._turns is not self._base.turned:
+    # What changed
+
+    def refresh(self) -> bool:
+        """Take in which nodes began or ceased to pass, and which domains have other verdicts; False if that is too much."""
+        rows = self._passing_read.changed(self._base.passing.changes)
+        if rows is None:
             return False
-        if self._turned_read < len(self._turns):
-            for row, passes in self._turns[self._turned_read :]:
-                self._turn_row(row, passes)
-            self._turned_read = len(self._turns)
+        for row in rows if len(rows) < 2 else {row for row in rows if rows.count(row) % 2}:  # twice is as before
+            self._switch_node(row, self._base.passing.values.item(row))
         for table, reader in zip(self.verdicts, self._verdicts_read, strict=True):
-            changed = reader.changed(table.changes)
-            if changed is None:
+            codes = reader.changed(table.changes)
+            if codes is None:
                 return False
-            for code in set(changed):
-                self._turn(table.key, code)
+            for code in set(codes):
+                self._switch_domain(table.key, code)
         return True
 
-    def _turn_row(self, row: int, passes: bool) -> None:
+    def _switch_node(self, row: int, passes: bool) -> None:
         """Take in that one node began or ceased to pass."""
         code_at, self._feasible = self._nodes.code_at, None
         if self.mask is not None:
@@ -172,23 +168,21 @@ class Reach:
         is_refused = any(refused.item(code_at(key, row)) for key, refused in self._refused.items())
         if self._count >= 0 and not is_refused:
             self._count += 1 if passes else -1
-        for key, mine in list(self._domains.items()):
-            if not self._is_split_by(key):
+        for key in list(self._domains):
+            if self._is_split_by(key):
+                code = code_at(key, row)
+                self._put_domain(key, code, not is_refused and self._base.passing_by(key, self._nodes).item(code) > 0)
+            else:
                 del self._domains[key]
-                continue
-            code = code_at(key, row)
-            is_there = not is_refused and self._base.passing_by(key, self._nodes).item(code) > 0
-            if mine.item(code) != is_there:
-                mine = self._domains[key] = mine.copy()  # as in `_turn`
-                mine[code] = is_there
 
-    def _turn(self, key: str, code: int) -> None:
+    def _switch_domain(self, key: str, code: int) -> None:
+        """Take in that a domain may be refused, or let in, otherwise than before."""
         refused = self._refused[key]
         is_refused = any(table.values.item(code) for table in self.verdicts if table.key == key)
         if refused.item(code) == is_refused:
             return
         refused[code] = is_refused
-        self._turned.append((key, code))
+        self._switched.append((key, code))
         self._feasible = None
         if len(self._refused) > 1 or self.mask is not None:
             self._count = -1
@@ -197,24 +191,28 @@ class Reach:
         here = self._base.passing_by(key, self._nodes).item(code)
         if self._count >= 0:
             self._count += -here if is_refused else here
-        mine = self._domains.pop(key, None)
-        self._domains.clear()
-        if mine is not None:
+        self._domains = {key: self._domains[key]} if key in self._domains else {}
+        if self._domains:
+            self._put_domain(key, code, here > 0 and not is_refused)
+
+    def _put_domain(self, key: str, code: int, is_feasible: bool) -> None:
+        mine = self._domains[key]
+        if mine.item(code) != is_feasible:
             mine = self._domains[key] = mine.copy()  # whoever has the old one can tell that it is not the same any more
-            mine[code] = here > 0 and not is_refused
+            mine[code] = is_feasible
 
     # What they total
 
     def totals(self, scores: tuple[Weighted, ...] = ()) -> Ints:
         """Return the totals of all nodes with these scores of domains, far below zero where a node is not feasible."""
-        base = self._base
+        totals = self._base.totals
         if not scores and not self._refused and self.mask is None:
-            return base.totals
-        if self._combined is None or self._moved is not base.moved or not self._catch_up(scores):
+            return totals.values
+        rows = self._totals_read.changed(totals.changes)
+        if self._combined is None or rows is None or not self._update_totals(scores, rows):
             self._add_up(scores)
         assert self._combined is not None
-        self._moved, self._moved_read = base.moved, len(base.moved)
-        self._turned.clear()
+        self._switched.clear()
         return self._combined
 
     def _add_up(self, scores: tuple[Weighted, ...]) -> None:
@@ -229,46 +227,40 @@ class Reach:
         self._combine()
 
     def _combine(self) -> None:
-        combined = self._base.totals
+        combined: Ints = self._base.totals.values
         for key, added in self._added.items():
             combined = combined + added.take(self._nodes.codes(key))
         self._combined = combined if self.mask is None else np.where(self.mask, combined, REFUSED)
 
-    def _catch_up(self, scores: tuple[Weighted, ...]) -> bool:
-        """Take in what changed since the totals were last added up; False if they must be added up again."""
-        before = self._scores
-        if (
-            self.mask is not None
-            or len(scores) != len(before)
-            or any(
-                ours is not theirs or weight != other for (ours, weight), (theirs, other) in zip(scores, before, strict=True)
-            )
-        ):
+    def _update_totals(self, scores: tuple[Weighted, ...], changed: Sequence[int]) -> bool:
+        """Take in rows whose totals changed, and domains; False if everything must be added up again."""
+        if self.mask is not None or scores != self._scores:  # tables are compared by identity
             return False
-        moved = set(self._turned)
+        domains = set(self._switched)
         for (table, _), reader in zip(scores, self._scores_read, strict=True):
-            changed = reader.changed(table.changes)
-            if changed is None:
+            codes = reader.changed(table.changes)
+            if codes is None:
                 return False
-            moved.update([(table.key, code) for code in changed])
-        rows = set(self._moved[self._moved_read :])
-        for key, code in moved:
+            domains.update([(table.key, code) for code in codes])
+        rows = set(changed)
+        for key, code in domains:
             self._added[key][code] = self._worth(key, code, scores)
             if len(rows) <= FEW:
                 rows.update(self._rows_with(key, code))
         if len(rows) > FEW:
             self._combine()
             return True
-        combined, totals, codes = self._combined, self._base.totals, self._nodes.code_at
+        combined, totals, code_at = self._combined, self._base.totals.values, self._nodes.code_at
         assert combined is not None
         for row in rows:
             total = totals.item(row)
             for key, added in self._added.items():
-                total += added.item(codes(key, row))
+                total += added.item(code_at(key, row))
             combined[row] = total
         return True
 
     def _worth(self, key: str, code: int, scores: tuple[Weighted, ...]) -> int:
+        """Return what is added to the totals of a domain's nodes."""
         worth = REFUSED if key in self._refused and self._refused[key].item(code) else 0
         for table, weight in scores:
             if table.key == key:
@@ -282,12 +274,12 @@ class Reach:
         """Return the rows of a domain; where domains are large, so many of them that nobody goes on one by one."""
         if len(self._added[key]) <= self._nodes.n // FEW:
             return range(FEW + 1)
-        index = self._index.get(key)
+        index = self._rows_by_domain.get(key)
         if index is None:
             codes = self._nodes.codes(key)
             order = np.argsort(codes, kind="stable")
             starts = np.searchsorted(codes[order], np.arange(-1, len(self._added[key])))
-            index = self._index[key] = order, np.roll(starts[:-1], -1), np.roll(starts[1:], -1)
+            index = self._rows_by_domain[key] = order, np.roll(starts[:-1], -1), np.roll(starts[1:], -1)
         order, first, last = index
         rows: list[int] = order[first.item(code) : last.item(code)][: FEW + 1].tolist()
         return rows
@@ -296,7 +288,7 @@ class Reach:
         """Make sure that all domains with feasible nodes have scores that are in range."""
         outside = (table.values < 0) | (table.values > MAX_SCORE)
         if (outside & self.domains(table.key)).any():
-            raise Unusual
+            raise NotCacheable
 
 
 def count_by(key: str, mask: Bools, nodes: Snapshot) -> Ints:

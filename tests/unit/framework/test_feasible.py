@@ -10,7 +10,7 @@ import pytest
 from kubesched.cluster import Snapshot, Store
 from kubesched.cluster.changelog import Reader
 from kubesched.framework import DomainScores, DomainVerdicts
-from kubesched.framework.reach import MAX_SCORE, REFUSED, Reach, Unusual
+from kubesched.framework.feasible import MAX_SCORE, REFUSED, FeasibleNodes, NotCacheable
 from kubesched.testing import node
 from kubesched.testing.contract import AllPassing
 
@@ -41,10 +41,10 @@ def expected(
     """Work out node by node who is feasible and what it totals."""
     feasible, totals = [], []
     for row in range(nodes.n):
-        passes = bool(base.passing[row]) and (mask is None or bool(mask[row]))
+        passes = bool(base.passing.values[row]) and (mask is None or bool(mask[row]))
         for table in verdicts:
             passes = passes and not table.values[nodes.code_at(table.key, row)]
-        total = int(base.totals[row]) + sum(
+        total = int(base.totals.values[row]) + sum(
             weight * int(table.values[nodes.code_at(table.key, row)]) for table, weight in scores
         )
         feasible.append(passes)
@@ -53,7 +53,7 @@ def expected(
 
 
 def compare(
-    reach: Reach,
+    reach: FeasibleNodes,
     base: AllPassing,
     nodes: Snapshot,
     verdicts: list[DomainVerdicts],
@@ -74,11 +74,11 @@ def test_following_tables_gives_what_looking_at_every_node_gives(seed: int) -> N
     random = Random(seed)
     nodes = cluster(random.choice([3, 20, 120]), random.choice([1, 3, 8]), random)
     base = AllPassing(nodes)
-    base.totals[:] = [random.randrange(200) for _ in range(nodes.n)]
+    base.totals.values[:] = [random.randrange(200) for _ in range(nodes.n)]
     for row in range(nodes.n):
         if random.random() < 0.1:
-            base.passing[row], base.totals[row] = False, REFUSED
-    base.n_passing = int(base.passing.sum())
+            base.passing.values[row], base.totals.values[row] = False, REFUSED
+    base.n_passing = int(base.passing.values.sum())
     keys = random.sample(["host", "zone", "zone"], random.randrange(3))
     verdicts = [
         DomainVerdicts(key, np.array([random.random() < 0.3 for _ in range(n_domains(nodes, key) + 1)], dtype=np.uint64), ())
@@ -90,7 +90,7 @@ def test_following_tables_gives_what_looking_at_every_node_gives(seed: int) -> N
         for key in rated
     ]
     mask = np.array([random.random() < 0.7 for _ in range(nodes.n)]) if random.random() < 0.2 else None
-    reach = Reach(base, nodes, tuple(verdicts), mask)
+    reach = FeasibleNodes(base, nodes, tuple(verdicts), mask)
     compare(reach, base, nodes, verdicts, scores, mask)
     for _ in range(12):
         for _ in range(random.choice([0, 1, 1, 3, 40])):
@@ -101,37 +101,35 @@ def test_following_tables_gives_what_looking_at_every_node_gives(seed: int) -> N
                 table.put(random.randrange(len(table.values)), random.randrange(2) if is_verdict else random.randrange(101))
         for _ in range(random.choice([0, 1, 1, 20])):
             row = random.randrange(nodes.n)
-            if base.passing[row]:
-                base.totals[row] = random.randrange(200)
-                base.moved.append(row)
+            if base.passing.values[row]:
+                base.totals.put(row, random.randrange(200))
         for _ in range(random.choice([0, 0, 1, 3])):
             row = random.randrange(nodes.n)
-            passes = not base.passing[row]
-            base.passing[row], base.totals[row] = passes, random.randrange(200) if passes else REFUSED
+            passes = not base.passing.values[row]
+            base.passing.put(row, passes)
+            base.totals.put(row, random.randrange(200) if passes else REFUSED)
             base.n_passing += 1 if passes else -1
-            base.moved.append(row)
-            base.turned.append((row, passes))
-        assert reach.follow()
+        assert reach.refresh()
         compare(reach, base, nodes, verdicts, scores, mask)
 
 
 def test_who_lost_the_thread_is_told_so() -> None:
     nodes = cluster(6, 2, Random(1))
     base = AllPassing(nodes)
-    reach = Reach(base, nodes)
-    assert reach.follow()
-    base.turned = []
-    assert not reach.follow()
+    reach = FeasibleNodes(base, nodes)
+    assert reach.refresh()
+    base.passing.changes.restart()
+    assert not reach.refresh()
 
 
 def test_a_score_out_of_range_is_left_to_the_plain_path_if_anybody_can_get_it() -> None:
     nodes = cluster(6, 2, Random(1))
     table = DomainScores("host", np.array([0, MAX_SCORE + 1, 0, 0, 0, 0, 0]))
     base = AllPassing(nodes)
-    with pytest.raises(Unusual):
-        Reach(base, nodes).totals(((table, 1),))
-    base.passing[1], base.totals[1], base.n_passing = False, REFUSED, 5
-    assert Reach(base, nodes).totals(((table, 1),)).max() == 0
+    with pytest.raises(NotCacheable):
+        FeasibleNodes(base, nodes).totals(((table, 1),))
+    base.passing.values[1], base.totals.values[1], base.n_passing = False, REFUSED, 5
+    assert FeasibleNodes(base, nodes).totals(((table, 1),)).max() == 0
 
 
 def test_a_table_tells_what_changed_and_nothing_else() -> None:

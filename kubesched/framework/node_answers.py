@@ -1,11 +1,11 @@
-"""What nodes offer to pods that ask the same of a node, kept right row by row.
+"""What plugins say of nodes to all pods that ask the same of a node, kept right row by row.
 
 In: the answers of the plugins that look at nodes one by one, for the first pod that asks so. Out: which nodes pass, and
 what they total, for every later pod that asks the same, whatever its labels, its owner and its wishes about other pods:
-classes of pods share a ground, and a row that changed is computed again once for all of them.
+classes of pods share them, and a row that changed is computed again once for all of them.
 
 A few rows are asked about through functions that have read beforehand whatever is the same for all rows
-(`Plugin.row_filter`, `Plugin.row_score`); they are made when the first row changes, as most grounds never see one.
+(`Plugin.row_filter`, `Plugin.row_score`); they are made when the first row changes, as most of these answers never see one.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from kubesched.cluster.journal import Change, concern_nodes
 from kubesched.cluster.objects import KindVersions
 from kubesched.framework import lifting
 from kubesched.framework.best_rows import BestRows
+from kubesched.framework.cache_plan import CachePlan
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.feasible import REFUSED, NotCacheable, count_by
 from kubesched.framework.plugin import Plugin, Refusal, Scope
 from kubesched.framework.profile import MAX_SCORE, Profile
-from kubesched.framework.reach import REFUSED, Unusual, count_by
-from kubesched.framework.remembering import Plan
+from kubesched.framework.tracked import Tracked
 from kubesched.framework.verdicts import MAX_REASONS, Bits, Code, Reason, Rejections
 
 Running = tuple[str, str]
 FEW_ROWS = 16
 """Up to so many rows are repaired one by one in plain Python: arrays of a few elements cost more than the sums on them."""
-_LONGEST = 1024
 
 
 class Column:
@@ -59,10 +59,10 @@ class Column:
         if tuple(self.reasons[: len(rejections.reasons)]) == rejections.reasons:
             self.bits[rows] = rejections.bits
             return
-        moved = np.zeros(len(rows), dtype=np.uint64)
+        bits = np.zeros(len(rows), dtype=np.uint64)
         for i, reason in enumerate(rejections.reasons):
-            moved |= (rejections.bits >> np.uint64(i) & np.uint64(1)) << np.uint64(self._bit(reason))
-        self.bits[rows] = moved
+            bits |= (rejections.bits >> np.uint64(i) & np.uint64(1)) << np.uint64(self._bit(reason))
+        self.bits[rows] = bits
 
     def write_one(self, row: int, reasons: tuple[Reason, ...], n: int) -> None:
         """Replace the verdict of one row."""
@@ -80,7 +80,7 @@ class Column:
     def _bit(self, reason: Reason) -> int:
         if reason not in self.reasons:
             if len(self.reasons) == MAX_REASONS:
-                raise Unusual
+                raise NotCacheable
             self.reasons.append(reason)
         return self.reasons.index(reason)
 
@@ -109,25 +109,22 @@ class Scaled:
         self.flat = int(self.raw[0]) if (self.raw == self.raw[0]).all() else None
 
 
-class Ground:
-    """One way to ask of a node. `totals` is the sum of the plain scores, far below zero where a node is refused."""
+class NodeAnswers:
+    """The answers to one way of asking. `totals` is the sum of the plain scores, far below zero where a node is refused."""
 
     __slots__ = (
         "__weakref__",
         "_by_key",
         "_following",
-        "_glance",
-        "_passing_cells",
         "_raters",
+        "_read_kinds",
         "_reader",
-        "_totals_cells",
         "admitted",
         "best_rows",
         "columns",
         "fixed",
         "flat_total",
         "is_valid",
-        "moved",
         "n_passing",
         "nodes",
         "passing",
@@ -138,11 +135,10 @@ class Ground:
         "scaled",
         "state",
         "totals",
-        "turned",
     )
 
-    def __init__(self, profile: Profile, plan: Plan, pod: PodView, nodes: Snapshot, lap: Callable[[str], None]) -> None:
-        """Ask the plugins about all nodes; `lap` is told when an extension point is done. Raise Unusual where the answer
+    def __init__(self, profile: Profile, plan: CachePlan, pod: PodView, nodes: Snapshot, lap: Callable[[str], None]) -> None:
+        """Ask the plugins about all nodes; `lap` is told when an extension point is done. Raise NotCacheable where the answer
         is not one that can be kept."""
         self.profile = profile
         self.plan = plan
@@ -151,28 +147,21 @@ class Ground:
         self.is_valid = True
         """Whether it may be used: false once it was found easier to begin anew."""
         self._reader = Reader(nodes.journal)
-        self._glance = KindVersions(nodes.objects, plan.kept_reads)
+        self._read_kinds = KindVersions(nodes.objects, plan.kept_reads)
         self.state = state = CycleState()
         self.admitted: Bools = np.ones(nodes.n, dtype=np.bool_)
         """The nodes that pass everything that pods do not change."""
-        self.passing: Bools = np.ones(nodes.n, dtype=np.bool_)
+        self.passing = Tracked(np.ones(nodes.n, dtype=np.bool_))
         self.n_passing = nodes.n
-        self.turned: list[tuple[int, bool]] = []
-        """Rows that began or ceased to pass, in that order; read as `moved` is."""
         self.fixed: Ints | None = None
         """The sum of the scores that pods do not change; None where it is zero on all nodes."""
-        self.totals: Ints = np.zeros(nodes.n, dtype=np.int64)
-        self.moved: list[int] = []
-        """Rows whose totals changed, in that order; how far somebody has read is a position in it. A new list begins
-        where this one gets long, or where too many rows changed at once."""
+        self.totals = Tracked(np.zeros(nodes.n, dtype=np.int64))
         self.best_rows: BestRows | None = None
-        self._passing_cells = memoryview(self.passing.data)
-        self._totals_cells = memoryview(self.totals.data)
         self._raters: list[tuple[Callable[[int], int], int, Running]] | None = None
         self._by_key: dict[str, Ints] = {}
         self.pre_filtered = before = profile.pre_filter_with(plan.kept_pre_filters, pod, nodes, state)
         if before.status is not None:
-            raise Unusual
+            raise NotCacheable
         lap("PreFilter")
         self.columns = [
             Column(plugin, _filter(profile, plugin, pod, nodes, state))
@@ -197,35 +186,38 @@ class Ground:
                 self.admitted &= column.bits == 0
         if self.pre_filtered.considered is not None:
             self.admitted &= self.pre_filtered.considered
-        self.passing[:] = self.admitted
+        self.passing.values[:] = self.admitted
         for column in self._following:
             if column.bits is not None:
-                self.passing &= column.bits == 0
+                self.passing.values &= column.bits == 0
         self._recount()
 
     def _pre_score(self) -> None:
         for plugin in self.plan.kept_pre_scores:
-            answer = self.profile.call("PreScore", plugin, plugin.pre_score, self.pod, self.nodes, self.passing, self.state)
+            answer = self.profile.call(
+                "PreScore", plugin, plugin.pre_score, self.pod, self.nodes, self.passing.values, self.state
+            )
             if answer is not None and answer.code is not Code.SUCCESS:
                 if answer.code is not Code.SKIP:
-                    raise Unusual
+                    raise NotCacheable
                 self.state.skip_score.add(plugin.name)
 
     def _score(self) -> None:
-        profile, pod, nodes, passing, state = self.profile, self.pod, self.nodes, self.passing, self.state
+        profile, pod, nodes, state = self.profile, self.pod, self.nodes, self.state
+        passing, totals = self.passing.values, self.totals.values
         self.fixed = self._fixed_scores(pod, nodes)
         if self.fixed is not None:
-            self.totals += self.fixed
+            totals += self.fixed
         for plugin, weight in self._heard(self.plan.row_scores):
-            self.totals += profile.rate(plugin, pod, nodes, passing, state) * weight
-        self.totals[~passing] = REFUSED
+            totals += profile.rate(plugin, pod, nodes, passing, state) * weight
+        totals[~passing] = REFUSED
         for plugin, weight in self._heard(self.plan.scaled_scores):
             self.scaled.append(Scaled(plugin, weight, profile.raw_score(plugin, pod, nodes, passing, state)))
 
     def _fixed_scores(self, pod: PodView, nodes: Snapshot) -> Ints | None:
         fixed: Ints | None = None
         for plugin, weight in self._heard(self.plan.fixed_scores):
-            column = self.profile.rate(plugin, pod, nodes, self.passing, self.state)
+            column = self.profile.rate(plugin, pod, nodes, self.passing.values, self.state)
             if column.any():
                 fixed = column * weight if fixed is None else fixed + column * weight
         return fixed
@@ -253,9 +245,9 @@ class Ground:
         columns = sum(c.bits.nbytes for c in self.columns if c.bits is not None)
         return (
             columns
-            + self.passing.nbytes
+            + self.passing.values.nbytes
             + self.admitted.nbytes
-            + self.totals.nbytes
+            + self.totals.values.nbytes
             + (self.fixed.nbytes if self.fixed is not None else 0)
             + sum(scaled.raw.nbytes for scaled in self.scaled if scaled.raw is not None)
         )
@@ -268,17 +260,17 @@ class Ground:
         """Return how many passing nodes are in each domain of a label key, and at the end how many lack the label."""
         counts = self._by_key.get(key)
         if counts is None:
-            counts = self._by_key[key] = count_by(key, self.passing, nodes)
+            counts = self._by_key[key] = count_by(key, self.passing.values, nodes)
         return counts
 
     # Repairing
 
-    def catch_up(self, pod: PodView, nodes: Snapshot) -> bool:
-        """Take in what changed since the ground was last used; False if it is easier to begin anew, now and ever after.
+    def refresh(self, pod: PodView, nodes: Snapshot) -> bool:
+        """Take in what changed since they were last used; False if it is easier to begin anew, now and ever after.
 
         It is not valid while it is being repaired: where a plugin breaks over it, it is half repaired and stays invalid.
         """
-        if not self._glance.is_current():
+        if not self._read_kinds.is_current():
             self.is_valid = False
         elif self.is_valid and not self._reader.is_current(nodes.journal):
             changes = self._reader.changed(nodes.journal)
@@ -296,8 +288,6 @@ class Ground:
                 return False
             self._repair_nodes(np.array(sorted(rows)), pod, nodes)
         elif len(rows) <= FEW_ROWS:
-            if len(self.moved) > _LONGEST:
-                self.moved, self.turned = [], []
             for row in rows:
                 self._repair_row(row)
         else:
@@ -310,11 +300,11 @@ class Ground:
         if fixed is not None or self.fixed is not None:
             nothing = np.int64(0)
             more = (nothing if fixed is None else fixed) - (nothing if self.fixed is None else self.fixed)
-            self.totals += np.where(self.passing, more, 0)
+            self.totals.replace(self.totals.values + np.where(self.passing.values, more, 0))
         self.fixed = fixed
         some = nodes.take(rows)
         for scaled in self.scaled:
-            scaled.write(rows, self.profile.raw_score(scaled.plugin, pod, some, self.passing[rows], self.state), nodes.n)
+            scaled.write(rows, self.profile.raw_score(scaled.plugin, pod, some, self.passing.values[rows], self.state), nodes.n)
             self.flat_total = None
         self._repair_rows(rows, pod, nodes, every_column=True)
 
@@ -335,13 +325,13 @@ class Ground:
                     admitted &= column.bits[rows] == 0
         passing &= admitted
         self.admitted[rows] = admitted
-        self.passing[rows] = passing
+        self.passing.values[rows] = passing
         self._recount()
         totals = np.zeros(len(rows), dtype=np.int64) if self.fixed is None else self.fixed[rows]
         for plugin, weight in self._heard(self.plan.row_scores):
             totals += self.profile.rate(plugin, pod, some, passing, state) * weight
-        self.totals[rows] = np.where(passing, totals, REFUSED)
-        self.moved = []
+        self.totals.values[rows] = np.where(passing, totals, REFUSED)
+        self.totals.changes.restart()
         if not every_column:
             for scaled in self.scaled:
                 if scaled.plugin.score_scope is Scope.ROW:
@@ -350,9 +340,9 @@ class Ground:
 
     def _recount(self) -> None:
         """Take notice that other nodes pass than before."""
-        self.n_passing = int(np.count_nonzero(self.passing))
+        self.n_passing = int(np.count_nonzero(self.passing.values))
         self._by_key.clear()
-        self.turned = []
+        self.passing.changes.restart()
 
     # One row
 
@@ -370,20 +360,18 @@ class Ground:
                 passes = False
             if reasons or column.bits is not None:
                 column.write_one(row, reasons, self.nodes.n)
-        if passes != self._passing_cells[row]:
+        if passes != self.passing.values.item(row):
             more = 1 if passes else -1
             self.n_passing += more
-            self._passing_cells[row] = passes
+            self.passing.put(row, passes)
             for key, counts in self._by_key.items():
                 counts[self.nodes.code_at(key, row)] += more  # the last is for nodes that lack the label, whose code is -1
-            self.turned.append((row, passes))
         for scaled in self.scaled:
             if scaled.plugin.score_scope is Scope.ROW:
-                raw = profile.raw_score(scaled.plugin, self.pod, self.nodes.take([row]), self.passing[[row]], self.state)
+                raw = profile.raw_score(scaled.plugin, self.pod, self.nodes.take([row]), self.passing.values[[row]], self.state)
                 scaled.write(np.array([row]), raw, self.nodes.n)
                 self.flat_total = None
-        self._totals_cells[row] = self._total(row) if passes else REFUSED
-        self.moved.append(row)
+        self.totals.put(row, self._total(row) if passes else REFUSED)
 
     def _total(self, row: int) -> int:
         if self._raters is None:
@@ -395,7 +383,7 @@ class Ground:
             profile.running = running
             score = rate(row)
             if not 0 <= score <= MAX_SCORE:
-                raise Unusual
+                raise NotCacheable
             total += score * weight
         return total
 
@@ -416,5 +404,5 @@ class Ground:
 def _filter(profile: Profile, plugin: Plugin, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
     rejections = profile.filter_one(plugin, pod, nodes, state)
     if rejections.errors:
-        raise Unusual
+        raise NotCacheable
     return rejections

@@ -15,7 +15,7 @@ from kubesched.engine.ties import SeededTies
 from kubesched.errors import PluginRaised
 from kubesched.framework import SKIP, CycleState, Plugin, Reason, Rejections, Scope, unresolvable
 from kubesched.framework.counters import CounterTable, PodCounts
-from kubesched.framework.memo import Memo
+from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable, failed
 from kubesched.testing import node, pod
 
@@ -51,13 +51,13 @@ class Refuses(Plugin):
         return Rejections.none(nodes)
 
 
-def build(*classes: type[Plugin]) -> tuple[Store, Memo, list[Any]]:
+def build(*classes: type[Plugin]) -> tuple[Store, EquivalenceCache, list[Any]]:
     store = small_store("a", "b", "c")
     plugins = [cls(None, EngineHandle(store.objects)) for cls in classes]
-    return store, Memo(profile_of(*plugins)), plugins
+    return store, EquivalenceCache(profile_of(*plugins)), plugins
 
 
-def decide(store: Store, memo: Memo, name: str = "new", **fields: Any) -> Any:
+def decide(store: Store, memo: EquivalenceCache, name: str = "new", **fields: Any) -> Any:
     rules = Rules(SeededTies(0), preempts=False)
     return attempt(store.view(pod(name, **fields)), store.snapshot(), memo.profile, rules, memo).decision
 
@@ -98,7 +98,7 @@ def test_pods_that_ask_the_same_of_a_node_share_what_is_known_of_nodes() -> None
     decide(store, memo, "fourth", labels={"app": "x"})
     assert plugin.rows == 4, "the row that changed was looked at once for both"
     decide(store, memo, "hungry", requests={"cpu": "1"})
-    assert plugin.rows == 7, "whoever asks for more is on other ground"
+    assert plugin.rows == 7, "whoever asks for more has answers of its own"
 
 
 def test_a_subclass_may_read_more_of_a_pod_than_its_base() -> None:
@@ -111,7 +111,7 @@ def test_a_subclass_may_read_more_of_a_pod_than_its_base() -> None:
     assert plugin.rows == 6
 
 
-def test_shared_ground_that_a_plugin_broke_over_is_not_used_again() -> None:
+def test_shared_node_answers_that_a_plugin_broke_over_is_not_used_again() -> None:
     store, memo, (plugin,) = build(Impersonal)
     decide(store, memo)
     decide(store, memo, "other", labels={"app": "x"})
@@ -194,8 +194,8 @@ def test_a_node_more_makes_it_start_again() -> None:
 def test_a_budget_keeps_the_classes_that_were_asked_for_last() -> None:
     store, memo, (plugin,) = build(Rows)
     decide(store, memo, labels={"app": "0"})
-    one = next(iter(memo._entries.values()))
-    memo.budget_bytes = 3 * (one.nbytes + one.ground.nbytes)
+    one = next(iter(memo._classes.values()))
+    memo.budget_bytes = 3 * (one.nbytes + one.node_answers.nbytes)
     for i in (1, 2):
         decide(store, memo, labels={"app": str(i)})
     decide(store, memo, labels={"app": "0"})

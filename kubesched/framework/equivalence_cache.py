@@ -1,17 +1,24 @@
-"""Answers remembered per pod class, repaired on the rows that changed.
+"""Answers remembered per equivalence class of pods, worked out again where something changed.
 
 In: a pod, a snapshot. Out: the same verdicts and totals that computing everything anew would give, for the price of what
 changed since the last pod of the class. Replicas of one template are alike to every plugin, and one booking changes one
-row, so nearly all of the last answer still stands. What follows from a node and its pods alone is kept in a ground that
-all classes share which ask the same of a node (framework/ground); a class of its own has only what it counts
-(framework/remembered), so that the first pod of one more Deployment finds nearly everything known.
+row, so nearly all of the last answer still holds. It is a sheet of four kinds of cells, each with a log of what changed in it,
+and each derived from the ones before, element by element where few changed:
+
+  the journal          which rows changed (cluster/journal)
+  columns and totals   what plugins say of every node; shared by all that ask the same of a node (framework/node_answers)
+  counters, tables     pods per topology domain, shared by all that declare the same (framework/counters); verdicts and
+                       scores of domains, which the plugins derive from them (DomainVerdicts, DomainScores)
+  feasible nodes       who is left, and their totals, from both (framework/feasible)
+
+So the first pod of one more Deployment finds nearly everything known.
 
 A plugin's scope says how its column is kept:
 
   ROW_NODE, ROW   remembered; computed again on the rows whose node, or whose pods, changed
   NODES           remembered; computed again as a whole when any node object changed
-  DOMAINS         its counters are remembered and repaired pod by pod; what it says is read off them for every pod, domain
-                  by domain where it can, and not at all while it has nothing to say
+  DOMAINS         its counters follow the pods; what it says is read off them for every pod, domain by domain where it can,
+                  and not at all while it has nothing to say
   CLUSTER         computed for every pod
 
 Whatever is out of the ordinary (a PreFilter that refuses, an error on a row) is left to the plain path: `recall` returns
@@ -29,14 +36,14 @@ import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.framework.best_rows import BestRows
+from kubesched.framework.cache_plan import CachePlan, plan_for
 from kubesched.framework.counters import CounterTable
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.ground import Ground
+from kubesched.framework.equivalence_class import EquivalenceClass
+from kubesched.framework.feasible import FeasibleNodes, NotCacheable, Weighted
+from kubesched.framework.node_answers import NodeAnswers
 from kubesched.framework.plugin import NodeNames, Plugin
 from kubesched.framework.profile import PointObserver, PreFiltered, Profile
-from kubesched.framework.reach import Reach, Unusual, Weighted
-from kubesched.framework.remembered import Entry
-from kubesched.framework.remembering import Plan, plan_for
 from kubesched.framework.verdicts import Code, DomainScores, DomainVerdicts, Rejections, Status, Verdicts
 
 BUDGET_BYTES = 256 << 20
@@ -46,68 +53,65 @@ Key = tuple[bytes, frozenset[str]]
 """What pods have in common, and the plugins that do not remember their answers for them."""
 
 
-class Recalled:
+class CachedAnswer:
     """An attempt's answer from memory: which nodes pass, and what they total apart from what is the same for all."""
 
-    __slots__ = ("entry", "live", "n_feasible", "pre_filtered", "reach", "state", "totals")
+    __slots__ = ("feasible_nodes", "live", "n_feasible", "of_class", "pre_filtered", "state", "totals")
 
     def __init__(
         self,
         state: CycleState,
         pre_filtered: PreFiltered,
-        reach: Reach,
-        entry: Entry,
+        feasible_nodes: FeasibleNodes,
+        of_class: EquivalenceClass,
         live: dict[str, Rejections | DomainVerdicts],
     ) -> None:
         self.state = state
         self.pre_filtered = pre_filtered
-        self.reach = reach
-        self.n_feasible = reach.count()
-        self.totals: Ints = entry.ground.totals
-        self.entry = entry
+        self.feasible_nodes = feasible_nodes
+        self.n_feasible = feasible_nodes.count()
+        self.totals: Ints = of_class.node_answers.totals.values
+        self.of_class = of_class
         self.live = live
 
     @property
     def feasible(self) -> Bools:
         """Return which nodes pass every filter."""
-        return self.reach.feasible()
+        return self.feasible_nodes.feasible()
 
     def left_out(self, pod: PodView, nodes: Snapshot) -> int:
         """Return what the totals leave out because it is the same for every node."""
-        ground = self.entry.ground
-        known = ground.flat_total
-        return known if known is not None else ground.add_up_flat(pod, nodes, self.state)
+        known = self.of_class.node_answers.flat_total
+        return known if known is not None else self.of_class.node_answers.add_up_flat(pod, nodes, self.state)
 
     def best_rows(self) -> BestRows | None:
         """Return the rows of the highest total; None where the totals are of this attempt alone, and nobody follows them."""
-        ground = self.entry.ground
-        totals = ground.totals
-        if self.totals is not totals:
+        answers = self.of_class.node_answers
+        if self.totals is not answers.totals.values:
             return None
-        best = ground.best_rows
-        if best is not None and best.moved is ground.moved:
-            best.follow(totals)
-        else:
-            best = ground.best_rows = BestRows(totals, ground.moved)
+        best = answers.best_rows
+        if best is None:
+            best = answers.best_rows = BestRows(answers.totals)
+        best.refresh()
         return best
 
-    def standing(self) -> tuple[int, ...] | None:
+    def verdict_version(self) -> tuple[int, ...] | None:
         """Return numbers that stay the same as long as the verdicts do; None if nothing so simple tells."""
-        if self.live or self.pre_filtered is not self.entry.ground.pre_filtered:
+        if self.live or self.pre_filtered is not self.of_class.node_answers.pre_filtered:
             return None
-        return self.entry.ground.versions()
+        return self.of_class.node_answers.versions()
 
-    def moment(self, nodes: Snapshot) -> tuple[int, ...] | None:
+    def cluster_version(self, nodes: Snapshot) -> tuple[int, ...] | None:
         """Return numbers that stay the same as long as nothing at all changes; None if the verdicts are of this pod
         alone, because some filter reads more of it than the class has in common."""
-        if not self.entry.plan.is_of_class:
+        if not self.of_class.plan.answers_for_class:
             return None
         return nodes.structure, nodes.journal.end, nodes.objects.revision, -1
 
     def verdicts(self, profile: Profile, nodes: Snapshot) -> Verdicts:
         """Return the verdicts of all filters in their order, for a diagnosis."""
         verdicts = Verdicts(nodes, self.pre_filtered.considered)
-        kept = {column.plugin.name: column for column in self.entry.ground.columns}
+        kept = {column.plugin.name: column for column in self.of_class.node_answers.columns}
         for plugin in profile.filters:
             said = self.live.get(plugin.name)
             if plugin.name in kept:
@@ -118,37 +122,37 @@ class Recalled:
         return verdicts
 
 
-class Memo:
+class EquivalenceCache:
     """One profile's memory."""
 
     def __init__(self, profile: Profile, budget_bytes: int = BUDGET_BYTES) -> None:
         self.profile = profile
         self.budget_bytes = budget_bytes
-        self._entries: OrderedDict[Key, Entry] = OrderedDict()
-        self._grounds: WeakValueDictionary[Key, Ground] = WeakValueDictionary()
-        """Each is kept by the classes that stand on it."""
-        self._plans: dict[frozenset[str], Plan] = {}
+        self._classes: OrderedDict[Key, EquivalenceClass] = OrderedDict()
+        self._node_answers: WeakValueDictionary[Key, NodeAnswers] = WeakValueDictionary()
+        """Each is kept by the classes that use it."""
+        self._plans: dict[frozenset[str], CachePlan] = {}
         self._counters = CounterTable()
-        self._choosy = tuple(p for p in profile.plugins if p.implements("remembers"))
+        self._selective = tuple(p for p in profile.plugins if p.implements("remembers"))
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._classes)
 
-    def recall(self, pod: PodView, nodes: Snapshot) -> Recalled | None:
+    def recall(self, pod: PodView, nodes: Snapshot) -> CachedAnswer | None:
         """Return the answer for a pod, or None if it must be computed the plain way."""
         unremembered = _NOBODY
         if not _is_plain(pod):
-            unremembered = frozenset([p.name for p in self._choosy if not p.remembers(pod)])
+            unremembered = frozenset([p.name for p in self._selective if not p.remembers(pod)])
         key = (pod.template.signature, unremembered)
         observe = self.profile.observe
         watch = _NO_WATCH if observe is None else _Stopwatch()
         try:
             recalled = self._answer(self._find(key, pod, nodes, watch), pod, nodes, watch)
-        except Unusual:
-            self._entries.pop(key, None)
+        except NotCacheable:
+            self._classes.pop(key, None)
             return None
         except BaseException:
-            self._entries.pop(key, None)  # half repaired is worse than not remembered
+            self._classes.pop(key, None)  # half repaired is worse than not remembered
             raise
         if observe is not None:
             watch.tell(observe)
@@ -156,50 +160,50 @@ class Memo:
 
     def clear(self) -> None:
         """Forget everything."""
-        self._entries.clear()
+        self._classes.clear()
 
-    def _find(self, key: Key, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> Entry:
+    def _find(self, key: Key, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> EquivalenceClass:
         """Return what is remembered of a pod's class, up to date; begin anew where nothing is, or that is easier."""
-        entry = self._entries.get(key)
-        if entry is not None and entry.ground.catch_up(pod, nodes) and entry.catch_up(nodes):
-            self._entries.move_to_end(key)
+        of_class = self._classes.get(key)
+        if of_class is not None and of_class.node_answers.refresh(pod, nodes) and of_class.refresh(nodes):
+            self._classes.move_to_end(key)
             watch.lap("Filter")  # rows computed again, with their scores: the two are not told apart
-            return entry
+            return of_class
         plan = self._plans.get(key[1])
         if plan is None:
             plan = self._plans[key[1]] = plan_for(self.profile, key[1])
-        entry = Entry(plan, self._ground(plan, key, pod, nodes, watch), nodes, self._counters)
-        self._entries[key] = entry
-        self._entries.move_to_end(key)
-        while len(self._entries) > 1 and self._nbytes_as(entry) > self.budget_bytes:
-            self._entries.popitem(last=False)
-        return entry
+        of_class = EquivalenceClass(plan, self._answers_for(plan, key, pod, nodes, watch), nodes, self._counters)
+        self._classes[key] = of_class
+        self._classes.move_to_end(key)
+        while len(self._classes) > 1 and self._nbytes_as(of_class) > self.budget_bytes:
+            self._classes.popitem(last=False)
+        return of_class
 
-    def _nbytes_as(self, entry: Entry) -> int:
+    def _nbytes_as(self, of_class: EquivalenceClass) -> int:
         """Return what everything takes that is remembered, if all of it is as large as this."""
-        return len(self._entries) * entry.nbytes + len(self._grounds) * entry.ground.nbytes
+        return len(self._classes) * of_class.nbytes + len(self._node_answers) * of_class.node_answers.nbytes
 
-    def _ground(self, plan: Plan, key: Key, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> Ground:
-        """Return the ground of a pod's class: the one of all that ask the same of a node, where nobody asks for more."""
+    def _answers_for(self, plan: CachePlan, key: Key, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> NodeAnswers:
+        """Return the answers for a pod's class: those for all that ask the same of a node, where nobody asks for more."""
         if plan.is_impersonal:
             key = (pod.template.asking, key[1])
-        ground = self._grounds.get(key)
-        if ground is None or not ground.catch_up(pod, nodes):
-            ground = self._grounds[key] = Ground(self.profile, plan, pod, nodes, watch.lap)
-        return ground
+        node_answers = self._node_answers.get(key)
+        if node_answers is None or not node_answers.refresh(pod, nodes):
+            node_answers = self._node_answers[key] = NodeAnswers(self.profile, plan, pod, nodes, watch.lap)
+        return node_answers
 
     # Answering
 
-    def _answer(self, entry: Entry, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> Recalled:
-        state = CycleState(entry.state)
-        before = self._pre_filter(entry, pod, nodes, state)
-        state.skip_filter |= entry.state.skip_filter
-        state.skip_score |= entry.state.skip_score
+    def _answer(self, of_class: EquivalenceClass, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> CachedAnswer:
+        state = CycleState(of_class.state)
+        before = self._pre_filter(of_class, pod, nodes, state)
+        state.skip_filter |= of_class.state.skip_filter
+        state.skip_score |= of_class.state.skip_score
         watch.lap("PreFilter")
         said: dict[str, Rejections | DomainVerdicts] = {}
-        mask = None if before is entry.ground.pre_filtered else before.considered
+        mask = None if before is of_class.node_answers.pre_filtered else before.considered
         refusals: list[DomainVerdicts] = []
-        for plugin in entry.plan.live_filters:
+        for plugin in of_class.plan.live_filters:
             if plugin.name in state.skip_filter:
                 continue
             verdicts = self.profile.call("Filter", plugin, plugin.filter_domains, pod, nodes, state)
@@ -209,38 +213,42 @@ class Memo:
                 continue
             rejections = said[plugin.name] = self.profile.filter_one(plugin, pod, nodes, state)
             if rejections.errors:
-                raise Unusual
+                raise NotCacheable
             if rejections.bits is not None:
                 passes = rejections.bits == 0
                 mask = passes if mask is None else mask & passes
-        reach = entry.reach_beside(tuple(refusals)) if mask is None else Reach(entry.ground, nodes, tuple(refusals), mask)
-        recalled = Recalled(state, before, reach, entry, said)
+        feasible_nodes = (
+            of_class.feasible_beside(tuple(refusals))
+            if mask is None
+            else FeasibleNodes(of_class.node_answers, nodes, tuple(refusals), mask)
+        )
+        recalled = CachedAnswer(state, before, feasible_nodes, of_class, said)
         watch.lap("Filter")
         if recalled.n_feasible > 1:
             self._score(recalled, pod, nodes, watch)
         else:
-            recalled.totals = reach.totals()
+            recalled.totals = feasible_nodes.totals()
         return recalled
 
     @staticmethod
-    def _heed(answer: Status | None, plugin: Plugin, state: CycleState) -> bool:
+    def _has_a_say(answer: Status | None, plugin: Plugin, state: CycleState) -> bool:
         """Return whether a plugin that was asked at PreScore has anything to say."""
         if answer is None or answer.code is Code.SUCCESS:
             state.skip_score.discard(plugin.name)
             return True
         if answer.code is not Code.SKIP:
-            raise Unusual
+            raise NotCacheable
         state.skip_score.add(plugin.name)
         return False
 
-    def _pre_filter(self, entry: Entry, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFiltered:
+    def _pre_filter(self, of_class: EquivalenceClass, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFiltered:
         """Ask those that are asked for every pod."""
-        kept = entry.ground.pre_filtered
+        kept = of_class.node_answers.pre_filtered
         rows, narrowed_by = kept.rows, kept.narrowed_by
-        for plugin, is_counting in entry.plan.live_pre_filters:
-            if plugin in entry.quiet_filters:
+        for plugin, is_counting in of_class.plan.live_pre_filters:
+            if plugin in of_class.skipped_filters:
                 continue
-            where = entry.state if is_counting else state
+            where = of_class.state if is_counting else state
             answer = self.profile.call("PreFilter", plugin, plugin.pre_filter, pod, nodes, where)
             if answer is None:
                 continue
@@ -250,66 +258,72 @@ class Memo:
                 narrowed_by = narrowed_by | {plugin.name}
             elif answer.code is Code.SKIP:
                 if is_counting:
-                    entry.quiet(plugin, entry.quiet_filters, entry.state.skip_filter)
+                    of_class.skip(plugin, of_class.skipped_filters, of_class.state.skip_filter)
                 else:
                     state.skip_filter.add(plugin.name)
             elif answer.code is not Code.SUCCESS:
-                raise Unusual
+                raise NotCacheable
         if rows is kept.rows:
             return kept
         assert rows is not None
         if not len(rows):
-            raise Unusual
+            raise NotCacheable
         return PreFiltered(None, narrowed_by, rows, nodes.n)
 
-    def _score(self, recalled: Recalled, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> None:
+    def _score(self, recalled: CachedAnswer, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> None:
         """Add to the totals what is not remembered, node by node or domain by domain."""
-        entry, state, reach = recalled.entry, recalled.state, recalled.reach
+        of_class, state, feasible_nodes = recalled.of_class, recalled.state, recalled.feasible_nodes
         scores: list[Weighted] = []
-        rated = self._rate_domains(entry, pod, nodes, reach, state, scores)
-        for plugin, is_counting in entry.plan.live_pre_scores:
-            if plugin in rated or plugin in entry.quiet_scores:
+        rated = self._score_domains(of_class, pod, nodes, feasible_nodes, state, scores)
+        for plugin, is_counting in of_class.plan.live_pre_scores:
+            if plugin in rated or plugin in of_class.skipped_scores:
                 continue
-            where = entry.state if is_counting else state
-            answer = self.profile.call("PreScore", plugin, plugin.pre_score, pod, nodes, reach.feasible(), where)
-            if self._heed(answer, plugin, where):
+            where = of_class.state if is_counting else state
+            answer = self.profile.call("PreScore", plugin, plugin.pre_score, pod, nodes, feasible_nodes.feasible(), where)
+            if self._has_a_say(answer, plugin, where):
                 state.skip_score.discard(plugin.name)
             elif is_counting:
-                entry.quiet(plugin, entry.quiet_scores, entry.state.skip_score)
+                of_class.skip(plugin, of_class.skipped_scores, of_class.state.skip_score)
                 state.skip_score.add(plugin.name)
         watch.lap("PreScore")
-        recalled.totals = reach.totals(tuple(scores))
-        for scaled in entry.ground.scaled:
+        recalled.totals = feasible_nodes.totals(tuple(scores))
+        for scaled in of_class.node_answers.scaled:
             if scaled.raw is not None and scaled.flat is None:
-                column = self.profile.normalized(scaled.plugin, scaled.raw, pod, nodes, reach.feasible(), state)
+                column = self.profile.normalized(scaled.plugin, scaled.raw, pod, nodes, feasible_nodes.feasible(), state)
                 recalled.totals = recalled.totals + column * scaled.weight
-        for plugin, weight, _ in entry.plan.live_scores:
-            if plugin not in rated and plugin not in entry.quiet_scores and plugin.name not in state.skip_score:
-                column = self.profile.rate(plugin, pod, nodes, reach.feasible(), state)
+        for plugin, weight, _ in of_class.plan.live_scores:
+            if plugin not in rated and plugin not in of_class.skipped_scores and plugin.name not in state.skip_score:
+                column = self.profile.rate(plugin, pod, nodes, feasible_nodes.feasible(), state)
                 recalled.totals = recalled.totals + column * weight
         watch.lap("Score")
 
-    def _rate_domains(
-        self, entry: Entry, pod: PodView, nodes: Snapshot, reach: Reach, state: CycleState, scores: list[Weighted]
+    def _score_domains(
+        self,
+        of_class: EquivalenceClass,
+        pod: PodView,
+        nodes: Snapshot,
+        feasible_nodes: FeasibleNodes,
+        state: CycleState,
+        scores: list[Weighted],
     ) -> AbstractSet[Plugin]:
         """Ask for the scores of domains; return who answered."""
         rated: set[Plugin] = set()
-        for plugin, weight, knows_domains in entry.plan.live_scores:
-            if not knows_domains or plugin in entry.quiet_scores:
+        for plugin, weight, knows_domains in of_class.plan.live_scores:
+            if not knows_domains or plugin in of_class.skipped_scores:
                 continue
-            answer = self.profile.call("Score", plugin, plugin.rate_domains, pod, nodes, reach, entry.state)
+            answer = self.profile.call("Score", plugin, plugin.score_domains, pod, nodes, feasible_nodes, of_class.state)
             if answer is None:
                 continue
             rated.add(plugin)
             if isinstance(answer, DomainScores):
                 scores.append((answer, weight))
-            elif not self._heed(answer, plugin, state):
-                entry.quiet(plugin, entry.quiet_scores, entry.state.skip_score)
+            elif not self._has_a_say(answer, plugin, state):
+                of_class.skip(plugin, of_class.skipped_scores, of_class.state.skip_score)
         return rated
 
 
 class _Stopwatch:
-    """Times the extension points of one recalled attempt."""
+    """Times the extension points of one attempt."""
 
     __slots__ = ("_last", "_seconds")
 

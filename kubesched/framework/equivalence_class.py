@@ -1,0 +1,96 @@
+"""What is remembered for one equivalence class of pods, beside the answers about nodes that it shares with others.
+
+In: these answers, and the counters that plugins asked for. Out: the counters up to date; which plugins have anything to say;
+the nodes that were feasible for the last pod of the class.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from kubesched.cluster import Snapshot
+from kubesched.cluster.objects import KindVersions
+from kubesched.framework.cache_plan import CachePlan
+from kubesched.framework.counters import CounterTable
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.feasible import FeasibleNodes
+from kubesched.framework.node_answers import NodeAnswers
+from kubesched.framework.plugin import Plugin
+from kubesched.framework.verdicts import DomainVerdicts
+
+
+class EquivalenceClass:
+    """One class of pods."""
+
+    __slots__ = (
+        "_read_kinds",
+        "_skips_by",
+        "feasible_nodes",
+        "node_answers",
+        "plan",
+        "skipped_filters",
+        "skipped_scores",
+        "state",
+        "unschedulable_result",
+    )
+
+    def __init__(self, plan: CachePlan, node_answers: NodeAnswers, nodes: Snapshot, counters: CounterTable) -> None:
+        self.plan = plan
+        self.node_answers = node_answers
+        self.state = CycleState(node_answers.state, counters)
+        self.state.skip_filter |= node_answers.state.skip_filter
+        self.state.skip_score |= node_answers.state.skip_score
+        self._read_kinds = KindVersions(nodes.objects, plan.counted_reads)
+        self._skips_by: dict[str, object] = {}
+        self.unschedulable_result: tuple[tuple[int, ...], Any] | None = None
+        """What was concluded when no node passed, and the verdicts' versions that it was concluded from."""
+        self.skipped_filters: set[Plugin] = set()
+        """Counting plugins that had nothing to say at PreFilter; they are not asked again until something is counted."""
+        self.skipped_scores: set[Plugin] = set()
+        self.feasible_nodes: FeasibleNodes | None = None
+        """Those of the last pod of the class, for as long as they can follow what changes."""
+
+    @property
+    def nbytes(self) -> int:
+        """Return about what it takes beside the answers about nodes: totals of its own, and a few counters."""
+        return self.node_answers.totals.values.nbytes + (1 << 12)
+
+    def feasible_beside(self, verdicts: tuple[DomainVerdicts, ...]) -> FeasibleNodes:
+        """Return the feasible nodes where whole domains are refused: as they were kept, if the same tables say so."""
+        feasible_nodes, node_answers = self.feasible_nodes, self.node_answers
+        if (
+            feasible_nodes is None
+            or len(feasible_nodes.verdicts) != len(verdicts)
+            or any(map(operator.is_not, feasible_nodes.verdicts, verdicts))
+            or not feasible_nodes.refresh()
+        ):
+            feasible_nodes = self.feasible_nodes = FeasibleNodes(node_answers, node_answers.nodes, verdicts)
+        return feasible_nodes
+
+    def refresh(self, nodes: Snapshot) -> bool:
+        """Bring the counters up to date, and let the plugins speak again whose counts changed; False if the kinds of objects
+        changed that they are built from."""
+        if not self._read_kinds.is_current():
+            return False
+        for key, counts in self.state.counts.items():
+            counts.refresh(nodes)
+            if self._skips_by.get(key) != (now := counts.skips_by()):
+                self._skips_by[key] = now
+                self._ask_again(key.partition(".")[0])
+        return True
+
+    def skip(self, plugin: Plugin, skip: set[Plugin], skipped: set[str]) -> None:
+        """Let a counting plugin's SKIP stand until something is counted."""
+        self._skips_by = {key: counts.skips_by() for key, counts in self.state.counts.items()}
+        skip.add(plugin)
+        skipped.add(plugin.name)
+
+    def _ask_again(self, name: str) -> None:
+        """Ask a plugin again whether it has anything to say: something was counted."""
+        asked = {plugin for plugin in (*self.skipped_filters, *self.skipped_scores) if plugin.name == name}
+        if asked:
+            self.skipped_filters -= asked
+            self.skipped_scores -= asked
+            self.state.skip_filter.discard(name)
+            self.state.skip_score.discard(name)
