@@ -65,6 +65,7 @@ def run_scheduler(words: Sequence[str], columns: int, command: str) -> None:
 def _run(options: Options) -> int:
     for notice in options.notices:
         click.echo(notice, err=True)
+    logs.set_contextual(options.gates.is_enabled("ContextualLogging"))
     logs.say_flags(options.parsed.shown)
     plugins = _plugins(options)
     known = Scheduler.catalogue(plugins)
@@ -119,6 +120,8 @@ def _say_settled_gates(gates: Gates) -> None:
             log.warning(f"Setting {stage} feature gate {name}={value}. It will be removed in a future release.")
         if name in NOT_OURS:
             log.info(f"Feature gate {name}={value} is for another component and changes nothing here")
+    if gates.left_out:
+        log.warning(f"Feature gates that are not built in this scheduler keep their defaults: {', '.join(gates.left_out)}")
 
 
 def _plugins(options: Options) -> tuple[type[Plugin], ...]:

@@ -6,7 +6,6 @@ A live cluster is read and never written; a file is a snapshot or an inbox log, 
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import subprocess
 import time
@@ -21,7 +20,7 @@ import yaml
 from kubesched import config
 from kubesched.api.bounds import Unbounded, check_yaml, lines_of
 from kubesched.client.connection import connect
-from kubesched.client.credentials import default_kubeconfig, find_credentials
+from kubesched.client.credentials import default_kubeconfig, find_credentials, kubeconfig_files
 from kubesched.engine.assembly import Ports, default_configuration, registry_with
 from kubesched.engine.loop import Engine
 from kubesched.errors import SchedulerError
@@ -131,9 +130,9 @@ def namespace_of(given: str, snapshot_file: Path | None, kubeconfig: str, contex
 
 def _context_namespace(kubeconfig: str, context: str) -> str:
     """Return the namespace of a kubeconfig's context, as kubectl takes it; empty if it has none, or cannot be read."""
-    for part in filter(None, (kubeconfig or default_kubeconfig()).split(os.pathsep)):
+    for file in kubeconfig_files(kubeconfig or default_kubeconfig()):
         try:
-            text = Path(part).expanduser().read_text()
+            text = file.read_text()
             check_yaml(text)
             document = yaml.safe_load(text)
         except (OSError, UnicodeDecodeError, yaml.YAMLError, Unbounded):

@@ -98,6 +98,14 @@ def default_kubeconfig(environ: Mapping[str, str] = os.environ) -> str:
     return str(path) if path.is_file() else ""
 
 
+def kubeconfig_files(path: str) -> list[Path]:
+    """Return the files that a path names: one, whatever its name contains, or those of a list as in $KUBECONFIG."""
+    if Path(path).expanduser().is_file():
+        return [Path(path).expanduser()]
+    parts = [Path(part).expanduser() for part in path.split(os.pathsep) if part]
+    return [part for part in parts if part.is_file()]
+
+
 class AddressSource:
     """An address and nothing else: we come as nobody in particular."""
 
@@ -163,13 +171,15 @@ class KubeconfigSource:
 
         loaders = credential_loaders()
         logging.getLogger("kubernetes_asyncio.config").setLevel(logging.CRITICAL)  # what it would log, we raise
-        if not any(Path(part).expanduser().is_file() for part in self._path.split(os.pathsep) if part):
+        files = kubeconfig_files(self._path)
+        if not files:
             raise self._wrong("there is no such file; correct --kubeconfig or clientConnection.kubeconfig")
         try:
-            for part in filter(None, self._path.split(os.pathsep)):
-                if (file := Path(part).expanduser()).is_file():
-                    check_yaml(file.read_bytes())
-            merged: Any = loaders.kubeconfig.KubeConfigMerger(self._path).config
+            merger = loaders.kubeconfig.KubeConfigMerger("")  # which would split a name that contains the separator
+            for file in files:
+                check_yaml(file.read_bytes())
+                merger.load_config(str(file))
+            merged: Any = merger.config
             if not isinstance(merged.value, dict):
                 raise self._wrong("not a kubeconfig: expected a YAML mapping with clusters, contexts and users")
             context = self._context or merged.value.get("current-context")

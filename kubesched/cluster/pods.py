@@ -52,6 +52,7 @@ class Gates:
     """The feature gates that change how pods and nodes are read; everything else asks the configuration."""
 
     pod_level_resources: bool = True
+    in_place_resize: bool = True
     in_place_pod_level_resize: bool = True
     node_allocatable_claims: bool = False
     toleration_comparison: bool = False
@@ -69,6 +70,7 @@ class PodResources:
         self.non_zero_cpu, self.non_zero_memory = requests.non_zero_requests(
             pod,
             pod_level=gates.pod_level_resources,
+            use_status=gates.in_place_resize,
             in_place_pod_level=gates.in_place_pod_level_resize,
             claim_resources=gates.node_allocatable_claims,
         )
@@ -79,7 +81,7 @@ class PodResources:
         gates = self._interners.gates
         return requests.pod_requests(
             self._sample,
-            use_status=use_status,
+            use_status=use_status and gates.in_place_resize,
             pod_level=gates.pod_level_resources if pod_level is None else pod_level,
             non_missing=non_missing,
             in_place_pod_level=gates.in_place_pod_level_resize,

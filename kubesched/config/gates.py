@@ -165,14 +165,11 @@ NOT_OURS = frozenset(
 # other gate is read somewhere; whoever starts to read one of these takes it off the list.
 NOT_BUILT: frozenset[tuple[str, bool]] = frozenset(
     {
-        ("ContextualLogging", False),
         ("CoordinatedLeaderElection", True),
         ("DRANodeAllocatableResources", True),
         ("DRAWorkloadResourceClaims", True),
-        ("InPlacePodVerticalScaling", False),  # locked since 1.35: only who emulates an older release can ask for it
         ("NativeHistograms", True),
         ("SchedulerAsyncAPICalls", True),
-        ("SchedulerQueueingHints", False),  # locked since 1.34
         ("WorkloadAwarePreemption", True),
     }
 )
@@ -188,6 +185,8 @@ class Gates:
     states: Mapping[str, bool]
     emulated: Version = BINARY_VERSION
     asked: frozenset[str] = frozenset()  # set by the user, as opposed to defaulted
+    left_out: tuple[str, ...] = ()
+    """What AllAlpha or AllBeta would have switched to a side that is not built: it keeps its default."""
 
     def is_enabled(self, name: str) -> bool:
         """Tell whether a gate is on; a name that is no gate is a bug of the caller."""
@@ -221,8 +220,10 @@ class Gates:
     ) -> Gates:
         """Return the gates with these set and all others at their default, or raise ConfigError.
 
-        `not_built` stands for NOT_BUILT where a test wants to see past it.
+        `not_built` stands for NOT_BUILT where a test wants to see past it. Asking for such a side by name is an error; to
+        AllAlpha and AllBeta it is an exception, which whoever starts the program tells.
         """
+        not_built = NOT_BUILT if not_built is None else not_built
         unknown = next((name for name in asked if name not in GATES), None)
         if unknown is not None:
             raise ConfigError("", f"unrecognized feature gate: {unknown}")
@@ -230,23 +231,22 @@ class Gates:
         if errors:
             raise ConfigError("", aggregate(errors))
         states = {name: spec_of(name, emulated).default for name in GATES}
+        left_out: list[str] = []
         for group, stage in (("AllAlpha", Stage.ALPHA), ("AllBeta", Stage.BETA)):
             if group in asked:
-                states |= {name: asked[group] for name in GATES if spec_of(name, emulated).stage is stage}
+                staged = [name for name in GATES if spec_of(name, emulated).stage is stage]
+                left_out += [name for name in staged if name not in asked and (name, asked[group]) in not_built]
+                states |= {name: asked[group] for name in staged if name not in left_out}
         states |= asked
         errors = [text for name, needs in NEEDS.items() if (text := _unmet(name, needs, states))]
         if errors:
             raise ConfigError("", aggregate(errors))
         for name, value in states.items():
-            if (name, value) in (NOT_BUILT if not_built is None else not_built):
-                raise ConfigError("", f"cannot set feature gate {name} to {_go(value)}, {_MISSING[value]}")
-        return cls(states, emulated, frozenset(asked))
-
-
-_MISSING = {
-    True: "the feature is not built in this scheduler",
-    False: "this scheduler cannot run without the feature",
-}
+            if (name, value) in not_built:
+                raise ConfigError(
+                    "", f"cannot set feature gate {name} to {_go(value)}, the feature is not built in this scheduler"
+                )
+        return cls(states, emulated, frozenset(asked), tuple(sorted(left_out)))
 
 
 def spec_of(name: str, emulated: Version) -> Spec:

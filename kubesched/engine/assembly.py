@@ -71,6 +71,7 @@ def new_handle(gates: config.Gates, ports: Ports) -> tuple[Store, EngineHandle]:
     store = Store(
         ClusterGates(
             pod_level_resources=gates.is_enabled("PodLevelResources"),
+            in_place_resize=gates.is_enabled("InPlacePodVerticalScaling"),
             in_place_pod_level_resize=gates.is_enabled("InPlacePodLevelResourcesVerticalScaling"),
             node_allocatable_claims=gates.is_enabled("DRANodeAllocatableResources"),
             toleration_comparison=gates.is_enabled("TaintTolerationComparisonOperators"),
@@ -114,6 +115,7 @@ def queue_options(configuration: config.Configuration, gates: config.Gates, max_
         pops_from_backoff=gates.is_enabled("SchedulerPopFromBackoffQ"),
         has_extenders=bool(configuration.extenders),
         has_pod_groups=gates.is_enabled("GenericWorkload"),
+        asks_hints=gates.is_enabled("SchedulerQueueingHints"),
     )
 
 

@@ -66,8 +66,8 @@ def _asks_for_less(old: PodView, new: PodView) -> bool:
 
 
 def _requests(pod: PodView) -> dict[str, int]:
-    in_place = pod.template.interners.gates.in_place_pod_level_resize
-    return requests.pod_requests(pod.pod, use_status=True, in_place_pod_level=in_place)
+    gates = pod.template.interners.gates
+    return requests.pod_requests(pod.pod, use_status=gates.in_place_resize, in_place_pod_level=gates.in_place_pod_level_resize)
 
 
 def _claims_differ(before: Pod, after: Pod) -> bool:

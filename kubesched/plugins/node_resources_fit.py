@@ -244,7 +244,7 @@ class NodeResourcesFit(Plugin):
         """Return whether a pod on a node now asks for less of something that the waiting pod wants."""
         if new.metadata.uid == pod.uid:
             return True
-        if not new.spec.node_name:
+        if not new.spec.node_name or not pod.template.interners.gates.in_place_resize:
             return False
         names = pod.template.interners.resources.values
         before = requests.amounts(requests.pod_requests(old, use_status=True))

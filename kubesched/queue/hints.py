@@ -63,14 +63,16 @@ class ProfileHints:
 
     __slots__ = ("_matching", "name", "profile", "registered")
 
-    def __init__(self, profile: Profile, *, has_extenders: bool = False, has_pod_groups: bool = False) -> None:
+    def __init__(
+        self, profile: Profile, *, has_extenders: bool = False, has_pod_groups: bool = False, asks_hints: bool = True
+    ) -> None:
         self.profile = profile
         self.name = profile.name
         everything = (*INTERESTED_IN_ALL, on(POD_GROUP, ALL)) if has_pod_groups else INTERESTED_IN_ALL
         found = [wakeup for plugin in profile.plugins for wakeup in _registered(plugin, everything)]
         if has_extenders:
             found += [Registered(EXTENDER, wakeup.event, None) for wakeup in everything]
-        self.registered = tuple(found)
+        self.registered = tuple(found if asks_hints else [Registered(each.plugin, each.event, None) for each in found])
         self._matching: dict[tuple[str, int], tuple[Registered, ...]] = {}
 
     def matching(self, event: ClusterEvent) -> tuple[Registered, ...]:
@@ -88,9 +90,18 @@ class Hints:
 
     __slots__ = ("_interests", "profiles")
 
-    def __init__(self, profiles: Iterable[Profile], *, has_extenders: bool = False, has_pod_groups: bool = False) -> None:
+    def __init__(
+        self,
+        profiles: Iterable[Profile],
+        *,
+        has_extenders: bool = False,
+        has_pod_groups: bool = False,
+        asks_hints: bool = True,
+    ) -> None:
         self.profiles = {
-            profile.name: ProfileHints(profile, has_extenders=has_extenders, has_pod_groups=has_pod_groups)
+            profile.name: ProfileHints(
+                profile, has_extenders=has_extenders, has_pod_groups=has_pod_groups, asks_hints=asks_hints
+            )
             for profile in profiles
         }
         self._interests: dict[tuple[str, int], Interest] = {}

@@ -64,6 +64,8 @@ class QueueOptions:
     pops_from_backoff: bool = True
     has_extenders: bool = False
     has_pod_groups: bool = False
+    asks_hints: bool = True
+    """Whether plugins look closer at an event that they wait for; otherwise it wakes whom they refused, unasked."""
 
 
 class Queue:
@@ -79,7 +81,12 @@ class Queue:
         self.options = given = options or QueueOptions()
         self._clock = clock
         self._observer = observer
-        self._hints = Hints(profiles, has_extenders=given.has_extenders, has_pod_groups=given.has_pod_groups)
+        self._hints = Hints(
+            profiles,
+            has_extenders=given.has_extenders,
+            has_pod_groups=given.has_pod_groups,
+            asks_hints=given.asks_hints,
+        )
         self._judge = RequeueJudge(self._hints, observer)
         pauses = Pauses(given.initial_backoff_seconds, given.max_backoff_seconds, given.pops_from_backoff)
         self._sub_queues = SubQueues(profiles[0].sorter if profiles else None, pauses, observer)

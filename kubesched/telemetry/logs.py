@@ -117,7 +117,7 @@ class Logger:
         return Logger(self._plain, self.level, f"{self._named}.{name}" if self._named else name)
 
     def _emit(self, level: int, message: str, values: Mapping[str, Any], verbosity: int, has_traceback: bool = False) -> None:
-        event = Event(verbosity, values, self._named)
+        event = Event(verbosity, values, self._named if _state.is_contextual else "")
         self._plain.log(level, "%s", message, exc_info=has_traceback, extra={"event": event}, stacklevel=3)
 
 
@@ -131,6 +131,8 @@ class _State:
     flusher: _Flusher | None = None
     heard: set[str] = field(default_factory=lambda: {PACKAGE})
     """The packages whose lines are ours."""
+    is_contextual: bool = True
+    """Whether lines carry the names that their loggers were given."""
 
 
 _state = _State(0, (), {})
@@ -148,6 +150,11 @@ def hear(package: str) -> None:
     """Take a package's lines for ours, not for a library's: it is heard from info on, like all of ours."""
     _state.heard.add(package)
     _apply()
+
+
+def set_contextual(is_contextual: bool) -> None:
+    """Let lines carry the names that their loggers were given (`Logger.named`), or not."""
+    _state.is_contextual = is_contextual
 
 
 def verbosity() -> int:

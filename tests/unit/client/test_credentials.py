@@ -53,6 +53,15 @@ async def test_a_token_and_the_cluster_come_out_of_the_current_context(tmp_path:
     assert "abc" not in repr(found)
 
 
+async def test_a_path_may_contain_the_separator_and_several_are_merged(tmp_path: Path) -> None:
+    folder = tmp_path / "run:1"
+    folder.mkdir()
+    path = kubeconfig(folder, {"token": "abc"})
+    assert (await find_credentials(path).load()).authorization == "Bearer abc"
+    plain = kubeconfig(tmp_path, {"token": "def"})
+    assert (await find_credentials(f"{tmp_path}/absent:{plain}").load()).authorization == "Bearer def"
+
+
 async def test_callers_are_reviewed_by_a_kubeconfig_of_their_own_or_by_the_cluster_around_us(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, {"token": "abc"})
     source = delegated_credentials(path, environ={})

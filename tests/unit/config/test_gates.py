@@ -77,10 +77,6 @@ REFUSED = [
     ),
     ("wardle:GenericWorkload=true", "component not registered: wardle"),
     (
-        "ContextualLogging=false",
-        "cannot set feature gate ContextualLogging to false, this scheduler cannot run without the feature",
-    ),
-    (
         "NativeHistograms=true",
         "cannot set feature gate NativeHistograms to true, the feature is not built in this scheduler",
     ),
@@ -107,6 +103,19 @@ def test_a_stage_can_be_switched_and_single_gates_excepted() -> None:
     everything = Gates.parse("AllAlpha=true,NativeHistograms=false", not_built=frozenset())
     alphas = {name for name in GATES if spec_of(name, BINARY_VERSION).stage is Stage.ALPHA}
     assert {name for name in alphas if not everything.is_enabled(name)} == {"NativeHistograms"}
+
+
+@pytest.mark.parametrize(
+    "text", ["AllAlpha=true", "AllAlpha=false", "AllBeta=true", "AllBeta=false", "AllAlpha=true,AllBeta=true"]
+)
+def test_the_switches_of_a_stage_start_and_tell_what_they_leave_out(text: str) -> None:
+    gates = Gates.parse(text)
+    stages = {group.removeprefix("All").upper() for group in text.replace("=true", "").replace("=false", "").split(",")}
+    for name in GATES:
+        spec = spec_of(name, BINARY_VERSION)
+        if spec.stage.value in stages:
+            assert gates.is_enabled(name) is (spec.default if name in gates.left_out else text.endswith("true")), name
+    assert all((name, True) in NOT_BUILT for name in gates.left_out)
 
 
 def test_an_older_release_has_its_own_defaults() -> None:

@@ -17,7 +17,6 @@ from kubesched.engine.assembly import Ports, assemble, default_configuration, en
 from kubesched.engine.handle import NoWriter
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
-from kubesched.errors import ConfigError
 from kubesched.framework import SKIP, CycleState, Plugin, Status
 from kubesched.framework.building import catalogue
 from kubesched.simulator.clock import VirtualClock, run_virtually
@@ -58,18 +57,18 @@ class Announcing(Plugin):
         return None
 
 
-def gates_of(text: str) -> config.Gates:
-    return config.Gates.parse(text)
+def gates_of(text: str, minor: int = 36) -> config.Gates:
+    return config.Gates.parse(text, emulated=(1, minor))
 
 
-def run(gates: str, story: Any, *plugins: type[Plugin]) -> Any:
+def run(gates: str, story: Any, *plugins: type[Plugin], minor: int = 36) -> Any:
     """Let a story happen to an engine with these gates, in virtual time."""
 
     async def play() -> Any:
         clock = VirtualClock(asyncio.get_running_loop())
         server = Server(clock)
         registry = registry_with(plugins)
-        given = gates_of(gates)
+        given = gates_of(gates, minor)
         text = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
@@ -102,6 +101,36 @@ def test_a_pod_in_backoff_is_popped_when_nobody_else_is_there(gates: str, waits:
         return server.bound["p"][1] - began
 
     assert (run(gates, story) > 0.5) is waits
+
+
+@pytest.mark.parametrize(("gates", "attempts"), [("", 1), ("SchedulerQueueingHints=false", 2)])
+def test_events_are_looked_at_closer_or_wake_unasked(gates: str, attempts: int) -> None:
+    async def story(engine: Engine, server: Server, clock: VirtualClock) -> int:
+        post(engine, "Node", node("small", cpu="1"))
+        post(engine, "Pod", pod("p", requests={"cpu": "4"}))
+        await clock.sleep(5)
+        post(engine, "Node", node("also-small", cpu="2"))
+        await clock.sleep(5)
+        return engine.queue.scheduling_cycle
+
+    assert run(gates, story, minor=33) == attempts
+
+
+@pytest.mark.parametrize(("gates", "is_placed"), [("", False), ("InPlacePodVerticalScaling=false", True)])
+def test_a_pod_under_resize_counts_by_what_is_in_force_or_by_its_spec(gates: str, is_placed: bool) -> None:
+    async def story(engine: Engine, server: Server, clock: VirtualClock) -> bool:
+        raw = json.loads(codec.encode(pod("shrinking", requests={"cpu": "1"}, on="n")))
+        name = raw["spec"]["containers"][0]["name"]
+        raw["status"]["containerStatuses"] = [
+            {"name": name, "resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "3"}}
+        ]
+        post(engine, "Node", node("n", cpu="4"))
+        post(engine, "Pod", codec.decode(json.dumps({"apiVersion": "v1", "kind": "Pod", **raw}).encode()))
+        post(engine, "Pod", pod("p", requests={"cpu": "2"}))
+        await clock.sleep(5)
+        return "p" in server.bound
+
+    assert run(gates, story, minor=34) is is_placed
 
 
 @pytest.mark.parametrize(("gates", "in_background"), [("", True), ("SchedulerAsyncPreemption=false", False)])
@@ -167,15 +196,11 @@ def test_what_a_pod_asks_for_as_a_whole_counts(gates: str, fits: bool) -> None:
     [
         ("", (1, 36), True),
         ("OpportunisticBatching=false", (1, 36), False),
-        ("AllBeta=false", (1, 36), None),
+        ("AllBeta=false", (1, 36), False),
         ("", (1, 34), True),
     ],
 )
-def test_answers_are_remembered_unless_batching_is_switched_off(gates: str, emulated: Any, remembers: bool | None) -> None:
-    if remembers is None:
-        with pytest.raises(ConfigError):
-            config.Gates.parse(gates, emulated=emulated)
-        return
+def test_answers_are_remembered_unless_batching_is_switched_off(gates: str, emulated: Any, remembers: bool) -> None:
     given = config.Gates.parse(gates, emulated=emulated)
     configuration = default_configuration(given)
     assert engine_options(configuration, given).remembers is remembers

@@ -12,7 +12,7 @@ def test_the_pause_doubles_up_to_the_limit(failures, seconds):
 
 
 @pytest.mark.parametrize(
-    ("initial", "longest", "failures", "seconds"), [(3, 10, 2, 6), (3, 10, 3, 10), (5, 5, 1, 5), (1, 0, 3, 0)]
+    ("initial", "longest", "failures", "seconds"), [(3, 10, 2, 6), (3, 10, 3, 10), (5, 5, 1, 5), (1, 0, 3, 0), (0, 10, 5, 0)]
 )
 def test_other_limits(initial, longest, failures, seconds):
     assert Pauses(initial, longest).length(failures) == seconds

@@ -192,6 +192,17 @@ def test_a_named_logger_says_its_name(streams: Streams) -> None:
     assert '"Hello" logger="Filter.NodeName" pod="a"' in streams.err.getvalue()
 
 
+@pytest.mark.parametrize(("is_contextual", "line"), [(True, '"Hello" logger="Filter" pod="a"'), (False, '"Hello" pod="a"')])
+def test_names_are_left_out_where_logging_is_not_contextual(streams: Streams, is_contextual: bool, line: str) -> None:
+    streams.configure()
+    try:
+        logs.set_contextual(is_contextual)
+        log.named("Filter").info("Hello", pod="a")
+    finally:
+        logs.set_contextual(True)
+    assert line in streams.err.getvalue()
+
+
 def test_split_streams_send_errors_one_way_and_the_rest_the_other(streams: Streams) -> None:
     streams.configure(split_stream=True)
     log.info("Fine")
