@@ -30,6 +30,7 @@ from kubesched.client.credentials import CredentialSource, delegated_credentials
 from kubesched.client.extender_client import HttpPoster
 from kubesched.client.fencing import FencedConnection, FencedLock, LeaseLost
 from kubesched.client.leader_election import Callbacks, LeaderElector, Timing
+from kubesched.client.lease_candidate import LeaseCandidate
 from kubesched.client.locks import LOCKS, make_identity
 from kubesched.client.log_throttle import LogThrottle
 from kubesched.client.reading import get_object
@@ -360,6 +361,18 @@ class Scheduler:
             recorder.event(about, "Normal", "LeaderElection", "", f"{lock.identity} {what}")
 
         self.metrics.leading(LEASE_NAME, False)
+        is_coordinated = self.wiring.gates.is_enabled("CoordinatedLeaderElection")
+        if is_coordinated:
+            candidate = LeaseCandidate(
+                sibling,
+                lock.identity,
+                given.resource_name,
+                binary_version="{}.{}.0".format(*config.gates.BINARY_VERSION),
+                emulation_version="{}.{}.0".format(*self.wiring.gates.emulated),
+                namespace=given.resource_namespace,
+                clock=connection.clock,
+            )
+            self._begin("standing as a candidate", candidate.run())
         self.elector = LeaderElector(
             self._fence,
             Callbacks(
@@ -369,6 +382,7 @@ class Scheduler:
                 on_slow_renewal=lambda: self.metrics.slow_renewal(LEASE_NAME),
             ),
             timing,
+            is_coordinated=is_coordinated,
         )
         await self.elector.run()
 

@@ -4,6 +4,9 @@ In: a lock in the API, a clock, chance. Out: callbacks, and the end of `run` whe
 our own monotonic clock count, so clocks that differ or jump do no harm: a record that has not changed for its lease
 duration may be taken. A leader that cannot renew within the deadline, or finds another's name in the lock, stops at
 once; the reference goes on until the deadline in the second case, beside the new leader.
+
+In a coordinated election nobody takes the lock: a coordinator writes the name of a candidate (`lease_candidate`) into it.
+Whoever finds its own name leads and renews, until another is named as the preferred holder.
 """
 
 from __future__ import annotations
@@ -70,6 +73,7 @@ class LeaderElector:
         timing: Timing | None = None,
         *,
         release_on_cancel: bool = True,
+        is_coordinated: bool = False,
         clock: ClientClock = SYSTEM_CLOCK,
         chance: Chance = SYSTEM_CHANCE,
     ) -> None:
@@ -77,6 +81,7 @@ class LeaderElector:
         self._callbacks = callbacks
         self._timing = timing or Timing()
         self._releases = release_on_cancel
+        self._try = self._try_coordinated if is_coordinated else self._try_to_hold
         self._clock, self._chance = clock, chance
         self._log_throttle = LogThrottle(clock)
         self._observed = Record()
@@ -142,7 +147,28 @@ class LeaderElector:
             await self._clock.sleep(self._timing.retry_period)
         return True
 
-    async def _try(self) -> bool:
+    async def _try_coordinated(self) -> bool:
+        """Renew the lock if it was given to us; return whether it was."""
+        try:
+            found = await self._lock.get()
+            if found != self._observed:
+                self._observe(found)
+            if not self.is_leader or not self._is_valid():
+                return False
+            if found.preferred_holder:
+                log.info("lease %s is to go to %s; our term ends", self._lock, found.preferred_holder)
+                return False
+            seconds = int(self._timing.lease_duration)
+            self._observe(await self._lock.update(replace(found, lease_duration_seconds=seconds, renew_time=self._clock.now())))
+            return True
+        except NotFound:
+            log.debug("lease %s is not there: nobody has been chosen yet", self._lock)
+            return False
+        except SchedulerError as error:
+            self._say(error)
+            return False
+
+    async def _try_to_hold(self) -> bool:
         """Take the lock or renew it; return whether it is ours now."""
         now = self._clock.now()
         mine = Record(
@@ -177,9 +203,12 @@ class LeaderElector:
             self._observe(await self._lock.update(mine))
             return True
         except SchedulerError as error:
-            if self._log_throttle.is_worth_saying(text := advice(error)):
-                log.warning("lease %s: %s; trying again", self._lock, text)
+            self._say(error)
             return False
+
+    def _say(self, error: SchedulerError) -> None:
+        if self._log_throttle.is_worth_saying(text := advice(error)):
+            log.warning("lease %s: %s; trying again", self._lock, text)
 
     async def _release(self) -> None:
         for n_left in reversed(range(RELEASE_TRIES)):

@@ -37,6 +37,8 @@ class Record:
     acquire_time: float = 0.0
     renew_time: float = 0.0
     transitions: int = 0
+    preferred_holder: str = ""
+    """Who is to lead next, where a coordinator decides that; the holder lets its term end."""
 
 
 class Lock(Protocol):
@@ -232,6 +234,7 @@ def _record(fields: dict[str, Any], transitions: str, what: str) -> Record:
             acquire_time=_time(fields.get("acquireTime")),
             renew_time=_time(fields.get("renewTime")),
             transitions=int(fields.get(transitions) or 0),
+            preferred_holder=fields.get("preferredHolder") or "",
         )
     except (TypeError, ValueError, AttributeError) as error:
         raise MalformedObject(what, "record", fields, "not a leader's record") from error

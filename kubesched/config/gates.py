@@ -165,7 +165,6 @@ NOT_OURS = frozenset(
 # other gate is read somewhere; whoever starts to read one of these takes it off the list.
 NOT_BUILT: frozenset[tuple[str, bool]] = frozenset(
     {
-        ("CoordinatedLeaderElection", True),
         ("DRANodeAllocatableResources", True),
         ("DRAWorkloadResourceClaims", True),
         ("NativeHistograms", True),
