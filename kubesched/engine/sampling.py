@@ -14,6 +14,7 @@ from kubesched.framework.verdicts import Verdicts
 
 FEWEST = 100
 """Below so many nodes all are looked at, and never fewer are asked for."""
+_HALF, _NODES_A_PERCENT, _LEAST_PERCENT = 50, 125, 5
 
 
 class Sampling:
@@ -47,6 +48,11 @@ class Sampling:
             self._order = np.array([nodes.row(name) for name in names], dtype=np.int64)
             self._names = names
         return self._order
+
+
+def adaptive_percentage(n: int) -> int:
+    """Return how many percent of n nodes the reference looks at where nobody said."""
+    return max(_HALF - n // _NODES_A_PERCENT, _LEAST_PERCENT)
 
 
 def n_wanted(n: int, percentage: int) -> int:
