@@ -28,6 +28,7 @@ COMMANDS = (
     "replay",
     "run",
     "schema",
+    "shadow",
     "simulate",
     "snapshot",
     "sweep",

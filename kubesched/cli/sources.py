@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -47,23 +47,24 @@ class Policy:
 
     @classmethod
     def read(
-        cls, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...], *, warns: bool = True
+        cls, config_file: Path | str | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...], *, warns: bool = True
     ) -> Policy:
-        """Read what the options of `shared.policy_options` name; raise ConfigError if it cannot be used."""
+        """Read what the options of `shared.policy_options` name; raise ConfigError if it cannot be used. Instead of the file
+        its text may be given."""
         gates = config.Gates.parse(feature_gates)
         brought = [cls for asked in plugins for cls in find_plugins(asked)]
         registry = registry_with(brought)
         if config_file is None:
             configuration = default_configuration(gates, registry)
         else:
-            with named(config_file):
+            with named(config_file) if isinstance(config_file, Path) else nullcontext():
                 configuration = config.load(config_file, gates=gates, registry=catalogue(registry))
         if warns:
             warn_not_enabled(brought, configuration)
         return cls(configuration, gates, registry, tuple(brought))
 
     @classmethod
-    def for_dry_run(cls, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...]) -> Policy:
+    def for_dry_run(cls, config_file: Path | str | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...]) -> Policy:
         """Do the same, without extenders, and say so: asking them is not for who only looks."""
         policy = cls.read(config_file, feature_gates, plugins)
         if policy.configuration.extenders:

@@ -69,6 +69,8 @@ class Reflector:
     ) -> None:
         self.kind = watched.kind
         self.objects: dict[str, Any] = {}
+        self.is_relisting = False
+        """Whether what is being delivered was found out by a later list: it happened in no known order."""
         self._synced = asyncio.Event()
         self._connection, self._watched, self._sink = connection, watched, sink
         self._clock, self._chance = connection.clock, chance
@@ -321,10 +323,14 @@ class Reflector:
 
     def _replace(self, found: dict[str, Any]) -> None:
         """Bring our copy in line with a whole list: deletions first, then changes and additions in the list's order."""
-        for key in [key for key in self.objects if key not in found]:
-            self._apply(None, key)
-        for key, obj in found.items():
-            self._apply(obj, key)
+        self.is_relisting = True
+        try:
+            for key in [key for key in self.objects if key not in found]:
+                self._apply(None, key)
+            for key, obj in found.items():
+                self._apply(obj, key)
+        finally:
+            self.is_relisting = False
 
     def _listed(self, version: str) -> None:
         self._version = version

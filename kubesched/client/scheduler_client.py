@@ -1,7 +1,7 @@
 """Asking a running scheduler: one GET on its secure port or on a demo's page port, and its answer.
 
-In: an address, how to be let in, and whom to trust. Out: what it says of a pod, as plain values. A refusal is one line that
-says what to do about it.
+In: an address, how to be let in, and whom to trust. Out: what it says of a pod, or its configuration. A refusal is one line
+that says what to do about it.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ class SchedulerAddress:
     token: str = ""
     ca_file: str = ""
     verify: bool = True
+    option: str = "--server"
+    """Where the address comes from, for messages."""
 
     async def load(self) -> Credentials:
         """Return the credentials."""
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError("--server", f"{self.url!r} is not an address like https://127.0.0.1:10259")
+            raise ConfigError(self.option, f"{self.url!r} is not an address like https://127.0.0.1:10259")
         return Credentials(
             f"{parts.scheme}://{parts.netloc}",
-            "--server",
+            self.option,
             f"Bearer {self.token}" if self.token else "",
             self.ca_file or None,
             verify=self.verify,
@@ -43,6 +45,21 @@ class SchedulerAddress:
     async def renew(self, *, refused: bool) -> Credentials:
         """Return the same again."""
         return await self.load()
+
+
+async def ask_for_configuration(address: SchedulerAddress) -> str:
+    """Return the text of a running scheduler's /configz, kube-scheduler's or ours."""
+    connection = await connect(address, name="shadow")
+    try:
+        return (await connection.request("GET", "/configz")).decode("utf-8", "replace")
+    except Unauthorized as error:
+        raise SchedulerError(f"{address.url} asks who we are: give --token") from error
+    except Forbidden as error:
+        raise SchedulerError(f"{address.url} does not let us in: the token's user may not get /configz") from error
+    except ApiError as error:
+        raise SchedulerError(f"{address.url}: {' '.join(str(error).split())}") from error
+    finally:
+        await connection.close()
 
 
 async def ask_about_pod(address: SchedulerAddress, namespace: str, name: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ name, by extension point and by the type of their arguments (`Catalogue`), never
 
 from kubesched.config.args import Args, ArgsRegistry
 from kubesched.config.catalogue import POINTS, Catalogue, Known, in_tree
+from kubesched.config.configz import from_configz
 from kubesched.config.durations import Duration
 from kubesched.config.fielderrors import FieldError, Path
 from kubesched.config.gates import BINARY_VERSION, Gates, Version
@@ -35,6 +36,7 @@ __all__ = [
     "as_yaml",
     "defaults",
     "effective",
+    "from_configz",
     "in_tree",
     "load",
 ]

@@ -8,7 +8,7 @@ the state at its end is taken. Nothing here ever writes to a cluster.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,9 +55,10 @@ class Captured:
         """Return the same without what `kubectl apply` remembers beside each object: nothing decides by it."""
         return Captured(self.at, [_without_manifest(obj) for obj in self.objects], self.seed)
 
-    def lines(self) -> Iterator[bytes]:
-        """Yield the lines of an inbox log that says the same."""
-        yield _encode({"at": self.at, "seed": self.seed, "objects": len(self.objects)}) + b"\n"
+    def lines(self, shadow: Mapping[str, Any] | None = None) -> Iterator[bytes]:
+        """Yield the lines of an inbox log that says the same; the first tells what `shadow` found there, if it did."""
+        about = {"shadow": shadow} if shadow is not None else {}
+        yield _encode({"at": self.at, "seed": self.seed, "objects": len(self.objects), **about}) + b"\n"
         for obj in self.objects:
             yield _encode({"at": self.at, "kind": INFO[type(obj)].kind, "object": codec.to_dict(obj)}) + b"\n"
 

@@ -12,6 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
 
@@ -29,6 +30,7 @@ from kubesched.api.workload import PodGroup
 from kubesched.apiserver import ObjectStore, custom
 from kubesched.apiserver.schema.checking import settle
 from kubesched.app import Scheduler
+from kubesched.cli import cli
 from kubesched.cli.options import Options, read_options
 from kubesched.client.access_reviews import Reviews
 from kubesched.client.locks import LeaseLock, Record
@@ -96,7 +98,12 @@ needs_helm = pytest.mark.skipif(shutil.which("helm") is None, reason="there is n
 
 def base_files() -> list[Object]:
     """Return the objects of the kustomize base as they are written."""
-    folder = DEPLOY / "kustomize" / "base"
+    return files_of("base")
+
+
+def files_of(name: str) -> list[Object]:
+    """Return the objects of a kustomization's own files as they are written."""
+    folder = DEPLOY / "kustomize" / name
     files = yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]
     return [found for file in files for found in yaml.safe_load_all((folder / file).read_text())]
 
@@ -147,13 +154,13 @@ def test_every_yaml_file_parses() -> None:
         assert all(isinstance(found, dict) for found in yaml.safe_load_all(file.read_text())), file
 
 
-@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("build", [*BUILDS, "shadow"])
 def test_an_api_server_takes_every_object_and_knows_every_field(build: str) -> None:
     store = ObjectStore()
     for name in ("kube-system", "scheduling"):
         if name != "kube-system":
             store.create("namespaces", {"metadata": {"name": name}})
-    for obj in BUILDS[build]:
+    for obj in BUILDS[build] if build != "shadow" else files_of("shadow"):
         if obj["kind"] == "ServiceMonitor":
             continue  # a custom resource; looked at below
         group, _, version = obj["apiVersion"].rpartition("/")
@@ -256,6 +263,40 @@ def granted(role: Object) -> dict[tuple[str, str], set[str]]:
 
 async def test_the_cluster_role_grants_exactly_what_the_client_does() -> None:
     assert granted(only(base_files(), "ClusterRole")) == dict(await what_the_client_does())
+
+
+def test_shadow_may_read_what_it_follows_and_write_nothing() -> None:
+    """Between what its own role grants and what every cluster's `view` does: exactly the watch set."""
+    in_view = {
+        *(("", plural) for plural in ("pods", "namespaces", "services", "replicationcontrollers", "persistentvolumeclaims")),
+        *(("apps", plural) for plural in ("replicasets", "statefulsets")),
+        ("policy", "poddisruptionbudgets"),
+    }
+    rows = watch_set([row.gate for row in WATCH_SET if row.gate])
+    followed = {(row.api_versions[0].rpartition("/")[0], row.plural) for row in rows}
+    own = granted(only(files_of("shadow"), "ClusterRole"))
+    assert set(own) | in_view == followed and not set(own) & in_view
+    assert all(verbs == {"list", "watch"} for verbs in own.values())
+    bound = {one["roleRef"]["name"] for one in files_of("shadow") if one["kind"] == "ClusterRoleBinding"}
+    assert bound == {"kubesched-shadow", "view"}
+
+
+def test_shadow_is_deployed_with_flags_and_a_configuration_that_it_takes() -> None:
+    deployment = only(files_of("shadow"), "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    command, *flags = container["args"]
+    asked = cli.get_command(click.Context(cli), command)
+    assert asked is not None
+    known = {name for parameter in asked.params for name in parameter.opts}
+    assert {flag.partition("=")[0] for flag in flags} <= known
+    assert {probe["httpGet"]["path"] for probe in (container["livenessProbe"], container["readinessProbe"])} == {
+        "/healthz",
+        "/readyz",
+    }
+    context = container["securityContext"]
+    assert context["readOnlyRootFilesystem"] and context["capabilities"] == {"drop": ["ALL"]}
+    text = (DEPLOY / "kustomize" / "shadow" / "config.yaml").read_text()
+    assert load(text, gates=Gates.defaults(), registry=Scheduler.catalogue()).profiles[0].scheduler_name == "default-scheduler"
 
 
 def test_every_call_that_writes_is_among_those_that_were_audited() -> None:

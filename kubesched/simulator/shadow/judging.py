@@ -1,0 +1,239 @@
+"""Judging a live scheduler: every pod that it places is decided again, on the state that it saw.
+
+In: changes as reflectors deliver them. Out: a `Judged` for every placement. A choice that our decision on the state just
+before it agrees with is told at once. Any other is looked at again a little later, when what was under way has arrived: a
+state near by in which we agree makes it a race and no difference (`races`). What none of them explains is a real one, and the
+state is handed on with both decisions, to be kept and replayed. Nothing is ever written to the cluster.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from kubesched import config
+from kubesched.api.pod import Pod
+from kubesched.cluster import PodView
+from kubesched.engine.agreement import Agreement, Comparison, compare
+from kubesched.engine.assembly import Ports, assemble
+from kubesched.engine.cycle import Rules
+from kubesched.engine.loop import Engine
+from kubesched.engine.ties import SeededTies
+from kubesched.framework.ports import Clock
+from kubesched.framework.registry import Registry
+from kubesched.simulator.captured import Captured
+from kubesched.simulator.shadow.history import Change, History
+from kubesched.simulator.shadow.races import MOST_STATES, Moment, Surroundings, is_trace, surroundings
+
+RACE = "race"
+"""We agree on a state that the scheduler may have seen, though we had not yet, or no longer."""
+PROMISED = "promised"
+"""We agree given what the scheduler had promised before: the pod's nomination, or what its claims are bound to."""
+_LONGEST_PROMISE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One placement, judged."""
+
+    at: float
+    """Seconds since the epoch."""
+    pod: str
+    scheduler: str
+    comparison: Comparison
+    note: str = ""
+    state: Callable[[], Captured] | None = None
+    """Where we do not agree, the state on which that was found; to be called at once."""
+
+    @property
+    def is_difference(self) -> bool:
+        """Return whether it is one that no race explains."""
+        return self.comparison.kind in (Agreement.WORSE, Agreement.INFEASIBLE)
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        found = self.comparison
+        told: dict[str, Any] = {
+            "at": round(self.at, 3),
+            "pod": self.pod,
+            "scheduler": self.scheduler,
+            "agreement": str(found.kind),
+            "note": self.note,
+            "chosen": found.chosen,
+            "ours": found.ours,
+            "feasibleNodes": found.n_feasible,
+            "bestNodes": found.n_best,
+        }
+        if found.behind:
+            told |= {"behind": found.behind, "byPlugin": found.by_plugin}
+        if found.reasons:
+            told |= {"refusedBy": found.refused_by, "reasons": list(found.reasons)}
+        return told
+
+
+@dataclass(frozen=True, slots=True)
+class _Placement:
+    """A placement that is not explained yet."""
+
+    number: int
+    at: float
+    pod: Pod
+    """As it waited."""
+    chosen: str
+    found: Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a live scheduler is judged, and by what."""
+
+    configuration: config.Configuration
+    gates: config.Gates
+    registry: Registry
+    seed: int = 0
+    window_seconds: float = 2.0
+    """How far the states that explain a race may lie before or after a placement."""
+
+
+class Judge:
+    """Follows a cluster as a sink of reflectors, and judges from `begin` on."""
+
+    def __init__(self, settings: Settings, tell: Callable[[Judged], None], clock: Clock) -> None:
+        self.settings = settings
+        self.engine: Engine = assemble(
+            settings.configuration, settings.gates, Ports(clock=clock, seed=settings.seed), registry=settings.registry
+        )
+        self.history = History(self.engine, max(_LONGEST_PROMISE_SECONDS, 3 * settings.window_seconds))
+        self.is_judging = False
+        self.is_relisting: Callable[[], bool] = lambda: False
+        self.n_missed = 0
+        """Placements that were made while we were cut off: on which states is not known."""
+        self.skipped: dict[str, int] = {}
+        """Placements by schedulers that the configuration does not name."""
+        self._tell, self._clock = tell, clock
+        self._open: deque[_Placement] = deque()
+        self._rules = Rules(SeededTies(settings.seed), self.history.nominated)
+
+    # What the reflectors tell
+
+    def deliver(self, kind: str, old: Any | None, new: Any | None) -> None:
+        """Take in a change; judge it if it is a placement."""
+        now = self._clock.monotonic()
+        self.settle(now)
+        change = Change(now, kind, old, new)
+        if self.is_judging and change.is_placement:
+            self._placed(change)
+        self.history.take(change)
+
+    def synced(self, kind: str) -> None:
+        """Take notice that a kind's first list has been delivered."""
+
+    def begin(self) -> None:
+        """Judge from now on: the first lists are in."""
+        self.history.forget()
+        self.is_judging = True
+
+    def settle(self, now: float) -> None:
+        """Judge the placements around which everything has arrived by now."""
+        while self._open and self._open[0].at + self.settings.window_seconds < now:
+            self._explain(self._open.popleft())
+
+    def finish(self) -> None:
+        """Judge what is open, with what has arrived so far."""
+        while self._open:
+            self._explain(self._open.popleft())
+
+    # Judging
+
+    def _placed(self, change: Change) -> None:
+        """Judge the next change, a placement, on the state just before it; or, where the scheduler has left traces of its
+        decision, on the state before these."""
+        pod, chosen = change.old, change.new.spec.node_name  # type: ignore[union-attr]
+        assert isinstance(pod, Pod)
+        name = pod.spec.scheduler_name
+        if name not in self.engine.profiles:
+            self.skipped[name] = self.skipped.get(name, 0) + 1
+            return
+        if self.is_relisting():
+            self.n_missed += 1
+            return
+        number, traces = self.history.end, self._traces(pod, self.history.end)
+        around = self._around(pod, number, traces, change.at)
+        found = self._compare_at(around, around.now, pod, chosen)
+        self.history.show_newest()
+        if found.kind.is_agreement:
+            self._told(pod, found)
+            return
+        if traces or pod.status.nominated_node_name:
+            for version in (pod, _without_nomination(pod)):
+                promised = self._compare(version, chosen)
+                if promised.kind.is_agreement:
+                    self._told(pod, promised, PROMISED)
+                    return
+        self._open.append(_Placement(number, change.at, pod, chosen, found))
+
+    def _explain(self, placement: _Placement) -> None:
+        """Look for a state near by in which we agree; tell the difference if there is none."""
+        pod, chosen, number = placement.pod, placement.chosen, placement.number
+        traces = self._traces(pod, number)
+        around, found = self._around(pod, number, traces, placement.at), placement.found
+        bound = self._around(pod, number, frozenset(), placement.at) if traces else around
+        try:
+            for each in (around, bound) if traces else (around,):
+                for moment in islice(each.moments(), MOST_STATES):
+                    raced = self._compare_at(each, moment, pod, chosen)
+                    if raced.kind.is_agreement:
+                        self._told(pod, raced, RACE)
+                        return
+            if traces and found.kind is Agreement.INFEASIBLE:  # for want of what it was promised, say
+                around, found = bound, self._compare_at(bound, bound.now, pod, chosen)
+            self.history.show(around.first, around.undone_at(around.now))
+            self._told(pod, found, state=lambda: self._captured(pod))
+        finally:
+            self.history.show_newest()
+
+    def _compare_at(self, around: Surroundings, moment: Moment, pod: Pod, chosen: str) -> Comparison:
+        self.history.show(around.first, around.undone_at(moment))
+        return self._compare(_without_nomination(pod), chosen)
+
+    def _compare(self, pod: Pod, chosen: str) -> Comparison:
+        store, profile = self.engine.store, self.engine.profiles[pod.spec.scheduler_name]
+        percentage = profile.percentage_of_nodes
+        if percentage is None:
+            percentage = self.settings.configuration.percentage_of_nodes_to_score
+        view: PodView = store.view(pod)
+        return compare(view, store.snapshot(), profile, self._rules, chosen, percentage=percentage)
+
+    def _traces(self, pod: Pod, end: int) -> frozenset[int]:
+        """Return the changes, up to one, by which the scheduler prepared for a pod."""
+        if not pod.spec.volumes and not pod.spec.resource_claims and not pod.status.nominated_node_name:
+            return frozenset()
+        changes = self.history.since(self.history.begin)
+        return frozenset(number for number, change in changes if number < end and is_trace(change, pod))
+
+    def _around(self, pod: Pod, number: int, traces: frozenset[int], at: float) -> Surroundings:
+        """Return what happened around the decision that led to a placement: at the first of its traces, if it left any."""
+        base = min(traces, default=number)
+        if base < number:
+            at = next(change.at for _, change in self.history.since(base))
+        changes = self.history.since(min(base, self.history.first_at(at - self.settings.window_seconds)))
+        return surroundings(
+            changes, pod, base, traces | {number}, names=self.engine.profiles, seconds=self.settings.window_seconds, at=at
+        )
+
+    def _captured(self, pod: Pod) -> Captured:
+        return Captured(self._clock.now(), self.history.objects_for(_without_nomination(pod)), self.settings.seed)
+
+    def _told(self, pod: Pod, found: Comparison, note: str = "", state: Callable[[], Captured] | None = None) -> None:
+        self._tell(Judged(self._clock.now(), pod.key, pod.spec.scheduler_name, found, note, state))
+
+
+def _without_nomination(pod: Pod) -> Pod:
+    if not pod.status.nominated_node_name:
+        return pod
+    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, nominated_node_name=""))

@@ -1,0 +1,287 @@
+"""A live scheduler's placements, judged on the states that it may have seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubesched import config
+from kubesched.api import codec
+from kubesched.api.pod import Pod
+from kubesched.engine.agreement import Agreement
+from kubesched.engine.assembly import default_configuration, registry_with
+from kubesched.simulator.captured import read_captured
+from kubesched.simulator.replay import replay
+from kubesched.simulator.shadow.history import HELD_BACK
+from kubesched.simulator.shadow.judging import PROMISED, RACE, Judge, Judged, Settings
+from kubesched.simulator.shadow.report import Report
+from kubesched.testing import node, pod
+from kubesched.testing.fakes import FakeClock
+
+ASKS = {"cpu": "1", "memory": "8Gi"}
+ALMOST_ALL = {"cpu": "3", "memory": "24Gi"}
+
+
+class Cluster:
+    """A cluster that a judge follows, and its versions."""
+
+    def __init__(self, *listed: Any, window_seconds: float = 2.0) -> None:
+        self.clock = FakeClock()
+        self.told: list[Judged] = []
+        self.kept: list[list[bytes]] = []
+        gates, registry = config.Gates.defaults(), registry_with()
+        settings = Settings(default_configuration(gates, registry), gates, registry, window_seconds=window_seconds)
+        self.judge = Judge(settings, self.tell, self.clock)
+        self.objects: dict[tuple[str, str], Any] = {}
+        self.put(*listed)
+        self.judge.begin()
+
+    def tell(self, judged: Judged) -> None:
+        self.told.append(judged)
+        if judged.state is not None:
+            self.kept.append(list(judged.state().lines(judged.document())))
+
+    def put(self, *objects: Any) -> None:
+        for obj in objects:
+            key = (obj.kind, obj.key)
+            old, self.objects[key] = self.objects.get(key), obj
+            self.judge.deliver(obj.kind, old, obj)
+
+    def drop(self, obj: Any) -> None:
+        self.judge.deliver(obj.kind, self.objects.pop((obj.kind, obj.key)), None)
+
+    def bind(self, name: str, to: str) -> None:
+        waiting = self.objects["Pod", f"default/{name}"]
+        self.put(msgspec.structs.replace(waiting, spec=msgspec.structs.replace(waiting.spec, node_name=to)))
+
+    def nominate(self, name: str, to: str) -> None:
+        waiting = self.objects["Pod", f"default/{name}"]
+        self.put(msgspec.structs.replace(waiting, status=msgspec.structs.replace(waiting.status, nominated_node_name=to)))
+
+    def wait(self, seconds: float) -> None:
+        self.clock.time += seconds
+        self.judge.settle(self.clock.time)
+
+    def kinds(self) -> list[tuple[str, str, str]]:
+        return [(judged.pod.partition("/")[2], str(judged.comparison.kind), judged.note) for judged in self.told]
+
+
+def test_a_choice_that_is_ours_or_as_good_is_told_at_once() -> None:
+    cluster = Cluster(node("n1"), node("n2"))
+    cluster.put(pod("a", requests=ASKS), pod("b", requests=ASKS))
+    cluster.bind("a", "n1")
+    cluster.bind("b", "n2")
+    assert {(name, note) for name, _, note in cluster.kinds()} == {("a", ""), ("b", "")}
+    assert cluster.kinds()[0][1] in ("same", "tie") and cluster.kinds()[1][1] == "same"
+
+
+def test_a_worse_choice_is_told_when_the_window_is_over() -> None:
+    cluster = Cluster(node("n1"), node("n2"), pod("old", on="n1", requests=ASKS))
+    cluster.put(pod("a", requests=ASKS))
+    cluster.bind("a", "n1")
+    cluster.wait(1.9)
+    assert cluster.told == []
+    cluster.wait(0.2)
+    assert cluster.kinds() == [("a", "worse", "")]
+    found = cluster.told[0].comparison
+    assert (found.chosen, found.ours, set(found.by_plugin)) == ("n1", "n2", {"NodeResourcesFit"})
+
+
+def test_an_infeasible_choice_is_told_with_who_refuses_it() -> None:
+    cluster = Cluster(node("n1"), node("n2", cordoned=True))
+    cluster.put(pod("a"))
+    cluster.bind("a", "n2")
+    cluster.judge.finish()
+    assert cluster.kinds() == [("a", "infeasible", "")]
+    assert cluster.told[0].comparison.refused_by == "NodeUnschedulable"
+
+
+def test_bindings_that_arrive_in_another_order_than_they_were_decided_are_a_race() -> None:
+    cluster = Cluster(node("n1"), node("n2", cpu="3900m"))
+    cluster.put(pod("first", requests=ALMOST_ALL), pod("second", requests=ALMOST_ALL))
+    cluster.bind("second", "n2")
+    cluster.wait(0.5)
+    cluster.bind("first", "n1")
+    cluster.wait(3.0)
+    assert sorted(cluster.kinds()) == [("first", "same", ""), ("second", "same", RACE)]
+
+
+def test_a_binding_that_arrives_too_late_excuses_nothing() -> None:
+    cluster = Cluster(node("n1"), node("n2", cpu="3900m"), window_seconds=0.25)
+    cluster.put(pod("first", requests=ALMOST_ALL), pod("second", requests=ALMOST_ALL))
+    cluster.bind("second", "n2")
+    cluster.wait(0.5)
+    cluster.bind("first", "n1")
+    cluster.wait(3.0)
+    assert ("second", "worse", "") in cluster.kinds()
+
+
+def test_a_pod_decided_before_another_and_bound_after_it_is_a_race() -> None:
+    cluster = Cluster(node("n1"), node("n2", cpu="3900m"))
+    cluster.put(pod("slow", requests=ASKS), pod("quick", requests=ALMOST_ALL))
+    cluster.bind("quick", "n1")  # decided when "slow", which is small, was on n1 already
+    cluster.bind("slow", "n1")
+    cluster.wait(3.0)
+    assert ("slow", "same", RACE) in cluster.kinds()
+
+
+UNSEEN: dict[str, Callable[[Cluster], None]] = {
+    "a pod went": lambda cluster: cluster.drop(pod("old")),
+    "a node was uncordoned": lambda cluster: cluster.put(node("n3")),
+    "a node came": lambda cluster: cluster.put(node("n4")),
+}
+
+
+@pytest.mark.parametrize("happen", UNSEEN.values(), ids=UNSEEN)
+def test_what_the_scheduler_had_not_seen_is_a_race(happen: Callable[[Cluster], None]) -> None:
+    cluster = Cluster(
+        node("n1"),
+        node("n2", cpu="3900m"),
+        node("n3", cordoned=True),
+        pod("old", on="n1", requests=ASKS),
+    )
+    cluster.put(pod("a", requests=ASKS))
+    happen(cluster)
+    cluster.bind("a", "n2")
+    cluster.wait(3.0)
+    assert cluster.kinds() == [("a", "same", RACE)]
+
+
+def test_what_happened_to_other_pods_before_this_one_came_was_seen() -> None:
+    cluster = Cluster(node("n1"), node("n2", cpu="3900m"), pod("old", on="n1", requests=ASKS))
+    cluster.drop(pod("old"))
+    cluster.put(pod("a", requests=ASKS))
+    cluster.put(node("n3", cordoned=True))
+    cluster.bind("a", "n2")
+    cluster.wait(3.0)
+    assert cluster.kinds() == [("a", "worse", "")]
+
+
+def test_what_our_other_watches_see_a_moment_later_is_a_race() -> None:
+    cluster = Cluster(node("n1"), node("n2", cordoned=True))
+    cluster.put(pod("a", requests=ASKS))
+    cluster.bind("a", "n2")
+    cluster.put(node("n2", cpu="8"))
+    cluster.wait(3.0)
+    assert cluster.kinds() == [("a", "same", RACE)]
+
+
+def test_the_newest_state_is_back_after_looking_into_the_past() -> None:
+    cluster = Cluster(node("n1"), node("n2", cpu="3900m"))
+    cluster.put(pod("old", on="n1", requests=ASKS), pod("a", requests=ASKS))
+    cluster.bind("a", "n1")
+    cluster.drop(pod("old"))
+    cluster.put(node("n3"))
+    cluster.judge.finish()
+    store = cluster.judge.history.store
+    assert (len(store.nodes), [(each.key, each.node_name) for each in store.pods()]) == (3, [("default/a", "n1")])
+
+
+def test_a_pod_on_the_node_that_was_freed_for_it_keeps_a_promise() -> None:
+    """It is not the best node any more when the victims are gone, and still the one to take."""
+    cluster = Cluster(node("n1", cpu="2"), node("n2", cpu="2"))
+    cluster.put(pod("low-1", on="n1", requests={"cpu": "1"}), pod("other-1", on="n1", requests={"cpu": "1"}))
+    cluster.put(pod("low-2", on="n2", requests={"cpu": "2"}), pod("high", priority=9, requests={"cpu": "1"}))
+    cluster.nominate("high", "n1")
+    cluster.drop(pod("low-1"))
+    cluster.drop(pod("low-2"))
+    cluster.bind("high", "n1")
+    assert cluster.kinds() == [("high", "same", PROMISED)]
+
+
+def test_a_nominated_pod_is_in_the_way_of_others() -> None:
+    cluster = Cluster(node("n1"), node("n2", cpu="3900m"))
+    cluster.put(pod("high", priority=9, requests=ALMOST_ALL), pod("a", requests=ALMOST_ALL))
+    cluster.nominate("high", "n1")
+    cluster.bind("a", "n2")
+    assert cluster.kinds() == [("a", "same", "")]
+
+
+def a_claim(**metadata: Any) -> Any:
+    raw = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default", "uid": "uid-data", **metadata},
+        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "late", "resources": {"requests": {"storage": "1Gi"}}},
+        "status": {"phase": "Pending"},
+    }
+    return codec.decode(raw)
+
+
+def late_class() -> Any:
+    return codec.decode(
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "late"},
+            "provisioner": "example.com/disks",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+    )
+
+
+@pytest.mark.parametrize(("chosen", "kind", "note"), [("n1", "same", ""), ("n2", "same", PROMISED)])
+def test_a_pod_with_a_claim_is_decided_before_the_claim_got_its_node(chosen: str, kind: str, note: str) -> None:
+    """Afterwards only one node would be left, and any choice would look right; that is told apart."""
+    cluster = Cluster(node("n1"), node("n2", cpu="3900m"))
+    cluster.put(late_class(), a_claim())
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+    cluster.put(pod("a", requests=ASKS, volumes=[volume]))
+    cluster.put(a_claim(annotations={"volume.kubernetes.io/selected-node": chosen}))
+    cluster.put(a_claim(annotations={"volume.kubernetes.io/selected-node": chosen, "touched": "again"}))
+    cluster.bind("a", chosen)
+    cluster.wait(3.0)
+    assert cluster.kinds() == [("a", kind, note)]
+
+
+def test_others_pods_and_those_that_were_missed_are_counted_and_not_judged() -> None:
+    cluster = Cluster(node("n1"))
+    cluster.put(pod("theirs", scheduler="other"), pod("missed"), pod("fixed", on="n1"))
+    cluster.bind("theirs", "n1")
+    cluster.judge.is_relisting = lambda: True
+    cluster.bind("missed", "n1")
+    assert (cluster.kinds(), cluster.judge.skipped, cluster.judge.n_missed) == ([], {"other": 1}, 1)
+
+
+def test_a_difference_is_kept_as_a_state_from_which_replay_decides_as_we_did() -> None:
+    cluster = Cluster(node("n1"), node("n2"), node("n3"), pod("old", on="n1", requests=ASKS))
+    wanted = pod("a", requests={"cpu": "2"})
+    cluster.put(pod("waits", requests={"cpu": "99"}), pod("high", priority=9, requests=ALMOST_ALL), wanted)
+    cluster.nominate("high", "n2")
+    cluster.bind("a", "n1")
+    cluster.put(pod("later", on="n3", requests=ALMOST_ALL))
+    cluster.judge.finish()
+    (lines,) = cluster.kept
+    told = msgspec.json.decode(lines[0])["shadow"]
+    assert (told["chosen"], told["ours"], told["agreement"]) == ("n1", "n3", "worse")
+    waiting = {each.metadata.name: each for each in read_captured(lines).of(Pod) if not each.spec.node_name}
+    assert set(waiting) == {"a", "high"}
+    assert [gate.name for gate in waiting["high"].spec.scheduling_gates] == [HELD_BACK]
+    decided = {line["pod"]: line["note"] for line in replay(lines) if line["event"] == "Scheduled"}
+    assert decided == {"default/a": "Successfully assigned default/a to n3"}
+
+
+def test_the_report_counts_by_kind_and_by_plugin() -> None:
+    cluster = Cluster(node("n1"), node("n2", cpu="3900m"), node("n3", cordoned=True))
+    cluster.put(*(pod(name, requests=ASKS) for name in "abc"))
+    for name, to in (("a", "n1"), ("b", "n1"), ("c", "n3")):
+        cluster.wait(5.0)
+        cluster.bind(name, to)
+    cluster.judge.finish()
+    report = Report(cluster.clock.time)
+    report.judge = cluster.judge
+    for judged in cluster.told:
+        report.add(judged)
+    found = report.document(cluster.clock.time + 7)
+    assert found["agreement"] == {"same": 1, "tie": 0, "sampled": 0, "worse": 1, "infeasible": 1, "failed": 0}
+    assert (found["judged"], found["seconds"], found["explainedPercent"], found["nodes"]) == (3, 7.0, 33.333, 3)
+    assert found["byPlugin"]["NodeUnschedulable"] == {"infeasible": 1}
+    worse = next(judged for judged in cluster.told if judged.comparison.kind is Agreement.WORSE)
+    assert found["byPlugin"]["NodeResourcesFit"]["points"] == worse.comparison.by_plugin["NodeResourcesFit"]
+    assert [each["pod"] for each in found["differences"]] == ["default/b", "default/c"]
+    samples = {(s.name, *s.labels.values()): s.value for family in report.collect() for s in family.samples}
+    assert samples["kubesched_shadow_placements_total", "default-scheduler", "worse", ""] == 1
+    assert samples["kubesched_shadow_differences_total", "NodeUnschedulable", "infeasible"] == 1
