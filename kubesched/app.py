@@ -16,7 +16,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from prometheus_client import CollectorRegistry
 
@@ -43,6 +43,8 @@ from kubesched.cluster import PodView, Store
 from kubesched.cluster.pods import Templates
 from kubesched.engine.assembly import Ports, assemble, engine_options, new_handle, registry_with
 from kubesched.engine.cache_debugger import debug_later
+from kubesched.engine.decision_log import DecisionLog
+from kubesched.engine.decision_recorder import DecisionRecorder
 from kubesched.engine.gc_tuning import spare_the_collector
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import Changed, LoopCall
@@ -79,6 +81,7 @@ _REVIEW_QPS = 200
 _LOOK_AT_FILE_SECONDS = 1.0
 _DRAIN_SECONDS = 30.0
 _FLUSH_SECONDS = 1.0
+DECISION_RECORDS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,9 @@ class Wiring:
     face: Face | None = None
     metrics: MetricsSettings | None = None
     inbox_log: IO[bytes] | None = None
+    decision_records: int = DECISION_RECORDS
+    """How many decisions are kept on record; 0 for none."""
+    decision_log: DecisionLog | None = None
     reload: Callable[[], config.Configuration] | None = None
     """Reads the configuration file again; called when `has_changed` says so."""
     has_changed: Callable[[], bool] = lambda: False
@@ -135,8 +141,10 @@ class Scheduler:
         self.wiring = wiring
         self.registry: Registry = registry_with(wiring.plugins)
         self.metrics = Metrics(wiring.metrics)
-        self.decision_log = web.DecisionLog(self.metrics)
-        self.page_data = web.EnginePageData(lambda: self.engine, self.decision_log)
+        self.throughput = web.Throughput(self.metrics)
+        self.page_data = web.EnginePageData(lambda: self.engine, self.throughput)
+        self.decisions = DecisionRecorder(wiring.decision_records) if wiring.decision_records else None
+        self.decision_routes = web.decision_routes(self.decisions.ring if self.decisions is not None else None)
         self.engine: Engine | None = None
         self.reflectors: Reflectors | None = None
         self.elector: LeaderElector | None = None
@@ -227,7 +235,7 @@ class Scheduler:
 
     async def _start(self, connection: Connection, ends: contextlib.AsyncExitStack) -> None:
         self._broadcaster = broadcaster = Broadcaster(connection.sibling("events"))
-        reporter = self.decision_log
+        reporter = self.throughput
         names = [profile.scheduler_name for profile in self.configuration.profiles]
         world, poster = self.wiring.legacy, HttpPoster()
         ends.callback(poster.close)
@@ -236,6 +244,7 @@ class Scheduler:
             recorder=RecorderByProfile(broadcaster, names),
             observer=reporter,
             queue_observer=reporter,
+            decisions=self.decisions,
             meter=self.metrics,
             seed=self.wiring.seed,
             poster=poster if world is None else world.poster(poster),
@@ -248,6 +257,10 @@ class Scheduler:
         if self.wiring.inbox_log is not None:
             InboxLog(engine.inbox, engine.handle.clock, self.wiring.inbox_log, seed=self.wiring.seed)
             self._begin("writing down", _flush(self.wiring.inbox_log))
+        if self.wiring.decision_log is not None and self.decisions is not None:
+            self.decisions.listeners.append(self.wiring.decision_log)
+            ends.callback(self.wiring.decision_log.close)
+            self._begin("writing decisions", _flush(self.wiring.decision_log))
         engine.is_leading = False
         self._watch_sizes()
         if self.wiring.face is not None:
@@ -525,7 +538,7 @@ class Scheduler:
             has_contention_profiling=self.configuration.enable_contention_profiling,
             authenticator=guard.authenticator,
             authorizer=guard.authorizer,
-            extra_routes=web.page_routes(self.page_data),
+            extra_routes=[*web.page_routes(self.page_data), *self.decision_routes],
         )
         server = await web.serve(web.build_app(parts), face.serving, guard)
         if server is not None:
@@ -554,7 +567,15 @@ async def _reviews(task: str, kubeconfig: str, ends: contextlib.AsyncExitStack) 
     return Reviews(connection)
 
 
-async def _flush(file: IO[bytes]) -> None:
+class _Flushed(Protocol):
+    """A file, or something like it."""
+
+    def flush(self) -> None:
+        """Write what is held back."""
+        ...
+
+
+async def _flush(file: _Flushed) -> None:
     """Write out from time to time what is held back: a log that ends in the middle of a crash is worth the most."""
     while True:
         await asyncio.sleep(_FLUSH_SECONDS)

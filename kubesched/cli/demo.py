@@ -57,6 +57,7 @@ class Settings:
     page_port: int
     data_dir: Path | None
     policy: Policy
+    decision_records: int
 
 
 def run_demo(
@@ -69,13 +70,16 @@ def run_demo(
     config_file: Path | None,
     feature_gates: tuple[str, ...],
     plugins: tuple[str, ...],
+    decision_records: int,
 ) -> None:
     policy = Policy.read(config_file, feature_gates, plugins)
     # The demo speaks for itself; what the parts have to say is of interest only if something breaks.
     logging.getLogger("kubesched").setLevel(logging.ERROR)
     raise_file_limit()
     with tempfile.TemporaryDirectory(prefix="kubesched-demo-") as scratch:
-        was_cut_short = asyncio.run(_demo(Settings(nodes, pods, once, port, page_port, data_dir, policy), Path(scratch)))
+        was_cut_short = asyncio.run(
+            _demo(Settings(nodes, pods, once, port, page_port, data_dir, policy, decision_records), Path(scratch))
+        )
     if was_cut_short:
         sys.exit(INTERRUPTED)
 
@@ -130,10 +134,17 @@ async def _cluster(
         ends.callback(world.stop)
         kubeconfig = server.write_kubeconfig((given.data_dir or scratch) / "kubeconfig").absolute()
         policy = given.policy
-        wiring = Wiring(find_credentials(str(kubeconfig)), gates=policy.gates, plugins=policy.plugins)
+        wiring = Wiring(
+            find_credentials(str(kubeconfig)),
+            gates=policy.gates,
+            plugins=policy.plugins,
+            decision_records=given.decision_records,
+        )
         scheduler = Scheduler(_unhurried(policy.configuration), wiring)
         IgnoredObjects(server.store, policy.configuration, policy.gates, say)
-        page = await web.serve_insecurely(web.page_app(scheduler.page_data), "127.0.0.1", given.page_port)
+        page = await web.serve_insecurely(
+            web.page_app(scheduler.page_data, more=scheduler.decision_routes), "127.0.0.1", given.page_port
+        )
         ends.push_async_callback(page.stop)
         running = asyncio.create_task(scheduler.run())
         running.add_done_callback(lambda _: stopped.set())
@@ -227,7 +238,7 @@ async def _watch_placing(store: ObjectStore, scheduler: Scheduler, stopped: asyn
                 say(f"placed {tally.n_placed} of {tally.n_pods} pods")
                 told_at = loop.time()
             before = now
-            n_bound = scheduler.decision_log.n_bound
+            n_bound = scheduler.throughput.n_bound
             began_at = began_at if n_bound else loop.time()
             rate = n_bound / max(changed_at - began_at, 1.0)
             bar.update(task, completed=tally.n_placed, total=max(tally.n_pods, 1), rate=f"{rate:,.0f}")

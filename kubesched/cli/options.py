@@ -130,6 +130,8 @@ class Options:
     parsed: Parsed  # the raw values, for the log at -v 1 and for /flagz
     plugins: tuple[str, ...] = ()
     inbox_log: str = ""
+    decision_log: str = ""
+    decision_records: int = 0
     assumed_pod_ttl: Duration | None = None  # None: a booking never expires
     legacy: LegacyScheduler | None = None
     notices: tuple[str, ...] = ()  # about the old flags that were given
@@ -236,10 +238,21 @@ def read_options(
         parsed=parsed,
         plugins=parsed["plugin"],
         inbox_log=parsed["inbox-log"],
+        decision_log=parsed["decision-log"],
+        decision_records=_decision_records(parsed),
         assumed_pod_ttl=_assumed_ttl(parsed, legacy),
         legacy=legacy,
         notices=tuple(notices(parsed, legacy.release)) if legacy is not None else (),
     )
+
+
+def _decision_records(parsed: Parsed) -> int:
+    given: int = parsed["decision-records"]
+    if given < 0:
+        raise UsageError(f"--decision-records is {given}: it must be 0 or more")
+    if not given and parsed["decision-log"]:
+        raise UsageError("--decision-log writes what is recorded, and --decision-records=0 records nothing")
+    return given
 
 
 def _replace(configuration: Configuration, **changes: Any) -> Configuration:

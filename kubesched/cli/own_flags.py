@@ -27,6 +27,15 @@ OWN_FLAGS: tuple[Flag, ...] = (
         "With --legacy-version the default is 30s.",
     ),
     Flag(
+        "decision-log",
+        OWN,
+        STRING,
+        "",
+        "Write every decision and what it was made by to this file, a line of JSON each; at 64 MiB it is renamed to FILE.1, "
+        "and five files are kept.",
+    ),
+    Flag("decision-records", OWN, INT, 10_000, "Keep so many decisions in memory, for `kubesched decisions`; 0: none."),
+    Flag(
         "inbox-log",
         OWN,
         STRING,

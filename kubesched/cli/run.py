@@ -23,6 +23,7 @@ from kubesched.client.fencing import LeaseLost
 from kubesched.config import Configuration, Gates, as_yaml, effective
 from kubesched.config.gates import BINARY_VERSION, NOT_OURS, Stage, spec_of
 from kubesched.config.types import ClientConnection
+from kubesched.engine.decision_log import DecisionLog
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.framework.finding import find_plugins, run_module
 from kubesched.framework.plugin import Plugin
@@ -157,6 +158,15 @@ def _opened(path: str) -> Iterator[IO[bytes] | None]:
         yield opened
 
 
+def _decision_log(options: Options) -> DecisionLog | None:
+    if not options.decision_log:
+        return None
+    try:
+        return DecisionLog(options.decision_log)
+    except OSError as error:
+        raise _cannot_open(options.decision_log, error) from error
+
+
 def _wiring(
     options: Options,
     configuration: Configuration,
@@ -188,6 +198,8 @@ def _wiring(
         face=face,
         metrics=metrics,
         inbox_log=inbox_log,
+        decision_records=options.decision_records,
+        decision_log=_decision_log(options),
         reload=read if watched else None,
         has_changed=_watched(Path(watched)) if watched else lambda: False,
         legacy=world,

@@ -8,7 +8,7 @@ server = await serve(build_app(parts), serving_flags, guard)          await serv
 from kubesched.web.application import build_app, build_insecure_app
 from kubesched.web.authentication import Authenticator, User
 from kubesched.web.authorization import Authorizer
-from kubesched.web.decision_log import DecisionLog
+from kubesched.web.decisions import decision_routes
 from kubesched.web.guard import Guard, new_guard
 from kubesched.web.health import PING, Check, handlers_check, leader_election_check, shutdown_check
 from kubesched.web.page import NotReady, PageData, Versions, page_app, page_routes
@@ -16,6 +16,7 @@ from kubesched.web.page_data import EnginePageData
 from kubesched.web.parts import WebParts
 from kubesched.web.review_cache import Reviewer
 from kubesched.web.server import Server, check_supported, serve, serve_insecurely
+from kubesched.web.throughput import Throughput
 from kubesched.web.zpages import About
 
 __all__ = [
@@ -24,19 +25,20 @@ __all__ = [
     "Authenticator",
     "Authorizer",
     "Check",
-    "DecisionLog",
     "EnginePageData",
     "Guard",
     "NotReady",
     "PageData",
     "Reviewer",
     "Server",
+    "Throughput",
     "User",
     "Versions",
     "WebParts",
     "build_app",
     "build_insecure_app",
     "check_supported",
+    "decision_routes",
     "handlers_check",
     "leader_election_check",
     "new_guard",

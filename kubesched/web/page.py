@@ -7,7 +7,7 @@ talk to any: its own policy says so to the browser.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Protocol
@@ -99,7 +99,7 @@ def page_routes(page_data: PageData) -> list[web.RouteDef]:
     ]
 
 
-def page_app(page_data: PageData, host: str = "127.0.0.1") -> web.Application:
+def page_app(page_data: PageData, host: str = "127.0.0.1", more: Sequence[web.RouteDef] = ()) -> web.Application:
     """Return the page alone, for everybody who can reach it at this address; but not for pages of other web sites."""
     origins = Origins(host)
 
@@ -113,7 +113,7 @@ def page_app(page_data: PageData, host: str = "127.0.0.1") -> web.Application:
     async def to_page(_: web.Request) -> web.StreamResponse:
         raise web.HTTPFound(f"{ROOT}/")
 
-    app.router.add_routes([web.get("/", to_page), *page_routes(page_data)])
+    app.router.add_routes([web.get("/", to_page), *page_routes(page_data), *more])
     return app
 
 

@@ -1,7 +1,7 @@
 """What the page shows of an engine: columns, counts, and an attempt told in words.
 
-In: the engine of the moment, and the decision log. Out: values that go to JSON as they are. Nodes go out as columns, one
-list a fact, so that 5,000 of them cost a millisecond; who says which version of the columns they have already got is
+In: the engine of the moment, with its record of decisions. Out: values that go to JSON as they are. Nodes go out as columns,
+one list a fact, so that 5,000 of them cost a millisecond; who says which version of the columns they have already got is
 spared those that are the same. Everything here reads; an explanation is made in the engine's own turn, through
 the inbox, where the store stands still and no attempt is under way.
 """
@@ -19,12 +19,13 @@ import numpy as np
 
 from kubesched.api.quantity import amount_text, is_bytes
 from kubesched.cluster import CPU, Ints, Snapshot
+from kubesched.engine.decision_record import PLACED, DecisionRing
 from kubesched.engine.inbox import LoopCall
 from kubesched.engine.loop import Engine
 from kubesched.engine.pod_report import pod_report, requests_of
 from kubesched.queue.queued import QueuedPod
-from kubesched.web.decision_log import DecisionLog
 from kubesched.web.page import NotReady, Versions
+from kubesched.web.throughput import Throughput
 
 ZONE = "topology.kubernetes.io/zone"
 MOST_QUEUED = 2000
@@ -43,15 +44,15 @@ Answer = TypeVar("Answer")
 class EnginePageData:
     """Shows whichever engine runs now; a changed configuration brings a new one."""
 
-    def __init__(self, engine: Callable[[], Engine | None], decision_log: DecisionLog) -> None:
+    def __init__(self, engine: Callable[[], Engine | None], throughput: Throughput) -> None:
         self._engine = engine
-        self._decision_log = decision_log
+        self._throughput = throughput
         self._encoded: dict[str, tuple[str, msgspec.Raw]] = {}
 
     def state(self, seen: Versions) -> dict[str, Any]:
         """Return the picture of the moment, without the columns of which the asker has the newest version."""
         engine = self._running()
-        nodes, queue, decision_log = engine.store.snapshot(), engine.queue, self._decision_log
+        nodes, queue, throughput = engine.store.snapshot(), engine.queue, self._throughput
         facts, usage = _fingerprint(nodes), f"{nodes.structure}-{nodes.journal.end}"
         picture: dict[str, Any] = {
             "versions": {"nodes": facts, "usage": usage},
@@ -59,9 +60,9 @@ class EnginePageData:
             "profiles": list(engine.profiles),
             "nodeCount": nodes.n,
             "podCount": engine.store.n_pods,
-            "boundCount": decision_log.n_bound,
-            "podsPerSecond": decision_log.pods_per_second(),
-            "boundPerSecond": decision_log.per_second(),
+            "boundCount": throughput.n_bound,
+            "podsPerSecond": throughput.pods_per_second(),
+            "boundPerSecond": throughput.per_second(),
             "queue": {
                 "active": queue.n_active,
                 "backoff": queue.n_backoff,
@@ -70,7 +71,7 @@ class EnginePageData:
                 "inFlight": queue.n_in_flight,
             },
             "pending": _pending(queue.held_back(), queue.n_unschedulable + queue.n_gated + queue.n_backoff),
-            "decisions": [each._asdict() for each in islice(reversed(decision_log.decisions), MOST_DECISIONS)],
+            "decisions": _decisions(engine.decisions.ring) if engine.decisions is not None else [],
         }
         if seen.nodes != facts:
             picture["nodes"] = self._once("nodes", facts, lambda: _facts(nodes))
@@ -201,6 +202,24 @@ def _node(nodes: Snapshot, name: str) -> dict[str, Any] | None:
         "allowedPods": int(nodes.allowed_pods[row]),
         "pods": [{"pod": pod.key, "priority": pod.priority, "requests": requests_of(pod)} for pod in pods[:250]],
     }
+
+
+def _decisions(ring: DecisionRing) -> list[dict[str, Any]]:
+    """Return the last pods that were bound or came to nothing, newest first; what one is told again and again is one line."""
+    lines: list[dict[str, Any]] = []
+    for record in ring.newest_first():
+        if record.outcome == PLACED and record.bound_seconds is None:
+            continue
+        node = record.node if record.outcome == PLACED else ""
+        last = lines[-1] if lines else None
+        if not node and last is not None and (last["pod"], last["node"], last["message"]) == (record.pod, "", record.message):
+            last["attempts"] += 1
+            continue
+        if len(lines) == MOST_DECISIONS:
+            break
+        line = {"at": record.at, "pod": record.pod, "node": node, "message": record.message}
+        lines.append(line | {"attempts": record.attempt if node else 1, "seconds": record.bound_seconds or 0.0})
+    return lines
 
 
 # --- pods -------------------------------------------------------------------------------------------------------------

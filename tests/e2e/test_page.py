@@ -33,7 +33,7 @@ from kubesched.engine.assembly import assemble, default_configuration
 from kubesched.engine.inbox import Changed
 from kubesched.telemetry import Metrics
 from kubesched.testing.builders import node
-from kubesched.web import DecisionLog, EnginePageData, page_app, serve_insecurely
+from kubesched.web import EnginePageData, Throughput, page_app, serve_insecurely
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path (Debian: chromium)")
@@ -205,7 +205,7 @@ async def test_five_thousand_nodes_are_drawn(browser: Browser) -> None:
     for i in range(5000):
         engine.inbox.post(Changed("Node", None, node(f"node-{i}", zone=f"zone-{i % 10}")))
     engine.take_in()
-    server = await serve_insecurely(page_app(EnginePageData(lambda: engine, DecisionLog(Metrics()))), "127.0.0.1", 0)
+    server = await serve_insecurely(page_app(EnginePageData(lambda: engine, Throughput(Metrics()))), "127.0.0.1", 0)
     try:
         document = await asyncio.to_thread(browser.document, f"http://127.0.0.1:{server.port}/ui/")
     finally:
@@ -217,7 +217,7 @@ async def test_five_thousand_nodes_are_drawn(browser: Browser) -> None:
 
 @needs_browser
 async def test_a_scheduler_with_nothing_to_show_is_said_to_have_nothing(browser: Browser) -> None:
-    server = await serve_insecurely(page_app(EnginePageData(lambda: None, DecisionLog(Metrics()))), "127.0.0.1", 0)
+    server = await serve_insecurely(page_app(EnginePageData(lambda: None, Throughput(Metrics()))), "127.0.0.1", 0)
     browser.tolerates = "status of 503"
     try:
         document = await asyncio.to_thread(browser.document, f"http://127.0.0.1:{server.port}/ui/")

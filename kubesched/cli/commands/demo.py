@@ -22,6 +22,9 @@ from kubesched.cli.commands.shared import policy_options
 @click.option("--page-port", type=click.IntRange(0, 65535), default=0, help="Port of the page; 0 picks a free one.")
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Keep the objects here across restarts.")
 @policy_options
+@click.option(
+    "--decision-records", type=click.IntRange(0), default=10_000, show_default=True, help="Keep so many decisions on record."
+)
 @runs("kubesched.cli.demo:run_demo")
 def command() -> None:
     """Show the scheduler at work on a cluster that lives in this process. kubectl works beside it."""

@@ -36,6 +36,8 @@ OLD: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 OWN: dict[str, tuple[str, str]] = {
     "assumed-pod-ttl": ("duration", "0s"),
+    "decision-log": ("string", ""),
+    "decision-records": ("int", "10000"),
     "inbox-log": ("string", ""),
     "legacy-version": ("string", ""),
     "plugin": ("stringArray", "[]"),

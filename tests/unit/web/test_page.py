@@ -18,13 +18,15 @@ from kubesched.api.pod import PodCondition
 from kubesched.cluster import PodView, Store
 from kubesched.config import Gates
 from kubesched.engine.assembly import Ports, assemble, default_configuration
+from kubesched.engine.decision_record import PLACED, UNSCHEDULABLE, DecisionRecord
+from kubesched.engine.decision_recorder import DecisionRecorder
 from kubesched.engine.handle import NoWriter
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
 from kubesched.telemetry import Metrics
 from kubesched.testing import FakeClock
 from kubesched.testing.builders import node, pod, taint
-from kubesched.web import DecisionLog, EnginePageData, NotReady, Versions, build_app, page_app, page_routes
+from kubesched.web import EnginePageData, NotReady, Throughput, Versions, build_app, page_app, page_routes
 from kubesched.web.authorization import Authorizer
 from kubesched.web.page import FILES
 
@@ -36,10 +38,12 @@ class Scene(NoWriter):
     """An engine with an API server of two sentences, its decision log, and a page over both."""
 
     def __init__(self) -> None:
-        self.decision_log = DecisionLog(Metrics())
+        self.throughput = Throughput(Metrics())
         gates = Gates.defaults()
-        self.engine = assemble(default_configuration(gates), gates, Ports(writer=self, observer=self.decision_log))
-        self.page_data = EnginePageData(lambda: self.engine, self.decision_log)
+        self.recorder = DecisionRecorder(100)
+        ports = Ports(writer=self, observer=self.throughput, decisions=self.recorder)
+        self.engine = assemble(default_configuration(gates), gates, ports)
+        self.page_data = EnginePageData(lambda: self.engine, self.throughput)
 
     @property
     def store(self) -> Store:
@@ -120,7 +124,7 @@ async def test_who_has_the_columns_is_spared_them(scene: Scene, client: Client) 
     again = await get(client, f"/ui/api/state?nodes={versions['nodes']}&usage={versions['usage']}")
     assert "nodes" not in again and "usage" not in again
     scene.come("Pod", pod("second", requests={"cpu": "250m"}))
-    await until(lambda: scene.decision_log.n_bound == 2)
+    await until(lambda: scene.throughput.n_bound == 2)
     used = scene.page_data.state(Versions(**versions))
     assert "nodes" not in used and "usage" in used
     scene.engine.inbox.post(Changed("Node", node("a-1", cpu="4", zone="a"), node("a-1", cpu="4", zone="a", cordoned=True)))
@@ -248,7 +252,7 @@ async def test_nothing_can_be_changed(client: Client) -> None:
 
 
 async def test_before_there_is_an_engine_the_page_is_asked_to_wait() -> None:
-    page_data = EnginePageData(lambda: None, DecisionLog(Metrics()))
+    page_data = EnginePageData(lambda: None, Throughput(Metrics()))
     with pytest.raises(NotReady):
         page_data.state(Versions())
     async with client_for(page_app(page_data)) as client:
@@ -302,7 +306,7 @@ def view(name: str) -> Any:
 
 def test_pods_are_counted_by_the_second() -> None:
     clock = FakeClock(1000.5)
-    told = DecisionLog(Metrics(), clock.now)
+    told = Throughput(Metrics(), clock.now)
     for seconds, n in ((0, 3), (1, 5), (4, 2)):
         clock.time = 1000.5 + seconds
         for i in range(n):
@@ -318,16 +322,20 @@ def test_pods_are_counted_by_the_second() -> None:
     assert sum(told.per_second()) == 1
 
 
-def test_what_is_remembered_is_bounded_and_repetitions_are_one_line() -> None:
-    told = DecisionLog(Metrics(), FakeClock(1000.5).now)
-    for _ in range(5):
-        told.pod_failed(view("whale"), "Unschedulable", "0/1 nodes are available")
-    assert [(each.pod, each.attempts) for each in told.decisions] == [("default/whale", 5)]
-    told.pod_failed(view("whale"), "Unschedulable", "0/2 nodes are available")
-    assert len(told.decisions) == 2
-    for i in range(1000):
-        told.pod_bound(view(f"p{i}"), "n", 1, 0.1, False)
-    assert len(told.decisions) == 200
+def test_what_is_shown_is_bounded_and_repetitions_are_one_line() -> None:
+    scene = Scene()
+    ring = scene.recorder.ring
+    for message in (*["0/1 nodes are available"] * 5, "0/2 nodes are available"):
+        ring.append(DecisionRecord("default/whale", "u", "s", outcome=UNSCHEDULABLE, message=message))
+    ring.append(DecisionRecord("default/on-its-way", "u", "s", outcome=PLACED, node="n"))
+
+    def shown() -> list[tuple[str, int]]:
+        return [(each["message"], each["attempts"]) for each in scene.page_data.state(Versions())["decisions"]]
+
+    assert shown() == [("0/2 nodes are available", 1), ("0/1 nodes are available", 5)]
+    for i in range(90):
+        ring.append(DecisionRecord(f"default/p{i}", "u", "s", outcome=PLACED, node="n", bound_seconds=0.1))
+    assert len(shown()) == 60
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -341,7 +349,7 @@ async def until(condition: Callable[[], bool]) -> None:
 def test_engine_is_what_the_showing_asks_for() -> None:
     engines: list[Engine | None] = [None]
     scene = Scene()
-    page_data = EnginePageData(lambda: engines[0], scene.decision_log)
+    page_data = EnginePageData(lambda: engines[0], scene.throughput)
     engines[0] = scene.engine
     assert page_data.state(Versions())["nodeCount"] == 0
 
