@@ -7,7 +7,7 @@ RUN_STAMP := $(VENV)/.installed
 WORKERS ?= 2
 ARGS ?=
 
-.PHONY: run test check conformance e2e nightly bench format clean
+.PHONY: run test check conformance e2e nightly bench screenshots format clean
 
 # What running needs, and nothing else.
 $(RUN_STAMP): pyproject.toml
@@ -49,6 +49,10 @@ nightly: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python bench/run.py
+
+# docs/page.png and the other views, from a demo in Debian's chromium.
+screenshots: $(STAMP)
+	$(BIN)/python tools/screenshots.py
 
 format: $(STAMP)
 	$(BIN)/ruff format .

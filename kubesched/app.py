@@ -267,6 +267,7 @@ class Scheduler:
             await self._serve(connection, self.wiring.face, ends)
         self._begin("events", broadcaster.run())
         self._begin("engine", engine.run())
+        self._begin("history", self.throughput.history.keep(lambda: self.engine))
         if self.wiring.reload is not None:
             self._begin("reloading", self._reload(self.wiring.reload))
         elects = self.configuration.leader_election.leader_elect
@@ -539,6 +540,7 @@ class Scheduler:
             authenticator=guard.authenticator,
             authorizer=guard.authorizer,
             extra_routes=[*web.page_routes(self.page_data), *self.decision_routes],
+            open_paths=web.open_paths(),
         )
         server = await web.serve(web.build_app(parts), face.serving, guard)
         if server is not None:

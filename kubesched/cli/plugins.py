@@ -16,7 +16,7 @@ from kubesched.engine.assembly import default_configuration, registry_with
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.framework.finding import find_plugins
 from kubesched.framework.plugin import Plugin
-from kubesched.framework.registry import points_of
+from kubesched.framework.registry import point_name, points_of, purpose_of
 from kubesched.testing import check_plugin
 from kubesched.testing.contract import seconds_a_pod
 
@@ -53,7 +53,7 @@ def run_plugins_list(output: str) -> None:
             "default": cls.name in profile.plugin_names,
             "weight": weights.get(cls.name, 0),
             "points": _points(cls),
-            "about": _about(cls),
+            "about": purpose_of(cls),
         }
         for cls in registry_with()
     ]
@@ -83,14 +83,7 @@ def run_plugins_list(output: str) -> None:
 
 def _points(cls: type[Plugin]) -> list[str]:
     """Return the extension points where a plugin acts, as kube-scheduler calls them."""
-    return ["".join(word.capitalize() for word in point.split("_")) for point in points_of(cls)]
-
-
-def _about(cls: type[Plugin]) -> str:
-    """Return the first sentence of the module's story, without the plugin's name."""
-    story = inspect.getdoc(inspect.getmodule(cls)) or inspect.getdoc(cls) or ""
-    line = story.split("\n\n")[0].replace("\n", " ")
-    return re.sub(rf"^{cls.name}: ", "", line)
+    return [point_name(point) for point in points_of(cls)]
 
 
 def run_plugins_new(name: str, force: bool) -> None:

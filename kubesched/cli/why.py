@@ -153,9 +153,7 @@ def _told(cluster: Captured, policy: Policy, pod: Pod, top: int) -> dict[str, An
 
 
 def _as_told(answer: dict[str, Any], top: int) -> dict[str, Any]:
-    """Return a scheduler's answer as the document that we print: the page's lines make way for what they were made from."""
-    if "advised" in answer:
-        answer["advice"] = answer.pop("advised")
+    """Return a scheduler's answer as the document that we print, with as many of the best nodes as were asked for."""
     if "ranking" in answer:
         ranking, home = answer["ranking"], answer["node"]
         answer["ranking"] = ranking[:top] + [each for each in ranking[top:] if each["node"] == home]

@@ -263,6 +263,11 @@ class Snapshot:
         """Return what is known of a label key (its values by number), or None if no node ever had it."""
         return self._nodes.labels.get(key)
 
+    @property
+    def label_keys(self) -> tuple[str, ...]:
+        """Return the label keys that any node ever had."""
+        return tuple(self._nodes.labels)
+
     def n_values(self, key: str) -> int:
         """Return how many different values of a label key are known."""
         column = self._nodes.labels.get(key)

@@ -106,9 +106,23 @@ def explain_now(engine: Engine, pod: PodView, *, top: int = 5, preempts: bool = 
     profile = engine.profiles[pod.pod.spec.scheduler_name]
     rules = Rules(SeededTies(), engine.queue.nominations, preempts=preempts, scores_single=True)
     with profile.unobserved():
-        nodes = engine.store.snapshot()
-        wanted = nodes.templates.view(_one_more(pod)) if pod.node_name else pod
-        return explain(attempt(wanted, nodes, profile, rules), top=top, profile=profile, rules=rules, home=pod.node_name)
+        made = _attempted(engine, pod, profile, rules)
+        return explain(made, top=top, profile=profile, rules=rules, home=pod.node_name)
+
+
+def attempt_now(engine: Engine, pod: PodView) -> Attempt:
+    """Return an attempt for a pod as `explain_now` makes it, with all its columns."""
+    profile = engine.profiles[pod.pod.spec.scheduler_name]
+    with profile.unobserved():
+        return _attempted(
+            engine, pod, profile, Rules(SeededTies(), engine.queue.nominations, preempts=False, scores_single=True)
+        )
+
+
+def _attempted(engine: Engine, pod: PodView, profile: Profile, rules: Rules) -> Attempt:
+    nodes = engine.store.snapshot()
+    wanted = nodes.templates.view(_one_more(pod)) if pod.node_name else pod
+    return attempt(wanted, nodes, profile, rules)
 
 
 def gate_of(engine: Engine, pod: PodView) -> Status:

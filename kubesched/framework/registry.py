@@ -47,6 +47,17 @@ def points_of(cls: type[Plugin]) -> tuple[str, ...]:
     return tuple(point for point, methods in POINTS.items() if any(cls.implements(method) for method in methods))
 
 
+def point_name(point: str) -> str:
+    """Return an extension point as kube-scheduler calls it: PreFilter for pre_filter."""
+    return "".join(word.capitalize() for word in point.split("_"))
+
+
+def purpose_of(cls: type[Plugin]) -> str:
+    """Return what a plugin does: the first sentence of its module's story, without the plugin's name."""
+    story = inspect.getdoc(inspect.getmodule(cls)) or inspect.getdoc(cls) or ""
+    return story.split("\n\n")[0].replace("\n", " ").removeprefix(f"{cls.name}: ")
+
+
 def verify(cls: type[Plugin]) -> None:
     """Raise a one-line error if a class is not a plugin that the framework can call."""
     if not (isinstance(cls, type) and issubclass(cls, Plugin)):

@@ -11,7 +11,8 @@ from kubesched.web.authorization import Authorizer
 from kubesched.web.decisions import decision_routes
 from kubesched.web.guard import Guard, new_guard
 from kubesched.web.health import PING, Check, handlers_check, leader_election_check, shutdown_check
-from kubesched.web.page import NotReady, PageData, Versions, page_app, page_routes
+from kubesched.web.page import open_paths, page_app, page_routes
+from kubesched.web.page_contract import NotReady, PageData, Versions
 from kubesched.web.page_data import EnginePageData
 from kubesched.web.parts import WebParts
 from kubesched.web.review_cache import Reviewer
@@ -42,6 +43,7 @@ __all__ = [
     "handlers_check",
     "leader_election_check",
     "new_guard",
+    "open_paths",
     "page_app",
     "page_routes",
     "serve",

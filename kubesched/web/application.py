@@ -199,6 +199,8 @@ async def _found(request: web.Request, handler: Handler) -> web.StreamResponse:
 def _guarding(parts: WebParts) -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path in parts.open_paths:
+            return await handler(request)
         user = ANONYMOUS
         if parts.authenticator is not None:
             try:

@@ -1,101 +1,107 @@
-"""The page: a read-only look at the scheduler, as static files and a little JSON.
+"""The page: a look at the scheduler, as static files and a little JSON.
 
 In: somebody who shows an engine (`PageData`). Out: routes under /ui/, for the secure port behind its doors, or for a
-loopback port of a demo. Only GET is answered and nothing is ever changed. The page needs no other host, so it may not
-talk to any: its own policy says so to the browser.
+loopback port of a demo. Only GET is answered and nothing is ever changed. The files hold no secret and are there for
+everybody who reaches the port, so that they can ask for a token; the JSON under /ui/api/ is not. The page needs no other
+host, so it may not talk to any: its own policy says so to the browser. /ui/api/openapi.json describes the JSON.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Awaitable, Callable, Sequence
 from importlib import resources
-from typing import Any, Protocol
 
 import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from kubesched.errors import SchedulerError
 from kubesched.serving import Origins
-from kubesched.web.answers import NO_SNIFF, plain
+from kubesched.web.answers import plain
+from kubesched.web.live import LiveStreams
+from kubesched.web.page_contract import HEADERS, Document, NotReady, PageData, Versions
 
 ROOT = "/ui"
-FILES = {"index.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"}
-HEADERS = {
-    **NO_SNIFF,
-    "Cache-Control": "no-cache, private",
-    "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-}
+API = f"{ROOT}/api"
+_KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+_DESCRIPTION = "openapi.json"
 _LONGEST_NAME = 253
+_LONGEST_SEARCH = 500
 _WORTH_COMPRESSING = 4096
 _encode = msgspec.json.Encoder().encode
 
-
-class NotReady(SchedulerError):
-    """There is nothing to show yet, or nobody who has the time; asking again helps."""
+Ask = Callable[[web.Request], Awaitable[Document | None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
-    """Which versions of the columns the asker has already got; empty for none."""
+def page_files() -> dict[str, tuple[bytes, str]]:
+    """Return the static files by name, each with its content type."""
+    folder = resources.files("kubesched.web") / "ui"
+    files = sorted(folder.iterdir(), key=lambda file: file.name)
+    suffixes = {file.name: "." + file.name.rpartition(".")[2] for file in files}
+    return {file.name: (file.read_bytes(), _KINDS[suffixes[file.name]]) for file in files if suffixes[file.name] in _KINDS}
 
-    nodes: str = ""
-    usage: str = ""
 
-
-class PageData(Protocol):
-    """Shows an engine in values that JSON knows."""
-
-    def state(self, seen: Versions) -> Mapping[str, Any]:
-        """Return the picture of the moment; columns that the asker has are left out."""
-        ...
-
-    async def pod(self, key: str) -> Mapping[str, Any] | None:
-        """Return what is known of a pod and how the nodes look to it; None if there is no such pod."""
-        ...
-
-    async def node(self, name: str) -> Mapping[str, Any] | None:
-        """Return what is known of a node; None if there is no such node."""
-        ...
+def open_paths() -> frozenset[str]:
+    """Return the paths that are for everybody: the files, without which nobody could give a token."""
+    return frozenset({ROOT, f"{ROOT}/", *(f"{ROOT}/{name}" for name in page_files())})
 
 
 def page_routes(page_data: PageData) -> list[web.RouteDef]:
     """Return the routes of the page."""
-    folder = resources.files("kubesched.web") / "ui"
-    served = {name: (folder / name).read_bytes() for name in FILES}
+    files = page_files()
+    described = (resources.files("kubesched.web") / "ui" / _DESCRIPTION).read_bytes()
 
-    async def state(request: web.Request) -> web.StreamResponse:
-        seen = Versions(request.query.get("nodes", ""), request.query.get("usage", ""))
-        return _answer(page_data.state(seen))
+    async def state(request: web.Request) -> Document:
+        return page_data.state(Versions(request.query.get("nodes", ""), request.query.get("usage", "")))
 
-    async def pod(request: web.Request) -> web.StreamResponse:
-        namespace, name = request.match_info["namespace"], request.match_info["name"]
-        found = await page_data.pod(f"{namespace}/{name}") if len(name) <= _LONGEST_NAME else None
-        if found is None:
-            return _answer({"error": f"pod {namespace}/{name} is neither queued nor placed here"}, 404)
-        return _answer(found)
+    async def queue(request: web.Request) -> Document:
+        return await page_data.queue(request.query.get("part", ""), request.query.get("search", "")[:_LONGEST_SEARCH])
 
-    async def node(request: web.Request) -> web.StreamResponse:
-        name = request.match_info["name"]
-        found = await page_data.node(name) if len(name) <= _LONGEST_NAME else None
-        if found is None:
-            return _answer({"error": f"node {name} is not known here"}, 404)
-        return _answer(found)
+    async def pending(_: web.Request) -> Document:
+        return await page_data.pending()
+
+    async def pod(request: web.Request) -> Document | None:
+        return await page_data.pod(_key(request))
+
+    async def pod_nodes(request: web.Request) -> Document | None:
+        return await page_data.pod_nodes(_key(request))
+
+    async def pod_node(request: web.Request) -> Document | None:
+        return await page_data.pod_node(_key(request), request.match_info["node"])
+
+    async def node(request: web.Request) -> Document | None:
+        return await page_data.node(request.match_info["name"])
+
+    async def label(request: web.Request) -> Document:
+        return page_data.label(request.query.get("key", ""))
+
+    async def history(request: web.Request) -> Document:
+        return page_data.history(_number(request.query.get("after", "")))
+
+    async def configuration(_: web.Request) -> Document:
+        return page_data.configuration()
 
     async def to_root(_: web.Request) -> web.StreamResponse:
         raise web.HTTPFound(f"{ROOT}/")
 
-    routes = [web.get(f"{ROOT}/{name}", _file(content, FILES[name])) for name, content in served.items()]
+    unknown_pod = "pod {namespace}/{name} is neither queued nor placed here"
+    unknown_pair = "pod {namespace}/{name} or node {node} is not known here, or the pod is for another scheduler"
     return [
-        *routes,
+        *(web.get(f"{ROOT}/{name}", _file(content, kind)) for name, (content, kind) in files.items()),
         web.get(ROOT, to_root),
-        web.get(f"{ROOT}/", _file(served["index.html"], "text/html")),
-        web.get(f"{ROOT}/api/state", _patiently(state)),
-        web.get(f"{ROOT}/api/pods/{{namespace}}/{{name}}", _patiently(pod)),
-        web.get(f"{ROOT}/api/nodes/{{name}}", _patiently(node)),
+        web.get(f"{ROOT}/", _file(*files["index.html"])),
+        web.get(f"{API}/{_DESCRIPTION}", _file(described, "application/json")),
+        web.get(f"{API}/state", _answering(state)),
+        web.get(f"{API}/events", _patiently(LiveStreams(page_data).handle)),
+        web.get(f"{API}/queue", _answering(queue)),
+        web.get(f"{API}/pending", _answering(pending)),
+        web.get(f"{API}/pods/{{namespace}}/{{name}}", _answering(pod, unknown_pod)),
+        web.get(f"{API}/pods/{{namespace}}/{{name}}/nodes", _answering(pod_nodes, unknown_pod)),
+        web.get(f"{API}/pods/{{namespace}}/{{name}}/nodes/{{node}}", _answering(pod_node, unknown_pair)),
+        web.get(f"{API}/nodes/{{name}}", _answering(node, "node {name} is not known here")),
+        web.get(f"{API}/labels", _answering(label)),
+        web.get(f"{API}/history", _answering(history)),
+        web.get(f"{API}/configuration", _answering(configuration)),
     ]
 
 
@@ -117,6 +123,19 @@ def page_app(page_data: PageData, host: str = "127.0.0.1", more: Sequence[web.Ro
     return app
 
 
+def _key(request: web.Request) -> str:
+    return f"{request.match_info['namespace']}/{request.match_info['name']}"
+
+
+def _number(text: str) -> float:
+    """Return a number that was asked for; 0 for what is none."""
+    try:
+        number = float(text)
+    except ValueError:
+        return 0.0
+    return number if math.isfinite(number) else 0.0
+
+
 def _file(content: bytes, kind: str) -> Handler:
     async def handle(_: web.Request) -> web.StreamResponse:
         answer = web.Response(body=content, content_type=kind, charset="utf-8", headers=HEADERS)
@@ -126,6 +145,17 @@ def _file(content: bytes, kind: str) -> Handler:
     return handle
 
 
+def _answering(ask: Ask, unknown: str = "") -> Handler:
+    """Answer with a document, or say what is not known."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        names = request.match_info
+        found = await ask(request) if all(len(name) <= _LONGEST_NAME for name in names.values()) else None
+        return answer(found) if found is not None else answer({"error": unknown.format(**names)}, 404)
+
+    return _patiently(handle)
+
+
 def _patiently(handler: Handler) -> Handler:
     """Say that there is nothing to show yet in a way that the page understands."""
 
@@ -133,14 +163,15 @@ def _patiently(handler: Handler) -> Handler:
         try:
             return await handler(request)
         except NotReady as error:
-            return _answer({"error": str(error)}, 503)
+            return answer({"error": str(error)}, 503)
 
     return handle
 
 
-def _answer(document: Mapping[str, Any], status: int = 200) -> web.Response:
+def answer(document: Document, status: int = 200) -> web.Response:
+    """Return a document as JSON, compressed if that is worth it."""
     body = _encode(document)
-    answer = web.Response(body=body, status=status, content_type="application/json", headers=HEADERS)
+    response = web.Response(body=body, status=status, content_type="application/json", headers=HEADERS)
     if len(body) > _WORTH_COMPRESSING:
-        answer.enable_compression()
-    return answer
+        response.enable_compression()
+    return response

@@ -1,41 +1,35 @@
-"""What the page shows of an engine: columns, counts, and an attempt told in words.
+"""What the page shows of an engine: columns, counts, and attempts told in words.
 
-In: the engine of the moment, with its record of decisions. Out: values that go to JSON as they are. Nodes go out as columns,
-one list a fact, so that 5,000 of them cost a millisecond; who says which version of the columns they have already got is
-spared those that are the same. Everything here reads; an explanation is made in the engine's own turn, through
-the inbox, where the store stands still and no attempt is under way.
+In: the engine of the moment with its record, the history. Out: values that go to JSON as they are. Who says which version
+of the node columns they have already got is spared those that are the same; versions carry a random id of this process, so
+that nobody takes the columns of one that is gone for ours. Everything here reads; an explanation is made in the engine's own
+turn, through the inbox, where the store stands still and no attempt is under way.
 """
 
 from __future__ import annotations
 
 import asyncio
-import zlib
-from collections.abc import Callable, Iterable
-from itertools import islice
+import secrets
+import time
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
-import numpy as np
 
-from kubesched.api.quantity import amount_text, is_bytes
-from kubesched.cluster import CPU, Ints, Snapshot
+from kubesched.cluster import PodView
 from kubesched.engine.decision_record import PLACED, DecisionRing
 from kubesched.engine.inbox import LoopCall
 from kubesched.engine.loop import Engine
-from kubesched.engine.pod_report import pod_report, requests_of
+from kubesched.engine.node_verdicts import node_verdict, node_verdicts
+from kubesched.engine.pod_report import pod_report
 from kubesched.queue.queued import QueuedPod
-from kubesched.web.page import NotReady, Versions
+from kubesched.web.node_columns import facts, fingerprint, label_column, one_node, usage
+from kubesched.web.page_contract import NotReady, Versions
+from kubesched.web.profiles_data import configuration_of
+from kubesched.web.queue_data import QueueData, counts_of, message_of
 from kubesched.web.throughput import Throughput
 
-ZONE = "topology.kubernetes.io/zone"
-MOST_QUEUED = 2000
-"""Waiting pods that are looked at for one picture; more would keep the scheduler from its work."""
-MOST_GROUPS = 50
-MOST_NAMES = 8
-MOST_RESOURCES = 8
 MOST_DECISIONS = 60
-BEING_WRITTEN = "refused; the condition that says why is being written"
-_MEBI = 1 << 20
 _PATIENCE_SECONDS = 10.0
 
 Answer = TypeVar("Answer")
@@ -47,51 +41,103 @@ class EnginePageData:
     def __init__(self, engine: Callable[[], Engine | None], throughput: Throughput) -> None:
         self._engine = engine
         self._throughput = throughput
+        self.process = secrets.token_hex(8)
+        self._started = time.time()
         self._encoded: dict[str, tuple[str, msgspec.Raw]] = {}
+        self._queue_data = QueueData(self._in_turn)
 
     def state(self, seen: Versions) -> dict[str, Any]:
         """Return the picture of the moment, without the columns of which the asker has the newest version."""
         engine = self._running()
-        nodes, queue, throughput = engine.store.snapshot(), engine.queue, self._throughput
-        facts, usage = _fingerprint(nodes), f"{nodes.structure}-{nodes.journal.end}"
+        nodes, throughput = engine.store.snapshot(), self._throughput
+        node_version = f"{self.process}-{fingerprint(nodes)}"
+        usage_version = f"{self.process}-{nodes.structure}-{nodes.journal.end}"
         picture: dict[str, Any] = {
-            "versions": {"nodes": facts, "usage": usage},
+            "process": self.process,
+            "startedAt": self._started,
+            "versions": {"nodes": node_version, "usage": usage_version},
             "isLeading": engine.is_leading,
             "profiles": list(engine.profiles),
             "nodeCount": nodes.n,
-            "podCount": engine.store.n_pods,
+            "podCount": engine.store.n_pods - engine.store.n_assumed,
             "boundCount": throughput.n_bound,
             "podsPerSecond": throughput.pods_per_second(),
             "boundPerSecond": throughput.per_second(),
-            "queue": {
-                "active": queue.n_active,
-                "backoff": queue.n_backoff,
-                "unschedulable": queue.n_unschedulable,
-                "gated": queue.n_gated,
-                "inFlight": queue.n_in_flight,
-            },
-            "pending": _pending(queue.held_back(), queue.n_unschedulable + queue.n_gated + queue.n_backoff),
+            "queue": counts_of(engine),
             "decisions": _decisions(engine.decisions.ring) if engine.decisions is not None else [],
         }
-        if seen.nodes != facts:
-            picture["nodes"] = self._once("nodes", facts, lambda: _facts(nodes))
-        if seen.usage != usage or "nodes" in picture:
-            picture["usage"] = self._once("usage", usage, lambda: _usage(nodes))
+        if seen.nodes != node_version:
+            picture["nodes"] = self._once("nodes", node_version, lambda: facts(nodes))
+        if seen.usage != usage_version or "nodes" in picture:
+            picture["usage"] = self._once("usage", usage_version, lambda: usage(nodes))
         return picture
+
+    async def queue(self, part: str, search: str) -> dict[str, Any]:
+        """Return the pods in the queue, by its parts."""
+        return self._dated(await self._queue_data.pods(self._running(), part, search))
+
+    async def pending(self) -> dict[str, Any]:
+        """Return the pods that are held back, grouped by what would help them."""
+        return self._dated(await self._queue_data.groups(self._running()))
 
     async def pod(self, key: str) -> dict[str, Any] | None:
         """Return a pod and how every node looks to it now; None if it is not known."""
-        return await self._in_turn(lambda engine: _pod(engine, key))
+        return await self._dated_in_turn(lambda engine: _pod(engine, key))
+
+    async def pod_nodes(self, key: str) -> dict[str, Any] | None:
+        """Return who refuses each node and what each scores for a pod, in the order of the node columns of that version."""
+
+        def ask(engine: Engine) -> dict[str, Any] | None:
+            pod = _find(engine, key)
+            if pod is None or pod.pod.spec.scheduler_name not in engine.profiles:
+                return None
+            version = f"{self.process}-{fingerprint(engine.store.snapshot())}"
+            return {"pod": key, "nodesVersion": version, **node_verdicts(engine, pod)}
+
+        return await self._dated_in_turn(ask)
+
+    async def pod_node(self, key: str, node_name: str) -> dict[str, Any] | None:
+        """Return what every plugin says of one node for a pod; None if either is not known."""
+
+        def ask(engine: Engine) -> dict[str, Any] | None:
+            pod = _find(engine, key)
+            if pod is None or pod.pod.spec.scheduler_name not in engine.profiles:
+                return None
+            return node_verdict(engine, pod, node_name)
+
+        return await self._dated_in_turn(ask)
 
     async def node(self, name: str) -> dict[str, Any] | None:
         """Return a node with its pods; None if it is not known."""
-        return await self._in_turn(lambda engine: _node(engine.store.snapshot(), name))
+        return await self._dated_in_turn(lambda engine: one_node(engine.store.snapshot(), name))
+
+    def label(self, key: str) -> dict[str, Any]:
+        """Return a label of all nodes as a column, in the order of the node columns of that version."""
+        nodes = self._running().store.snapshot()
+        return {"nodesVersion": f"{self.process}-{fingerprint(nodes)}", **label_column(nodes, key)}
+
+    def history(self, after: float) -> dict[str, Any]:
+        """Return the figures of the last hours after a time, as columns."""
+        self._running()
+        return {"process": self.process, **self._throughput.history.columns(after)}
+
+    def configuration(self) -> dict[str, Any]:
+        """Return the profiles with their plugins."""
+        return configuration_of(self._running())
 
     def _running(self) -> Engine:
         engine = self._engine()
         if engine is None:
             raise NotReady("the scheduler is starting")
         return engine
+
+    def _dated(self, document: dict[str, Any]) -> dict[str, Any]:
+        """Say of when a document is, and of which process."""
+        return document | {"at": time.time(), "process": self.process}
+
+    async def _dated_in_turn(self, ask: Callable[[Engine], dict[str, Any] | None]) -> dict[str, Any] | None:
+        found = await self._in_turn(ask)
+        return self._dated(found) if found is not None else None
 
     def _once(self, what: str, version: str, make: Callable[[], Any]) -> msgspec.Raw:
         """Encode columns once for all who look."""
@@ -120,90 +166,6 @@ class EnginePageData:
             raise NotReady("the scheduler is busy and did not answer in time") from error
 
 
-# --- nodes as columns -------------------------------------------------------------------------------------------------
-
-
-def _resources(nodes: Snapshot) -> list[tuple[str, int, int]]:
-    """Return the resources that any node offers: name, number, and how many units make one that is shown."""
-    names = nodes.templates.resources.values
-    offered = [i for i in range(len(names)) if nodes.allocatable(i).any()]
-    return [(names[i], i, _MEBI if is_bytes(names[i]) else 1) for i in offered[:MOST_RESOURCES]]
-
-
-def _shown(column: Ints, unit: int) -> list[int]:
-    shown: list[int] = (column if unit == 1 else column // unit).tolist()
-    return shown
-
-
-def _fingerprint(nodes: Snapshot) -> str:
-    """Return the version of what is told of nodes apart from their use; a tenth of a millisecond for 5,000."""
-    columns = [nodes.is_unschedulable, nodes.taint_set, nodes.codes(ZONE), nodes.allowed_pods]
-    columns += [nodes.allocatable(i) for _, i, _ in _resources(nodes)]
-    mark = 0
-    for column in columns:
-        mark = zlib.crc32(column.tobytes(), mark)
-    return f"{nodes.structure}-{mark:08x}"
-
-
-def _facts(nodes: Snapshot) -> dict[str, Any]:
-    label = nodes.label(ZONE)
-    taints, taint_code = np.unique(nodes.taint_set, return_inverse=True)
-    resources = [
-        {
-            "name": name,
-            "unit": "MiB" if unit == _MEBI else "m" if i == CPU else "",
-            "allocatable": _shown(nodes.allocatable(i), unit),
-        }
-        for name, i, unit in _resources(nodes)
-    ]
-    resources.append({"name": "pods", "unit": "", "allocatable": nodes.allowed_pods.tolist()})
-    return {
-        "names": list(nodes.names),
-        "zones": list(label.values.values) if label is not None else [],
-        "zone": nodes.codes(ZONE).tolist(),
-        "taints": [[_taint(taint) for taint in nodes.taint_sets[i]] for i in taints.tolist()],
-        "taint": taint_code.tolist(),
-        "cordoned": np.flatnonzero(nodes.is_unschedulable).tolist(),
-        "resources": resources,
-    }
-
-
-def _usage(nodes: Snapshot) -> list[list[int]]:
-    """Return what is used, a list for each resource in the order of the facts, pods last."""
-    return [*(_shown(nodes.requested(i), unit) for _, i, unit in _resources(nodes)), nodes.pod_count.tolist()]
-
-
-def _taint(taint: Any) -> str:
-    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
-
-
-def _node(nodes: Snapshot, name: str) -> dict[str, Any] | None:
-    row = nodes.row(name)
-    if row < 0:
-        return None
-    node = nodes.node(row)
-    names = nodes.templates.resources.values
-    amounts = [
-        {
-            "name": names[i],
-            "requested": amount_text(names[i], nodes.requested_at(i, row)),
-            "allocatable": amount_text(names[i], nodes.allocatable_at(i, row)),
-        }
-        for _, i, _ in _resources(nodes)
-    ]
-    pods = sorted(nodes.pods_on(row), key=lambda pod: pod.key)
-    return {
-        "node": name,
-        "labels": dict(sorted(node.metadata.labels.items())),
-        "taints": [_taint(taint) for taint in node.spec.taints],
-        "isCordoned": node.spec.unschedulable,
-        "resources": amounts,
-        "podCount": len(pods),
-        "allowedPods": int(nodes.allowed_pods[row]),
-        "pods": [{"pod": pod.key, "priority": pod.priority, "requests": requests_of(pod)} for pod in pods[:250]],
-    }
-
-
 def _decisions(ring: DecisionRing) -> list[dict[str, Any]]:
     """Return the last pods that were bound or came to nothing, newest first; what one is told again and again is one line."""
     lines: list[dict[str, Any]] = []
@@ -222,62 +184,32 @@ def _decisions(ring: DecisionRing) -> list[dict[str, Any]]:
     return lines
 
 
-# --- pods -------------------------------------------------------------------------------------------------------------
-
-
-def _pending(held_back: Iterable[QueuedPod], total: int) -> dict[str, Any]:
-    """Return the pods that were refused or are kept from being tried, put together by what they were told."""
-    groups: dict[str, dict[str, Any]] = {}
-    looked_at = 0
-    for entry in islice(held_back, MOST_QUEUED):
-        looked_at += 1
-        message = _message(entry)
-        group = groups.get(message)
-        if group is None:
-            if len(groups) == MOST_GROUPS:
-                continue
-            group = groups[message] = {"message": message, "count": 0, "pods": [], "plugins": sorted(entry.rejectors)}
-        group["count"] += 1
-        if len(group["pods"]) < MOST_NAMES:
-            group["pods"].append(
-                {
-                    "pod": entry.key,
-                    "place": _place(entry),
-                    "attempts": entry.attempts,
-                    "since": entry.initial_attempt or entry.timestamp,
-                }
-            )
-    return {"groups": sorted(groups.values(), key=lambda group: -group["count"]), "notLookedAt": total - looked_at}
-
-
-def _message(entry: QueuedPod) -> str:
-    """Return what the pod's condition says, word for word."""
-    if entry.is_gated:
-        return f"gated by {entry.gating_plugin}"
-    condition = next((c for c in entry.view.pod.status.conditions if c.type == "PodScheduled"), None)
-    return condition.message if condition is not None and condition.message else BEING_WRITTEN
-
-
-def _place(entry: QueuedPod) -> str:
-    if entry.is_gated:
-        return "gated"
-    return entry.sub_queue.name if entry.sub_queue is not None else ""
+def _find(engine: Engine, key: str) -> PodView | None:
+    """Return a pod by namespace/name: as it is booked or placed, or as it waits."""
+    waiting, store = engine.intake.pod(key), engine.store
+    placed = store.pod(waiting.uid) if waiting is not None else next((p for p in store.pods() if p.key == key), None)
+    return placed or waiting
 
 
 def _pod(engine: Engine, key: str) -> dict[str, Any] | None:
     """Return a pod with the nodes as they look to it now; a placed one is looked at as if one more like it came."""
-    waiting, store = engine.intake.pod(key), engine.store
-    placed = store.pod(waiting.uid) if waiting is not None else next((p for p in store.pods() if p.key == key), None)
-    pod = placed or waiting
+    pod = _find(engine, key)
     if pod is None:
         return None
     shown = pod_report(engine, pod)
-    advised = shown.get("advice", [])
-    if advised:
-        shown |= {"advice": [each["text"] for each in advised], "advised": advised}  # the page wants lines
+    shown["labels"] = dict(pod.labels)
     entry = engine.queue.find(key)
     if entry is not None:
-        shown |= {"place": _place(entry), "attempts": entry.attempts, "plugins": sorted(entry.rejectors)}
-        if entry.attempts or entry.is_gated:
-            shown["message"] = _message(entry)
+        shown |= _waiting(engine, entry)
     return shown
+
+
+def _waiting(engine: Engine, entry: QueuedPod) -> dict[str, Any]:
+    """Return where in the queue a pod is, and until when."""
+    place = engine.queue.place_of(entry.key)
+    told: dict[str, Any] = {"place": place, "attempts": entry.attempts, "plugins": sorted(entry.rejectors)}
+    if entry.attempts or entry.is_gated:
+        told["message"] = message_of(entry)
+    if place == "backoff" and entry.backoff_expiry is not None:
+        told["backoffUntil"] = entry.backoff_expiry
+    return told

@@ -44,3 +44,4 @@ class WebParts:
     authenticator: Authenticator | None = None  # None: everybody is anonymous
     authorizer: Authorizer | None = None  # None: everything is refused
     extra_routes: Sequence[web.AbstractRouteDef] = ()  # the page, say; behind the same doors as all the rest
+    open_paths: frozenset[str] = frozenset()  # those of them that are for everybody

@@ -16,6 +16,7 @@ from kubesched.errors import ConfigError
 from kubesched.serving import Listener
 from kubesched.telemetry.logs import logger
 from kubesched.web.guard import Guard
+from kubesched.web.live import STOPPING
 from kubesched.web.tls import ServingSettings, ServingTls
 
 log = logger(__name__)
@@ -48,6 +49,7 @@ class Server:
         shares_port: bool = False,
         shares_address: bool = False,
     ) -> None:
+        self._stopping = app[STOPPING] = asyncio.Event()
         self._runner = web.AppRunner(app, shutdown_timeout=GRACE_SECONDS)
         self._host, self._wanted_port = host, port
         self._tls = tls
@@ -92,6 +94,7 @@ class Server:
 
     async def stop(self) -> None:
         """Take no more requests, and let those under way end within five seconds."""
+        self._stopping.set()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 from kubesched.serving import Origins
 from kubesched.telemetry.exposing import CONTENT_TYPE, exposition
 from kubesched.web.answers import plain
-from kubesched.web.page import HEADERS
+from kubesched.web.page_contract import HEADERS
 
 DOCUMENT = "/shadow.json"
 

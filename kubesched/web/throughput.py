@@ -1,7 +1,7 @@
-"""How many pods are bound a second: a reporter that also counts by the second.
+"""How many pods are bound a second, and how it went in the last hours: a reporter that also remembers.
 
 In: the engine's calls, which it counts and words like every reporter. Out: how many pods were bound in each of the last
-seconds.
+seconds, and the history.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from kubesched.telemetry import Metrics, Reporter
 from kubesched.telemetry.reporting import Keyed
+from kubesched.web.history import History
 
 SECONDS = 60
 _RECENT_SECONDS = 5
@@ -25,13 +26,20 @@ class Throughput(Reporter):
         self.n_bound = 0
         self._bound_in = [0] * SECONDS
         self._second = int(now())
+        self.history = History(now)
 
     def pod_bound(self, pod: Keyed, node_name: str, attempts: int, seconds_since_first: float, was_flushed: bool) -> None:
         """Count a pod that was placed."""
         super().pod_bound(pod, node_name, attempts, seconds_since_first, was_flushed)
         self._turn_to(int(self._now()))
         self.n_bound += 1
+        self.history.bound(seconds_since_first)
         self._bound_in[self._second % SECONDS] += 1
+
+    def preempted(self, victims: int) -> None:
+        """Count and remember how many pods a preemption evicts."""
+        super().preempted(victims)
+        self.history.evicted(victims)
 
     def per_second(self) -> list[int]:
         """Return how many pods were bound in each of the last seconds, oldest first; the current one is the last."""

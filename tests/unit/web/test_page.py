@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
+from importlib import resources
 from typing import Any
 
+import aiohttp
+import jsonschema
 import msgspec
 import pytest
 from aiohttp import web
@@ -26,9 +29,19 @@ from kubesched.engine.loop import Engine
 from kubesched.telemetry import Metrics
 from kubesched.testing import FakeClock
 from kubesched.testing.builders import node, pod, taint
-from kubesched.web import EnginePageData, NotReady, Throughput, Versions, build_app, page_app, page_routes
+from kubesched.web import (
+    EnginePageData,
+    NotReady,
+    Throughput,
+    Versions,
+    build_app,
+    live,
+    page_app,
+    page_routes,
+    serve_insecurely,
+)
 from kubesched.web.authorization import Authorizer
-from kubesched.web.page import FILES
+from kubesched.web.page import open_paths, page_files
 
 Client = TestClient[web.Request, web.Application]
 GIB = 1024
@@ -111,7 +124,7 @@ async def test_nodes_go_out_as_columns(client: Client) -> None:
     by_name = {each["name"]: each for each in nodes["resources"]}
     assert list(by_name) == ["cpu", "memory", "example.com/gpu", "pods"]
     assert (by_name["cpu"]["unit"], by_name["cpu"]["allocatable"]) == ("m", [4000, 4000, 8000, 4000])
-    assert (by_name["memory"]["unit"], by_name["memory"]["allocatable"][0]) == ("MiB", 32 * GIB)
+    assert (by_name["memory"]["unit"], by_name["memory"]["allocatable"][0]) == ("Mi", 32 * GIB)
     assert by_name["example.com/gpu"]["allocatable"] == [0, 0, 2, 0]
     assert sum(column(state, "cpu").values()) == 500
     assert sum(column(state, "memory").values()) == GIB
@@ -148,36 +161,96 @@ async def test_the_queue_and_what_its_pods_were_told(scene: Scene) -> None:
     held = pod("held", gates=["wait/for-me"])
     scene.come("Pod", held, *(pod(f"whale-{i}", requests={"cpu": "99"}) for i in range(20)))
     await scene.settle()
-    state = scene.page_data.state(Versions())
-    assert state["queue"] == {"active": 0, "backoff": 0, "unschedulable": 21, "gated": 1, "inFlight": 0}
-    groups = {group["message"]: group for group in state["pending"]["groups"]}
+    told = await scene.page_data.queue("", "")
+    assert told["queue"] == {"active": 0, "backoff": 0, "unschedulable": 21, "gated": 1, "inFlight": 0, "waiting": 22}
     refused = (
         "0/4 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, 2 Insufficient cpu. "
         "no new claims to deallocate, preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."
     )
-    assert set(groups) == {refused, "gated by SchedulingGates"}
-    whales = groups[refused]
-    assert (whales["count"], len(whales["pods"])) == (21, 8)
-    assert whales["plugins"] == ["NodeResourcesFit", "NodeUnschedulable", "TaintToleration"]
-    assert whales["pods"][0] | {"since": 0} == {"pod": "default/whale", "place": "unschedulable", "attempts": 1, "since": 0}
-    assert groups["gated by SchedulingGates"]["pods"][0]["place"] == "gated"
+    whale, gated = told["parts"]["unschedulable"]["pods"][0], told["parts"]["gated"]["pods"][0]
+    assert (whale["pod"], whale["attempts"], whale["message"]) == ("default/whale", 1, refused)
+    assert whale["plugins"] == ["NodeResourcesFit", "NodeUnschedulable", "TaintToleration"]
+    assert (gated["gates"], gated["gatedBy"], gated["message"]) == (
+        ["wait/for-me"],
+        "SchedulingGates",
+        "gated by SchedulingGates: wait/for-me",
+    )
 
 
-async def test_pods_held_back_are_found_behind_thousands_that_are_active(scene: Scene) -> None:
-    scene.come("Pod", *(pod(f"next-{i}") for i in range(3000)))
+async def test_counts_add_up_and_are_those_of_the_api_server(scene: Scene) -> None:
+    scene.come("Pod", *(pod(f"next-{i}", requests={"cpu": "100m"}) for i in range(10)), pod("held", gates=["not/yet"]))
     scene.engine.take_in()
+    scene.engine.step()
     state = scene.page_data.state(Versions())
-    assert state["queue"]["active"] == 3000
-    assert [(group["count"], group["pods"][0]["pod"]) for group in state["pending"]["groups"]] == [(1, "default/whale")]
-    assert state["pending"]["notLookedAt"] == 0
+    queue = state["queue"]
+    assert queue["waiting"] == 12 == scene.engine.intake.n_pending
+    assert sum(n for part, n in queue.items() if part != "waiting") == 12
+    assert state["podCount"] == 1, "one that is being bound is not on a node yet"
+    await scene.settle()
+    state = scene.page_data.state(Versions())
+    assert (state["podCount"], state["queue"]["waiting"], state["queue"]["inFlight"]) == (11, 2, 0)
 
 
-async def test_only_so_many_pods_are_looked_at(scene: Scene) -> None:
-    scene.come("Pod", *(pod(f"held-{i}", gates=["not/yet"]) for i in range(2500)))
+async def test_active_pods_are_shown_while_thousands_wait(scene: Scene) -> None:
+    scene.come("Pod", *(pod(f"held-{i}", gates=["not/yet"]) for i in range(5000)))
+    scene.come("Pod", *(pod(f"next-{i}") for i in range(3)))
     scene.engine.take_in()
-    pending = scene.page_data.state(Versions())["pending"]
-    assert sum(group["count"] for group in pending["groups"]) == 2000
-    assert pending["notLookedAt"] == 501
+    parts = (await scene.page_data.queue("", ""))["parts"]
+    assert [each["pod"] for each in parts["active"]["pods"]] == ["default/next-0", "default/next-1", "default/next-2"]
+    assert (parts["gated"]["matching"], len(parts["gated"]["pods"])) == (5000, 200)
+    assert [each["pod"] for each in parts["unschedulable"]["pods"]] == ["default/whale"]
+
+
+SEARCHES = [
+    ("a name", "whale", "", ["default/whale"]),
+    ("a label", "app=heavy", "", ["default/heavy"]),
+    ("a reason and a name", "insufficient whale", "", ["default/whale"]),
+    ("a plugin", "TaintToleration heavy", "", ["default/heavy"]),
+    ("a gate", "wait/for-me", "", ["default/held"]),
+    ("nothing of that part", "whale", "gated", []),
+    ("nobody", "jonah", "", []),
+]
+
+
+@pytest.mark.parametrize(("search", "part", "found"), [case[1:] for case in SEARCHES], ids=[case[0] for case in SEARCHES])
+async def test_the_queue_is_searched(scene: Scene, search: str, part: str, found: list[str]) -> None:
+    scene.come("Pod", pod("held", gates=["wait/for-me"]), pod("heavy", labels={"app": "heavy"}, requests={"cpu": "50"}))
+    await scene.settle()
+    parts = (await scene.page_data.queue(part, search))["parts"]
+    assert [each["pod"] for told in parts.values() for each in told["pods"]] == found
+
+
+async def test_a_pause_says_when_it_ends(scene: Scene) -> None:
+    scene.come("Pod", pod("late", requests={"cpu": "77"}))
+    await scene.settle()
+    scene.engine.inbox.post(Changed("Node", None, node("new", cpu="4")))
+    scene.engine.take_in()
+    pausing = (await scene.page_data.queue("backoff", ""))["parts"]["backoff"]["pods"]
+    late = next(each for each in pausing if each["pod"] == "default/late")
+    assert 0 <= late["backoffUntil"] - late["since"] <= 2
+
+
+async def test_pods_are_grouped_by_what_would_help_them(scene: Scene, client: Client) -> None:
+    """Both are told the same words, but one could tolerate a taint, and no node is large enough for the other."""
+    scene.come("Pod", pod("held", gates=["wait/for-me"]), pod("held-too", gates=["other/gate"]))
+    scene.come("Pod", pod("whale-2", requests={"cpu": "98"}), pod("large", requests={"cpu": "7"}))
+    await until(lambda: scene.engine.queue.n_unschedulable == 3)
+    told = await get(client, "/ui/api/pending")
+    groups = {tuple(each["pod"] for each in group["pods"]): group for group in told["groups"]}
+    assert set(groups) == {("default/whale", "default/whale-2"), ("default/large",), ("default/held",), ("default/held-too",)}
+    assert groups[("default/held",)]["why"].endswith("wait/for-me]")
+    assert groups[("default/large",)]["advice"][0]["kind"] == "tolerate"
+    assert "kubectl patch" in groups[("default/large",)]["advice"][0]["patches"][0]["command"]
+    assert not groups[("default/whale", "default/whale-2")]["isExact"], "they are short of other amounts"
+    assert (told["pendingCount"], told["notLookedAt"]) == (5, 0)
+
+
+async def test_many_kinds_of_pods_are_not_all_explained_at_once(scene: Scene, client: Client) -> None:
+    scene.come("Pod", *(pod(f"huge-{i}", requests={"cpu": str(100 + i)}) for i in range(60)))
+    await until(lambda: scene.engine.queue.n_unschedulable == 61)
+    first, second = await get(client, "/ui/api/pending"), await get(client, "/ui/api/pending")
+    assert (first["pendingCount"], first["notLookedAt"]) == (24, 37)
+    assert (second["pendingCount"], second["notLookedAt"]) == (48, 13), "what was explained is kept for some seconds"
 
 
 async def test_decisions_are_told_newest_first(scene: Scene) -> None:
@@ -196,9 +269,8 @@ async def test_a_pending_pod_is_explained(client: Client) -> None:
         "node(s) were unschedulable": ("NodeUnschedulable", 1, ["a-2"]),
         "node(s) had untolerated taint(s)": ("TaintToleration", 1, ["b-1"]),
     }
-    assert told["advice"][-1].startswith("none of the 2 nodes short of resources could hold it even empty")
-    assert [each["text"] for each in told["advised"]] == told["advice"]
-    assert told["advised"][-1]["kind"] == "never"
+    assert told["advice"][-1]["text"].startswith("none of the 2 nodes short of resources could hold it even empty")
+    assert told["advice"][-1]["kind"] == "never"
 
 
 async def test_a_placed_pod_is_explained_by_every_score(scene: Scene, client: Client) -> None:
@@ -209,6 +281,149 @@ async def test_a_placed_pod_is_explained_by_every_score(scene: Scene, client: Cl
         assert each["total"] == sum(each["byPlugin"].values())
     assert {"NodeResourcesFit", "NodeResourcesBalancedAllocation", "TaintToleration"} <= set(told["ranking"][0]["byPlugin"])
     assert scene.store.n_pods == 1, "looking changes nothing"
+
+
+async def test_how_every_node_looks_to_a_pod(client: Client) -> None:
+    state = await get(client, "/ui/api/state")
+    told = await get(client, "/ui/api/pods/default/small/nodes")
+    assert told["nodesVersion"] == state["versions"]["nodes"]
+    seen = {
+        name: told["plugins"][by] if by >= 0 else ""
+        for name, by in zip(state["nodes"]["names"], told["refusedBy"], strict=True)
+    }
+    assert seen == {"a-1": "", "a-2": "NodeUnschedulable", "b-1": "TaintToleration", "loose": ""}
+    assert [total is None for total in told["totals"]] == [False, True, True, False]
+    none = await get(client, "/ui/api/pods/default/whale/nodes")
+    assert -1 not in none["refusedBy"] and none["totals"] is None
+
+
+async def test_why_not_this_node(client: Client) -> None:
+    told = await get(client, "/ui/api/pods/default/whale/nodes/b-1")
+    assert not told["isFeasible"]
+    assert {each["plugin"]: each["reasons"] for each in told["refusals"]} == {
+        "TaintToleration": ["node(s) had untolerated taint(s)"],
+        "NodeResourcesFit": ["Insufficient cpu"],
+    }, "all who refuse it, and not only the first"
+    fits = await get(client, "/ui/api/pods/default/small/nodes/a-1")
+    assert fits["isFeasible"] and fits["best"]["total"] >= fits["score"]["total"] == sum(fits["score"]["byPlugin"].values())
+
+
+async def test_labels_come_as_columns(client: Client) -> None:
+    told = await get(client, "/ui/api/labels?key=topology.kubernetes.io/zone")
+    assert [told["values"][code] if code >= 0 else "" for code in told["codes"]] == ["a", "a", "b", ""]
+    assert (await get(client, "/ui/api/labels?key=nobody/has-it"))["codes"] == [-1] * 4
+
+
+async def test_the_configuration_in_use(client: Client) -> None:
+    (profile,) = (await get(client, "/ui/api/configuration"))["profiles"]
+    points = {each["point"]: [plugin["name"] for plugin in each["plugins"]] for each in profile["points"]}
+    assert list(points)[:2] == ["PreEnqueue", "QueueSort"] and points["QueueSort"] == ["PrioritySort"]
+    scorers = next(each["plugins"] for each in profile["points"] if each["point"] == "Score")
+    assert {each["name"]: each["weight"] for each in scorers}["TaintToleration"] == 3
+    plugins = {each["name"]: each for each in profile["plugins"]}
+    assert plugins["NodePorts"]["purpose"] == "two pods that want the same host port cannot share a node."
+    assert plugins["NodeResourcesFit"]["args"]["scoringStrategy"]["type"] == "LeastAllocated"
+
+
+async def test_figures_of_the_last_hours(scene: Scene, client: Client) -> None:
+    scene.throughput.history.step(scene.engine)
+    first = await get(client, "/ui/api/history")
+    assert len(first["at"]) == 1 and first["bound"][0] > 0 and first["unschedulable"] == [1]
+    assert first["p50"][0] == first["p99"][0] >= 0
+    assert first["cpu"] == [pytest.approx(500 / 20_000)]
+    scene.throughput.preempted(3)
+    scene.throughput.history.step(scene.engine)
+    more = await get(client, f"/ui/api/history?after={first['at'][0]}")
+    assert (more["evicted"], more["p50"], more["bound"]) == ([3], [None], [0.0])
+    assert len((await get(client, "/ui/api/history?after=nonsense"))["at"]) == 2
+
+
+async def test_every_process_has_versions_of_its_own(scene: Scene) -> None:
+    again = EnginePageData(lambda: scene.engine, scene.throughput)
+    versions = scene.page_data.state(Versions())["versions"]
+    assert "nodes" not in scene.page_data.state(Versions(**versions))
+    told = again.state(Versions(**versions))
+    assert "nodes" in told and "usage" in told
+    assert told["process"] != scene.page_data.process
+
+
+async def test_news_come_as_events(scene: Scene, client: Client) -> None:
+    answer = await client.get("/ui/api/events")
+    assert answer.content_type == "text/event-stream"
+    first = await next_event(answer)
+    assert first["nodes"]["names"] and first["queue"]["waiting"] == 1
+    scene.come("Pod", pod("second", requests={"cpu": "250m"}))
+    while (news := await next_event(answer))["podCount"] < 2:
+        pass
+    assert "nodes" not in news
+    answer.close()
+
+
+async def next_event(answer: Any) -> Any:
+    async with asyncio.timeout(10):
+        while True:
+            line = await answer.content.readuntil(b"\n\n")
+            if line.startswith(b"event: state\ndata: "):
+                return msgspec.json.decode(line.removeprefix(b"event: state\ndata: "))
+
+
+async def test_there_are_only_so_many_streams(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "MOST_STREAMS", 1)
+    first = await client.get("/ui/api/events")
+    assert await get(client, "/ui/api/events", 503) == {"error": "1 pages are open already"}
+    first.close()
+
+
+async def test_a_stream_ends_when_the_server_stops(scene: Scene) -> None:
+    server = await serve_insecurely(page_app(scene.page_data), "127.0.0.1", 0)
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{server.port}/ui/api/events") as answer:
+        await next_event(answer)
+        began = asyncio.get_running_loop().time()
+        await server.stop()
+        assert asyncio.get_running_loop().time() - began < 3, "the grace for requests under way is five seconds"
+
+
+DESCRIPTION = msgspec.json.decode((resources.files("kubesched.web") / "ui" / "openapi.json").read_bytes())
+EXAMPLES = {
+    "/state": "/state",
+    "/queue": "/queue?search=whale",
+    "/pending": "/pending",
+    "/pods/{namespace}/{name}": "/pods/default/whale",
+    "/pods/{namespace}/{name}/nodes": "/pods/default/small/nodes",
+    "/pods/{namespace}/{name}/nodes/{node}": "/pods/default/small/nodes/a-1",
+    "/nodes/{name}": "/nodes/b-1",
+    "/labels": "/labels?key=topology.kubernetes.io/zone",
+    "/history": "/history",
+    "/configuration": "/configuration",
+}
+
+
+def conforms(document: Any, schema: Mapping[str, Any]) -> None:
+    jsonschema.Draft202012Validator({**schema, "components": DESCRIPTION["components"]}).validate(document)
+
+
+@pytest.mark.parametrize("path", EXAMPLES)
+async def test_answers_are_as_described(scene: Scene, client: Client, path: str) -> None:
+    scene.come("Pod", pod("held", gates=["wait/for-me"]))
+    scene.throughput.history.step(scene.engine)
+    found = await get(client, f"/ui/api{EXAMPLES[path]}")
+    schema = DESCRIPTION["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    conforms(found, schema)
+    required = DESCRIPTION["components"]["schemas"][schema["$ref"].rpartition("/")[2]]["required"]
+    for name in required:
+        with pytest.raises(jsonschema.ValidationError):
+            conforms({key: value for key, value in found.items() if key != name}, schema)
+
+
+async def test_all_that_is_served_is_described(client: Client) -> None:
+    assert await get(client, "/ui/api/openapi.json") == DESCRIPTION
+    served = {
+        route.resource.canonical.removeprefix("/ui/api")
+        for route in client.server.app.router.routes()
+        if route.resource is not None and route.resource.canonical.startswith("/ui/api/")
+    }
+    assert served == {*DESCRIPTION["paths"], "/openapi.json"}
+    assert set(DESCRIPTION["paths"]) == {*EXAMPLES, "/events"}
 
 
 async def test_explaining_is_not_counted_as_an_attempt(scene: Scene, client: Client) -> None:
@@ -236,6 +451,11 @@ UNKNOWN = [
     ("/ui/api/pods/default/nobody", "pod default/nobody is neither queued nor placed here"),
     ("/ui/api/nodes/nowhere", "node nowhere is not known here"),
     (f"/ui/api/nodes/{'x' * 300}", f"node {'x' * 300} is not known here"),
+    ("/ui/api/pods/default/nobody/nodes", "pod default/nobody is neither queued nor placed here"),
+    (
+        "/ui/api/pods/default/whale/nodes/nowhere",
+        "pod default/whale or node nowhere is not known here, or the pod is for another scheduler",
+    ),
 ]
 
 
@@ -261,7 +481,7 @@ async def test_before_there_is_an_engine_the_page_is_asked_to_wait() -> None:
 
 
 async def test_files_need_no_other_host(client: Client) -> None:
-    for name, kind in FILES.items():
+    for name, (_, kind) in page_files().items():
         answer = await client.get(f"/ui/{name}")
         text = await answer.text()
         assert answer.content_type == kind
@@ -283,8 +503,11 @@ async def test_on_the_secure_port_it_is_behind_the_doors(scene: Scene) -> None:
     async with client_for(build_app(new_parts(extra_routes=routes))) as open_to_all:
         assert (await open_to_all.get("/ui/")).status == 200
     only_health = Authorizer(AuthorizationFlags())
-    async with client_for(build_app(new_parts(extra_routes=routes, authorizer=only_health))) as closed:
-        for path in ("/ui/", "/ui/page.js", "/ui/api/state"):
+    parts = new_parts(extra_routes=routes, authorizer=only_health, open_paths=open_paths())
+    async with client_for(build_app(parts)) as closed:
+        for path in ("/ui/", "/ui/app.js", "/ui/page.css"):
+            assert (await closed.get(path)).status == 200, "without the files nobody could give a token"
+        for path in ("/ui/api/state", "/ui/api/events", "/ui/api/pods/default/small", "/ui/api/openapi.json"):
             assert (await closed.get(path)).status == 401
 
 
@@ -358,7 +581,7 @@ def test_engine_is_what_the_showing_asks_for() -> None:
     "headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}], ids=["rebound", "another site"]
 )
 async def test_another_site_reads_nothing(client: Client, headers: dict[str, str]) -> None:
-    for path in ("/", "/ui/", "/ui/page.js", "/ui/api/state"):
+    for path in ("/", "/ui/", "/ui/app.js", "/ui/api/state", "/ui/api/events"):
         answer = await client.get(path, headers=headers)
         assert answer.status == 403
         assert "\n" not in (await answer.text()).rstrip("\n")

@@ -1,0 +1,121 @@
+"""Nodes as columns: one list a fact, so that 5,000 of them cost a millisecond.
+
+In: a snapshot. Out: what does not change from one decision to the next (names, zones, taints, what nodes offer), what does
+(what is requested), any label as a column, and one node in full; each as values that go to JSON as they are.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from kubesched.api.quantity import amount_text, is_bytes
+from kubesched.cluster import CPU, Ints, Snapshot
+from kubesched.engine.pod_report import requests_of
+
+ZONE = "topology.kubernetes.io/zone"
+MOST_RESOURCES = 8
+MOST_PODS = 250
+_MEBI = 1 << 20
+
+
+def fingerprint(nodes: Snapshot) -> str:
+    """Return the version of what is told of nodes apart from their use; a tenth of a millisecond for 5,000."""
+    columns = [nodes.is_unschedulable, nodes.taint_set, nodes.codes(ZONE), nodes.allowed_pods]
+    columns += [nodes.allocatable(i) for _, i, _ in _resources(nodes)]
+    mark = 0
+    for column in columns:
+        mark = zlib.crc32(column.tobytes(), mark)
+    return f"{nodes.structure}-{mark:08x}"
+
+
+def facts(nodes: Snapshot) -> dict[str, Any]:
+    """Return what nodes are and offer."""
+    label = nodes.label(ZONE)
+    taints, taint_code = np.unique(nodes.taint_set, return_inverse=True)
+    resources = [
+        {
+            "name": name,
+            "unit": "Mi" if unit == _MEBI else "m" if i == CPU else "",
+            "allocatable": _shown(nodes.allocatable(i), unit),
+        }
+        for name, i, unit in _resources(nodes)
+    ]
+    resources.append({"name": "pods", "unit": "", "allocatable": nodes.allowed_pods.tolist()})
+    return {
+        "names": list(nodes.names),
+        "zones": list(label.values.values) if label is not None else [],
+        "zone": nodes.codes(ZONE).tolist(),
+        "taints": [[_taint(taint) for taint in nodes.taint_sets[i]] for i in taints.tolist()],
+        "taint": taint_code.tolist(),
+        "cordoned": np.flatnonzero(nodes.is_unschedulable).tolist(),
+        "resources": resources,
+        "labelKeys": sorted(nodes.label_keys),
+    }
+
+
+def usage(nodes: Snapshot) -> list[list[int]]:
+    """Return what is used, a list for each resource in the order of the facts, pods last."""
+    return [*(_shown(nodes.requested(i), unit) for _, i, unit in _resources(nodes)), nodes.pod_count.tolist()]
+
+
+def shares(nodes: Snapshot) -> dict[str, float]:
+    """Return how much of each resource is requested of what all nodes offer, between 0 and 1."""
+    found = {}
+    for name, i, _ in _resources(nodes):
+        offered = int(nodes.allocatable(i).sum())
+        found[name] = int(nodes.requested(i).sum()) / offered if offered else 0.0
+    return found
+
+
+def label_column(nodes: Snapshot, key: str) -> dict[str, Any]:
+    """Return a label of all nodes: its values, and for each node which of them it has, -1 for none."""
+    column = nodes.label(key)
+    return {"key": key, "values": list(column.values.values) if column is not None else [], "codes": nodes.codes(key).tolist()}
+
+
+def one_node(nodes: Snapshot, name: str) -> dict[str, Any] | None:
+    """Return a node with its pods; None if it is not known."""
+    row = nodes.row(name)
+    if row < 0:
+        return None
+    node = nodes.node(row)
+    names = nodes.templates.resources.values
+    amounts = [
+        {
+            "name": names[i],
+            "requested": amount_text(names[i], nodes.requested_at(i, row)),
+            "allocatable": amount_text(names[i], nodes.allocatable_at(i, row)),
+            "share": round(nodes.requested_at(i, row) / max(nodes.allocatable_at(i, row), 1), 4),
+        }
+        for _, i, _ in _resources(nodes)
+    ]
+    pods = sorted(nodes.pods_on(row), key=lambda pod: pod.key)
+    return {
+        "node": name,
+        "labels": dict(sorted(node.metadata.labels.items())),
+        "taints": [_taint(taint) for taint in node.spec.taints],
+        "isCordoned": node.spec.unschedulable,
+        "resources": amounts,
+        "podCount": len(pods),
+        "allowedPods": int(nodes.allowed_pods[row]),
+        "pods": [{"pod": pod.key, "priority": pod.priority, "requests": requests_of(pod)} for pod in pods[:MOST_PODS]],
+    }
+
+
+def _resources(nodes: Snapshot) -> list[tuple[str, int, int]]:
+    """Return the resources that any node offers: name, number, and how many units make one that is shown."""
+    names = nodes.templates.resources.values
+    offered = [i for i in range(len(names)) if nodes.allocatable(i).any()]
+    return [(names[i], i, _MEBI if is_bytes(names[i]) else 1) for i in offered[:MOST_RESOURCES]]
+
+
+def _shown(column: Ints, unit: int) -> list[int]:
+    shown: list[int] = (column if unit == 1 else column // unit).tolist()
+    return shown
+
+
+def _taint(taint: Any) -> str:
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"

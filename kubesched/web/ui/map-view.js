@@ -1,0 +1,189 @@
+// Map: the nodes coloured by any resource, or by who refuses a chosen pod and what the others score; beside it what waits and
+// what was decided lately.
+
+import { ask, podPath } from "./api.js";
+import { amount, clock, count, duration, make, nodeLink, percent, podLink, reconcile, several } from "./dom.js";
+import { model } from "./model.js";
+import "./node-map.js";
+import { scoreSpan, verdictPaint } from "./verdicts.js";
+import { View } from "./view.js";
+
+const ZONE = "topology.kubernetes.io/zone";
+const chosen = { resource: "cpu", group: ZONE, sort: "name", search: "", isStretched: false, pod: "" };
+
+class MapView extends View {
+  build() {
+    this.map = make("node-map");
+    this.map.addEventListener("open", (event) => {
+      location.hash = chosen.pod ? `pod/${chosen.pod}?node=${encodeURIComponent(event.detail)}` : `node/${encodeURIComponent(event.detail)}`;
+    });
+    const pick = (name, label, act) => {
+      const select = make("select", { id: `map-${name}`, onchange: () => { chosen[name] = select.value; act(); } });
+      return make("span", { class: "field" }, make("label", { for: `map-${name}`, text: label }), select);
+    };
+    const write = (name, label, placeholder, when, act) => make("span", { class: "field" }, make("label", { for: `map-${name}`, text: label }),
+      make("input", { id: `map-${name}`, type: "search", placeholder, value: chosen[name], [when]: (event) => act(event.target.value.trim()) }));
+    this.tools = make("form", { class: "tools", onsubmit: (event) => event.preventDefault() },
+      pick("resource", "Colour by", () => this.redraw()),
+      pick("group", "Group by", () => this.regroup()),
+      pick("sort", "Sort by", () => this.redraw()),
+      write("search", "Find", "node name or taint", "oninput", (text) => { chosen.search = text.toLowerCase(); this.redraw(); }),
+      write("pod", "For pod", "namespace/name", "onchange", (text) => { chosen.pod = text; this.look(); }),
+      make("label", { class: "check" }, make("input", { type: "checkbox", checked: chosen.isStretched, onchange: (event) => { chosen.isStretched = event.target.checked; this.redraw(); } }), "colours from least to most"));
+    this.legend = make("p", { class: "legend" });
+    this.pending = make("div", { class: "brief" });
+    this.body = make("tbody");
+    const heads = [["at"], ["pod"], ["went to"], ["after", "number"], ["tries", "number"]];
+    this.replaceChildren(
+      make("section", { class: "nodes", "aria-labelledby": "nodes-title" }, make("h2", { id: "nodes-title", text: "Nodes" }), this.tools, this.legend, this.map),
+      make("section", { class: "recent", "aria-labelledby": "recent-title" }, make("h2", { id: "recent-title", text: "Recent decisions" }),
+        make("div", { class: "scroll", tabindex: 0, role: "region", "aria-labelledby": "recent-title" },
+          make("table", { class: "cards" }, make("thead", {}, make("tr", {}, ...heads.map(([name, look]) => make("th", { scope: "col", class: look, text: name })))), this.body))),
+      make("section", { class: "pending", "aria-labelledby": "brief-title" }, make("h2", { id: "brief-title", text: "Waiting, and what would help" }), this.pending));
+    this.column = null;
+    this.verdicts = null;
+    this.every(5000, async () => {
+      this.showPending(await ask("pending", { signal: this.ends.signal }));
+      if (chosen.pod) await this.look();
+      this.worked();
+    });
+    if (chosen.group !== ZONE) this.regroup();
+  }
+
+  onState({ hasNodes, hasUsage, isAnother }) {
+    if (isAnother) this.column = this.verdicts = null;
+    if (hasNodes) this.fillTools();
+    if (hasNodes && this.column) this.regroup();
+    if (hasNodes || hasUsage) this.redraw();
+    this.showDecisions(model.state.decisions);
+  }
+
+  fillTools() {
+    const fill = (name, options) => {
+      const select = this.querySelector(`#map-${name}`), shown = JSON.stringify(options);
+      if (select.dataset.options === shown) return;
+      select.dataset.options = shown;
+      select.replaceChildren(...options.map(([value, text]) => make("option", { value, text, selected: value === chosen[name] })));
+      chosen[name] = select.value;
+    };
+    fill("resource", model.nodes.resources.map((resource) => [resource.name, resource.name]));
+    fill("group", [["", "nothing"], ...model.nodes.labelKeys.map((key) => [key, key === ZONE ? "zone" : key])]);
+    fill("sort", [["name", "name"], ["most", "most requested"], ["least", "least requested"]]);
+  }
+
+  async regroup() {
+    this.column = null;
+    if (chosen.group && chosen.group !== ZONE) this.column = await ask(`labels?key=${encodeURIComponent(chosen.group)}`);
+    this.redraw();
+  }
+
+  async look() {
+    const pod = chosen.pod;
+    try {
+      this.verdicts = pod ? await ask(`${podPath(pod)}/nodes`, { signal: this.ends.signal }) : null;
+    } catch (error) {
+      this.verdicts = null;
+      this.failed(error);
+    }
+    if (this.isThere && pod === chosen.pod) this.redraw();
+  }
+
+  titleOf(row) {
+    if (!chosen.group) return "all nodes";
+    if (chosen.group === ZONE) return model.zone(row) || "no zone";
+    const code = this.column ? this.column.codes[row] : -1;
+    return code === undefined || code < 0 ? `no ${chosen.group}` : this.column.values[code];
+  }
+
+  redraw() {
+    if (!model.isReady || !this.isThere) return;
+    const resource = Math.max(model.nodes.resources.findIndex(({ name }) => name === chosen.resource), 0);
+    const share = (row) => model.share(resource, row);
+    const sign = chosen.sort === "most" ? -1 : 1;
+    const before = chosen.sort === "name" ? undefined : (a, b) => sign * (share(a) - share(b));
+    const groups = model.grouped((row) => this.titleOf(row), before);
+    const verdicts = this.verdicts && this.verdicts.nodesVersion === model.versions.nodes ? this.verdicts : null;
+    const matches = (row) => !chosen.search || `${model.nodes.names[row]} ${model.taints(row).join(" ")}`.toLowerCase().includes(chosen.search);
+    const paint = verdicts ? verdictPaint(verdicts) : this.usePaint(share);
+    const summaries = groups.map(({ title, rows }) => `${title} ${verdicts ? `${count(rows.filter((row) => verdicts.refusedBy[row] < 0).length)} feasible` : this.summary(rows, resource)}`);
+    this.map.show({
+      groups: groups.map(({ title, rows }) => ({ rows, title: `${title} · ${several(rows.length, "node")} · ${verdicts ? `${count(rows.filter((row) => verdicts.refusedBy[row] < 0).length)} feasible` : this.summary(rows, resource)}` })),
+      paint: (row, colours) => ({ fill: paint(row, colours), isFaint: !matches(row) }),
+      describe: (row) => this.describe(row, verdicts),
+      label: `${several(model.nodes.names.length, "node")}, coloured by ${verdicts ? `what ${verdicts.pod} meets` : `${model.nodes.resources[resource].name} requested`}: ${summaries.join(", ")}`,
+    });
+    this.showLegend(verdicts, share);
+  }
+
+  usePaint(share) {
+    let low = 0, high = 1;
+    if (chosen.isStretched) {
+      const shares = model.nodes.names.map((_, row) => share(row)).filter((value) => value >= 0 && value <= 1);
+      low = Math.min(...shares, 1);
+      high = Math.max(...shares, 0);
+    }
+    this.span = [low, high];
+    return (row, colours) => {
+      const value = share(row);
+      if (value < 0) return null;
+      if (value > 1) return colours.over;
+      return colours.heat[Math.round(100 * (high > low ? Math.max(0, (value - low) / (high - low)) : value))];
+    };
+  }
+
+  summary(rows, resource) {
+    let used = 0, all = 0;
+    for (const row of rows) {
+      used += model.usage[resource][row];
+      all += model.nodes.resources[resource].allocatable[row];
+    }
+    return all ? percent(used / all) : "none";
+  }
+
+  describe(row, verdicts) {
+    const { names, resources } = model.nodes;
+    const used = resources.map((resource, i) => [resource, model.usage[i][row], resource.allocatable[row]]).filter(([, u, all]) => u || all)
+      .map(([resource, u, all]) => `${resource.name}: ${amount(u, resource.unit)} of ${amount(all, resource.unit)}`);
+    const marks = [...(model.nodes.isCordoned.has(row) ? ["cordoned"] : []), ...model.taints(row).map((taint) => `taint ${taint}`)];
+    const verdict = verdicts ? [verdicts.refusedBy[row] >= 0 ? `refused by ${verdicts.plugins[verdicts.refusedBy[row]]}` : `takes it${verdicts.totals ? `, score ${verdicts.totals[row]}` : ""}`] : [];
+    return [`${names[row]}  ${model.zone(row)}`, ...verdict, ...used, ...marks];
+  }
+
+  showLegend(verdicts, share) {
+    const key = (look, text) => make("span", { class: "key" }, make("span", { class: `mark ${look}` }), text);
+    const marks = [key("cordoned", "cordoned"), key("tainted", "tainted")];
+    if (!verdicts) {
+      this.legend.replaceChildren(make("span", { class: "key" }, percent(this.span[0]), make("span", { class: "heat" }), percent(this.span[1])),
+        ...(model.nodes.names.some((_, row) => share(row) > 1) ? [key("over", "more than there is")] : []), ...marks);
+      return;
+    }
+    const refusing = verdicts.plugins.map((name, i) => [name, i, verdicts.refusedBy.filter((by) => by === i).length]).filter(([, , n]) => n);
+    const span = scoreSpan(verdicts);
+    this.legend.replaceChildren(
+      ...(span ? [make("span", { class: "key" }, `score ${span[0]}`, make("span", { class: "heat" }), String(span[1]))] : []),
+      ...refusing.map(([name, i, n]) => key(`kind-${i % 8}`, `${name} refuses ${count(n)}`)), ...marks);
+  }
+
+  showPending(told) {
+    const groups = told.groups.slice(0, 5);
+    reconcile(this.pending, groups, (group) => `${group.why} ${group.pods[0].pod}`, (group) => make("a", { class: "card", href: `#pod/${group.pods[0].pod}` },
+      make("b"), make("span", { class: "message" }), make("span", { class: "helps" })), (card, group) => {
+      const [number, message, helps] = card.children;
+      number.textContent = several(group.count, "pod");
+      message.textContent = group.why;
+      helps.textContent = group.advice.length ? group.advice[0].text : "";
+    });
+    if (!groups.length) this.pending.replaceChildren(make("p", { class: "empty", text: "No pod is held back. What is active is tried within moments." }));
+    else if (told.groups.length > groups.length || told.notLookedAt) this.pending.append(make("a", { class: "plain", "data-key": "more", href: "#pending", text: "All that wait" }));
+  }
+
+  showDecisions(decisions) {
+    reconcile(this.body, decisions, (one) => `${one.at} ${one.pod} ${one.node}`, (one) => make("tr", {},
+      make("td", { text: clock(one.at) }), make("td", {}, podLink(one.pod)),
+      one.node ? make("td", { class: "text" }, nodeLink(one.node)) : make("td", { class: "text refused", title: one.message, text: one.message }),
+      make("td", { class: "number", "data-head": "after", text: one.node ? duration(one.seconds) : "" }), make("td", { class: "number", "data-head": "tries", text: one.attempts || "" })));
+  }
+}
+
+export const showVerdictsOf = (pod) => { chosen.pod = pod; };
+customElements.define("map-view", MapView);

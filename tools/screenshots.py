@@ -1,0 +1,55 @@
+"""Take pictures of the page's views: docs/page.png for the README, and the others into build/screenshots to be looked at.
+
+In: nothing; a demo of its own with some hundred pods. Out: PNG files. Needs chromium on the path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(TOP / "tests" / "e2e"))
+
+from browser import CHROMIUM, Page, browsing  # noqa: E402
+from demos import Running, running  # noqa: E402
+
+SHOTS = [
+    ("page", "#map", 1280, 820, "light", "document.querySelector('.brief .card')"),
+    ("map-dark", "#map", 1280, 820, "dark", "document.querySelector('.brief .card')"),
+    ("map-phone", "#map", 390, 1400, "light", "document.querySelector('.brief .card')"),
+    ("pending", "#pending", 1280, 820, "light", "document.querySelector('.advice')"),
+    ("pod-waiting", "#pod/demo/whale", 1280, 1100, "light", "document.querySelector('.funnel')"),
+    ("pod-placed", "#pod/demo/cache-0", 1280, 1000, "light", "document.querySelector('.scores')"),
+    ("node", "#node/node-009", 1280, 820, "light", "document.querySelector('node-view table')"),
+    ("time", "#time", 1280, 900, "light", "document.querySelectorAll('.plot').length === 5"),
+    ("configuration", "#configuration", 1280, 1200, "light", "document.querySelector('.points')"),
+]
+_SETTLE_SECONDS = 0.5
+
+
+async def take(page: Page, address: str, folder: Path) -> None:
+    for name, view, width, height, scheme, wanted in SHOTS:
+        await page.look(width, height, scheme)
+        await page.open(address + view)
+        await page.until(f"document.body.dataset.ready === 'yes' && Boolean({wanted})")
+        await asyncio.sleep(_SETTLE_SECONDS)  # for what is drawn after the last answer
+        file = TOP / "docs" / "page.png" if name == "page" else folder / f"{name}.png"
+        await asyncio.to_thread(file.write_bytes, await page.picture())
+        print(file.relative_to(TOP))
+
+
+async def main() -> None:
+    folder = TOP / "build" / "screenshots"
+    folder.mkdir(parents=True, exist_ok=True)
+    with running("--nodes", "150", "--pods", "2600") as demo:
+        await asyncio.to_thread(Running.until, demo, "Ctrl-C")
+        async with browsing() as page:
+            await take(page, demo.page, folder)
+
+
+if __name__ == "__main__":
+    if CHROMIUM is None:
+        sys.exit("no chromium on the path (Debian: chromium)")
+    asyncio.run(main())
