@@ -25,6 +25,7 @@ COMMANDS = (
     "demo",
     "plan",
     "plugins",
+    "rebalance",
     "replay",
     "run",
     "schema",
