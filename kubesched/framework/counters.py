@@ -34,10 +34,7 @@ class PodCounts:
 
     def refresh(self, nodes: Snapshot) -> None:
         """Take in the pods that came and went since the last time; count all of them the first time, and when nodes changed."""
-        journal = nodes.journal
-        if self._reader.is_current(journal):
-            return
-        changes = self._reader.changed(journal)
+        changes = self._reader.changed(nodes.journal)
         if changes is None or len(changes) > nodes.n // 2 + 64 or concern_nodes(changes):
             self.version += 1
             self.recount(nodes.everything())

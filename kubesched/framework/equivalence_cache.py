@@ -196,7 +196,9 @@ class EquivalenceCache:
 
     def _answer(self, of_class: EquivalenceClass, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> CachedAnswer:
         state = CycleState(of_class.state)
-        before = self._pre_filter(of_class, pod, nodes, state)
+        before = of_class.node_answers.pre_filtered
+        if len(of_class.skipped_filters) < len(of_class.plan.live_pre_filters):
+            before = self._pre_filter(of_class, pod, nodes, state)
         state.skip_filter |= of_class.state.skip_filter
         state.skip_score |= of_class.state.skip_score
         watch.lap("PreFilter")
@@ -274,7 +276,9 @@ class EquivalenceCache:
         """Add to the totals what is not remembered, node by node or domain by domain."""
         of_class, state, feasible_nodes = recalled.of_class, recalled.state, recalled.feasible_nodes
         scores: list[Weighted] = []
-        rated = self._score_domains(of_class, pod, nodes, feasible_nodes, state, scores)
+        rated: AbstractSet[Plugin] = _NO_PLUGINS
+        if len(of_class.skipped_scores) < len(of_class.plan.live_scores):
+            rated = self._score_domains(of_class, pod, nodes, feasible_nodes, state, scores)
         for plugin, is_counting in of_class.plan.live_pre_scores:
             if plugin in rated or plugin in of_class.skipped_scores:
                 continue
@@ -354,6 +358,7 @@ class _NoWatch(_Stopwatch):
 
 _NO_WATCH = _NoWatch()
 _NOBODY: frozenset[str] = frozenset()
+_NO_PLUGINS: frozenset[Plugin] = frozenset()
 
 
 def _is_plain(pod: PodView) -> bool:

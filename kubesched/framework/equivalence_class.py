@@ -26,6 +26,7 @@ class EquivalenceClass:
     __slots__ = (
         "_read_kinds",
         "_skips_by",
+        "_versions",
         "feasible_nodes",
         "node_answers",
         "plan",
@@ -42,6 +43,7 @@ class EquivalenceClass:
         self.state.skip_filter |= node_answers.state.skip_filter
         self.state.skip_score |= node_answers.state.skip_score
         self._read_kinds = KindVersions(nodes.objects, plan.counted_reads)
+        self._versions: dict[str, int] = {}
         self._skips_by: dict[str, object] = {}
         self.unschedulable_result: tuple[tuple[int, ...], Any] | None = None
         """What was concluded when no node passed, and the verdicts' versions that it was concluded from."""
@@ -75,9 +77,11 @@ class EquivalenceClass:
             return False
         for key, counts in self.state.counts.items():
             counts.refresh(nodes)
-            if self._skips_by.get(key) != (now := counts.skips_by()):
-                self._skips_by[key] = now
-                self._ask_again(key.partition(".")[0])
+            if counts.version != self._versions.get(key):
+                self._versions[key] = counts.version
+                if self._skips_by.get(key) != (now := counts.skips_by()):
+                    self._skips_by[key] = now
+                    self._ask_again(key.partition(".")[0])
         return True
 
     def skip(self, plugin: Plugin, skip: set[Plugin], skipped: set[str]) -> None:

@@ -272,8 +272,10 @@ class NodeAnswers:
         """
         if not self._read_kinds.is_current():
             self.is_valid = False
-        elif self.is_valid and not self._reader.is_current(nodes.journal):
+        elif self.is_valid:
             changes = self._reader.changed(nodes.journal)
+            if changes is not None and not changes:
+                return True
             self.is_valid = False
             if changes is not None and len(changes) <= nodes.n // 2 + 64:
                 self.is_valid = self._take_in(changes, pod, nodes)

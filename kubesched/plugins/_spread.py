@@ -24,7 +24,7 @@ from kubesched.cluster.selection import match_required
 from kubesched.framework import DomainVerdicts, Reason
 from kubesched.framework.counters import PodCounts
 from kubesched.framework.tracked import Tracked
-from kubesched.framework.verdicts import Bits
+from kubesched.framework.verdicts import FEW, Bits
 from kubesched.plugins._domain_scores import ScoredDomains
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -173,7 +173,8 @@ class HardCounts(SpreadCounts):
 
     def __init__(self, constraints: tuple[Constraint, ...], pod: PodView, compare: bool) -> None:
         super().__init__(constraints, pod, compare)
-        self._present: list[Bools] = []
+        self._present: list[Ints] = []
+        """Of each constraint the domains that have eligible nodes."""
         self._verdicts: DomainVerdicts | None = None
         self._judged_up_to: Reader[int] = Reader()
         self._allowed = 0
@@ -191,7 +192,7 @@ class HardCounts(SpreadCounts):
             eligible = _both(held, _included(constraint, self._pod, whole, self._compare))
             codes, size = whole.codes(constraint.key), whole.n_values(constraint.key) + 1
             self._eligible.append(eligible)
-            self._present.append(np.bincount(codes if eligible is None else codes[eligible], minlength=size) > 0)
+            self._present.append(np.flatnonzero(np.bincount(codes if eligible is None else codes[eligible], minlength=size)))
             self._count_rows(i, codes, size, whole)
 
     def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
@@ -210,8 +211,10 @@ class HardCounts(SpreadCounts):
     def allowed(self, i: int) -> int:
         """Return how many matching pods a domain may have to take one more pod: so many more than the emptiest has, which is
         nothing while there are fewer domains than asked for."""
-        constraint, there = self.constraints[i], self.counts[i].values[self._present[i]]
-        least = int(there.min()) if len(there) and len(there) >= constraint.min_domains else 0
+        constraint, values, present = self.constraints[i], self.counts[i].values, self._present[i]
+        least = 0
+        if len(present) >= max(constraint.min_domains, 1):
+            least = min(map(values.item, present.tolist())) if len(present) <= FEW else int(values[present].min())
         return constraint.max_skew + least - constraint.matches_self
 
     def judge(self, i: int, allowed: int) -> Bits:
