@@ -187,6 +187,7 @@ def _wiring(
         ),
         build={"git_version": options.reported_version, "major": "1", "minor": "36"},
         is_legacy=world is not None,
+        has_native_histograms=options.gates.is_enabled("NativeHistograms"),
     )
     return Wiring(
         find_credentials(configuration.client_connection.kubeconfig, master=options.master),

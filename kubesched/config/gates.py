@@ -167,7 +167,6 @@ NOT_BUILT: frozenset[tuple[str, bool]] = frozenset(
     {
         ("DRANodeAllocatableResources", True),
         ("DRAWorkloadResourceClaims", True),
-        ("NativeHistograms", True),
         ("SchedulerAsyncAPICalls", True),
         ("WorkloadAwarePreemption", True),
     }

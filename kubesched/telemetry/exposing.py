@@ -1,6 +1,6 @@
 """Metrics as Prometheus reads them: a collector over what the facade wrote down, and the text of a registry.
 
-In: `Metrics` and a registry. Out: the text format, which is what the reference serves whatever the Accept header says.
+In: `Metrics` and a registry. Out: the text format, or protobuf for who prefers it, where histograms may have native buckets.
 Label values that are not on the allow list are added up under `unexpected`. The three latencies of the old write-ups
 are the modern ones in microseconds.
 
@@ -12,6 +12,7 @@ the numbers in, which takes 11 ms; the library's way is still there for whoever 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
 from prometheus_client.core import Metric
@@ -19,6 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
+from kubesched.telemetry import protobuf
 from kubesched.telemetry.families import Family, Kind
 from kubesched.telemetry.metrics import Metrics
 from kubesched.telemetry.samples import Histogram, Labels, Samples, new_counts
@@ -31,10 +33,11 @@ _MICROSECONDS = 1e6
 class KeptFamily(Metric):
     """One of our families at the moment of a scrape: text at once, the library's samples when asked for."""
 
-    def __init__(self, family: Family, render: Callable[[], str]) -> None:
+    def __init__(self, family: Family, render: Callable[[], str], encode: Callable[[], bytes]) -> None:
         name = family.name.removesuffix("_total") if family.kind is Kind.COUNTER else family.name
         super().__init__(name, family.shown_help, family.kind.value)
         self.render = render
+        self.encode = encode
 
     @property
     def samples(self) -> list[Sample]:
@@ -62,9 +65,22 @@ class MetricsCollector(Collector):
         """Yield every family that is shown."""
         for family in self._metrics.shown:
             show = self._histogram if family.kind is Kind.HISTOGRAM else self._numbers
-            yield KeptFamily(family, lambda family=family, show=show: show(family))  # type: ignore[misc]
+            yield KeptFamily(family, partial(show, family), partial(self._encoded, family))
 
-    def _numbers(self, family: Family) -> str:
+    def _encoded(self, family: Family) -> bytes:
+        """Return a family's protobuf."""
+        metrics = []
+        if family.kind is Kind.HISTOGRAM:
+            for labels, series in self._merged(family).items():
+                counts, summed = series.read()
+                pairs = dict(zip(family.labels, labels, strict=True))
+                metrics.append(protobuf.histogram(pairs, family.bounds, counts, summed, series.native))
+        else:
+            for labels, value in self._values(family).items():
+                metrics.append(protobuf.number(family.kind.value, dict(zip(family.labels, labels, strict=True)), value))
+        return protobuf.family(family.name, family.shown_help, family.kind.value, metrics) if metrics else b""
+
+    def _values(self, family: Family) -> Mapping[Labels, float]:
         values = self._metrics.values(family)
         if self._metrics.settings.allowed_label_values:
             merged = new_counts()
@@ -73,8 +89,11 @@ class MetricsCollector(Collector):
             values = merged
         if not family.labels and not values:
             values = {(): 0.0}
+        return values
+
+    def _numbers(self, family: Family) -> str:
         parts = [self._heads[family.name]]
-        for labels, value in values.items():
+        for labels, value in self._values(family).items():
             parts.append(f"{self._starts_of(family, labels)[0]}{_number(value)}\n")
         return "".join(parts)
 
@@ -90,9 +109,9 @@ class MetricsCollector(Collector):
     def _merged(self, family: Family) -> Mapping[Labels, Samples]:
         if not family.is_legacy and family.labels and not self._metrics.settings.allowed_label_values:
             return self._metrics.histograms[family.name]
-        merged = Histogram(family.bounds)
+        merged = Histogram(family.bounds, self._metrics.settings.has_native_histograms)
         if not family.labels:
-            merged[()] = Samples(family.bounds)
+            merged[()]  # shown although nothing was written to it
         for labels, series, scale in self._series(family):
             merged[self._allowed(family, labels)].merge(series, scale)
         return merged
@@ -147,6 +166,23 @@ def exposition(registry: CollectorRegistry) -> bytes:
         else:
             others.metrics.append(metric)
     return "".join(parts).encode() + generate_latest(others)
+
+
+def encoded(registry: CollectorRegistry) -> bytes:
+    """Return a registry's protobuf, in the format of `protobuf.CONTENT_TYPE`."""
+    return b"".join(
+        metric.encode() if isinstance(metric, KeptFamily) else _encoded_by_hand(metric) for metric in registry.collect()
+    )
+
+
+def _encoded_by_hand(metric: Metric) -> bytes:
+    """Return a family of the library's: counters, gauges and what it calls info, which is a gauge on the wire."""
+    kind = metric.type if metric.type in ("counter", "gauge") else "gauge"
+    samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
+    if not samples:
+        return b""
+    metrics = [protobuf.number(kind, sample.labels, sample.value) for sample in samples]
+    return protobuf.family(samples[0].name, metric.documentation, kind, metrics)
 
 
 class _Others(Collector):

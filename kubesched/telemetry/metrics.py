@@ -46,6 +46,7 @@ class MetricsSettings:
     allowed_label_values: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     is_enabled: Callable[[str], bool] = lambda gate: True
     is_legacy: bool = False
+    has_native_histograms: bool = False
     features: tuple[tuple[str, str, bool], ...] = ()  # name, stage, on
     build: Mapping[str, str] = field(default_factory=dict)  # the labels of kubernetes_build_info
 
@@ -78,7 +79,7 @@ class Metrics:
         self._keeps_old = given.is_legacy
         for family in self.families:
             if family.kind is Kind.HISTOGRAM:
-                self.histograms[family.name] = Histogram(family.bounds)
+                self.histograms[family.name] = Histogram(family.bounds, given.has_native_histograms)
             else:
                 book = self.counters if family.kind is Kind.COUNTER else self.gauges
                 book[family.name] = new_counts()

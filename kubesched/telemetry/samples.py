@@ -11,6 +11,7 @@ from collections import defaultdict
 from itertools import accumulate
 
 from kubesched.telemetry.families import Bounds
+from kubesched.telemetry.native_buckets import NativeBuckets
 
 FULL = 1024
 """Samples that a series may hold unsorted: a bound on memory, large enough to make the sorting cheap for each."""
@@ -22,10 +23,11 @@ Counts = defaultdict[Labels, float]
 class Samples(list[float]):
     """One series of a histogram: what was appended and not yet sorted, and the buckets of all the rest."""
 
-    __slots__ = ("bounds", "sorted_in", "total")
+    __slots__ = ("bounds", "native", "sorted_in", "total")
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: Bounds, has_native: bool = False) -> None:
         super().__init__()
+        self.native = NativeBuckets() if has_native else None
         self.bounds = bounds
         self.sorted_in = [0] * (len(bounds) + 1)
         self.total = 0.0
@@ -41,6 +43,8 @@ class Samples(list[float]):
             self.sorted_in[bucket] += upto - before
             before = upto
         self.sorted_in[-1] += len(self) - before
+        if self.native is not None:
+            self.native.take_in(self)
         self.clear()
 
     def read(self) -> tuple[list[int], float]:
@@ -49,23 +53,28 @@ class Samples(list[float]):
         return list(accumulate(self.sorted_in)), self.total
 
     def merge(self, other: Samples, scale: float = 1.0) -> None:
-        """Add another series, whose bounds are ours divided by the scale."""
+        """Add another series, whose bounds are ours divided by the scale; native buckets cannot be scaled."""
         other.fold()
         self.sorted_in = [mine + theirs for mine, theirs in zip(self.sorted_in, other.sorted_in, strict=True)]
         self.total += other.total * scale
+        if self.native is not None and other.native is not None and scale == 1.0:
+            self.native.merge(other.native)
+        else:
+            self.native = None
 
 
 class Histogram(dict[Labels, Samples]):
     """The series of one histogram, each made when it is first written to."""
 
-    __slots__ = ("bounds",)
+    __slots__ = ("bounds", "has_native")
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: Bounds, has_native: bool = False) -> None:
         super().__init__()
         self.bounds = bounds
+        self.has_native = has_native
 
     def __missing__(self, labels: Labels) -> Samples:
-        series = self[labels] = Samples(self.bounds)
+        series = self[labels] = Samples(self.bounds, self.has_native)
         return series
 
     def observe(self, labels: Labels, value: float) -> None:

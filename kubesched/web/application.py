@@ -18,7 +18,8 @@ from aiohttp.typedefs import Handler, Middleware
 from prometheus_client import CollectorRegistry
 
 from kubesched.errors import SchedulerError
-from kubesched.telemetry.exposing import CONTENT_TYPE, exposition
+from kubesched.telemetry import protobuf
+from kubesched.telemetry.exposing import CONTENT_TYPE, encoded, exposition
 from kubesched.telemetry.logs import logger
 from kubesched.web import debug_flags, pod_resources
 from kubesched.web.answers import configuration_answer, forbidden, plain, unauthorized
@@ -106,7 +107,9 @@ def _metrics(registry: CollectorRegistry, reset: Callable[[], None]) -> Handler:
         if request.method == "DELETE":
             reset()
             return plain("metrics reset\n")
-        answer = web.Response(body=exposition(registry), headers={"Content-Type": CONTENT_TYPE})
+        is_protobuf = protobuf.is_wanted(request.headers.get("Accept", ""))
+        body = encoded(registry) if is_protobuf else exposition(registry)
+        answer = web.Response(body=body, headers={"Content-Type": protobuf.CONTENT_TYPE if is_protobuf else CONTENT_TYPE})
         answer.enable_compression()
         return answer
 

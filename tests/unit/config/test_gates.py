@@ -77,8 +77,8 @@ REFUSED = [
     ),
     ("wardle:GenericWorkload=true", "component not registered: wardle"),
     (
-        "NativeHistograms=true",
-        "cannot set feature gate NativeHistograms to true, the feature is not built in this scheduler",
+        "SchedulerAsyncAPICalls=true",
+        "cannot set feature gate SchedulerAsyncAPICalls to true, the feature is not built in this scheduler",
     ),
 ]
 

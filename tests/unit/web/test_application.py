@@ -11,8 +11,8 @@ from prometheus_client import CollectorRegistry
 from web_fakes import AuthenticationFlags, AuthorizationFlags, FakeReviewer, client_for, new_parts
 
 from kubesched.errors import Forbidden
-from kubesched.telemetry import logs
-from kubesched.telemetry.exposing import register
+from kubesched.telemetry import logs, protobuf
+from kubesched.telemetry.exposing import CONTENT_TYPE, register
 from kubesched.telemetry.metrics import Metrics
 from kubesched.web import PING, Authenticator, Authorizer, build_app, build_insecure_app
 
@@ -62,6 +62,16 @@ async def test_doors(case: str, method: str, path: str, token: str, status: int)
         assert answer.status == status
         assert answer.headers["Cache-Control"] == "no-cache, private"
         assert "Server" not in answer.headers
+
+
+@pytest.mark.parametrize("accept", ["*/*", protobuf.CONTENT_TYPE])
+async def test_metrics_come_in_the_form_that_is_preferred(accept: str) -> None:
+    async with client_for(guarded()) as client:
+        for path in ("/metrics", "/metrics/slis"):
+            answer = await client.get(path, headers={"Authorization": "Bearer root", "Accept": accept})
+            is_text = accept == "*/*"
+            assert answer.headers["Content-Type"] == (CONTENT_TYPE if is_text else protobuf.CONTENT_TYPE)
+            assert ((await answer.read()).startswith(b"#") or not is_text) and answer.status == 200
 
 
 async def test_refusals_are_status_objects() -> None:
