@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import uuid
+from collections.abc import Callable
 
 from kubesched.apiserver.clock import timestamp
 from kubesched.apiserver.naming import dns_label_faults, dns_subdomain_faults
@@ -18,6 +19,7 @@ _PATH_NAMES = frozenset(
     f"{plural}.rbac.authorization.k8s.io" for plural in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
 )
 _GENERATED_BASE = 58  # 63 characters of a label, less the five random ones
+_GENERATED_TRIES = 8
 # Not settable by a client on update: what the stored object says stays.
 _SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 
@@ -58,14 +60,17 @@ def place(obj: Object, resource: Resource, namespace: str) -> None:
     metadata["namespace"] = namespace
 
 
-def name_new(obj: Object, resource: Resource, rng: random.Random) -> None:
-    """Give the object its name, generated when only a prefix was given."""
+def name_new(obj: Object, resource: Resource, rng: random.Random, is_taken: Callable[[str], bool]) -> None:
+    """Give the object its name, generated when only a prefix was given: of ten thousand, some would have a namesake."""
     metadata = obj["metadata"]
     if not metadata.get("name"):
         prefix = metadata.get("generateName")
         if not prefix:
             raise invalid(resource, "", [required("metadata.name", "name or generateName is required")])
-        metadata["name"] = prefix[:_GENERATED_BASE] + suffix(rng)
+        for _ in range(_GENERATED_TRIES):
+            metadata["name"] = prefix[:_GENERATED_BASE] + suffix(rng)
+            if not is_taken(metadata["name"]):
+                break
     causes = name_problems(metadata["name"], resource)
     if metadata.get("generateName"):
         # What is generated from may end in a dash, which a name may not.

@@ -54,10 +54,11 @@ def create(context: Context, resource: Resource, obj: Object, namespace: str, as
     if resource.namespaced and not namespace:
         raise bad_request("an empty namespace may not be set during creation")
     identity.place(obj, resource, namespace)
-    identity.name_new(obj, resource, context.rng)
+    table = context.table(resource)
+    identity.name_new(obj, resource, context.rng, lambda name: key_of(resource, namespace, name) in table.entries)
     name = obj["metadata"]["name"]
     admission.check_namespace(context, resource, namespace, name)
-    table, key = context.table(resource), key_of(resource, namespace, name)
+    key = key_of(resource, namespace, name)
     identity.begin(obj, resource, context.clock.now(), context.rng)
     if not asked.is_apply:
         obj["metadata"].pop("managedFields", None)

@@ -36,6 +36,21 @@ def test_the_same_seed_gives_the_same_names_and_uids() -> None:
     assert made[0]["metadata"]["name"].startswith("a-")
 
 
+@pytest.mark.parametrize(("n_taken", "is_found"), [(7, True), (8, False)])
+def test_a_generated_name_with_a_namesake_is_generated_again_seven_times(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, n_taken: int, is_found: bool
+) -> None:
+    store.create("pods", pod("a-taken"))
+    suffixes = iter(["taken"] * n_taken + ["fresh"])
+    monkeypatch.setattr("kubesched.apiserver.identity.suffix", lambda rng: next(suffixes))
+    asked = {"metadata": {"generateName": "a-"}, "spec": pod()["spec"]}
+    if is_found:
+        assert store.create("pods", asked)["metadata"]["name"] == "a-fresh"
+    else:
+        with pytest.raises(errors.AlreadyExists, match="a-taken"):
+            store.create("pods", asked)
+
+
 def test_what_is_handed_in_is_copied(store: ObjectStore) -> None:
     mine = pod()
     store.create("pods", mine)
