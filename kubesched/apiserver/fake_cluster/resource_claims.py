@@ -118,7 +118,8 @@ class ResourceClaimController:
                 fresh.pop("reservedFor")
                 fresh.pop("allocation", None)
             claim = self._store.update("resourceclaims", {**claim, "status": fresh}, subresource="status")
-        self._release(claim)
+        if (reserved and not kept) or "deletionTimestamp" in claim["metadata"]:
+            self._release(claim)
         owner = next(iter(claim["metadata"].get("ownerReferences") or ()), None)
         if FROM_POD_CLAIM in (claim["metadata"].get("annotations") or {}) and owner is not None and not kept:
             pod = self._pods.get(f"{namespace}/{owner['name']}")
@@ -127,13 +128,14 @@ class ResourceClaimController:
         return None
 
     def _release(self, claim: Object) -> None:
-        """Give back what a deleted claim still holds, and take off the finalizer that nothing needs any more."""
+        """Give back what a deleted claim still holds, and take off the finalizer that nothing needs any more.
+
+        Only where something has just ended: a claim that is protected and has no devices yet is about to get them.
+        """
         metadata, status = claim["metadata"], claim.get("status") or {}
         if DELETE_PROTECTION_FINALIZER not in (metadata.get("finalizers") or ()) or status.get("reservedFor"):
             return
         if status.get("allocation"):
-            if "deletionTimestamp" not in metadata:
-                return
             kept = {key: value for key, value in status.items() if key != "allocation"}
             self._store.update("resourceclaims", {**claim, "status": kept}, subresource="status")
         finalizers = [one for one in metadata["finalizers"] if one != DELETE_PROTECTION_FINALIZER]

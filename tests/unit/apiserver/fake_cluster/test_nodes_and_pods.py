@@ -350,3 +350,14 @@ def test_ephemeral_containers_can_only_be_added(cluster: Cluster, containers: li
     with pytest.raises(errors.Invalid, match=re.escape(refusal)):
         patch = {"spec": {"ephemeralContainers": containers}}
         cluster.store.patch("pods", "p", patch, patch_type=MERGE_PATCH, subresource="ephemeralcontainers")
+
+
+def test_a_finalizer_that_is_there_before_the_allocation_stays(cluster: Cluster) -> None:
+    # The scheduler protects a claim first and writes its devices then: whoever touches the claim in between makes it fail.
+    body = {"metadata": {"name": "mine"}, "spec": {"devices": {"requests": []}}}
+    cluster.store.create("resourceclaims", body)
+    held = cluster.store.patch("resourceclaims", "mine", {"metadata": {"finalizers": [DELETE_PROTECTION_FINALIZER]}})
+    cluster.run(60)
+    status = {"allocation": {"devices": {}}}
+    cluster.store.update("resourceclaims", {**held, "status": status}, subresource="status")
+    assert cluster.store.get("resourceclaims", "mine")["metadata"]["finalizers"] == [DELETE_PROTECTION_FINALIZER]
