@@ -93,7 +93,8 @@ def _pod(context: Context, resource: Resource, pod: Object) -> None:
     spec = pod["spec"]
     apply_limit_ranges(context, pod)
     apply_service_account(context, resource, pod)
-    _resolve_priority(context, resource, pod)
+    if context.has_priority_admission:
+        _resolve_priority(context, resource, pod)
     _merge_label_keys(pod)
     _tolerate_silence(spec)
     apply_runtime_class(context, resource, pod)

@@ -31,11 +31,19 @@ class Asked:
 class Context:
     """The parts, and the three lookups everybody needs."""
 
-    def __init__(self, storage: Storage, catalogue: Catalogue, clock: ServerClock, rng: random.Random) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        catalogue: Catalogue,
+        clock: ServerClock,
+        rng: random.Random,
+        has_priority_admission: bool = True,
+    ) -> None:
         self.storage = storage
         self.catalogue = catalogue
         self.clock = clock
         self.rng = rng
+        self.has_priority_admission = has_priority_admission
         self.quotas = Quotas(storage)
         self._aging: deque[tuple[float, Entry]] = deque()
 

@@ -45,14 +45,18 @@ class ObjectStore:
         data_dir: Path | None = None,
         fsync: str = "interval",
         history_limit: int = HISTORY_LIMIT,
+        has_priority_admission: bool = True,
     ) -> None:
-        """Open a store. With a `seed`, names and uids come out the same every time; with `data_dir`, objects stay."""
+        """Open a store. With a `seed`, names and uids come out the same every time; with `data_dir`, objects stay.
+
+        Without priority admission pods bring the number of their priority along, as in Kubernetes' own benchmark.
+        """
         rng = random.Random(seed) if seed is not None else random.SystemRandom()
         journal = WriteAheadLog(data_dir, fsync) if data_dir is not None else None
         storage = Storage(journal, history_limit)
         catalogue = Catalogue()
         custom.follow(storage, catalogue)
-        self.context = Context(storage, catalogue, clock or RealClock(), rng)
+        self.context = Context(storage, catalogue, clock or RealClock(), rng, has_priority_admission)
         for entry in list(storage.table("events").entries.values()):
             self.context.age(entry)  # kept from before; each gets an hour from now
         self._begin()

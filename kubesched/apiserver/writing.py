@@ -225,7 +225,9 @@ def replace(context: Context, resource: Resource, old: Entry, new: Object, subre
     managed = new["metadata"].get("managedFields")
     identity.carry_over(new, before)
     new = _part(resource, before, new, subresource)
-    if subresource in ("", "ephemeralcontainers"):
+    if (
+        subresource in ("", "ephemeralcontainers") or resource.table == "nodes"
+    ):  # what a node offers has a default in its status
         defaulting.fill(new, resource)
     admission.admit_changed(context, resource, new, before, subresource)
     validation.check_changed(resource, new, before, subresource)

@@ -51,6 +51,22 @@ def test_a_generated_name_with_a_namesake_is_generated_again_seven_times(
             store.create("pods", asked)
 
 
+def test_a_node_status_without_allocatable_offers_its_capacity(store: ObjectStore) -> None:
+    store.create("nodes", {"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "1"}}})
+    new = {"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "4"}}}
+    assert store.update("nodes", new, subresource="status")["status"]["allocatable"] == {"cpu": "4"}
+    patched = store.patch("nodes", "n", {"status": {"capacity": {"cpu": "8"}}}, subresource="status")["status"]
+    assert patched == {"capacity": {"cpu": "8"}, "allocatable": {"cpu": "4"}}
+
+
+def test_without_priority_admission_a_pod_keeps_the_number_it_brings(store: ObjectStore) -> None:
+    with pytest.raises(errors.Forbidden, match="must not be provided in pod spec"):
+        store.create("pods", pod(priority=10))
+    free = ObjectStore(ManualClock(), has_priority_admission=False)
+    assert free.create("pods", pod(priority=10))["spec"]["priority"] == 10
+    assert "priority" not in free.create("pods", pod("other"))["spec"]
+
+
 def test_what_is_handed_in_is_copied(store: ObjectStore) -> None:
     mine = pod()
     store.create("pods", mine)
