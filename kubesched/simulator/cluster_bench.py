@@ -11,15 +11,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import re
 import resource
 import signal
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,19 +25,27 @@ from typing import Any
 from kubesched.api import codec
 from kubesched.api.kinds import INFO
 from kubesched.api.meta import TopLevel
-from kubesched.client.connection import Connection, connect
-from kubesched.client.credentials import KubeconfigSource
+from kubesched.client.connection import Connection
 from kubesched.client.resources import collection_path
-from kubesched.errors import AlreadyExists, ConfigError, NotFound, SchedulerError
+from kubesched.errors import AlreadyExists, NotFound, SchedulerError
 from kubesched.simulator import workloads
+from kubesched.simulator.processes import (
+    N_WRITERS,
+    PROGRAM,
+    api_server,
+    connected,
+    cpu_seconds,
+    last_line,
+    refuse_nodes_of_others,
+    rss_mib,
+    start_scheduler,
+    wait_for_end,
+)
 
 KINDS = tuple(kind for kind in workloads.SCHEDULER_PERF_KINDS if kind not in ("churn", "csi"))
 LEASE = "kubesched-bench"
-_PROGRAM = (sys.executable, "-c", "from kubesched.cli import main; main()")
 _PODS = collection_path("v1", "pods", workloads.NAMESPACE)
 _LEASES = collection_path("coordination.k8s.io/v1", "leases", "kube-system")
-_N_WRITERS = 32
-_PATIENCE_SECONDS = 30.0
 _NAME = re.compile(rb'"name":"(pod-\d+)"')
 _NODE = re.compile(rb'"nodeName":"([^"]+)"')
 _NODE_NAME = re.compile(r"node-\d{5}")
@@ -83,7 +89,7 @@ class Bindings:
 async def run(bench: ClusterBench, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
     """Make the cluster, let the scheduler run, and return the figures."""
     with tempfile.TemporaryDirectory(prefix="kubesched-bench-") as scratch:
-        async with _api_server(bench, Path(scratch)) as kubeconfig, _connected(kubeconfig) as connection:
+        async with _api_server(bench, Path(scratch)) as kubeconfig, connected(kubeconfig) as connection:
             await _fill(connection, bench)
             try:
                 return await _measure(connection, bench, kubeconfig, Path(scratch), progress)
@@ -92,55 +98,21 @@ async def run(bench: ClusterBench, progress: Callable[[int], None] | None = None
                     await _empty(connection, bench)
 
 
-@contextlib.asynccontextmanager
-async def _api_server(bench: ClusterBench, scratch: Path) -> AsyncIterator[str]:
+def _api_server(bench: ClusterBench, scratch: Path) -> contextlib.AbstractAsyncContextManager[str]:
     """Lend the kubeconfig of the given API server, or of one that lives as long as the measurement."""
     if bench.kubeconfig:
-        yield bench.kubeconfig
-        return
+        return contextlib.nullcontext(bench.kubeconfig)
     kubeconfig = scratch / "kubeconfig"
-    process = _start_api_server(kubeconfig)
-    try:
-        assert process.stdout is not None
-        first = await asyncio.to_thread(process.stdout.readline)
-        await asyncio.to_thread(process.stdout.readline)  # the kubeconfig is written before it is named
-        if process.poll() is not None or not kubeconfig.exists():
-            raise SchedulerError(f"the embedded API server did not start: {first.strip()}")
-        yield str(kubeconfig)
-    finally:
-        process.terminate()
-        await asyncio.to_thread(process.wait)
-
-
-def _start_api_server(kubeconfig: Path) -> subprocess.Popen[str]:
-    command = (*_PROGRAM, "apiserver", "--no-world", "--port", "0", "--kubeconfig-out", str(kubeconfig))
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-@contextlib.asynccontextmanager
-async def _connected(kubeconfig: str) -> AsyncIterator[Connection]:
-    connection = await connect(KubeconfigSource(kubeconfig), name="bench", qps=-1)
-    try:
-        yield connection
-    finally:
-        await connection.close()
+    return api_server((*PROGRAM, "apiserver", "--no-world", "--port", "0", "--kubeconfig-out", str(kubeconfig)), kubeconfig)
 
 
 async def _fill(connection: Connection, bench: ClusterBench) -> None:
     """Create what there is before the scheduler starts: nodes, and all pods."""
-    others = [name for name in await _node_names(connection) if not _NODE_NAME.fullmatch(name)]
-    if others:
-        what = f"the cluster has {len(others)} nodes of its own, {others[0]} among them"
-        raise ConfigError("--kubeconfig", f"{what}; pods of a benchmark would start there. Use a cluster without nodes")
+    await refuse_nodes_of_others(connection, _NODE_NAME.fullmatch)
     namespace = {"metadata": {"name": workloads.NAMESPACE}}
     await _post(connection, collection_path("v1", "namespaces"), codec.encode(namespace))
     await _create_all(connection, workloads.cluster(bench.kind, bench.nodes, 0, bench.pods))
     await _create_all(connection, workloads.pods(bench.pods, bench.kind))
-
-
-async def _node_names(connection: Connection) -> list[str]:
-    body = await connection.request("GET", collection_path("v1", "nodes"))
-    return [item["metadata"]["name"] for item in json.loads(body)["items"]]
 
 
 async def _create_all(connection: Connection, objects: Iterable[TopLevel]) -> None:
@@ -152,7 +124,7 @@ async def _create_all(connection: Connection, objects: Iterable[TopLevel]) -> No
             path = collection_path(info.api_version, info.plural, obj.metadata.namespace if info.namespaced else "")
             await _post(connection, path, codec.encode(obj))
 
-    await asyncio.gather(*(work() for _ in range(_N_WRITERS)))
+    await asyncio.gather(*(work() for _ in range(N_WRITERS)))
 
 
 async def _post(connection: Connection, path: str, body: bytes) -> None:
@@ -166,7 +138,8 @@ async def _measure(
     """Start the scheduler and watch what it binds."""
     version = json.loads(await connection.request("GET", f"{_PODS}?limit=1"))["metadata"]["resourceVersion"]
     bindings = Bindings()
-    process = _start_scheduler(kubeconfig, scratch)
+    election = {"leaderElection": {"leaderElect": True, "resourceName": LEASE}}
+    process = start_scheduler(kubeconfig, scratch, election, ("--secure-port=0",))
     started = time.monotonic()
     try:
         watching = asyncio.create_task(_watch(connection, version, bench, bindings, process, progress))
@@ -177,24 +150,10 @@ async def _measure(
             task.result()
     finally:
         process.send_signal(signal.SIGTERM)
-        usage = await asyncio.to_thread(_wait, process)
+        usage = await asyncio.to_thread(wait_for_end, process)
     if not bindings.seen:
-        raise SchedulerError(f"no pod was bound: {_last_line(scratch / 'scheduler.log')}")
+        raise SchedulerError(f"no pod was bound: {last_line(scratch / 'scheduler.log')}")
     return _figures(bench, bindings, started, usage)
-
-
-def _start_scheduler(kubeconfig: str, scratch: Path) -> subprocess.Popen[bytes]:
-    """Start `kubesched run` with no limit on requests, so that the limit is not what is measured."""
-    configuration = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": str(Path(kubeconfig).resolve()), "qps": 100_000, "burst": 100_000},
-        "leaderElection": {"leaderElect": True, "resourceName": LEASE},
-    }
-    file = scratch / "scheduler.yaml"
-    file.write_text(json.dumps(configuration))
-    with (scratch / "scheduler.log").open("wb") as log:
-        return subprocess.Popen((*_PROGRAM, "run", f"--config={file}", "--secure-port=0"), stdout=log, stderr=log)
 
 
 async def _watch(
@@ -222,38 +181,15 @@ async def _watch(
             lines, _, rest = (rest + chunk).rpartition(b"\n")
             bindings.take(lines, time.monotonic())
             if bindings.seen and bindings.start_cpu_seconds is None:
-                bindings.start_cpu_seconds = _cpu_seconds(process.pid)
+                bindings.start_cpu_seconds = cpu_seconds(process.pid)
             if progress is not None:
                 progress(len(bindings.seen))
-
-
-def _cpu_seconds(pid: int) -> float | None:
-    """Return the CPU that a running process has used, where the system tells."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _wait(process: subprocess.Popen[bytes]) -> resource.struct_rusage:
-    """Wait for the scheduler's end, and return what it used."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while True:
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            return usage
-        if time.monotonic() > deadline:
-            process.kill()
-        time.sleep(0.02)
 
 
 def _figures(bench: ClusterBench, bindings: Bindings, started: float, usage: resource.struct_rusage) -> dict[str, Any]:
     times = bindings.seen.values()
     cpu = usage.ru_utime + usage.ru_stime
     begun = bindings.start_cpu_seconds
-    memory = usage.ru_maxrss // (1024 if sys.platform.startswith("linux") else 1 << 20)
     return {
         "kind": bench.kind,
         "nodes": bench.nodes,
@@ -264,14 +200,9 @@ def _figures(bench: ClusterBench, bindings: Bindings, started: float, usage: res
         "first_bind_s": round(min(times) - started, 2),
         "cpu_ms_per_pod": round(cpu * 1000 / len(times), 3),
         "steady_cpu_ms_per_pod": round((cpu - begun) * 1000 / len(times), 3) if begun is not None else None,
-        "rss_mib": memory,
+        "rss_mib": rss_mib(usage),
         "nodes_used": len(set(bindings.nodes.values())),
     }
-
-
-def _last_line(log: Path) -> str:
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else "the scheduler said nothing"
 
 
 async def _empty(connection: Connection, bench: ClusterBench) -> None:
@@ -289,4 +220,4 @@ async def _empty(connection: Connection, bench: ClusterBench) -> None:
             with contextlib.suppress(NotFound):
                 await connection.request("DELETE", path)
 
-    await asyncio.gather(*(work() for _ in range(_N_WRITERS)))
+    await asyncio.gather(*(work() for _ in range(N_WRITERS)))

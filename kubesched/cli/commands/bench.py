@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from kubesched.cli.commands.lazy import runs
@@ -63,4 +65,48 @@ def cluster() -> None:
     """Schedule pods through an API server: bindings a second as the server saw them, CPU a pod, memory.
 
     All pods wait when the scheduler starts. Its CPU is given with its start and (steady) from the first binding on.
+    """
+
+
+@command.command(
+    "perf",
+    short_help="Run Kubernetes' own scheduler_perf workloads.",
+    epilog="Example:  kubesched bench perf kubernetes/test/integration/scheduler_perf --case SchedulingBasic -o json",
+)
+@click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--labels",
+    help="Labels that workloads must have, or with - before it must not: `performance,-short`. Without --case, --workload "
+    "and --list: `performance,short`.",
+)
+@click.option("--case", "case_patterns", multiple=True, metavar="PATTERN", help="Test cases of this name, with * and ?.")
+@click.option("--workload", "workload_patterns", multiple=True, metavar="PATTERN", help="Workloads of this name, likewise.")
+@click.option(
+    "--feature-gates",
+    "feature_gates",
+    multiple=True,
+    metavar="A=true,B=false",
+    help="Gates to switch, before what a workload asks for.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False),
+    default="",
+    help="A cluster without nodes of its own to run on; the embedded API server if not given.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=1.0),
+    default=600.0,
+    show_default=True,
+    help="Seconds that an operation waits for its pods.",
+)
+@click.option("--list", "lists", is_flag=True, help="List workloads, and why which of them cannot run, instead of running.")
+@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")
+@runs("kubesched.cli.bench_perf:run_bench_perf")
+def perf() -> None:
+    """Run the workloads of Kubernetes' own scheduler benchmark, read from its files, and compare with their thresholds.
+
+    DIR is test/integration/scheduler_perf of a Kubernetes release, or a part of it. Pods a second are sampled every second, as
+    the original does. A workload that needs an operation, a template function or a gate which is not known here is an error.
     """

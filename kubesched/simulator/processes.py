@@ -1,0 +1,122 @@
+"""The processes of a benchmark: an API server and a scheduler, each on its own, and a client of the one.
+
+In: command lines and configurations. Out: running programs, what they used in the end, and the last line that they said where
+one did not start. Whoever starts a process here ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kubesched.client.connection import Connection, connect
+from kubesched.client.credentials import KubeconfigSource
+from kubesched.client.resources import collection_path
+from kubesched.errors import ConfigError, SchedulerError
+
+PROGRAM = (sys.executable, "-c", "from kubesched.cli import main; main()")
+N_WRITERS = 32
+_PATIENCE_SECONDS = 30.0
+
+
+@contextlib.asynccontextmanager
+async def api_server(command: Sequence[str], kubeconfig: Path) -> AsyncIterator[str]:
+    """Run an API server that writes a kubeconfig, says a line, and ends with the context."""
+    process = _start(command)
+    try:
+        await asyncio.to_thread(_wait_for_start, process, kubeconfig)
+        yield str(kubeconfig)
+    finally:
+        process.terminate()
+        await asyncio.to_thread(process.wait)
+
+
+def _start(command: Sequence[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def _wait_for_start(process: subprocess.Popen[str], kubeconfig: Path) -> None:
+    """Wait for the first line; the kubeconfig is written before it."""
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    if not kubeconfig.exists():
+        raise SchedulerError(f"the embedded API server did not start: {first.strip()}")
+
+
+@contextlib.asynccontextmanager
+async def connected(kubeconfig: str) -> AsyncIterator[Connection]:
+    """Lend a client without a limit of its own."""
+    connection = await connect(KubeconfigSource(kubeconfig), name="bench", qps=-1)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def refuse_nodes_of_others(connection: Connection, ours: Callable[[str], object]) -> None:
+    """Raise if the cluster has nodes that are not ours: their kubelets would start the pods of a benchmark."""
+    body = await connection.request("GET", collection_path("v1", "nodes"))
+    names = [item["metadata"]["name"] for item in json.loads(body)["items"]]
+    others = [name for name in names if not ours(name)]
+    if others:
+        what = f"the cluster has {len(others)} nodes of its own, {others[0]} among them"
+        raise ConfigError("--kubeconfig", f"{what}; pods of a benchmark would start there. Use a cluster without nodes")
+
+
+def start_scheduler(
+    kubeconfig: str, scratch: Path, configuration: Mapping[str, Any], flags: Sequence[str]
+) -> subprocess.Popen[bytes]:
+    """Start `kubesched run`; what it says goes to `scheduler.log`."""
+    client = {"kubeconfig": str(Path(kubeconfig).resolve()), "qps": 100_000, "burst": 100_000}
+    written = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        **configuration,
+        "clientConnection": client,  # no limit on requests, so that the limit is not what is measured
+    }
+    file = scratch / "scheduler.yaml"
+    file.write_text(json.dumps(written))
+    with (scratch / "scheduler.log").open("wb") as log:
+        return subprocess.Popen((*PROGRAM, "run", f"--config={file}", *flags), stdout=log, stderr=log)
+
+
+def wait_for_end(process: subprocess.Popen[bytes]) -> resource.struct_rusage:
+    """Wait for a process that was told to end, and return what it used."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return usage
+        if time.monotonic() > deadline:
+            process.kill()
+        time.sleep(0.02)
+
+
+def cpu_seconds(pid: int) -> float | None:
+    """Return the CPU that a running process has used, where the system tells."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rss_mib(usage: resource.struct_rusage) -> int:
+    """Return the most memory that a process had."""
+    return usage.ru_maxrss // (1024 if sys.platform.startswith("linux") else 1 << 20)
+
+
+def last_line(log: Path) -> str:
+    """Return the last thing that a program said."""
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else "the scheduler said nothing"
