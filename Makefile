@@ -7,7 +7,7 @@ RUN_STAMP := $(VENV)/.installed
 WORKERS ?= 2
 ARGS ?=
 
-.PHONY: run test check conformance e2e nightly bench screenshots format clean
+.PHONY: run test check conformance e2e nightly chaos bench screenshots format clean
 
 # What running needs, and nothing else.
 $(RUN_STAMP): pyproject.toml
@@ -46,6 +46,12 @@ e2e: $(STAMP)
 
 nightly: $(STAMP)
 	$(BIN)/pytest -n $(WORKERS) -m nightly
+
+# make chaos SEEDS=200, SECONDS=3600, REPLAY=SEED [FAULTS=0,3], BUG=NAME [SEEDS=300]; FIRST=1 is where seeds begin.
+chaos: $(STAMP)
+	@PYTHONPATH=tests $(BIN)/python -m chaos --workers $(WORKERS) \
+	  $(if $(SEEDS),--seeds $(SEEDS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(FIRST),--first $(FIRST)) \
+	  $(if $(REPLAY),--replay $(REPLAY)) $(if $(FAULTS),--faults $(FAULTS)) $(if $(BUG),--bug $(BUG))
 
 bench: $(STAMP)
 	$(BIN)/python bench/run.py

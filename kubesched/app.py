@@ -37,7 +37,7 @@ from kubesched.client.reading import get_object
 from kubesched.client.recorder import CORE_V1, Broadcaster, Recorder
 from kubesched.client.reflectors import Reflectors
 from kubesched.client.resources import watch_set
-from kubesched.client.timing import SYSTEM_CHANCE, Backoff
+from kubesched.client.timing import SYSTEM_CHANCE, SYSTEM_CLOCK, Backoff, Chance, ClientClock
 from kubesched.client.writer import Writer
 from kubesched.cluster import PodView, Store
 from kubesched.cluster.pods import Templates
@@ -118,6 +118,10 @@ class Wiring:
     has_changed: Callable[[], bool] = lambda: False
     legacy: legacy.LegacyScheduler | None = None
     """A scheduler of an old release takes the place of the configured profiles."""
+    clock: ClientClock = SYSTEM_CLOCK
+    chance: Chance = SYSTEM_CHANCE
+    identity: str = ""
+    """Who we are in the lease, HOST_SOMETHING; "" makes one up that no other process has."""
 
 
 class RecorderByProfile:
@@ -141,7 +145,8 @@ class Scheduler:
         self.wiring = wiring
         self.registry: Registry = registry_with(wiring.plugins)
         self.metrics = Metrics(wiring.metrics)
-        self.throughput = web.Throughput(self.metrics)
+        self.identity = wiring.identity or make_identity()
+        self.throughput = web.Throughput(self.metrics, wiring.clock.now)
         self.page_data = web.EnginePageData(lambda: self.engine, self.throughput)
         self.decisions = DecisionRecorder(wiring.decision_records) if wiring.decision_records else None
         self.decision_routes = web.decision_routes(self.decisions.ring if self.decisions is not None else None)
@@ -227,20 +232,23 @@ class Scheduler:
     async def _connected(self) -> AsyncIterator[Connection]:
         given = self.configuration.client_connection
         observers = Observers(*self.metrics.rest_observers("apiserver"))
-        connection = await connect(self.wiring.source, qps=given.qps, burst=given.burst, observers=observers)
+        source, clock = self.wiring.source, self.wiring.clock
+        connection = await connect(source, qps=given.qps, burst=given.burst, clock=clock, observers=observers)
         try:
             yield connection
         finally:
             await connection.close()
 
     async def _start(self, connection: Connection, ends: contextlib.AsyncExitStack) -> None:
-        self._broadcaster = broadcaster = Broadcaster(connection.sibling("events"))
+        chance, host = self.wiring.chance, self.identity.rpartition("_")[0]
+        self._broadcaster = broadcaster = Broadcaster(connection.sibling("events"), host=host, chance=chance)
         reporter = self.throughput
         names = [profile.scheduler_name for profile in self.configuration.profiles]
         world, poster = self.wiring.legacy, HttpPoster()
         ends.callback(poster.close)
         self._outside = Ports(
-            writer=Writer(self._fenced(connection)),
+            clock=self.wiring.clock,
+            writer=Writer(self._fenced(connection), chance),
             recorder=RecorderByProfile(broadcaster, names),
             observer=reporter,
             queue_observer=reporter,
@@ -311,15 +319,15 @@ class Scheduler:
         assert self.engine is not None
         rows = watch_set([name for name, on in self.wiring.gates.states.items() if on], self._custom_kinds())
         streams = self.wiring.gates.is_enabled("WatchListClient")
-        backoff, throttle = Backoff(connection.clock, SYSTEM_CHANCE), LogThrottle(connection.clock)
+        backoff, throttle = Backoff(connection.clock, self.wiring.chance), LogThrottle(connection.clock)
         while True:
             try:
-                self.reflectors = await Reflectors.prepare(connection, rows, self, streams=streams)
+                self.reflectors = await Reflectors.prepare(connection, rows, self, self.wiring.chance, streams=streams)
                 break
             except (ApiError, Unreachable) as error:
                 if throttle.is_worth_saying(text := advice(error)):
                     log.error("cannot ask what the API server serves: %s; trying again", text)
-                await asyncio.sleep(backoff.next())
+                await backoff.pause()
         self._begin("watching", self.reflectors.run())
         await self.reflectors.wait_synced()
         taken_in = asyncio.Event()
@@ -341,7 +349,7 @@ class Scheduler:
         """Wait to lead, then lead; return when the lease is lost."""
         given, timing = self.configuration.leader_election, self._timing
         sibling = connection.sibling("leader-election", timeout=timing.request_timeout)
-        lock = LOCKS[given.resource_lock](sibling, make_identity(), given.resource_namespace, given.resource_name)
+        lock = LOCKS[given.resource_lock](sibling, self.identity, given.resource_namespace, given.resource_name)
         self._fence = FencedLock(lock, int(timing.lease_duration), connection.clock)
 
         async def follow_first() -> None:
@@ -397,6 +405,8 @@ class Scheduler:
             ),
             timing,
             is_coordinated=is_coordinated,
+            clock=connection.clock,
+            chance=self.wiring.chance,
         )
         await self.elector.run()
 

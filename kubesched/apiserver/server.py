@@ -106,6 +106,11 @@ class ApiServer:
             raise ConfigError(flag, f"cannot listen on {self.host}:{port}: {error.strerror or error}") from error
         return int(runner.addresses[-1][1])
 
+    def connection(self) -> asyncio.Protocol:
+        """Return our side of one connection, for whoever brings connections of their own instead of sockets."""
+        assert self._runner is not None and self._runner.server is not None
+        return self._runner.server()
+
     async def stop(self) -> None:
         """End every watch, answer nobody any more, and close the store."""
         self.store.close()

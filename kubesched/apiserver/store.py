@@ -46,13 +46,14 @@ class ObjectStore:
         fsync: str = "interval",
         history_limit: int = HISTORY_LIMIT,
         has_priority_admission: bool = True,
+        open_log: Callable[[Path, str], WriteAheadLog] = WriteAheadLog,
     ) -> None:
         """Open a store. With a `seed`, names and uids come out the same every time; with `data_dir`, objects stay.
 
         Without priority admission pods bring the number of their priority along, as in Kubernetes' own benchmark.
         """
         rng = random.Random(seed) if seed is not None else random.SystemRandom()
-        journal = WriteAheadLog(data_dir, fsync) if data_dir is not None else None
+        journal = open_log(data_dir, fsync) if data_dir is not None else None
         storage = Storage(journal, history_limit)
         catalogue = Catalogue()
         custom.follow(storage, catalogue)

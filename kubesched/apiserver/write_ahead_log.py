@@ -105,14 +105,12 @@ class WriteAheadLog:
     def append(self, record: Record) -> None:
         """Write one record; when this returns, a kill cannot lose it."""
         try:
-            self._size += _write_all(self._file, _frame(record))
+            self._size += self._write(_frame(record))
         except OSError:
             os.ftruncate(self._file, self._size)  # a half record in the middle would read as damage
             os.lseek(self._file, 0, os.SEEK_END)
             raise
-        if self._sync == "always":
-            os.fdatasync(self._file)
-        elif self._sync == "interval" and time.monotonic() - self._synced_at > SYNC_INTERVAL_SECONDS:
+        if self._sync == "always" or (self._sync == "interval" and time.monotonic() - self._synced_at > SYNC_INTERVAL_SECONDS):
             self.sync()
 
     @property
@@ -123,6 +121,9 @@ class WriteAheadLog:
         """Push what was written to the disk."""
         self._synced_at = time.monotonic()
         os.fdatasync(self._file)
+
+    def _write(self, data: bytes) -> int:
+        return _write_all(self._file, data)
 
     def close(self) -> None:
         if self._file >= 0:

@@ -1,0 +1,109 @@
+"""Run seeds: `python -m chaos --seeds 200`, `--seconds 3600`, or one again with its log: `--replay SEED`.
+
+Out: a line of counts, and exit code 0 when nothing was found. A failure prints its seed, what was violated, and the
+shortest script of faults that still violates anything; `--replay SEED --faults 0,3` plays exactly those, with what the
+program logged in between.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+from chaos.faults import Fault
+from chaos.known_bugs import BUGS
+from chaos.run import Result, run
+from chaos.shrinking import shrink
+
+
+def _outcome(seed: str) -> tuple[str, list[str], float, int]:
+    result = run(seed)
+    return seed, result.violations, result.virtual_seconds, len(result.history.lines)
+
+
+def _seeds(first: int, count: int | None, seconds: float | None) -> Iterator[str]:
+    end = time.monotonic() + seconds if seconds is not None else None
+    for number in itertools.count(first) if count is None else range(first, first + count):
+        if end is not None and time.monotonic() >= end:
+            return
+        yield str(number)
+
+
+def _search(first: int, count: int | None, seconds: float | None, workers: int) -> int:
+    began, failed, n_runs, virtual, n_lines = time.monotonic(), [], 0, 0.0, 0
+    # Fresh processes now and then: a run leaves caches behind, in msgspec and NumPy for instance.
+    with multiprocessing.get_context("spawn").Pool(workers, maxtasksperchild=100) as pool:
+        for seed, violations, lasted, lines in pool.imap_unordered(_outcome, _seeds(first, count, seconds)):
+            n_runs, virtual, n_lines = n_runs + 1, virtual + lasted, n_lines + lines
+            if violations:
+                failed.append(seed)
+                print(f"seed {seed}: {violations[0]}", flush=True)
+            elif n_runs % 100 == 0:
+                print(f"{n_runs} seeds, {len(failed)} failed, {time.monotonic() - began:.0f} s", flush=True)
+    wall = time.monotonic() - began
+    print(f"{n_runs} seeds from {first}: {len(failed)} failed; {virtual / 3600:.1f} hours of cluster life in {wall:.0f} s")
+    for seed in failed[:3]:
+        _explain(run(seed))
+    return 1 if failed else 0
+
+
+def _explain(result: Result) -> None:
+    print(f"\nseed {result.seed}:", *(f"  {text}" for text in result.violations[:5]), sep="\n")
+    kept = shrink(result.seed, result.script)
+    numbers = ",".join(str(result.script.index(fault)) for fault in kept)
+    print(f"  fails with {len(kept)} of its {len(result.script)} faults:", *(f"    {fault}" for fault in kept), sep="\n")
+    print(f"  replay with: make chaos REPLAY={result.seed} FAULTS={numbers or '-'}", flush=True)
+
+
+def _replay(seed: str, faults: str | None) -> int:
+    script: list[Fault] | None = None
+    if faults is not None:
+        whole = run(seed).script
+        script = [whole[int(number)] for number in faults.split(",") if number not in ("", "-")]
+    result = run(seed, script, is_loud=True)
+    for fault in result.script:
+        print(f"# {fault}")
+    print("\n".join(result.history.lines))
+    return 1 if result.violations else 0
+
+
+def _hunt(name: str, first: int, count: int) -> int:
+    """Put a bug back and count the seeds until it is found."""
+    began = time.monotonic()
+    with BUGS[name]():
+        for number in range(first, first + count):
+            if violations := run(str(number)).violations:
+                print(f"{name}: found by seed {number} after {time.monotonic() - began:.0f} s: {violations[0]}")
+                return 0
+    print(f"{name}: not found by {count} seeds from {first}")
+    return 1
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what the arguments say."""
+    parser = argparse.ArgumentParser(prog="chaos", description="Simulate the whole system, seed by seed.")
+    parser.add_argument("--seeds", type=int, default=None, help="how many seeds (200 without --seconds)")
+    parser.add_argument("--seconds", type=float, default=None, help="how long, in real time")
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
+    parser.add_argument("--workers", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument("--replay", metavar="SEED", default=None, help="one seed again, with its log")
+    parser.add_argument("--faults", default=None, help="of its faults only these, by their numbers")
+    parser.add_argument(
+        "--bug", choices=sorted(BUGS), default=None, help="how many seeds it takes to find a bug that is put back"
+    )
+    given = parser.parse_args(arguments)
+    if given.bug is not None:
+        return _hunt(given.bug, given.first, given.seeds or 300)
+    if given.replay is not None:
+        return _replay(given.replay, given.faults)
+    count = given.seeds if given.seeds is not None or given.seconds is not None else 200
+    return _search(given.first, count, given.seconds, given.workers)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

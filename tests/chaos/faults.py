@@ -1,0 +1,79 @@
+"""Fault scripts: what goes wrong, for whom, from when to when. A script is a list of values, drawn from a seed.
+
+In: a seed. Out: a list of `Fault`s, which a run plays, which a failure prints, and from which faults are taken away one
+after the other to find the shortest that still fails.
+
+    drop, lose        the connection breaks before the server hears a request, or before the client hears the answer
+    twice             the server hears a write twice
+    garbage           somebody between answers 200 with a page, or a line of a watch is no JSON
+    refuse            409, 429, 500 or 503, with or without Retry-After
+    cut, cut_watch    an answer, or a watch, ends in the middle
+    repeat, delay     a part of a watch comes twice; bytes take up to seconds
+    silence           connections stay open and carry nothing any more
+    partition         nothing passes until it ends; `_in` and `_out`: only in one direction
+    crash             the API server is killed; power_loss: in the middle of a write, with what was not synced
+    compact           the API server forgets its past; disk_full: it cannot write
+    freeze, kill      a scheduler is stopped for a while; or killed
+    clock_jump        a scheduler's wall clock is wrong from now on
+    node_fails        a kubelet falls silent
+    plugin            a plugin raises, hangs or refuses in Reserve, Permit, PreBind and PostBind
+    reload            a scheduler takes on its configuration anew
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+FAULTS_BEGIN, FAULTS_END = 2.0, 90.0
+_EXCHANGES = ("drop", "lose", "twice", "garbage", "refuse", "cut", "cut_watch", "repeat", "delay")
+_HOLDING = ("partition", "partition_in", "partition_out", "silence")
+_SERVER = ("crash", "power_loss", "compact", "disk_full")
+_SCHEDULER = ("freeze", "kill", "clock_jump", "plugin", "reload")
+KINDS = (*_EXCHANGES, *_HOLDING, *_SERVER, *_SCHEDULER, "node_fails")
+_STATUSES = (409, 429, 500, 503)
+_LONGEST_SECONDS = {"disk_full": 15.0, "power_loss": 2.0}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that goes wrong."""
+
+    kind: str
+    at: float
+    seconds: float = 0.0
+    whom: str = ""
+    """A process by the beginning of its name; everybody for ""."""
+    chance: float = 1.0
+    """How likely a request, or a pod, suffers; how long a delay is."""
+    status: int = 0
+
+    @property
+    def end(self) -> float:
+        return self.at + self.seconds
+
+    def hits(self, process: str) -> bool:
+        """Return whether a process suffers from it."""
+        return process.startswith(self.whom)
+
+    def concerns(self, method: str) -> bool:
+        """Return whether a request may suffer from it: a conflict is an answer to a write."""
+        return self.status != 409 or method != "GET"
+
+
+def draw(seed: str, n_schedulers: int) -> list[Fault]:
+    """Return the script of a seed, in order of time."""
+    chance = random.Random(f"{seed}/faults")
+    # A few kinds, each several times: with all kinds at once, one hides what another would have shown.
+    kinds = chance.sample(KINDS, chance.randint(1, 5))
+    script = []
+    for _ in range(chance.randint(1, 10)):
+        kind = chance.choice(kinds)
+        at = round(chance.uniform(FAULTS_BEGIN, FAULTS_END - 5.0), 3)
+        longest = min(_LONGEST_SECONDS.get(kind, 60.0), FAULTS_END - at)
+        one = f"scheduler-{chance.randrange(n_schedulers)}."
+        whom = one if kind in _SCHEDULER or chance.random() < 0.6 else ""
+        status = chance.choice(_STATUSES) if kind == "refuse" else 0
+        seconds = round(chance.uniform(0.5, longest), 3)
+        script.append(Fault(kind, at, seconds, whom, round(chance.uniform(0.05, 0.6), 3), status))
+    return sorted(script, key=lambda fault: fault.at)

@@ -1,0 +1,169 @@
+"""Processes that share one virtual event loop, and can be stopped, continued and killed like real ones.
+
+In: coroutines, each started in the name of a process. Out: their callbacks, in order, in virtual time. Whatever a process
+starts belongs to it too, because tasks and timers inherit the context in which they are made. A frozen process runs
+nothing, while time goes on, as after SIGSTOP. A killed one never runs again, not even its `finally`, as after SIGKILL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import heapq
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from kubesched.simulator.clock import EPOCH, VirtualLoop
+
+_current: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
+
+
+def current_process() -> Process:
+    """Return the process whose code is running."""
+    process = _current.get()
+    assert process is not None
+    return process
+
+
+class Process:
+    """One of the processes."""
+
+    def __init__(self, loop: ProcessLoop, name: str, seed: str) -> None:
+        self.name = name
+        self.chance = random.Random(f"{seed}/{name}")
+        self.is_dead = False
+        self.clock_offset = 0.0
+        """Seconds by which this process's wall clock is wrong."""
+        self.sabotage: Callable[[], bool] = lambda: False
+        """Whether a plugin of this process does harm now."""
+        self._loop = loop
+        self.context = contextvars.copy_context()
+        self.context.run(_current.set, self)
+        self._is_frozen = False
+        self._held: list[asyncio.Handle] = []
+        self._graveyard: list[Any] = []
+        loop.processes.append(self)
+
+    def start(self, coroutine: Coroutine[Any, Any, Any], name: str = "") -> asyncio.Task[Any]:
+        """Run a coroutine as this process."""
+        task = self._loop.create_task(coroutine, name=name or self.name, context=self.context)
+        self._graveyard.append(task)
+        return task
+
+    def call(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a function as this process, now."""
+        return self.context.run(function, *args)
+
+    def freeze(self) -> None:
+        """Run nothing until `thaw`."""
+        self._is_frozen = True
+
+    def thaw(self) -> None:
+        """Go on, with everything that has become due meanwhile."""
+        self._is_frozen = False
+        held, self._held = self._held, []
+        self._loop.resume(held)
+
+    def kill(self) -> None:
+        """End without a word."""
+        self.is_dead = True
+        self._held.clear()
+
+    def may_run(self, handle: asyncio.Handle) -> bool:
+        """Return whether a callback may run now; one that may not is kept, unless the process is dead."""
+        if self.is_dead:
+            # Whoever waits in there may not learn that nobody will ever call: unwinding would run its `finally`.
+            self._graveyard.append(handle)
+            return False
+        if self._is_frozen:
+            self._held.append(handle)
+            return False
+        return True
+
+    # The clock that this process is handed
+
+    def now(self) -> float:
+        """Return what its wall clock shows."""
+        return EPOCH + self._loop.time() + self.clock_offset
+
+    def monotonic(self) -> float:
+        """Return seconds that never go backwards."""
+        return self._loop.time()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+    def call_later(self, delay_seconds: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        """Run `callback` once, `delay_seconds` from now."""
+        return self._loop.call_later(delay_seconds, callback, context=self.context)
+
+
+class _Handle(asyncio.Handle):
+    __slots__ = ("process",)
+
+    def _run(self) -> None:
+        if self.process is None or self.process.may_run(self):
+            super()._run()
+
+
+class _TimerHandle(asyncio.TimerHandle):
+    __slots__ = ("process",)
+
+    def _run(self) -> None:
+        if self.process is None or self.process.may_run(self):
+            super()._run()
+
+
+class ProcessLoop(VirtualLoop):
+    """A virtual loop that asks a callback's process before it runs it. Connections go through `network`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network: Any = None
+        self.processes: list[Process] = []
+        self.is_over = False
+        """Whether the run has ended: nothing is started any more."""
+        self.outside = contextvars.copy_context()
+        """The context of the world itself, which belongs to no process."""
+
+    def _call_soon(self, callback: Any, args: Any, context: contextvars.Context | None) -> asyncio.Handle:
+        handle = _Handle(callback, args, self, context)
+        handle.process = _current.get() if context is None else context.get(_current)
+        if not self.is_over:
+            self._ready.append(handle)
+        return handle
+
+    def call_at(
+        self, when: float, callback: Any, *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Arm a timer of the calling process."""
+        handle = _TimerHandle(when, callback, args, self, context)
+        handle.process = _current.get() if context is None else context.get(_current)
+        heapq.heappush(self._scheduled, handle)
+        handle._scheduled = True
+        return handle
+
+    def clear(self) -> None:
+        """Forget everything that was to happen."""
+        self._ready.clear()
+        self._scheduled.clear()
+        self.processes.clear()
+
+    def resume(self, handles: list[asyncio.Handle]) -> None:
+        """Queue callbacks again that were held back; those that were cancelled meanwhile the loop leaves out itself."""
+        self._ready.extend(handles)
+
+    async def sock_connect(self, sock: Any, address: Any) -> None:
+        """Knock at the server; there is nothing behind `sock`."""
+        await self.network.dial(_current.get())
+
+    async def create_connection(self, protocol_factory: Any, *args: Any, sock: Any = None, **kwargs: Any) -> Any:
+        """Connect the calling process with the server."""
+        process = _current.get()
+        if sock is None:
+            await self.network.dial(process)
+        else:
+            sock.close()
+        return self.network.connect(process, protocol_factory)

@@ -1,0 +1,284 @@
+"""One run: a world, its users, its faults, and the calm after them.
+
+In: a seed, and a fault script if it is not to be the seed's own. Out: the history and what was wrong in it.
+
+    0 s          server and schedulers boot, the first nodes and pods are there
+    to 80 s      users create, scale and delete; faults happen
+    90 s         the last fault ends
+    to 380 s     until everything is as it must be, and no longer
+
+Whatever is not so after that is a violation: no unschedulable pod is tried again by mere time before five minutes are over,
+so whoever comes to rest has heard what he had to hear.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import random
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from chaos.checkers import Checker
+from chaos.disk import PowerLost
+from chaos.faults import FAULTS_END, Fault, draw
+from chaos.history import History, Listener, is_ours
+from chaos.processes import Process, ProcessLoop
+from chaos.world import SchedulerHost, World, temporary_directory
+from kubesched.errors import ApiError
+
+USERS_END = FAULTS_END - 10.0
+SETTLE_SECONDS = 290.0
+LOOK_EVERY_SECONDS = 5.0
+
+
+@dataclass
+class Result:
+    """What became of a run."""
+
+    seed: str
+    script: list[Fault]
+    history: History
+    virtual_seconds: float
+
+    @property
+    def violations(self) -> list[str]:
+        return self.history.violations
+
+
+def run(seed: str, script: list[Fault] | None = None, *, is_loud: bool = False) -> Result:
+    """Run a seed to its end. `is_loud` puts into the history what the program logs."""
+    n_schedulers = random.Random(f"{seed}/size").choice((1, 2, 2, 2, 3))
+    script = draw(seed, n_schedulers) if script is None else script
+    random.seed(seed)  # for whatever in a library rolls dice of its own
+    loop = ProcessLoop()
+    asyncio.set_event_loop(loop)
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)  # a client that is gone is no news here
+    logger, is_collecting = logging.getLogger("kubesched"), gc.isenabled()
+    level, propagates, handlers = logger.level, logger.propagate, logger.handlers
+    gc.freeze()  # what is there already is not looked at again after every run
+    gc.disable()  # what is dead may not unwind in the middle, at a moment that the seed does not know
+    try:
+        with temporary_directory() as directory:
+            world = World(loop, seed, directory, n_schedulers)
+            logger.handlers = [Listener(world.history, is_loud)]
+            logger.propagate = False
+            logger.setLevel(logging.DEBUG if is_loud else logging.ERROR)
+            loop.set_exception_handler(lambda _, context: _unhandled(world.history, context))
+            loop.run_until_complete(_live(world, seed, script))
+            return Result(seed, script, world.history, loop.time())
+    finally:
+        loop.set_exception_handler(lambda _, context: None)
+        logger.handlers, logger.propagate = handlers, propagates
+        logger.setLevel(level)
+        asyncio.set_event_loop(None)
+        _bury(loop)
+        if is_collecting:
+            gc.enable()
+
+
+def _bury(loop: ProcessLoop) -> None:
+    """Let go of everything that was still under way. What it says about that is of no interest."""
+    loop.is_over = True
+    for process in loop.processes:
+        process.kill()
+    for task in asyncio.all_tasks(loop):
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+    hook, sys.unraisablehook = sys.unraisablehook, lambda unraisable: None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loop.clear()
+        gc.collect()
+        loop.close()
+    sys.unraisablehook = hook
+
+
+def _unhandled(history: History, context: dict[str, Any]) -> None:
+    error = context.get("exception")
+    if error is not None and not is_ours(error):
+        history.violated(f"unhandled: {context['message']}: {type(error).__name__}: {error}")
+
+
+async def _live(world: World, seed: str, script: list[Fault]) -> None:
+    checker = Checker(world)
+    world.network.faults = script
+    for host in world.schedulers:
+        host.started = lambda process: _equip(world, script, process)
+    await world.begin()
+    for fault in script:
+        world.loop.call_at(max(fault.at, world.loop.time()), _play, world, fault)
+    await Users(world, seed).work()
+    await asyncio.sleep(max(FAULTS_END - world.loop.time(), 0.0))
+    world.history.note("the faults are over")
+    end = world.loop.time() + SETTLE_SECONDS
+    while unrest := checker.unrest():
+        if world.loop.time() >= end:
+            for text in unrest:
+                world.history.violated(f"after {SETTLE_SECONDS:g} s of calm: {text}")
+            return
+        await asyncio.sleep(LOOK_EVERY_SECONDS)
+    world.history.note("everything is at rest")
+
+
+def _equip(world: World, script: list[Fault], process: Process) -> None:
+    """Let the plugins of a process know when to do harm."""
+
+    def is_due() -> bool:
+        now = world.loop.time()
+        active = (fault for fault in script if fault.kind == "plugin" and fault.at <= now < fault.end)
+        return any(fault.hits(process.name) and process.chance.random() < fault.chance for fault in active)
+
+    process.sabotage = is_due
+
+
+def _play(world: World, fault: Fault) -> None:
+    """Let a fault begin that is not a matter of single requests."""
+    begin = _BEGINNINGS.get(fault.kind)
+    world.history.note(f"fault {fault.kind} {fault.whom} {fault.seconds:g}")
+    if begin is not None:
+        begin(world, fault)
+
+
+def _each(act: Callable[[World, Fault, SchedulerHost], None]) -> Callable[[World, Fault], None]:
+    def begin(world: World, fault: Fault) -> None:
+        for host in world.schedulers:
+            if host.process is not None and not host.process.is_dead and fault.hits(host.process.name):
+                act(world, fault, host)
+
+    return begin
+
+
+def _freeze(world: World, fault: Fault, host: SchedulerHost) -> None:
+    assert host.process is not None
+    host.process.freeze()
+    world.loop.call_later(fault.seconds, host.process.thaw)
+
+
+def _jump(world: World, fault: Fault, host: SchedulerHost) -> None:
+    assert host.process is not None
+    host.process.clock_offset += (fault.chance - 0.3) * 1000.0
+
+
+def _reload(world: World, fault: Fault, host: SchedulerHost) -> None:
+    scheduler, process = host.scheduler, host.process
+    if scheduler is not None and scheduler.engine is not None and process is not None and scheduler.is_synced:
+        process.start(scheduler.swap(host.configuration))
+
+
+def _fill_disk(world: World, fault: Fault) -> None:
+    log = world.server.log
+    if log is not None:
+        log.is_full = True
+        world.loop.call_later(fault.seconds, setattr, log, "is_full", False)
+
+
+def _lose_power(world: World, fault: Fault) -> None:
+    server, process = world.server, world.server.process
+    if server.log is not None and server.is_up:
+        server.log.loses_power_in = int(fault.chance * 20)
+        world.loop.call_later(fault.seconds, lambda: server.lose_power() if server.process is process else None)
+
+
+def _fail_node(world: World, fault: Fault) -> None:
+    server = world.server
+    if not server.is_up or not (names := [node["metadata"]["name"] for node in server.entries("nodes")]):
+        return
+    name = names[int(fault.chance * 1000) % len(names)]
+    server.failed_nodes.add(name)
+    server.in_cluster("fail_node", name)
+
+    def recover() -> None:
+        server.failed_nodes.discard(name)
+        if server.is_up:
+            server.in_cluster("recover_node", name)
+
+    world.loop.call_later(fault.seconds, recover)
+
+
+_BEGINNINGS: dict[str, Callable[[World, Fault], None]] = {
+    "silence": lambda world, fault: world.network.silence(fault),
+    "crash": lambda world, fault: world.server.die(),
+    "power_loss": _lose_power,
+    "compact": lambda world, fault: world.server.do("compact") if world.server.is_up else None,
+    "disk_full": _fill_disk,
+    "freeze": _each(_freeze),
+    "kill": _each(lambda world, fault, host: host.end()),
+    "clock_jump": _each(_jump),
+    "reload": _each(_reload),
+    "node_fails": _fail_node,
+}
+
+
+class Users:
+    """People who create, scale and delete; their network is good, and what fails they try no second time."""
+
+    def __init__(self, world: World, seed: str) -> None:
+        self._world, self._chance = world, random.Random(f"{seed}/users")
+        self._n = 0
+
+    async def work(self) -> None:
+        """Work until their time is over."""
+        for _ in range(self._chance.randint(3, 6)):
+            await self._do(self._add_node)
+        acts = (self._add_pod, self._add_pods, self._delete_pod, self._scale, self._cordon, self._add_node, self._drop_node)
+        while self._world.loop.time() < USERS_END:
+            act = self._chance.choices(acts, (6, 4, 4, 2, 2, 1, 1))[0]
+            await self._do(act)
+            await asyncio.sleep(self._chance.expovariate(0.4))
+
+    async def _do(self, act: Callable[[], None]) -> None:
+        await self._world.until(lambda: self._world.server.is_up, 60.0)
+        if self._world.server.is_up:
+            with contextlib.suppress(ApiError, OSError, PowerLost):
+                act()
+
+    def _name(self, kind: str) -> str:
+        self._n += 1
+        return f"{kind}-{self._n}"
+
+    def _add_node(self) -> None:
+        name = self._name("node")
+        room = {"cpu": self._chance.choice(("2", "4", "8")), "memory": "32Gi", "pods": self._chance.choice(("8", "110"))}
+        self._create("nodes", {"metadata": {"name": name}, "status": {"capacity": room, "allocatable": room}})
+
+    def _spec(self) -> dict[str, Any]:
+        cpu = self._chance.choice(("100m", "500m", "1", "1500m"))
+        spec = {"containers": [{"name": "main", "image": "app", "resources": {"requests": {"cpu": cpu}}}]}
+        return {**spec, "terminationGracePeriodSeconds": self._chance.choice((0, 1, 5))}
+
+    def _add_pod(self) -> None:
+        self._create("pods", {"metadata": {"name": self._name("pod"), "namespace": "default"}, "spec": self._spec()})
+
+    def _add_pods(self) -> None:
+        name = self._name("app")
+        template = {"metadata": {"labels": {"app": name}}, "spec": self._spec()}
+        spec = {"replicas": self._chance.randint(1, 4), "selector": {"matchLabels": {"app": name}}, "template": template}
+        self._create("replicasets.apps", {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
+
+    def _delete_pod(self) -> None:
+        if name := self._any("pods"):
+            self._world.server.do("delete", "pods", name, "default")
+
+    def _scale(self) -> None:
+        if name := self._any("replicasets.apps"):
+            self._world.server.do("scale", "replicasets.apps", name, self._chance.randint(0, 5), "default")
+
+    def _cordon(self) -> None:
+        if name := self._any("nodes"):
+            self._world.server.do("patch", "nodes", name, {"spec": {"unschedulable": self._chance.random() < 0.4}})
+
+    def _drop_node(self) -> None:
+        if name := self._any("nodes"):
+            self._world.server.do("delete", "nodes", name)
+
+    def _create(self, resource: str, obj: dict[str, Any]) -> None:
+        self._world.server.do("create", resource, obj)
+
+    def _any(self, resource: str) -> str:
+        names = [obj["metadata"]["name"] for obj in self._world.server.entries(resource)]
+        return self._chance.choice(names) if names else ""
