@@ -389,7 +389,7 @@ class Scheduler:
                 sibling,
                 lock.identity,
                 given.resource_name,
-                binary_version="{}.{}.0".format(*config.gates.BINARY_VERSION),
+                binary_version="{}.{}.0".format(*config.NEWEST),
                 emulation_version="{}.{}.0".format(*self.wiring.gates.emulated),
                 namespace=given.resource_namespace,
                 clock=connection.clock,

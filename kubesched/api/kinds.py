@@ -91,7 +91,7 @@ KIND_TABLE: tuple[KindInfo, ...] = (
         "DeviceTaintRule",
         "devicetaintrules",
         False,
-        also=("resource.k8s.io/v1alpha3",),
+        also=("resource.k8s.io/v1", "resource.k8s.io/v1alpha3"),
     ),
     KindInfo(PriorityClass, "scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", False),
     KindInfo(Workload, "scheduling.k8s.io/v1alpha2", "Workload", "workloads", True),

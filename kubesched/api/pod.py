@@ -198,12 +198,20 @@ class PodCondition(Wire, kw_only=True):
     message: str = ""
 
 
+class ReportedResources(Wire, kw_only=True):
+    """What a container, or a whole pod, really has. Nothing reported is another thing than a report of nothing."""
+
+    requests: dict[str, Quantity] | None = None
+    limits: dict[str, Quantity] | None = None
+    claims: tuple[ContainerClaim, ...] = ()
+
+
 class ContainerStatus(Wire, kw_only=True):
     """What a container really has, while it is being resized in place."""
 
     name: str = ""
-    resources: ResourceRequirements | None = None
-    allocated_resources: dict[str, Quantity] = field(default_factory=dict)
+    resources: ReportedResources | None = None
+    allocated_resources: dict[str, Quantity] | None = None
 
 
 class PodResourceClaimStatus(Wire, kw_only=True):
@@ -251,8 +259,8 @@ class PodStatus(Wire, kw_only=True):
     qos_class: str = ""
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
-    resources: ResourceRequirements | None = None
-    allocated_resources: dict[str, Quantity] = field(default_factory=dict)
+    resources: ReportedResources | None = None
+    allocated_resources: dict[str, Quantity] | None = None
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
     node_allocatable_resource_claim_statuses: tuple[NodeAllocatableResourceClaimStatus, ...] = ()

@@ -8,7 +8,7 @@ they too are things that a pod takes from a node.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -81,6 +81,7 @@ def pod_requests(
     non_missing: Mapping[str, int] | None = None,
     in_place_pod_level: bool = True,
     claim_resources: bool = False,
+    whole_pod: bool = True,
 ) -> Amounts:
     """Return what the pod asks for, in nano units by resource name.
 
@@ -89,10 +90,11 @@ def pod_requests(
     non_missing: what containers without an entry are taken to ask for; an explicit 0 is an entry.
     in_place_pod_level: the gate InPlacePodLevelResourcesVerticalScaling.
     claim_resources: the gate DRANodeAllocatableResources; adds what claims use up on the node.
+    whole_pod: compare sums over the whole pod while a resize is under way, as since 1.37, and not container by container.
     Raise `MalformedObject` for a value that is no quantity.
     """
     try:
-        return _pod_requests(pod, use_status, pod_level, non_missing, in_place_pod_level, claim_resources)
+        return _pod_requests(pod, use_status, pod_level, non_missing, in_place_pod_level, claim_resources, whole_pod)
     except QuantityError as error:
         raise _malformed_pod(pod, error) from error
 
@@ -104,6 +106,7 @@ def non_zero_requests(
     pod_level: bool = True,
     in_place_pod_level: bool = True,
     claim_resources: bool = False,
+    whole_pod: bool = True,
 ) -> tuple[int, int]:
     """Return thousandths of a core and bytes of memory that the pod is taken to use, even if it says nothing.
 
@@ -117,6 +120,7 @@ def non_zero_requests(
         pod_level=pod_level,
         in_place_pod_level=in_place_pod_level,
         claim_resources=claim_resources,
+        whole_pod=whole_pod,
     )
     wanted: Mapping[str, int] = NON_ZERO_DEFAULTS
     if pod_level and has_pod_level_requests(pod):
@@ -152,55 +156,109 @@ def _pod_requests(
     non_missing: Mapping[str, int] | None,
     in_place_pod_level: bool,
     claim_resources: bool,
+    whole_pod: bool,
 ) -> Amounts:
     spec, status = pod.spec, pod.status
-    statuses: dict[str, ContainerStatus] = {}
-    infeasible = False
-    if use_status:
-        for reported in (*status.container_statuses, *status.init_container_statuses):
-            statuses[reported.name] = reported
-        infeasible = _is_resize_infeasible(pod)
-    total: Amounts = {}
-    for container in spec.containers:
-        _add(total, _container_requests(container, statuses.get(container.name), infeasible, non_missing))
-    if spec.init_containers:
-        sidecars: Amounts = {}
-        peak: Amounts = {}
-        for container in spec.init_containers:
-            if container.is_restartable:
-                asked = _container_requests(container, statuses.get(container.name), infeasible, non_missing)
-                _add(total, asked)
-                _add(sidecars, asked)
-                use = sidecars
-            else:
-                use = _container_requests(container, None, infeasible, non_missing)
-                _add(use, sidecars)
-            _raise_to(peak, use)
-        _raise_to(total, peak)
+    infeasible = use_status and _is_resize_infeasible(pod)
+    is_reported = status.container_statuses or status.init_container_statuses or status.resources is not None
+    if not use_status or not (is_reported or infeasible):
+        total = _sum(pod, _asked, non_missing)
+    elif whole_pod:
+        total = _largest_sum(pod, infeasible, in_place_pod_level, non_missing)
+    else:
+        total = _sum_of_largest(pod, infeasible, non_missing)
     if claim_resources:
         for claim in status.node_allocatable_resource_claim_statuses:
             _add(total, _parsed(claim.resources))
     if pod_level and has_pod_level_requests(pod):
-        total.update(_pod_level_requests(pod, use_status and in_place_pod_level, infeasible))
+        total.update(_pod_level_requests(pod, use_status and in_place_pod_level, infeasible, whole_pod))
     if spec.overhead:
         _add(total, _parsed(spec.overhead))
     return total
 
 
-def _container_requests(
-    container: Container, status: ContainerStatus | None, infeasible: bool, non_missing: Mapping[str, int] | None
-) -> Amounts:
-    asked = _parsed(container.resources.requests)
-    if status is not None and status.resources is not None:
-        in_force, allocated = _parsed(status.resources.requests), _parsed(status.allocated_resources)
-        asked = _resized(asked, in_force, allocated, infeasible)
-    if non_missing:
-        for name, amount in non_missing.items():
-            asked.setdefault(name, amount)
+def _sum(pod: Pod, ask: Callable[[Container], Amounts], non_missing: Mapping[str, int] | None) -> Amounts:
+    """Add up what containers ask for: those that run together, or those up to an init container, whichever is more."""
+    spec = pod.spec
+    total: Amounts = {}
+    for container in spec.containers:
+        _add(total, _with_defaults(ask(container), non_missing))
+    if spec.init_containers:
+        sidecars: Amounts = {}
+        peak: Amounts = {}
+        for container in spec.init_containers:
+            asked = _with_defaults(ask(container), non_missing)
+            if container.is_restartable:
+                _add(total, asked)
+                _add(sidecars, asked)
+                asked = sidecars
+            else:
+                _add(asked, sidecars)
+            _raise_to(peak, asked)
+        _raise_to(total, peak)
+    return total
+
+
+def _asked(container: Container) -> Amounts:
+    return _parsed(container.resources.requests)
+
+
+def _with_defaults(asked: Amounts, non_missing: Mapping[str, int] | None) -> Amounts:
+    for name, amount in (non_missing or {}).items():
+        asked.setdefault(name, amount)
     return asked
 
 
-def _pod_level_requests(pod: Pod, use_status: bool, infeasible: bool) -> Amounts:
+def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
+    return {s.name: s for s in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
+
+
+def _sum_of_largest(pod: Pod, infeasible: bool, non_missing: Mapping[str, int] | None) -> Amounts:
+    """Add up the largest of what each container asks for, was allocated and has: releases before 1.37.
+
+    Of the init containers only sidecars are looked up: nobody resizes one that ends.
+    """
+    statuses = _statuses(pod)
+    ending = {container.name for container in pod.spec.init_containers if not container.is_restartable}
+
+    def largest(container: Container) -> Amounts:
+        status = None if container.name in ending else statuses.get(container.name)
+        if status is None or status.resources is None:
+            return _asked(container)
+        in_force, allocated = _parsed(status.resources.requests), _parsed(status.allocated_resources)
+        return _resized(_asked(container), in_force, allocated, infeasible)
+
+    return _sum(pod, largest, non_missing)
+
+
+def _largest_sum(pod: Pod, infeasible: bool, in_place_pod_level: bool, non_missing: Mapping[str, int] | None) -> Amounts:
+    """Return the largest of what the whole pod asks for, was allocated and has: since 1.37.
+
+    A container of which nothing is known counts with what it asks for, unless its resize is known not to be possible.
+    """
+    whole, statuses = pod.status, _statuses(pod)
+
+    def allocated(container: Container) -> Amounts:
+        status = statuses.get(container.name)
+        if status is not None and status.allocated_resources is not None:
+            return _parsed(status.allocated_resources)
+        return {} if infeasible else _asked(container)
+
+    def in_force(container: Container) -> Amounts:
+        status = statuses.get(container.name)
+        if status is not None and status.resources is not None and status.resources.requests is not None:
+            return _parsed(status.resources.requests)
+        return allocated(container)
+
+    actual = whole.resources.requests if whole.resources is not None else None
+    if in_place_pod_level and whole.allocated_resources is not None and actual is not None:
+        sums = _parsed(actual), _parsed(whole.allocated_resources)
+    else:
+        sums = _sum(pod, in_force, non_missing), _sum(pod, allocated, non_missing)
+    return _resized(_sum(pod, _asked, non_missing), *sums, infeasible)
+
+
+def _pod_level_requests(pod: Pod, use_status: bool, infeasible: bool, whole_pod: bool) -> Amounts:
     whole, status = pod.spec.resources, pod.status
     assert whole is not None
     asked = _parsed(whole.requests)
@@ -208,7 +266,8 @@ def _pod_level_requests(pod: Pod, use_status: bool, infeasible: bool) -> Amounts
     if use_status and status.resources is not None:
         in_force, allocated = _parsed(status.resources.requests), _parsed(status.allocated_resources)
         effective = _resized(asked, in_force, allocated, infeasible)
-    return {name: effective.get(name, 0) for name in asked if is_pod_level_name(name)}
+    names = effective if whole_pod else asked
+    return {name: effective.get(name, 0) for name in names if is_pod_level_name(name)}
 
 
 def _resized(asked: Amounts, in_force: Amounts, allocated: Amounts, infeasible: bool) -> Amounts:
@@ -228,8 +287,8 @@ def _is_resize_infeasible(pod: Pod) -> bool:
     return False
 
 
-def _parsed(quantities: Mapping[str, Quantity]) -> Amounts:
-    return {name: parse(text) for name, text in quantities.items()}
+def _parsed(quantities: Mapping[str, Quantity] | None) -> Amounts:
+    return {name: parse(text) for name, text in (quantities or {}).items()}
 
 
 def _add(total: Amounts, more: Mapping[str, int]) -> None:
@@ -266,12 +325,12 @@ def _quantity_maps(pod: Pod) -> list[tuple[str, Mapping[str, Quantity]]]:
         ("initContainerStatuses", status.init_container_statuses),
     ):
         for index, reported in enumerate(statuses):
-            maps.append((f"status.{field}[{index}].allocatedResources", reported.allocated_resources))
+            maps.append((f"status.{field}[{index}].allocatedResources", reported.allocated_resources or {}))
             if reported.resources is not None:
-                maps.append((f"status.{field}[{index}].resources.requests", reported.resources.requests))
+                maps.append((f"status.{field}[{index}].resources.requests", reported.resources.requests or {}))
     if status.resources is not None:
-        maps.append(("status.resources.requests", status.resources.requests))
-    maps.append(("status.allocatedResources", status.allocated_resources))
+        maps.append(("status.resources.requests", status.resources.requests or {}))
+    maps.append(("status.allocatedResources", status.allocated_resources or {}))
     for index, claim in enumerate(status.node_allocatable_resource_claim_statuses):
         maps.append((f"status.nodeAllocatableResourceClaimStatuses[{index}].resources", claim.resources))
     return maps

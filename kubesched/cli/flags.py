@@ -1,4 +1,4 @@
-"""The flags of kube-scheduler 1.36, as data: name, group, type and default are the reference's, the help is ours.
+"""The flags of kube-scheduler 1.36 and 1.37, as data: name, group, type and default are the reference's, the help is ours.
 
 `FLAGS` is in the order of the usage text's sections. What the values mean together is in `kubesched.cli.options`.
 """
@@ -27,6 +27,7 @@ from kubesched.cli.flagset import (
 )
 from kubesched.config.durations import Duration
 from kubesched.config.gates import known_gates
+from kubesched.config.versions import NEWEST, OLDEST_EMULATED, text_of
 
 MISC = "misc"
 SERVING = "secure serving"
@@ -75,6 +76,7 @@ TLS_VERSIONS = ("VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
 _OLD = "DEPRECATED: use the configuration file; ignored if --config is given."
 _LED = "Only matters with leader election."
 _ALPHA = "[Alpha] Needs the feature gate LoggingAlphaOptions."
+_EMULATED = f"{text_of(OLDEST_EMULATED)}..{text_of(NEWEST)}"
 _GATES = "\n".join(["Gates to switch, as A=true,B=false or kube:A=true; may be repeated. Options are:", *known_gates()])
 _CIPHERS = (
     "Cipher suites to offer, by name; all good ones if omitted.\n"
@@ -220,14 +222,16 @@ FLAGS: tuple[Flag, ...] = (
             "emulated-version",
             STRINGS,
             (),
-            "Behave as this release, as 1.35 or kube=1.35. Options are: kube=1.33..1.36(default:1.36)",
+            "Behave as this release, as 1.36 or kube=1.36; without it, as the release of the API server. "
+            f"Options are: kube={_EMULATED}(default:{text_of(NEWEST)})",
         ),
         ("feature-gates", GATES, (), _GATES),
         (
             "min-compatibility-version",
             STRINGS,
             (),
-            "The oldest release to get on with, up to the emulated one. Options are: kube=1.33..1.36(default:1.35)",
+            "The oldest release to get on with, up to the emulated one. "
+            f"Options are: kube={_EMULATED}(default:{text_of((NEWEST[0], NEWEST[1] - 1))})",
         ),
     ),
     *_flags(

@@ -25,15 +25,14 @@ from kubesched.config import Configuration, Duration, Gates, defaults, load
 from kubesched.config.building import unreadable
 from kubesched.config.catalogue import Catalogue
 from kubesched.config.fielderrors import FieldError, Path, aggregate, forbidden, go_quote, invalid
-from kubesched.config.gates import BINARY_VERSION, OLDEST_EMULATED, Version
 from kubesched.config.types import ClientConnection
+from kubesched.config.versions import NEWEST, OLDEST_EMULATED, OLDEST_RECORDED, RELEASES, Version, text_of
 from kubesched.config.wire import plain
 from kubesched.config.yamltext import read_yaml
 from kubesched.errors import ConfigError
 from kubesched.legacy import LegacyScheduler
 from kubesched.legacy.scheduler import ASSUMED_TTL_SECONDS, MAX_WAITING_SECONDS
 
-RELEASE = "v1.36.4"
 _METRIC = "[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL = "[a-zA-Z_][a-zA-Z0-9_]*"
 _CURVES = frozenset({23, 24, 25, 29, 4587, 4588, 4589})
@@ -189,11 +188,17 @@ class Answer:
 
 
 def read_options(
-    words: Sequence[str], *, columns: int = 0, command: str = PROGRAM, on_logs: Callable[[Logs], None] = lambda _: None
+    words: Sequence[str],
+    *,
+    columns: int = 0,
+    command: str = PROGRAM,
+    on_logs: Callable[[Logs], None] = lambda _: None,
+    release: Version = NEWEST,
 ) -> Options | Answer:
     """Read a command line. UsageError: print `usage_text` before it; ConfigError: print the error alone.
 
-    `on_logs` is told how to log as soon as that is known; what is wrong from then on belongs into the log.
+    `on_logs` is told how to log as soon as that is known; what is wrong from then on belongs into the log. `release` is
+    emulated where no flag names one.
     """
     parsed = parse(ALL_FLAGS, words)
     if parsed["help"]:
@@ -201,7 +206,7 @@ def read_options(
     if any(parsed.words):
         listed = " ".join(go_quote(word) for word in parsed.words)
         raise ConfigError("", f"{go_quote(command)} does not take any arguments, got [{listed}]")
-    emulated, oldest = _versions(parsed)
+    emulated, oldest = _versions(parsed, release)
     # First, because the gates of a release that cannot be emulated would be a riddle, not an answer.
     if wrong_versions := _version_errors(emulated, oldest):
         raise ConfigError("", aggregate(wrong_versions))
@@ -211,13 +216,13 @@ def read_options(
     else:
         refuse_old_flags(parsed)
         gates = Gates.parse(parsed["feature-gates"], emulated=emulated, min_compatibility=oldest)
-    version = _reported_version(parsed["version"])
+    version = _reported_version(parsed["version"], emulated)
     if parsed["version"] in ("true", "raw"):
-        return Answer(f"Kubernetes {version}\n" if parsed["version"] == "true" else _raw_version(version))
+        return Answer(f"Kubernetes {version}\n" if parsed["version"] == "true" else _raw_version(version, emulated))
     logs = _logs(parsed, gates)
     on_logs(logs)
     errors: list[object] = [*_serving_errors(parsed), *_header_errors(parsed)]
-    metrics, wrong = _metrics(parsed)
+    metrics, wrong = _metrics(parsed, emulated)
     errors += wrong
     if errors:
         raise ConfigError("", aggregate(errors))
@@ -289,8 +294,8 @@ def _assumed_ttl(parsed: Parsed, legacy: LegacyScheduler | None) -> Duration | N
 # --- versions ---------------------------------------------------------------------------------------------------------
 
 
-def _versions(parsed: Parsed) -> tuple[Version, Version]:
-    emulated = _version_flag(parsed["emulated-version"]) or BINARY_VERSION
+def _versions(parsed: Parsed, release: Version) -> tuple[Version, Version]:
+    emulated = _version_flag(parsed["emulated-version"]) or release
     oldest = _version_flag(parsed["min-compatibility-version"])
     return emulated, oldest or max(OLDEST_EMULATED, (emulated[0], emulated[1] - 1))
 
@@ -328,26 +333,26 @@ def _parse_version(text: str) -> tuple[int, ...]:
 
 def _version_errors(emulated: Version, oldest: Version) -> list[str]:
     errors = []
-    floor, newest, now = (f"{v[0]}.{v[1]}" for v in (OLDEST_EMULATED, BINARY_VERSION, emulated))
-    if not OLDEST_EMULATED <= emulated <= BINARY_VERSION:
+    floor, newest, now = map(text_of, (OLDEST_EMULATED, NEWEST, emulated))
+    if not OLDEST_EMULATED <= emulated <= NEWEST:
         errors.append(f"emulation version {now} is not between [{floor}, {newest}.0]")
     if not OLDEST_EMULATED <= oldest <= emulated:
-        shown = f"{oldest[0]}.{oldest[1]}"
-        errors.append(f"minCompatibilityVersion version {shown} is not between [{floor}, {now}]")
+        errors.append(f"minCompatibilityVersion version {text_of(oldest)} is not between [{floor}, {now}]")
     return errors
 
 
-def _reported_version(text: str) -> str:
+def _reported_version(text: str, emulated: Version) -> str:
     """Return the version to report; one of our own choice must be of this release."""
+    release = RELEASES[max(emulated, OLDEST_RECORDED)]
     if not text.startswith("v"):
-        return RELEASE
+        return release
     match = re.fullmatch(r"v([0-9]+\.[0-9]+\.[0-9]+)(?:[-+][0-9A-Za-z.+-]+)?", text)
     if not text[1:2].isdigit():
         raise UsageError(_bad_version(text, f"could not parse {go_quote(text)} as version"))
     if not match:
         raise UsageError(_bad_version(text, f"illegal version string {go_quote(text)}"))
-    if f"v{match[1]}" != RELEASE:
-        cause = f"version {go_quote(text)} must match major/minor/patch of default version {go_quote(RELEASE)}"
+    if f"v{match[1]}" != release.partition("-")[0]:
+        cause = f"version {go_quote(text)} must match major/minor/patch of default version {go_quote(release)}"
         raise UsageError(_bad_version(text, cause))
     return text
 
@@ -356,8 +361,8 @@ def _bad_version(text: str, cause: str) -> str:
     return f'invalid argument {go_quote(text)} for "--version" flag: {cause}'
 
 
-def _raw_version(version: str) -> str:
-    major, minor = BINARY_VERSION
+def _raw_version(version: str, emulated: Version) -> str:
+    major, minor = max(emulated, OLDEST_RECORDED)
     fields = {
         "Major": major,
         "Minor": minor,
@@ -416,9 +421,9 @@ def _header_errors(parsed: Parsed) -> list[str]:
     return errors
 
 
-def _metrics(parsed: Parsed) -> tuple[Metrics, list[FieldError]]:
+def _metrics(parsed: Parsed, emulated: Version) -> tuple[Metrics, list[FieldError]]:
     path, errors = Path("metrics"), []
-    shown, previous = parsed["show-hidden-metrics-for-version"], f"{BINARY_VERSION[0]}.{BINARY_VERSION[1] - 1}"
+    shown, previous = parsed["show-hidden-metrics-for-version"], text_of((emulated[0], emulated[1] - 1))
     if shown and shown != previous:
         detail = f"must be omitted or have the value '{previous}'; only the previous minor version is allowed"
         errors.append(invalid(path.child("showHiddenMetricsForVersion"), shown, detail))

@@ -16,13 +16,15 @@ from kubesched import telemetry
 from kubesched.app import Face, Scheduler, Wiring, stop_on_signals
 from kubesched.cli.flagset import UsageError
 from kubesched.cli.options import Answer, Logs, Options, overruled, read_options
+from kubesched.cli.server_release import release_of_server
 from kubesched.cli.sources import not_enabled
 from kubesched.cli.usage import usage_text
 from kubesched.client.credentials import find_credentials
 from kubesched.client.fencing import LeaseLost
 from kubesched.config import Configuration, Gates, as_yaml, effective
-from kubesched.config.gates import BINARY_VERSION, NOT_OURS, Stage, spec_of
+from kubesched.config.gates import NO_EFFECT, NOT_OURS, Stage, spec_of
 from kubesched.config.types import ClientConnection
+from kubesched.config.versions import NEWEST, OLDEST_RECORDED, text_of
 from kubesched.engine.decision_log import DecisionLog
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.framework.finding import find_plugins, run_module
@@ -44,10 +46,13 @@ def run_scheduler(words: Sequence[str], columns: int, command: str) -> None:
         is_logging = True
 
     try:
-        options = read_options(words, columns=columns, command=command, on_logs=begin_to_log)
+        release = release_of_server(words)
+        options = read_options(words, columns=columns, command=command, on_logs=begin_to_log, release=release or NEWEST)
         if isinstance(options, Answer):
             click.echo(options.text, nl=False)
             return
+        if release is not None:
+            log.info("Emulating the release of the API server", release=text_of(release))
         status = _run(options)
     except UsageError as error:
         click.echo(usage_text(columns=columns, command=command), err=True)
@@ -119,6 +124,8 @@ def _say_settled_gates(gates: Gates) -> None:
         stage = {Stage.GA: "GA", Stage.DEPRECATED: "deprecated"}.get(spec_of(name, gates.emulated).stage)
         if stage is not None:
             log.warning(f"Setting {stage} feature gate {name}={value}. It will be removed in a future release.")
+        if name in NO_EFFECT:
+            log.info(f"Feature gate {name}={value} changes nothing here: {NO_EFFECT[name]}")
         if name in NOT_OURS:
             log.info(f"Feature gate {name}={value} is for another component and changes nothing here")
     if gates.left_out:
@@ -174,7 +181,7 @@ def _wiring(
     read: Callable[[], Configuration],
     inbox_log: IO[bytes] | None,
 ) -> Wiring:
-    world, ttl = options.legacy, options.assumed_pod_ttl
+    world, ttl, release = options.legacy, options.assumed_pod_ttl, max(options.gates.emulated, OLDEST_RECORDED)
     watched = world.policy_file if world is not None else options.config
     face = Face(options.serving, options.authentication, options.authorization, options.parsed.shown, options.reported_version)
     metrics = MetricsSettings(
@@ -183,9 +190,10 @@ def _wiring(
         allowed_label_values=options.metrics.allowed_label_values,
         is_enabled=options.gates.is_enabled,
         features=tuple(
-            (name, spec_of(name, BINARY_VERSION).stage.value, on) for name, on in sorted(options.gates.states.items())
+            (name, spec_of(name, options.gates.emulated).stage.value, on) for name, on in sorted(options.gates.states.items())
         ),
-        build={"git_version": options.reported_version, "major": "1", "minor": "36"},
+        build={"git_version": options.reported_version, "major": str(release[0]), "minor": str(release[1])},
+        release=release,
         is_legacy=world is not None,
         has_native_histograms=options.gates.is_enabled("NativeHistograms"),
     )

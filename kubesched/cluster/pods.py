@@ -56,6 +56,8 @@ class Gates:
     in_place_pod_level_resize: bool = True
     node_allocatable_claims: bool = False
     toleration_comparison: bool = False
+    whole_pod_resize: bool = True
+    """Not a gate, but since 1.37: sums over the whole pod are compared while it is being resized."""
 
 
 class PodResources:
@@ -73,6 +75,7 @@ class PodResources:
             use_status=gates.in_place_resize,
             in_place_pod_level=gates.in_place_pod_level_resize,
             claim_resources=gates.node_allocatable_claims,
+            whole_pod=gates.whole_pod_resize,
         )
 
     def _requests(
@@ -86,6 +89,7 @@ class PodResources:
             non_missing=non_missing,
             in_place_pod_level=gates.in_place_pod_level_resize,
             claim_resources=use_status and gates.node_allocatable_claims,
+            whole_pod=gates.whole_pod_resize,
         )
 
     @cached_property

@@ -11,16 +11,18 @@ from kubesched.config.catalogue import POINTS, Catalogue, Known, in_tree
 from kubesched.config.configz import from_configz
 from kubesched.config.durations import Duration
 from kubesched.config.fielderrors import FieldError, Path
-from kubesched.config.gates import BINARY_VERSION, Gates, Version
+from kubesched.config.gates import Gates
 from kubesched.config.loading import defaults, load
 from kubesched.config.printing import as_json, as_yaml, effective
 from kubesched.config.types import Configuration, Configured, Extender, Profile
+from kubesched.config.versions import NEWEST, Behaviour, Version
 
 __all__ = [
-    "BINARY_VERSION",
+    "NEWEST",
     "POINTS",
     "Args",
     "ArgsRegistry",
+    "Behaviour",
     "Catalogue",
     "Configuration",
     "Configured",

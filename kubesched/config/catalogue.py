@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from kubesched.config.args import Args, ArgsRegistry
 from kubesched.config.gates import Gates
 from kubesched.config.types import Plugin, Plugins, PluginSet
+from kubesched.config.versions import Version
 
 # In the order in which the reference builds them, which decides what error is met first.
 POINT_TYPES: Mapping[str, str] = {
@@ -29,6 +30,7 @@ POINT_TYPES: Mapping[str, str] = {
     "queue_sort": "QueueSortPlugin",
     "placement_generate": "PlacementGeneratePlugin",
     "placement_score": "PlacementScorePlugin",
+    "pod_group_post_filter": "PodGroupPostFilterPlugin",
 }
 POINTS = tuple(POINT_TYPES)
 SCORING_POINTS = ("score", "placement_score")
@@ -60,11 +62,21 @@ _IN_TREE_POINTS: Mapping[str, tuple[str, ...]] = {
     "VolumeZone": ("pre_filter", "filter"),
 }
 
+# The points that plugins of the tree got in a later release than the rest. A file of that release may name the plugin
+# there; whether it has anything to do there is the plugin's business.
+_LATER_POINTS: Mapping[tuple[str, str], Version] = {
+    ("NodeName", "pre_filter"): (1, 37),
+    ("NodeUnschedulable", "pre_filter"): (1, 37),
+    ("TaintToleration", "pre_filter"): (1, 37),
+    ("DefaultPreemption", "pod_group_post_filter"): (1, 37),
+    ("DynamicResources", "pod_group_post_filter"): (1, 37),
+}
+
 _DEFAULTS: tuple[tuple[str, int], ...] = (
     ("SchedulingGates", 0),
     ("PrioritySort", 0),
-    ("NodeUnschedulable", 0),
     ("NodeName", 0),
+    ("NodeUnschedulable", 0),
     ("TaintToleration", 3),
     ("NodeAffinity", 2),
     ("NodePorts", 0),
@@ -110,7 +122,24 @@ def in_tree(args: ArgsRegistry) -> dict[str, Known]:
     return {name: Known(frozenset(points), args.get(name)) for name, points in _IN_TREE_POINTS.items()}
 
 
+def at_release(catalogue: Catalogue, version: Version) -> Catalogue:
+    """Return the catalogue with the extension points that the built-in plugins have in a release."""
+    known = dict(catalogue)
+    for (name, point), since in _LATER_POINTS.items():
+        if name in known:
+            points = known[name].points
+            known[name] = Known(points | {point} if version >= since else points - {point}, known[name].args)
+    return known
+
+
 def default_plugins(gates: Gates) -> Plugins:
-    """Return what runs when a profile says nothing: everything through multiPoint, by gate."""
-    enabled = (Plugin(name, weight) for name, weight in _DEFAULTS if name not in _GATED or gates.is_enabled(_GATED[name]))
-    return Plugins(multi_point=PluginSet(enabled=tuple(enabled)))
+    """Return what runs when a profile says nothing: everything through multiPoint, by gate and release."""
+    enabled = [Plugin(name, weight) for name, weight in _DEFAULTS if name not in _GATED or gates.is_enabled(_GATED[name])]
+    if not gates.behaviour.prefilters_node_name:
+        names = [plugin.name for plugin in enabled]
+        after = names.index("NodeUnschedulable")
+        enabled.insert(after, enabled.pop(names.index("NodeName")))
+    return Plugins(
+        multi_point=PluginSet(enabled=tuple(enabled)),
+        pod_group_post_filter=PluginSet() if gates.behaviour.has_pod_group_post_filter else None,
+    )

@@ -17,12 +17,8 @@ from enum import Enum
 
 from kubesched.config.fielderrors import aggregate, go_quote
 from kubesched.config.other_gates import OTHER_GATES, OTHER_NEEDS
+from kubesched.config.versions import NEWEST, Behaviour, Version
 from kubesched.errors import ConfigError
-
-Version = tuple[int, int]
-
-BINARY_VERSION: Version = (1, 36)
-OLDEST_EMULATED: Version = (1, 33)
 
 
 class Stage(Enum):
@@ -31,6 +27,7 @@ class Stage(Enum):
     GA = ""
     DEPRECATED = "DEPRECATED"
     PRE_ALPHA = "PRE_ALPHA"
+    GONE = "GONE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +52,12 @@ def _ga(minor: int, locked: bool = True) -> Spec:
     return Spec((1, minor), True, Stage.GA, locked)
 
 
+def _gone(minor: int) -> Spec:
+    return Spec((1, minor), True, Stage.GONE, locked=True)
+
+
 _ABSENT = Spec((0, 0), False, Stage.PRE_ALPHA)
-_STAGES = {"a": Stage.ALPHA, "b": Stage.BETA, "g": Stage.GA, "d": Stage.DEPRECATED}
+_STAGES = {"a": Stage.ALPHA, "b": Stage.BETA, "g": Stage.GA, "d": Stage.DEPRECATED, "x": Stage.GONE}
 
 
 def _history(row: str) -> tuple[Spec, ...]:
@@ -70,52 +71,61 @@ OUR_GATES: Mapping[str, tuple[Spec, ...]] = {
     "ClearingNominatedNodeNameAfterBinding": (_alpha(34), _beta(35)),
     "ComponentFlagz": (_alpha(32), _beta(36)),
     "ComponentStatusz": (_alpha(32), _beta(36)),
+    "CompositePodGroup": (_alpha(37),),
     "ContextualLogging": (_beta(30),),
     "CoordinatedLeaderElection": (_beta(33, False),),
     "DRAAdminAccess": (_alpha(32), _beta(34), _ga(36)),
     "DRAConsumableCapacity": (_alpha(34), _beta(36)),
+    "DRADerivedAttributes": (_alpha(37),),
     "DRADeviceBindingConditions": (_alpha(34), _beta(36)),
-    "DRADeviceTaintRules": (_alpha(35), _beta(36, False)),
-    "DRADeviceTaints": (_alpha(33), _beta(36)),
-    "DRAExtendedResource": (_alpha(34), _beta(36)),
+    "DRADeviceCompatibilityGroups": (_alpha(37),),
+    "DRADeviceTaintRules": (_alpha(35), _beta(36, False), _ga(37, locked=False)),
+    "DRADeviceTaints": (_alpha(33), _beta(36), _ga(37, locked=False)),
+    "DRAExtendedResource": (_alpha(34), _beta(36), _ga(37)),
+    "DRAFractionalCapacityRange": (_beta(37),),
     "DRAListTypeAttributes": (_alpha(36),),
     "DRANodeAllocatableResources": (_alpha(36),),
+    "DRAOptionalNodeOperations": (_alpha(37),),
     "DRAPartitionableDevices": (_alpha(33), _beta(36)),
-    "DRAPrioritizedList": (_alpha(33), _beta(34), _ga(36, locked=False)),
-    "DRAResourceClaimDeviceStatus": (_beta(33),),
+    "DRAPrioritizedList": (_alpha(33), _beta(34), _ga(36, locked=False), _ga(37)),
+    "DRAResourceClaimDeviceStatus": (_beta(33), _ga(37)),
     "DRAResourceClaimGranularStatusAuthorization": (_beta(36),),
     "DRASchedulerFilterTimeout": (_beta(34),),
-    "DRAWorkloadResourceClaims": (_alpha(36),),
+    "DRAWorkloadResourceClaims": (_alpha(36), _beta(37, False)),
     "DynamicResourceAllocation": (_beta(32, False), _ga(34, locked=False), _ga(35)),
-    "GangScheduling": (_alpha(35),),
-    "GenericWorkload": (_alpha(35),),
+    "GangScheduling": (_alpha(35), _gone(37)),
+    "GenericWorkload": (_alpha(35), _beta(37, False)),
     "InPlacePodLevelResourcesVerticalScaling": (_alpha(35), _beta(36)),
     "InPlacePodVerticalScaling": (_beta(33), _ga(35)),
+    "InPlacePodVerticalScalingSchedulerPreemption": (_alpha(37),),
+    "InterPodAffinityHostnameFastPath": (_alpha(37),),
     "LoggingAlphaOptions": (_alpha(24),),
     "LoggingBetaOptions": (_beta(24),),
     "MatchLabelKeysInPodAffinity": (_ga(33),),
     "MatchLabelKeysInPodTopologySpread": (_beta(27),),
     "MatchLabelKeysInPodTopologySpreadSelectorMerge": (_beta(34),),
-    "NativeHistograms": (_alpha(36),),
-    "NodeDeclaredFeatures": (_alpha(35), _beta(36)),
+    "NativeHistograms": (_alpha(36), _beta(37)),
+    "NodeDeclaredFeatures": (_alpha(35), _beta(36), _ga(37)),
     "NodeInclusionPolicyInPodTopologySpread": (_ga(33),),
     "NominatedNodeNameForExpectation": (_alpha(34), _beta(35)),
     "OpportunisticBatching": (_beta(35),),
+    "PodGroupPreemptionPolicy": (_alpha(37),),
     "PodLevelResources": (_alpha(32), _beta(34)),
     "PodSchedulingReadiness": (_ga(30),),
     "SELinuxMountReadWriteOncePod": (_beta(28), _ga(36)),
     "SchedulerAsyncAPICalls": (_beta(34, False),),
     "SchedulerAsyncPreemption": (_beta(33),),
     "SchedulerPopFromBackoffQ": (_beta(33),),
-    "SchedulerQueueingHints": (_beta(32), _ga(34)),
-    "SidecarContainers": (_ga(33),),
-    "StorageCapacityScoring": (_alpha(33),),
+    "SchedulerPreQueueingHints": (_alpha(37),),
+    "SchedulerQueueingHints": (_beta(32), _ga(34), _gone(37)),
+    "SidecarContainers": (_ga(33), _gone(37)),
+    "StorageCapacityScoring": (_alpha(33), _beta(37)),
     "TaintTolerationComparisonOperators": (_alpha(35),),
     "TopologyAwareWorkloadScheduling": (_alpha(36),),
     "VolumeAttributesClass": (_beta(31, False), _ga(34, locked=False), _ga(36)),
-    "VolumeLimitScaling": (_alpha(35),),
+    "VolumeLimitScaling": (_alpha(35), _beta(37)),
     "WatchListClient": (_beta(30, False), _beta(35)),
-    "WorkloadAwarePreemption": (_alpha(36),),
+    "WorkloadAwarePreemption": (_alpha(36), _gone(37)),
 }
 
 GATES: Mapping[str, tuple[Spec, ...]] = {
@@ -126,14 +136,19 @@ GATES: Mapping[str, tuple[Spec, ...]] = {
 # A gate that is on while one of these is off is refused.
 NEEDS: Mapping[str, tuple[str, ...]] = {
     **OTHER_NEEDS,
+    "CompositePodGroup": ("GenericWorkload", "TopologyAwareWorkloadScheduling"),
     "DRAAdminAccess": ("DynamicResourceAllocation",),
     "DRAConsumableCapacity": ("DynamicResourceAllocation",),
+    "DRADerivedAttributes": ("DynamicResourceAllocation",),
     "DRADeviceBindingConditions": ("DynamicResourceAllocation", "DRAResourceClaimDeviceStatus"),
+    "DRADeviceCompatibilityGroups": ("DynamicResourceAllocation", "DRAPartitionableDevices"),
     "DRADeviceTaintRules": ("DRADeviceTaints",),
     "DRADeviceTaints": ("DynamicResourceAllocation",),
     "DRAExtendedResource": ("DynamicResourceAllocation",),
+    "DRAFractionalCapacityRange": ("DRAConsumableCapacity",),
     "DRAListTypeAttributes": ("DynamicResourceAllocation",),
     "DRANodeAllocatableResources": ("DynamicResourceAllocation",),
+    "DRAOptionalNodeOperations": ("DynamicResourceAllocation", "NodeDeclaredFeatures"),
     "DRAPartitionableDevices": ("DynamicResourceAllocation",),
     "DRAPrioritizedList": ("DynamicResourceAllocation",),
     "DRAResourceClaimGranularStatusAuthorization": ("DynamicResourceAllocation", "DRAResourceClaimDeviceStatus"),
@@ -145,7 +160,9 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
         "PodLevelResources",
         "NodeDeclaredFeatures",
     ),
+    "InPlacePodVerticalScalingSchedulerPreemption": ("InPlacePodVerticalScaling",),
     "MatchLabelKeysInPodTopologySpreadSelectorMerge": ("MatchLabelKeysInPodTopologySpread",),
+    "PodGroupPreemptionPolicy": ("GenericWorkload",),
     "TopologyAwareWorkloadScheduling": ("GenericWorkload",),
     "WorkloadAwarePreemption": ("GangScheduling",),
 }
@@ -161,16 +178,34 @@ NOT_OURS = frozenset(
     }
 )
 
-# The side of a gate for which there is no code: asking for it is an error, not a silence. A test sees to it that every
-# other gate is read somewhere; whoever starts to read one of these takes it off the list.
-NOT_BUILT: frozenset[tuple[str, bool]] = frozenset(
-    {
-        ("DRANodeAllocatableResources", True),
-        ("DRAWorkloadResourceClaims", True),
-        ("SchedulerAsyncAPICalls", True),
-        ("WorkloadAwarePreemption", True),
-    }
-)
+# What a gate that is gone has become part of; one that is not here was locked on before it went.
+REPLACED_BY: Mapping[str, str] = {"GangScheduling": "GenericWorkload", "WorkloadAwarePreemption": "GenericWorkload"}
+
+# These are the scheduler's and taken on either side, but there is nothing here for them to switch; the reason is logged.
+NO_EFFECT: Mapping[str, str] = {
+    "InterPodAffinityHostnameFastPath": "it is about speed alone, and hostnames are counted in columns anyway",
+}
+
+# The side of a gate for which there is no code, and the releases (from, up to but without) in which there is none: asking
+# for it is an error, not a silence. A test sees to it that every other gate is read somewhere; whoever starts to read one
+# of these takes it off the list.
+_ALWAYS = ((0, 0), (99, 0))
+_FROM_1_37 = ((1, 37), (99, 0))
+NOT_BUILT: Mapping[tuple[str, bool], tuple[Version, Version]] = {
+    ("CompositePodGroup", True): _ALWAYS,
+    ("DRADerivedAttributes", True): _ALWAYS,
+    ("DRADeviceCompatibilityGroups", True): _ALWAYS,
+    ("DRANodeAllocatableResources", True): _ALWAYS,
+    ("DRAOptionalNodeOperations", True): _ALWAYS,
+    ("DRAWorkloadResourceClaims", True): _ALWAYS,
+    ("GenericWorkload", True): _FROM_1_37,  # its API is v1beta1 there, and preemption of groups is part of it
+    ("InPlacePodVerticalScalingSchedulerPreemption", True): _ALWAYS,
+    ("PodGroupPreemptionPolicy", True): _ALWAYS,
+    ("SchedulerAsyncAPICalls", True): _ALWAYS,
+    ("SchedulerPreQueueingHints", True): _ALWAYS,
+    ("TopologyAwareWorkloadScheduling", True): _FROM_1_37,
+    ("WorkloadAwarePreemption", True): ((1, 36), (1, 37)),
+}
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
@@ -181,7 +216,7 @@ class Gates:
     """Every gate's final state."""
 
     states: Mapping[str, bool]
-    emulated: Version = BINARY_VERSION
+    emulated: Version = NEWEST
     asked: frozenset[str] = frozenset()  # set by the user, as opposed to defaulted
     left_out: tuple[str, ...] = ()
     """What AllAlpha or AllBeta would have switched to a side that is not built: it keeps its default."""
@@ -190,18 +225,23 @@ class Gates:
         """Tell whether a gate is on; a name that is no gate is a bug of the caller."""
         return self.states[name]
 
+    @property
+    def behaviour(self) -> Behaviour:
+        """Return what the emulated release does that no gate switches."""
+        return Behaviour.of(self.emulated)
+
     @classmethod
-    def defaults(cls, emulated: Version = BINARY_VERSION) -> Gates:
-        return cls({name: spec_of(name, emulated).default for name in GATES}, emulated)
+    def defaults(cls, emulated: Version = NEWEST) -> Gates:
+        return cls(_replaced({name: spec_of(name, emulated).default for name in GATES}, emulated), emulated)
 
     @classmethod
     def parse(
         cls,
         text: str | Iterable[str],
         *,
-        emulated: Version = BINARY_VERSION,
+        emulated: Version = NEWEST,
         min_compatibility: Version | None = None,
-        not_built: frozenset[tuple[str, bool]] | None = None,
+        not_built: Mapping[tuple[str, bool], tuple[Version, Version]] | None = None,
     ) -> Gates:
         """Read `A=true,B=false`, `kube:A=true` or several of them; raise ConfigError in the reference's words."""
         asked = read_pairs([text] if isinstance(text, str) else text)
@@ -212,17 +252,21 @@ class Gates:
         cls,
         asked: Mapping[str, bool],
         *,
-        emulated: Version = BINARY_VERSION,
+        emulated: Version = NEWEST,
         min_compatibility: Version | None = None,
-        not_built: frozenset[tuple[str, bool]] | None = None,
+        not_built: Mapping[tuple[str, bool], tuple[Version, Version]] | None = None,
     ) -> Gates:
         """Return the gates with these set and all others at their default, or raise ConfigError.
 
         `not_built` stands for NOT_BUILT where a test wants to see past it. Asking for such a side by name is an error; to
         AllAlpha and AllBeta it is an exception, which whoever starts the program tells.
         """
-        not_built = NOT_BUILT if not_built is None else not_built
-        unknown = next((name for name in asked if name not in GATES), None)
+        unbuilt = {
+            side
+            for side, (since, until) in (NOT_BUILT if not_built is None else not_built).items()
+            if since <= emulated < until
+        }
+        unknown = next((name for name in asked if name not in GATES or spec_of(name, emulated).stage is Stage.GONE), None)
         if unknown is not None:
             raise ConfigError("", f"unrecognized feature gate: {unknown}")
         errors = [text for name, value in asked.items() if (text := _refusal(name, value, emulated, min_compatibility))]
@@ -233,18 +277,28 @@ class Gates:
         for group, stage in (("AllAlpha", Stage.ALPHA), ("AllBeta", Stage.BETA)):
             if group in asked:
                 staged = [name for name in GATES if spec_of(name, emulated).stage is stage]
-                left_out += [name for name in staged if name not in asked and (name, asked[group]) in not_built]
+                left_out += [name for name in staged if name not in asked and (name, asked[group]) in unbuilt]
                 states |= {name: asked[group] for name in staged if name not in left_out}
         states |= asked
-        errors = [text for name, needs in NEEDS.items() if (text := _unmet(name, needs, states))]
+        for name, needs in NEEDS.items():
+            if states[name] and name not in asked and not set(needs).isdisjoint(left_out):
+                states[name] = False  # what was switched on together with something that is not built
+                left_out.append(name)
+        errors = [text for name, needs in NEEDS.items() if (text := _unmet(name, needs, states, emulated))]
         if errors:
             raise ConfigError("", aggregate(errors))
         for name, value in states.items():
-            if (name, value) in not_built:
+            if (name, value) in unbuilt:
                 raise ConfigError(
                     "", f"cannot set feature gate {name} to {_go(value)}, the feature is not built in this scheduler"
                 )
-        return cls(states, emulated, frozenset(asked), tuple(sorted(left_out)))
+        return cls(_replaced(states, emulated), emulated, frozenset(asked), tuple(sorted(left_out)))
+
+
+def _replaced(states: dict[str, bool], emulated: Version) -> dict[str, bool]:
+    """Let the gates that are gone follow what they became part of."""
+    gone = {old: states[new] for old, new in REPLACED_BY.items() if spec_of(old, emulated).stage is Stage.GONE}
+    return states | gone
 
 
 def spec_of(name: str, emulated: Version) -> Spec:
@@ -252,7 +306,7 @@ def spec_of(name: str, emulated: Version) -> Spec:
     return next((spec for spec in reversed(GATES[name]) if spec.since <= emulated), _ABSENT)
 
 
-def known_gates(emulated: Version = BINARY_VERSION) -> list[str]:
+def known_gates(emulated: Version = NEWEST) -> list[str]:
     """Return the lines that the usage text lists: the gates that can be switched, with stage and default."""
     lines = []
     for name in GATES:
@@ -310,8 +364,10 @@ def _refusal(name: str, value: bool, emulated: Version, min_compatibility: Versi
     return ""
 
 
-def _unmet(name: str, needs: tuple[str, ...], states: Mapping[str, bool]) -> str:
-    missing = [need for need in needs if states[name] and not states[need]]
+def _unmet(name: str, needs: tuple[str, ...], states: Mapping[str, bool], emulated: Version) -> str:
+    if not states[name] or spec_of(name, emulated).stage is Stage.GONE:
+        return ""
+    missing = [need for need in needs if not states[need]]
     return f"{name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]" if missing else ""
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from kubesched.config.args import Args
 from kubesched.config.building import build_extenders, build_profiles, ignore_managed_resources, unreadable
-from kubesched.config.catalogue import Catalogue, default_plugins
+from kubesched.config.catalogue import Catalogue, at_release, default_plugins
 from kubesched.config.documents import Number, Object, Value, is_json, read_json
 from kubesched.config.fielderrors import aggregate, go_quote
 from kubesched.config.gates import Gates
@@ -51,7 +51,7 @@ def load(
     `overrides` replace fields of `leader_election` after the file is read: the flags that win over it.
     """
     text = source if isinstance(source, str) else _read(source)
-    document, args = _decode(text, registry)
+    document, args = _decode(text, registry, gates)
     return complete(document, args, gates=gates, registry=registry, overrides=overrides)
 
 
@@ -73,6 +73,7 @@ def complete(
     document = msgspec.structs.replace(
         document, leader_election=election, client_connection=document.client_connection.defaulted()
     )
+    registry = at_release(registry, gates.emulated)
     profiles = _default_profiles(document.profiles, args, gates, registry)
     errors = validate(document, profiles, gates)
     if errors:
@@ -104,7 +105,9 @@ def _read(path: os.PathLike[str]) -> str:
         raise unreadable(file, error) from error
 
 
-def _decode(text: str, registry: Catalogue) -> tuple[KubeSchedulerConfiguration, tuple[tuple[Args | Raw, ...], ...]]:
+def _decode(
+    text: str, registry: Catalogue, gates: Gates
+) -> tuple[KubeSchedulerConfiguration, tuple[tuple[Args | Raw, ...], ...]]:
     """Return the document and its plugin arguments; complaints of strictness are raised together, after the rest."""
     tree, complaints = _parse(text)
     api_version, kind = _kind_of(tree)
@@ -113,7 +116,7 @@ def _decode(text: str, registry: Catalogue) -> tuple[KubeSchedulerConfiguration,
     if not api_version.rpartition("/")[2]:
         raise ConfigError("", f"Object 'apiVersion' is missing in '{text}'")
     cls = _registered(api_version, kind, registry)
-    decoded, strict = decode(cls, tree, with_type=True)
+    decoded, strict = decode(cls, tree, with_type=True, unknown=_unknown_fields(gates))
     complaints += strict
     args: tuple[tuple[Args | Raw, ...], ...] = ()
     if isinstance(decoded, KubeSchedulerConfiguration):
@@ -124,6 +127,10 @@ def _decode(text: str, registry: Catalogue) -> tuple[KubeSchedulerConfiguration,
     if not isinstance(decoded, KubeSchedulerConfiguration):
         raise ConfigError("", f"couldn't decode as KubeSchedulerConfiguration, got {api_version}, Kind={kind}: ")
     return decoded, args
+
+
+def _unknown_fields(gates: Gates) -> frozenset[str]:
+    return frozenset() if gates.behaviour.has_pod_group_post_filter else frozenset({"podGroupPostFilter"})
 
 
 def _parse(text: str) -> tuple[Value, list[str]]:

@@ -23,10 +23,8 @@ def merge(defaults: Plugins, custom: Plugins | None) -> Plugins:
     """Lay the user's plugins over the default ones at every point."""
     if custom is None:
         return defaults
-    merged = {
-        field.name: merge_set(defaults.at(field.name), custom.at(field.name)) for field in msgspec.structs.fields(Plugins)
-    }
-    return Plugins(**merged)
+    points = [field.name for field in msgspec.structs.fields(Plugins) if getattr(defaults, field.name) is not None]
+    return Plugins(**{point: merge_set(defaults.at(point), custom.at(point)) for point in points})
 
 
 def merge_set(default: PluginSet, custom: PluginSet) -> PluginSet:

@@ -106,10 +106,11 @@ class Plugins(Wire, frozen=True, rename="camel"):
     multi_point: PluginSet = PluginSet()
     placement_generate: PluginSet = PluginSet()
     placement_score: PluginSet = PluginSet()
+    pod_group_post_filter: PluginSet | None = None  # None in releases that do not have it
 
     def at(self, point: str) -> PluginSet:
-        found: PluginSet = getattr(self, point)
-        return found
+        found: PluginSet | None = getattr(self, point)
+        return found if found is not None else PluginSet()
 
 
 class PluginConfig(Wire, frozen=True, rename="camel"):

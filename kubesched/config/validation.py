@@ -41,6 +41,7 @@ _CLASSIC_POINTS = {
     "preBind": "pre_bind",
     "bind": "bind",
     "postBind": "post_bind",
+    "podGroupPostFilter": "pod_group_post_filter",
 }
 
 # The reference checks these only when it builds the plugin (it keeps the check under a wrong name), so the paths have

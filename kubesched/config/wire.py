@@ -91,12 +91,15 @@ class _Field:
     marker: Go
 
 
-def decode(cls: type[W], document: Value, *, with_type: bool = False) -> tuple[W, list[str]]:
+def decode(
+    cls: type[W], document: Value, *, with_type: bool = False, unknown: frozenset[str] = frozenset()
+) -> tuple[W, list[str]]:
     """Return the struct and the strict complaints; raise ConfigError for what is wrong beyond strictness.
 
-    `with_type` lets the root carry `apiVersion` and `kind`, which the caller has read already.
+    `with_type` lets the root carry `apiVersion` and `kind`, which the caller has read already. `unknown` are fields of our
+    structs that the emulated release does not have.
     """
-    walk = _Walk(cls, with_type)
+    walk = _Walk(cls, with_type, unknown)
     decoded = walk.value(document, _struct_type(cls), "")
     if walk.first_error:
         raise ConfigError("", walk.first_error)
@@ -106,9 +109,10 @@ def decode(cls: type[W], document: Value, *, with_type: bool = False) -> tuple[W
 class _Walk:
     """One pass over a document; holds what the reference's decoder holds while it goes."""
 
-    def __init__(self, root: type[msgspec.Struct], with_type: bool) -> None:
+    def __init__(self, root: type[msgspec.Struct], with_type: bool, unknown: frozenset[str]) -> None:
         self.root = root
         self.with_type = with_type
+        self.unknown = unknown
         self.first_error = ""
         self.strict: list[str] = []
         self._fields: list[str] = []  # the wire names down to here, without indexes
@@ -159,7 +163,7 @@ class _Walk:
                 seen.add(key)
                 continue
             field = known.get(key)
-            if field is None:
+            if field is None or key in self.unknown:
                 self._complain("unknown field", where)
                 continue
             if key in seen:

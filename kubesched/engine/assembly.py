@@ -75,6 +75,7 @@ def new_handle(gates: config.Gates, ports: Ports) -> tuple[Store, EngineHandle]:
             in_place_pod_level_resize=gates.is_enabled("InPlacePodLevelResourcesVerticalScaling"),
             node_allocatable_claims=gates.is_enabled("DRANodeAllocatableResources"),
             toleration_comparison=gates.is_enabled("TaintTolerationComparisonOperators"),
+            whole_pod_resize=gates.behaviour.sums_resized_pods_whole,
         )
     )
     handle = EngineHandle(
@@ -116,6 +117,8 @@ def queue_options(configuration: config.Configuration, gates: config.Gates, max_
         has_extenders=bool(configuration.extenders),
         has_pod_groups=gates.is_enabled("GenericWorkload"),
         asks_hints=gates.is_enabled("SchedulerQueueingHints"),
+        taints_announce_nodes=not gates.behaviour.wakes_refused_by_taints_alone,
+        nominates_gated=gates.behaviour.counts_gated_nominated,
     )
 
 

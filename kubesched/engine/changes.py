@@ -67,7 +67,12 @@ def _asks_for_less(old: PodView, new: PodView) -> bool:
 
 def _requests(pod: PodView) -> dict[str, int]:
     gates = pod.template.interners.gates
-    return requests.pod_requests(pod.pod, use_status=gates.in_place_resize, in_place_pod_level=gates.in_place_pod_level_resize)
+    return requests.pod_requests(
+        pod.pod,
+        use_status=gates.in_place_resize,
+        in_place_pod_level=gates.in_place_pod_level_resize,
+        whole_pod=gates.whole_pod_resize,
+    )
 
 
 def _claims_differ(before: Pod, after: Pod) -> bool:

@@ -206,7 +206,7 @@ def _decide_among_few(made: Attempt, profile: Profile, rules: Rules, before: Pre
 def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: EquivalenceCache) -> bool:
     """Decide from what is remembered; False if this pod needs the plain path."""
     pod, nodes = made.pod, made.nodes
-    if not nodes.n or rules.scores_single or rules.percentage_for(profile) or rules.extenders:
+    if not nodes.n or not profile.is_prepared or rules.scores_single or rules.percentage_for(profile) or rules.extenders:
         return False
     recalled = memo.recall(pod, nodes)
     if recalled is None:

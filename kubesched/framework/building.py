@@ -22,7 +22,12 @@ def build_profile(configured: config.Profile, registry: Registry, handle: Handle
         if cls is None:
             raise ConfigError("", f"plugin {name!r} does not exist")
         built[name] = cls(configured.args.get(name), handle)
-    points = {point: [(built[entry.name], entry.weight) for entry in entries] for point, entries in configured.points.items()}
+    # A release may let a file name a plugin at a point where it has nothing to do.
+    implemented = {name: points_of(type(plugin)) for name, plugin in built.items()}
+    points = {
+        point: [(built[entry.name], entry.weight) for entry in entries if point in implemented[entry.name]]
+        for point, entries in configured.points.items()
+    }
     return Profile(configured.scheduler_name, points, configured.percentage_of_nodes_to_score)
 
 

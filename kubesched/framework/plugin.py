@@ -114,6 +114,9 @@ class Plugin:
     """Whether a refusal that no eviction changes means that the node is too small for the pod, even empty."""
     reads: ClassVar[tuple[type[Any], ...]] = ()
     """Kinds of objects, other than nodes and pods, that counters of scope DOMAINS are built from."""
+    needs: tuple[tuple[str, str, str], ...] = ()
+    """The points that read what an earlier one wrote: `("filter", "pre_filter", "... not found")`. In a profile that switches
+    the earlier one off alone, an attempt that comes to the later one ends in an error with this text."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

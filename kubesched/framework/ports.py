@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 from kubesched.api.node import Node
 from kubesched.cluster import Groups, Objects, PodView
 from kubesched.cluster.changelog import ChangeLog
+from kubesched.config.versions import Behaviour
 from kubesched.framework.preempting import Preempting
 
 
@@ -163,6 +164,11 @@ class FeatureGates(Protocol):
 
     def is_enabled(self, gate: str) -> bool:
         """Return whether a gate is on."""
+        ...
+
+    @property
+    def behaviour(self) -> Behaviour:
+        """Return what the emulated release does that no gate switches."""
         ...
 
 

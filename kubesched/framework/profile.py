@@ -158,8 +158,20 @@ class Profile:
         self.post_binds = self._at("post_bind")
         self.adjusting = tuple(p for p in self.pre_filters if p.implements("add_pod"))
         self.gatherers = tuple(p for p in self.plugins if p.implements("group_of"))
+        self.unprepared = {point: self._unprepared(point) for point in ("filter", "score")}
+        self.is_prepared = not any(self.unprepared.values())
+        """Whether no plugin runs at a point that needs another one which is switched off."""
         self.placement_generators = self._at("placement_generate")
         self.placement_scorers = tuple((p, weight or 1) for p, weight in self.points.get("placement_score", ()))
+
+    def _unprepared(self, point: str) -> dict[str, str]:
+        """Return the plugins at a point that lack what an earlier point would have written, and what they say to that."""
+        missing = {}
+        for plugin in self._at(point):
+            for needing, earlier, text in plugin.needs:
+                if needing == point and plugin not in self._at(earlier):
+                    missing[plugin.name] = text
+        return missing
 
     def _at(self, point: str) -> tuple[Plugin, ...]:
         return tuple(plugin for plugin, _ in self.points.get(point, ()))
@@ -244,6 +256,9 @@ class Profile:
 
     def filter_one(self, plugin: Plugin, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Run one filter over all rows of the view; about a single row a plugin is asked without arrays, if it can be."""
+        missing = self.unprepared["filter"]
+        if plugin.name in missing:
+            return Rejections(None, (), dict.fromkeys(range(nodes.n), missing[plugin.name]))
         if plugin in self._filters_columns and (nodes.n != 1 or plugin not in self._filters_nodes):
             rejections: Rejections = self.call("Filter", plugin, plugin.filter, pod, nodes, state)
         else:
@@ -324,6 +339,10 @@ class Profile:
 
     def raw_score(self, plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Ints:
         """Run one scorer over all rows of the view, without normalising."""
+        missing = self.unprepared["score"].get(plugin.name)
+        if missing is not None:
+            text = f'running Score plugins: plugin "{plugin.name}" failed with: {missing}'
+            raise PluginError(plugin.name, "Score", text, pod.key)
         if plugin.implements("score"):
             column: Ints = self.call("Score", plugin, plugin.score, pod, nodes, state)
         else:

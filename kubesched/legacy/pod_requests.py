@@ -91,7 +91,7 @@ def as_placed(pod: Pod, *, overhead: bool) -> Pod:
             container_statuses=(),
             init_container_statuses=(),
             resources=None,
-            allocated_resources={},
+            allocated_resources=None,
             node_allocatable_resource_claim_statuses=(),
         ),
     )

@@ -8,6 +8,7 @@ so a decision pays for the rows that it looks at and not for the cluster.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
@@ -41,9 +42,15 @@ def started_at(pod: PodView) -> float:
     return _seconds(text) if text else inf
 
 
-def by_importance(pod: PodView) -> tuple[int, float]:
-    """Return what pods are sorted by, most important first."""
-    return -pod.priority, started_at(pod)
+def most_important_first(pods: Iterable[PodView], *, reverses_unstarted: bool = False) -> list[PodView]:
+    """Return the pods of a node in order. Those that have not started follow each other as the node has them; before 1.37
+    the other way round: the reference asked the clock anew for each comparison, so the one asked first was the older."""
+    keyed = []
+    for at, pod in enumerate(pods):
+        started = started_at(pod)
+        keyed.append((-pod.priority, started, -at if reverses_unstarted and started == inf else at, pod))
+    keyed.sort()
+    return [pod for *_, pod in keyed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,7 @@ class Importance:
 
     def __init__(self, objects: Objects) -> None:
         self.book = TemplateNumbers()
+        self.reverses_unstarted = False
         self._reader: Reader[Change] = Reader()
         self._ordered: Bools = np.zeros(0, dtype=np.bool_)
         self._size: Codes = np.zeros(0, dtype=np.int32)
@@ -95,7 +103,7 @@ class Importance:
             self._make_room(n_slots)
         whole = nodes.everything()
         for row in waiting.tolist():
-            self._order(row, sorted(whole.pods_on(row), key=by_importance))
+            self._order(row, most_important_first(whole.pods_on(row), reverses_unstarted=self.reverses_unstarted))
         self._ordered[waiting] = True
 
     def _order(self, row: int, pods: list[PodView]) -> None:
@@ -148,4 +156,5 @@ class Importance:
             views = nodes.slots.views
             there = (views[slot] for slot in self._members[row, : self._size[row]].tolist())
             return [pod for pod in there if pod is not None and pod.priority < priority]
-        return sorted((pod for pod in nodes.everything().pods_on(row) if pod.priority < priority), key=by_importance)
+        lower = (pod for pod in nodes.everything().pods_on(row) if pod.priority < priority)
+        return most_important_first(lower, reverses_unstarted=self.reverses_unstarted)

@@ -23,7 +23,7 @@ from kubesched.framework.nominated import NominatedAbove, NominatedByRow
 from kubesched.framework.onenode import ImaginedNode
 from kubesched.framework.thinning import Thinned
 from kubesched.plugins._budgets import Budgets
-from kubesched.plugins._importance import Importance, Lines, by_importance, started_at
+from kubesched.plugins._importance import Importance, Lines, started_at
 from kubesched.plugins._outlook import PRIORITY_OFFSET, UNKNOWN, Findings, Outlook
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -227,7 +227,7 @@ class DryRun:
         if not victims:
             self.outlook.fail(row, no_victim(nodes.name(row)))
             return
-        first = min((other for other in lower if other.uid in victims), key=by_importance)
+        first = next(other for other in lower if other.uid in victims)
         self.outlook.accept(
             np.array([row]),
             Findings(

@@ -102,6 +102,7 @@ class DefaultPreemption(Plugin):
         super().__init__(args, handle)
         self.attempts = 0
         self.narrow: list[Narrow] = []
+        self._tells_found = handle.gates.behaviour.tells_placement_found
         self._has_placements = handle.gates.is_enabled("TopologyAwareWorkloadScheduling")
         self._outlooks: OrderedDict[tuple[bytes, frozenset[str]], Outlook] = OrderedDict()
 
@@ -148,6 +149,7 @@ class DefaultPreemption(Plugin):
         objects = nodes.objects
         coming = nominated_by_row(nodes, self.handle.nominations)
         importance, budgets = objects.shared(Importance), objects.shared(Budgets)
+        importance.reverses_unstarted = not self.handle.gates.behaviour.keeps_order_of_unstarted
         importance.follow(nodes)
         budgets.follow()
         imagining = Imagining(profile, pod, state, diagnosis.verdicts)
@@ -207,7 +209,7 @@ class DefaultPreemption(Plugin):
     def _choose(self, rows: Ints, run: DryRun) -> PostFiltered:
         """Propose the cheapest of the candidates, or of those that extenders leave."""
         if not self.narrow:
-            return _proposal(_preemption(int(rows[self._pick(_costs_of_rows(rows, run.outlook))]), run))
+            return self._proposal(_preemption(int(rows[self._pick(_costs_of_rows(rows, run.outlook))]), run))
         candidates: Sequence[Preemption] = [_preemption(row, run) for row in rows.tolist()]
         try:
             for narrow in self.narrow:
@@ -216,7 +218,16 @@ class DefaultPreemption(Plugin):
                     return PostFiltered(unschedulable(PREFIX + NO_CANDIDATE))
         except SchedulerError as error:
             return PostFiltered(failed(PREFIX + str(error)))
-        return _proposal(candidates[self._pick(_costs(candidates))])
+        return self._proposal(candidates[self._pick(_costs(candidates))])
+
+    def _proposal(self, preemption: Preemption) -> PostFiltered:
+        status = SUCCESS
+        if self._tells_found:
+            node, n = preemption.node_name, len(preemption.victims)
+            status = Status(
+                Code.SUCCESS, (f"{PREFIX}found a potential placement for pod on node {node}, preempting {n} victims",)
+            )
+        return PostFiltered(status, Nomination(preemption.node_name), preemption)
 
     def _pick(self, costs: Iterator[Array]) -> int:
         """Return the index of the cheapest candidate: by the first cost, among equals by the second, and so on."""
@@ -308,10 +319,6 @@ def _preemption(row: int, run: DryRun) -> Preemption:
     pods = run.importance.pods(row, run.pod.priority, run.nodes)
     victims = tuple(pods[rank] for rank in run.outlook.victims(row))
     return Preemption(run.nodes.name(row), victims, int(run.outlook.violations[row]), DefaultPreemption.name)
-
-
-def _proposal(preemption: Preemption) -> PostFiltered:
-    return PostFiltered(SUCCESS, Nomination(preemption.node_name), preemption)
 
 
 def _costs_of_rows(rows: Ints, outlook: Outlook) -> Iterator[Array]:

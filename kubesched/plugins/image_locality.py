@@ -21,7 +21,10 @@ class ImageLocality(Plugin):
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         spec = pod.pod.spec
         images = [c.image for c in (*spec.init_containers, *spec.containers)]
+        n_counted = len(images)
         images += [volume.image.reference for volume in spec.volumes if volume.image is not None]
+        if self.handle.gates.behaviour.counts_image_volumes:
+            n_counted = len(images)
         here = np.zeros(nodes.n, dtype=np.int64)
         held = [known for known in (nodes.image(with_tag(image)) for image in images) if known is not None]
         if not held:
@@ -29,7 +32,7 @@ class ImageLocality(Plugin):
         for known in held:
             worth = int(float(known.size) * (float(len(known.rows)) / float(nodes.total)))
             here[nodes.mask(known.rows)] += worth
-        most = MOST_PER_CONTAINER * (len(spec.init_containers) + len(spec.containers))
+        most = MOST_PER_CONTAINER * n_counted
         clamped = np.where(here < LEAST, LEAST, np.minimum(here, most))
         scores: Ints = 100 * (clamped - LEAST) // (most - LEAST)
         return scores

@@ -44,6 +44,7 @@ from kubesched.framework import (
 )
 from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.counters import DomainCounts, PodCounts
+from kubesched.framework.ports import Handle
 from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
 from kubesched.plugins._demands import advise_on_neighbours
 from kubesched.plugins._domain_scores import ScoredDomains
@@ -243,6 +244,7 @@ class AffinityCounts(PodCounts):
 
 _Changes = tuple[tuple[str, int], ...]
 _NO_TERMS = PodAffinityTerms()
+_NO_SELECTION = matching.compile_selector(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,9 +284,17 @@ class InterPodAffinity(Plugin):
         on(POD, ADD | Action.POD_LABELS | DELETE, "pod_may_help", by_template=True),
         on(NODE, ADD | Action.NODE_LABELS, "node_may_help", by_template=True),
     )
+    needs = (
+        ("filter", "pre_filter", 'error reading "PreFilterInterPodAffinity" from cycleState: not found'),
+        ("score", "pre_score", 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'),
+    )
     filter_scope = Scope.DOMAINS
     score_scope = Scope.DOMAINS
     reads = (Namespace,)
+
+    def __init__(self, args: InterPodAffinityArgs | None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._behaviour = handle.gates.behaviour
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         if pod.template.affinity.error is not None:
@@ -313,7 +323,7 @@ class InterPodAffinity(Plugin):
             terms = _NO_TERMS
         else:
             namespaces = list(self.handle.objects.all(Namespace))
-            terms = _expanded(terms, namespaces)
+            terms = _expanded(terms, namespaces, keeps_selectors=not self._behaviour.selects_known_namespaces)
         return _Wanted(terms, pod.namespace, pod.labels, own.metadata.labels if own is not None else {})
 
     def advise(self, refused: Refused) -> list[Advice]:
@@ -426,15 +436,20 @@ class InterPodAffinity(Plugin):
             return True
         if old is not None and new is not None:
             return (not _matches_all(terms.required, old) and _matches_all(terms.required, new)) or (
-                _matches_all(terms.required_anti, old) and not _matches_all(terms.required_anti, new)
+                self._keeps_away(terms, old) and not self._keeps_away(terms, new)
             )
         if new is not None:
             return _matches_all(terms.required, new)
         assert old is not None
-        if _matches_all(terms.required_anti, old):
+        if self._keeps_away(terms, old):
             return True
         theirs = matching.compile_pod_affinity(old)
-        return _has_unread(theirs, old, anti_only=True) or _matches_all(theirs.required_anti, pod.pod)
+        return _has_unread(theirs, old, anti_only=True) or self._keeps_away(theirs, pod.pod)
+
+    def _keeps_away(self, terms: PodAffinityTerms, pod: Pod) -> bool:
+        if not self._behaviour.wakes_by_any_anti_term:
+            return _matches_all(terms.required_anti, pod)
+        return any(_is_about(term, pod.metadata.namespace, pod.metadata.labels) for term in terms.required_anti)
 
     def node_may_help(self, pod: PodView, old: Node | None, new: Node) -> bool:
         """Return whether a node came into, or left, a topology that the waiting pod's terms speak of."""
@@ -478,7 +493,7 @@ def _is_about(term: AffinityTerm, namespace: str, labels: Mapping[str, str]) -> 
     """Return whether an expanded term of the incoming pod is about another pod.
 
     The selector for namespaces is asked about empty labels, whatever the namespace: those that really match were added
-    by name. So a selector of negations alone matches every namespace: the reference's quirk, kept.
+    by name. So where it is kept (before 1.37) a selector of negations alone matches every namespace.
     """
     return term.matches(namespace, labels, {})
 
@@ -498,14 +513,15 @@ def _matches_all(terms: Iterable[AffinityTerm], pod: Pod) -> bool:
     return bool(given) and all(_is_about(term, pod.metadata.namespace, pod.metadata.labels) for term in given)
 
 
-def _expanded(terms: PodAffinityTerms, namespaces: list[Namespace]) -> PodAffinityTerms:
-    """Add to every term the names of the namespaces that its selector matches now."""
+def _expanded(terms: PodAffinityTerms, namespaces: list[Namespace], *, keeps_selectors: bool) -> PodAffinityTerms:
+    """Put the names of the namespaces that its selector matches now into every term, beside the selector or for it."""
 
     def expand(term: AffinityTerm) -> AffinityTerm:
         if term.ns_selector.is_everything or term.ns_selector.is_nothing:
             return term
         found = {ns.metadata.name for ns in namespaces if term.ns_selector.matches(ns.metadata.labels)}
-        return AffinityTerm(term.namespaces | found, term.ns_selector, term.selector, term.topology_key)
+        left = term.ns_selector if keeps_selectors else _NO_SELECTION
+        return AffinityTerm(term.namespaces | found, left, term.selector, term.topology_key)
 
     def expand_wish(wish: matching.WeightedAffinityTerm) -> matching.WeightedAffinityTerm:
         return matching.WeightedAffinityTerm(wish.weight, expand(wish.term))

@@ -20,6 +20,7 @@ class NodeDeclaredFeatures(Plugin):
         on(NODE, Action.ADD | Action.NODE_FEATURES, "declares_other_features", by_template=True),
         on(POD, Action.UPDATE, "needs_other_features", by_template=True),
     )
+    needs = (("filter", "pre_filter", 'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found'),)
     filter_scope = Scope.ROW_NODE
     is_impersonal = True
 

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.framework import CycleState, Plugin, PodView, Reason, Rejections, Scope, Snapshot, wakeups
+from kubesched.framework import (
+    CycleState,
+    NodeNames,
+    Plugin,
+    PodView,
+    PreFilterAnswer,
+    Reason,
+    Rejections,
+    Scope,
+    Snapshot,
+    wakeups,
+)
 
 OTHER_NODE = Reason("node(s) didn't match the requested node name", resolvable=False)
 
@@ -17,6 +28,11 @@ class NodeName(Plugin):
 
     def remembers(self, pod: PodView) -> bool:
         return not pod.pod.spec.node_name
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        """Leave only the node that the pod names; releases before 1.37 leave that to the filter."""
+        wanted = pod.pod.spec.node_name
+        return NodeNames(frozenset({wanted})) if wanted else None
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         wanted = pod.pod.spec.node_name

@@ -17,6 +17,7 @@ TAKEN = Reason("node(s) didn't have free ports for the requested pod ports")
 
 class NodePorts(Plugin):
     wakes_on = (on(POD, Action.DELETE, "frees_a_port", by_template=True), on(NODE, Action.ADD, "node_came"))
+    needs = (("filter", "pre_filter", 'reading "PreFilterNodePorts" from cycleState: not found'),)
     filter_scope = Scope.ROW
     is_impersonal = True
 

@@ -111,6 +111,7 @@ TOO_MANY_PODS = Reason("Too many pods")
 
 class NodeResourcesFit(Plugin):
     Args = NodeResourcesFitArgs
+    needs = (("filter", "pre_filter", 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'),)
     filter_scope = Scope.ROW
     score_scope = Scope.ROW
     is_impersonal = True
@@ -247,8 +248,9 @@ class NodeResourcesFit(Plugin):
         if not new.spec.node_name or not pod.template.interners.gates.in_place_resize:
             return False
         names = pod.template.interners.resources.values
-        before = requests.amounts(requests.pod_requests(old, use_status=True))
-        after = requests.amounts(requests.pod_requests(new, use_status=True))
+        whole_pod = pod.template.interners.gates.whole_pod_resize
+        before = requests.amounts(requests.pod_requests(old, use_status=True, whole_pod=whole_pod))
+        after = requests.amounts(requests.pod_requests(new, use_status=True, whole_pod=whole_pod))
         return any(amount > 0 and after.get(names[r], 0) < before.get(names[r], 0) for r, amount in pod.requests)
 
     def node_grew(self, pod: PodView, old: Node | None, new: Node) -> bool:

@@ -135,6 +135,10 @@ class PodTopologySpread(Plugin):
         on(POD, ADD | Action.POD_LABELS | Action.POD_TOLERATIONS | DELETE, "pod_may_help", by_template=True),
         on(NODE, ADD | DELETE | Action.NODE_LABELS | Action.NODE_TAINTS, "node_may_help", by_template=True),
     )
+    needs = (
+        ("filter", "pre_filter", 'reading "PreFilterPodTopologySpread" from cycleState: not found'),
+        ("score", "pre_score", 'error reading "PreScorePodTopologySpread" from cycleState: not found'),
+    )
     filter_scope = Scope.DOMAINS
     score_scope = Scope.DOMAINS
     reads = (Service, ReplicationController, ReplicaSet, StatefulSet)

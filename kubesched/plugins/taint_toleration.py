@@ -25,6 +25,7 @@ class TaintToleration(Plugin):
         on(NODE, Action.ADD | Action.NODE_TAINTS, "is_tolerated_now", by_template=True),
         on(POD, Action.POD_TOLERATIONS, "is_itself", by_template=True),
     )
+    needs = (("score", "pre_score", 'failed to read "PreScoreTaintToleration" from cycleState: not found'),)
     filter_scope = Scope.ROW_NODE
     score_scope = Scope.ROW_NODE
     is_impersonal = True

@@ -14,7 +14,7 @@ import numpy as np
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.cluster import PodView, Snapshot
-from kubesched.framework.cycle_state import CycleState, StateMissing
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin, PreFilterAnswer, Scope
 from kubesched.framework.ports import Handle
 from kubesched.framework.verdicts import SKIP, Reason, Rejections, unresolvable
@@ -99,8 +99,11 @@ class VolumeRestrictions(Plugin):
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Refuse nodes with a disk in use, and all nodes while a claim is."""
         wanted = state.find(STATE_KEY)
-        if wanted is None:
-            raise StateMissing(f'cannot read "{STATE_KEY}" from cycleState')
+        if wanted is None:  # PreFilter is switched off: the disks can still be looked at, the claims cannot
+            conflicts = self.disks.conflicts(pod, nodes, frozenset())
+            text = f'cannot read "{STATE_KEY}" from cycleState'
+            refused = Rejections.where(conflicts, DISK_CONFLICT)
+            return Rejections(refused.bits, refused.reasons, dict.fromkeys(np.flatnonzero(~conflicts).tolist(), text))
         in_use = np.full(nodes.n, wanted.conflicts > 0, dtype=np.bool_)
         if not wanted.has_disks:
             return Rejections.where(in_use, CLAIM_IN_USE)

@@ -64,12 +64,18 @@ class ProfileHints:
     __slots__ = ("_matching", "name", "profile", "registered")
 
     def __init__(
-        self, profile: Profile, *, has_extenders: bool = False, has_pod_groups: bool = False, asks_hints: bool = True
+        self,
+        profile: Profile,
+        *,
+        has_extenders: bool = False,
+        has_pod_groups: bool = False,
+        asks_hints: bool = True,
+        taints_announce_nodes: bool = False,
     ) -> None:
         self.profile = profile
         self.name = profile.name
         everything = (*INTERESTED_IN_ALL, on(POD_GROUP, ALL)) if has_pod_groups else INTERESTED_IN_ALL
-        found = [wakeup for plugin in profile.plugins for wakeup in _registered(plugin, everything)]
+        found = [wakeup for plugin in profile.plugins for wakeup in _registered(plugin, everything, taints_announce_nodes)]
         if has_extenders:
             found += [Registered(EXTENDER, wakeup.event, None) for wakeup in everything]
         self.registered = tuple(found if asks_hints else [Registered(each.plugin, each.event, None) for each in found])
@@ -97,10 +103,15 @@ class Hints:
         has_extenders: bool = False,
         has_pod_groups: bool = False,
         asks_hints: bool = True,
+        taints_announce_nodes: bool = False,
     ) -> None:
         self.profiles = {
             profile.name: ProfileHints(
-                profile, has_extenders=has_extenders, has_pod_groups=has_pod_groups, asks_hints=asks_hints
+                profile,
+                has_extenders=has_extenders,
+                has_pod_groups=has_pod_groups,
+                asks_hints=asks_hints,
+                taints_announce_nodes=taints_announce_nodes,
             )
             for profile in profiles
         }
@@ -127,7 +138,7 @@ class Hints:
         return found
 
 
-def _registered(plugin: Plugin, everything: tuple[Wakeup, ...]) -> list[Registered]:
+def _registered(plugin: Plugin, everything: tuple[Wakeup, ...], taints_announce_nodes: bool) -> list[Registered]:
     declared = plugin.wakeups()
     if declared is None:
         refuses = not _REFUSING_POINTS.isdisjoint(points_of(type(plugin)))
@@ -137,7 +148,7 @@ def _registered(plugin: Plugin, everything: tuple[Wakeup, ...]) -> list[Register
     for wakeup in declared:
         if wakeup.event.resource == NODE:
             of_nodes |= wakeup.event.action
-    if of_nodes & ADD and not of_nodes & Action.NODE_TAINTS:
+    if taints_announce_nodes and of_nodes & ADD and not of_nodes & Action.NODE_TAINTS:
         found.append(Registered(plugin.name, NODE_TAINTS.event, None))
     return found
 

@@ -66,6 +66,10 @@ class QueueOptions:
     has_pod_groups: bool = False
     asks_hints: bool = True
     """Whether plugins look closer at an event that they wait for; otherwise it wakes whom they refused, unasked."""
+    taints_announce_nodes: bool = False
+    """Whether who waits for new nodes is woken by changed taints too, as before 1.37."""
+    nominates_gated: bool = True
+    """Whether a nominated pod holds its place while a gate keeps it back; before 1.37 it does not."""
 
 
 class Queue:
@@ -86,6 +90,7 @@ class Queue:
             has_extenders=given.has_extenders,
             has_pod_groups=given.has_pod_groups,
             asks_hints=given.asks_hints,
+            taints_announce_nodes=given.taints_announce_nodes,
         )
         self._judge = RequeueJudge(self._hints, observer)
         pauses = Pauses(given.initial_backoff_seconds, given.max_backoff_seconds, given.pops_from_backoff)
@@ -344,6 +349,8 @@ class Queue:
         now = self._clock.now()
         entry = self._pods[pod.key] = QueuedPod(pod, profile, now)
         self.nominations.touch(pod.uid)
+        if self.options.nominates_gated and self.nominations.may_change(pod):
+            self.nominations.add(pod)
         self._sub_queues.to_active(entry, label, now)
 
     def _launch(self, entry: QueuedPod) -> bool:

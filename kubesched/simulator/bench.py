@@ -46,7 +46,7 @@ def build_engine(seed: int, *, remembers: bool = True, gangs: bool = False, deci
     """Return an engine with the default configuration that writes to nobody; with gangs, the gates that they need are on."""
     gates = config.Gates.defaults()
     if gangs:
-        gates = config.Gates.of({"GenericWorkload": True, "GangScheduling": True})
+        gates = config.Gates.of({"GenericWorkload": True, "GangScheduling": True}, emulated=(1, 36))
     ports = Ports(seed=seed, decisions=DecisionRecorder(decision_records) if decision_records else None)
     return assemble(default_configuration(gates), gates, ports, options=EngineOptions(remembers=remembers))
 

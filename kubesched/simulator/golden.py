@@ -119,7 +119,7 @@ class Cluster:
         self,
         objects: Iterable[Mapping[str, Any]],
         document: Mapping[str, Any] | None = None,
-        version: config.Version = config.BINARY_VERSION,
+        version: config.Version = config.NEWEST,
     ) -> None:
         self.gates = config.Gates.defaults(version)
         self.store, self.handle = new_handle(self.gates, Ports())
@@ -132,8 +132,13 @@ class Cluster:
         self.profiles = build_profiles(self.config, registry, self.handle)
         self.queue = Queue(tuple(self.profiles.values()), StoppedClock(), queue_options(self.config, self.gates))
         self.handle.nominations = self.queue.nominations
-        for raw in objects:
-            self.put(codec.decode(dict(raw)))
+        read = [codec.decode(dict(raw)) for raw in objects]
+        for obj in read:
+            if not isinstance(obj, Pod):
+                self.put(obj)
+        # As an API server lists them: where victims are equally important, the order in which they came decides.
+        for pod in sorted((obj for obj in read if isinstance(obj, Pod)), key=lambda pod: (pod.namespace, pod.name)):
+            self.put(pod)
 
     @classmethod
     def of(cls, case: Case) -> Cluster:

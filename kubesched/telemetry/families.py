@@ -14,7 +14,7 @@ from enum import Enum
 Version = tuple[int, int]
 Bounds = tuple[float, ...]
 
-RELEASE: Version = (1, 36)
+RELEASE: Version = (1, 37)
 
 
 class Kind(Enum):
@@ -66,6 +66,7 @@ def selected(
     is_legacy: bool = False,
     disabled: Iterable[str] = (),
     shown_for: str = "",
+    release: Version = RELEASE,
 ) -> tuple[Family, ...]:
     """Return the families that exist under these settings."""
     left_out = frozenset(disabled)
@@ -75,7 +76,7 @@ def selected(
         if family.name not in left_out
         and (not family.gate or is_enabled(family.gate))
         and (is_legacy or not family.is_legacy)
-        and not hidden(family, shown_for)
+        and not hidden(family, shown_for, release)
     )
 
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kubesched.telemetry.families import FAMILIES, Family, Kind, selected
+from kubesched.telemetry.families import FAMILIES, RELEASE, Family, Kind, Version, selected
 from kubesched.telemetry.logs import logger
 from kubesched.telemetry.samples import FULL, Counts, Histogram, Labels, new_counts
 
@@ -49,6 +49,7 @@ class MetricsSettings:
     has_native_histograms: bool = False
     features: tuple[tuple[str, str, bool], ...] = ()  # name, stage, on
     build: Mapping[str, str] = field(default_factory=dict)  # the labels of kubernetes_build_info
+    release: Version = RELEASE  # whose families these are
 
 
 class Metrics:
@@ -68,6 +69,7 @@ class Metrics:
             is_legacy=given.is_legacy,
             disabled=given.disabled,
             shown_for=given.shown_for,
+            release=given.release,
         )
         self.counters: dict[str, Counts] = {}
         self.gauges: dict[str, Counts] = {}

@@ -33,7 +33,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.feasible import FeasibleNodes, count_by
 from kubesched.framework.plugin import NodeNames, Plugin, Scope
 from kubesched.framework.profile import Profile
-from kubesched.framework.registry import verify
+from kubesched.framework.registry import points_of, verify
 from kubesched.framework.tracked import Tracked
 from kubesched.framework.verdicts import Code, Rejections, Status
 from kubesched.testing import clusters
@@ -47,7 +47,8 @@ class _Bench:
         for obj in objects:
             self.store.put(obj)
         self.plugin = cls(args, EngineHandle(self.store.objects))
-        self.profile = Profile("checked", {"filter": [(self.plugin, 1)], "score": [(self.plugin, 1)]})
+        points = [point for point in points_of(type(self.plugin)) if point.removeprefix("pre_") in ("filter", "score")]
+        self.profile = Profile("checked", {point: [(self.plugin, 1)] for point in points})
 
     def answers(self, pod: Pod, nodes: Snapshot | None = None, state: CycleState | None = None) -> dict[str, Any]:
         """Return everything that the plugin says about a pod, by node name; with a state, from what is kept there."""

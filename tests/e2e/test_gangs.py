@@ -68,7 +68,7 @@ def add_node(store: ObjectStore, name: str, cpu: str) -> None:
 @contextlib.asynccontextmanager
 async def running(store: ObjectStore) -> AsyncIterator[None]:
     async with ApiServer(store) as server:
-        gates = config.Gates.parse("GenericWorkload=true,GangScheduling=true")
+        gates = config.Gates.parse("GenericWorkload=true,GangScheduling=true", emulated=(1, 36))
         configuration = config.load(BOTH, gates=gates, registry=Scheduler.catalogue())
         scheduler = Scheduler(configuration, Wiring(AddressSource(server.url), gates=gates))
         task = asyncio.create_task(scheduler.run())

@@ -72,8 +72,8 @@ class Ours:
     """The package's side of a scene."""
 
     def __init__(self, scene: Scene) -> None:
-        gates = config.Gates.of(dict.fromkeys(scene.gates, True))
-        self.store = Store(StoreGates(toleration_comparison=bool(scene.gates)))
+        gates = config.Gates.of(dict.fromkeys(scene.gates, True), emulated=(1, 36))
+        self.store = Store(StoreGates(toleration_comparison=bool(scene.gates), whole_pod_resize=False))
         for raw in scene.objects:
             self.put(raw)
         text = msgspec.json.encode(document(scene.args)).decode()

@@ -54,7 +54,7 @@ class World:
     def __init__(self, random: Random, by_label: bool) -> None:
         self.random = random
         self.by_label = by_label
-        gates = config.Gates.parse("" if by_label else "GenericWorkload=true,GangScheduling=true")
+        gates = config.Gates.parse("" if by_label else "GenericWorkload=true,GangScheduling=true", emulated=(1, 36))
         loaded = (
             config.load(COSCHEDULING, gates=gates, registry=catalogue(registry_with()))
             if by_label

@@ -114,7 +114,7 @@ class Search:
             )
         constraints = []
         for i, wanted in enumerate(claim.spec.devices.constraints):
-            constraint = constraint_for(wanted, self._features.consumable_capacity)
+            constraint = constraint_for(wanted, self._features)
             if constraint is None:
                 raise AllocationError(
                     f"claim {{claim}}, constraint #{i}: empty constraint (unsupported constraint type?)", claim.index
@@ -132,6 +132,8 @@ class Search:
             return request.count
         if request.mode != ALL:
             raise AllocationError(f"{request.where}: unsupported count mode {request.mode}", request.claim)
+        counts_full = self._features.behaviour.counts_full_devices_in_all
+        has_room = self._is_large_enough if counts_full else self._has_room
         wanted: list[Candidate] = []
         remaining = iter(self._group.candidates)
         for pool in self._group.pools:
@@ -142,7 +144,7 @@ class Search:
                 )
             for _ in pool.devices:
                 candidate = next(remaining)
-                if self._is_selectable(request, candidate) and self._has_room(request, candidate.device):
+                if self._is_selectable(request, candidate) and has_room(request, candidate.device):
                     wanted.append(candidate)
         self._all[request] = wanted
         return len(wanted)
@@ -226,6 +228,13 @@ class Search:
         if device.binding_conditions and not self._features.binding_conditions:
             return False
         return request.selects(device, self._allowance) and candidate.is_reachable
+
+    def _is_large_enough(self, request: RequestShape, device: DeviceView) -> bool:
+        """Return whether an empty device would do."""
+        if not self._features.consumable_capacity:
+            return True
+        taken = request.consumption(device)
+        return taken is not None and all(consumed.amount <= consumed.limit for consumed in taken)
 
     def _has_room(self, request: RequestShape, device: DeviceView) -> bool:
         if not self._features.consumable_capacity:

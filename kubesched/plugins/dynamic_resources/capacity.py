@@ -1,6 +1,6 @@
 """How much of a device's capacities a request takes: asked for, rounded to what the device's policy allows.
 
-All amounts are in nano units; ranges with a step count in whole units, as the reference does.
+All amounts are in nano units; ranges with a step count in whole units or, behind DRAFractionalCapacityRange, in thousandths.
 """
 
 from __future__ import annotations
@@ -10,8 +10,18 @@ from dataclasses import dataclass
 
 from kubesched.api import quantity
 from kubesched.api.meta import Quantity
-from kubesched.api.resource import CapacityRequestPolicy
+from kubesched.api.resource import CapacityRequestPolicy, CapacityRequestPolicyRange
+from kubesched.config.fielderrors import go_quote
+from kubesched.errors import SchedulerError
 from kubesched.plugins.dynamic_resources.devices import Capacity, DeviceView
+from kubesched.plugins.dynamic_resources.features import Features
+
+_MILLI = quantity.NANO // 1000
+_MAX_INT64 = (1 << 63) - 1
+
+
+class CapacityError(SchedulerError):
+    """A request that cannot be rounded to what a policy allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +34,27 @@ class Consumption:
     limit: int
 
 
-def consumption(device: DeviceView, asked: Mapping[str, Quantity]) -> tuple[Consumption, ...] | None:
-    """Return what a request takes of every capacity of a device; None if the device cannot serve it at all."""
+def consumption(device: DeviceView, asked: Mapping[str, Quantity], features: Features) -> tuple[Consumption, ...] | None:
+    """Return what a request takes of every capacity of a device; None if the device cannot serve it at all.
+
+    Raise `CapacityError` for a request that no device with such a policy can be asked for.
+    """
     names = {capacity.name for capacity in device.capacities}
     if any(name not in names for name in asked):
         return None
     taken = []
     for capacity in device.capacities:
-        amount, text = _rounded(asked.get(capacity.name), capacity)
-        if capacity.policy is not None and _violates(amount, capacity.policy):
-            return None
+        amount, text = _rounded(asked.get(capacity.name), capacity, features)
+        if features.behaviour.refuses_unrepresentable_capacity and amount < 0:
+            raise CapacityError(f"capacity {go_quote(capacity.name)}: capacity value is negative")
         taken.append(Consumption(capacity.name, amount, text, capacity.value))
+    for capacity, consumed in zip(device.capacities, taken, strict=True):
+        if capacity.policy is not None and _violates(consumed.amount, capacity.policy, features):
+            return None
     return tuple(taken)
 
 
-def _rounded(asked: Quantity | None, capacity: Capacity) -> tuple[int, str]:
+def _rounded(asked: Quantity | None, capacity: Capacity, features: Features) -> tuple[int, str]:
     policy = capacity.policy
     if asked is None:
         return _read(policy.default if policy is not None and policy.default is not None else capacity.text)
@@ -49,11 +65,20 @@ def _rounded(asked: Quantity | None, capacity: Capacity) -> tuple[int, str]:
         least = quantity.parse(span.min)
         if wanted < least:
             return _read(span.min)
-        step = quantity.value(quantity.parse(span.step)) if span.step is not None else 0
-        if step > 0:
-            start = quantity.value(least)
-            units = start + step * -(-(quantity.value(wanted) - start) // step)
-            return units * quantity.NANO, quantity.format_quantity(units * quantity.NANO, quantity.BINARY_SI)
+        unit = _unit(span, features)
+        step = _count(quantity.parse(span.step), unit) if span.step is not None else 0
+        if span.step is not None and step > 0:
+            start = _count(least, unit)
+            n = -(-(_count(wanted, unit) - start) // step)
+            if features.behaviour.refuses_unrepresentable_capacity:
+                if wanted % unit and unit == _MILLI:
+                    raise _unrepresentable(capacity, f"request {quantity.canonical(asked)} is not a representable milli value")
+                if wanted > _MAX_INT64 * unit or start + step * n > _MAX_INT64:
+                    raise _unrepresentable(capacity, f"request {quantity.canonical(asked)} exceeds MaxInt64")
+            amount = (start + step * n) * unit
+            keeps_style = features.behaviour.refuses_unrepresentable_capacity
+            style = quantity.style_of(span.step) if keeps_style else quantity.BINARY_SI
+            return amount, quantity.format_quantity(amount, style)
         return _read(asked)
     for allowed in policy.valid_values:
         if quantity.parse(allowed) >= wanted:
@@ -61,21 +86,42 @@ def _rounded(asked: Quantity | None, capacity: Capacity) -> tuple[int, str]:
     return _read(asked)
 
 
+def _unit(span: CapacityRequestPolicyRange, features: Features) -> int:
+    """Return what a range counts in: thousandths where all its bounds are whole numbers of them and its step is not 0,
+    whole units otherwise."""
+    bounds = [quantity.parse(bound) for bound in (span.min, span.max, span.step) if bound is not None]
+    if not features.fractional_capacity or any(bound % _MILLI or abs(bound) > _MAX_INT64 * _MILLI for bound in bounds):
+        return quantity.NANO
+    return _MILLI if span.step is None or quantity.parse(span.step) >= _MILLI else quantity.NANO
+
+
+def _count(nano: int, unit: int) -> int:
+    return -(-nano // unit)
+
+
+def _unrepresentable(capacity: Capacity, why: str) -> CapacityError:
+    text = "capacity request cannot be represented in the device's range arithmetic"
+    return CapacityError(f"capacity {go_quote(capacity.name)}: {text}: {why}")
+
+
 def _read(text: Quantity) -> tuple[int, str]:
     return quantity.parse(text), quantity.canonical(text)
 
 
-def _violates(amount: int, policy: CapacityRequestPolicy) -> bool:
+def _violates(amount: int, policy: CapacityRequestPolicy, features: Features) -> bool:
     if policy.default is not None and amount == quantity.parse(policy.default):
         return False
     span = policy.valid_range
     if span is not None:
         if span.max is not None and amount > quantity.parse(span.max):
             return True
-        step = quantity.value(quantity.parse(span.step)) if span.step is not None else 0
+        unit = _unit(span, features)
+        step = _count(quantity.parse(span.step), unit) if span.step is not None else 0
         if step > 0:
-            start = quantity.value(quantity.parse(span.min)) if span.min is not None else 0
-            return (quantity.value(amount) - start) % step != 0
+            if unit == _MILLI and amount % _MILLI:
+                return True
+            start = _count(quantity.parse(span.min), unit) if span.min is not None else 0
+            return (_count(amount, unit) - start) % step != 0
         return False
     if policy.valid_values:
         return all(amount != quantity.parse(allowed) for allowed in policy.valid_values)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from kubesched.api.resource import DeviceAttribute, DeviceConstraint
 from kubesched.plugins.dynamic_resources.devices import DeviceView
+from kubesched.plugins.dynamic_resources.features import Features
 
 Value = tuple[str, object]
 
@@ -25,12 +26,13 @@ class Constraint(Protocol):
         ...
 
 
-def constraint_for(wanted: DeviceConstraint, with_distinct: bool) -> Constraint | None:
+def constraint_for(wanted: DeviceConstraint, features: Features) -> Constraint | None:
     """Return the constraint that a claim states, or None for one of a kind that we do not know."""
     if wanted.match_attribute is not None:
         return _Match(wanted.requests, wanted.match_attribute)
-    if wanted.distinct_attribute is not None and with_distinct:
-        return _Distinct(wanted.requests, wanted.distinct_attribute)
+    if wanted.distinct_attribute is not None and features.consumable_capacity:
+        compares_all = features.behaviour.compares_all_distinct
+        return (_Distinct if compares_all else _DistinctRequests)(wanted.requests, wanted.distinct_attribute)
     return None
 
 
@@ -85,7 +87,31 @@ class _Match(_Scoped):
 
 
 class _Distinct(_Scoped):
-    """Devices of different requests have different values.
+    """Devices have different values."""
+
+    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
+        super().__init__(requests, attribute)
+        self._seen: list[Value | None] = []
+
+    def add(self, request: str, sub_request: str, device: DeviceView) -> bool:
+        if not self._is_about(request, sub_request):
+            return True
+        attribute = device.attribute(self._attribute)
+        if attribute is None:
+            return False
+        value = _value(attribute)
+        if self._seen and (value is None or value in self._seen):
+            return False
+        self._seen.append(value)
+        return True
+
+    def remove(self, request: str, sub_request: str) -> None:
+        if self._is_about(request, sub_request):
+            self._seen.pop()
+
+
+class _DistinctRequests(_Scoped):
+    """Devices of different requests have different values, as before 1.37.
 
     Only the last value of each request is remembered, so values may repeat within one: the reference's quirk.
     """

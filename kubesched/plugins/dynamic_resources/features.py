@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from kubesched.config.versions import NEWEST, Behaviour
 from kubesched.framework.ports import FeatureGates
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """The gates that this plugin honours; the defaults are those of 1.36."""
+    """The gates and the ways of a release that this plugin honours; the defaults are those of 1.37."""
 
     admin_access: bool = True
     prioritized_list: bool = True
     partitionable_devices: bool = True
     device_taints: bool = True
-    taint_rules: bool = False
+    taint_rules: bool = True
     consumable_capacity: bool = True
     binding_conditions: bool = True
     extended_resources: bool = True
     filter_timeout: bool = True
     list_attributes: bool = False
+    fractional_capacity: bool = True
+    behaviour: Behaviour = field(default_factory=lambda: Behaviour.of(NEWEST))
 
     @staticmethod
     def of(gates: FeatureGates) -> Features:
@@ -37,4 +40,6 @@ class Features:
             extended_resources=on("DRAExtendedResource"),
             filter_timeout=on("DRASchedulerFilterTimeout"),
             list_attributes=on("DRAListTypeAttributes"),
+            fractional_capacity=on("DRAFractionalCapacityRange"),
+            behaviour=gates.behaviour,
         )

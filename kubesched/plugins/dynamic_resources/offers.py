@@ -73,7 +73,7 @@ def offers(pod: Pod, nodes: Snapshot, objects: Objects, book: DeviceClaims, pool
 
 def _offers_of(claim: ResourceClaim, nodes: Snapshot, objects: Objects, book: DeviceClaims, pools: Pools) -> Iterator[Offer]:
     name = f"claim {claim.metadata.name}"
-    for ways in ClaimShape(0, claim.spec, objects).requests:
+    for ways in ClaimShape(0, claim.spec, objects, pools.features).requests:
         for shape in ways:
             wanted = "all" if shape.mode == "All" else str(shape.count)
             if claim.status.allocation is not None:

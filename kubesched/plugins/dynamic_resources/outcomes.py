@@ -32,8 +32,10 @@ _MOST_SOLUTIONS, _LEAST_SHAPES = 200_000, 8
 class Outcomes:
     """What was found for claims of one shape, group by group."""
 
-    def __init__(self, claims: Sequence[ResourceClaim], objects: Objects, touched: ChangeLog[PoolId]) -> None:
-        self.shapes = tuple(ClaimShape(i, claim.spec, objects) for i, claim in enumerate(claims))
+    def __init__(
+        self, claims: Sequence[ResourceClaim], objects: Objects, touched: ChangeLog[PoolId], features: Features
+    ) -> None:
+        self.shapes = tuple(ClaimShape(i, claim.spec, objects, features) for i, claim in enumerate(claims))
         self.has_lists = any(any(shape.is_list) for shape in self.shapes)
         self.touched = Reader(touched)
         self.allocations: dict[int, Allocation] = {}
@@ -96,7 +98,7 @@ class OutcomeBook:
         key = signature(claims)
         found = self._remembered.get(key)
         if found is None:
-            found = self._remembered[key] = Outcomes(claims, self._objects, self._book.touched)
+            found = self._remembered[key] = Outcomes(claims, self._objects, self._book.touched, self._features)
             most = max(_LEAST_SHAPES, _MOST_SOLUTIONS // max(len(self._pools.groups), 1))
             while len(self._remembered) > most:
                 self._remembered.popitem(last=False)

@@ -41,6 +41,7 @@ from kubesched.framework.verdicts import (
 )
 from kubesched.framework.wakeups import (
     ADD,
+    DELETE,
     DEVICE_CLASS,
     NODE,
     POD,
@@ -48,6 +49,7 @@ from kubesched.framework.wakeups import (
     RESOURCE_SLICE,
     UPDATE,
     Action,
+    Wakeup,
     on,
 )
 from kubesched.plugins._device_classes import DeviceClassMap
@@ -145,6 +147,10 @@ class DynamicResources(Plugin):
         on(DEVICE_CLASS, ADD | UPDATE),
         on(RESOURCE_SLICE, ADD | UPDATE),
     )
+    needs = (
+        ("filter", "pre_filter", "not found"),
+        ("score", "pre_filter", "not found"),
+    )
     filter_scope = Scope.ROW_NODE
     score_scope = Scope.ROW_NODE
     is_impersonal = True
@@ -152,6 +158,7 @@ class DynamicResources(Plugin):
     def __init__(self, args: DynamicResourcesArgs | None, handle: Handle) -> None:
         super().__init__(args, handle)
         self._features = features = Features.of(handle.gates)
+        self._behaviour = handle.gates.behaviour
         self._filter_seconds = _seconds(args.filter_timeout if args is not None else None, DEFAULT_FILTER_TIMEOUT)
         self._binding_seconds = _seconds(args.binding_timeout if args is not None else None, DEFAULT_BINDING_TIMEOUT)
         self._book = handle.objects.shared(DeviceClaims)
@@ -190,8 +197,15 @@ class DynamicResources(Plugin):
         found = claims_of(pod.pod, self._book)
         return unresolvable(found) if isinstance(found, str) else None
 
-    def claim_may_help(self, pod: PodView, old: ResourceClaim | None, new: ResourceClaim) -> bool:
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        """Return what could help; claims that are deleted only in releases that look at them."""
+        wakes = self.wakes_on
+        return (*wakes, on(RESOURCE_CLAIM, DELETE, "claim_may_help")) if self._behaviour.wakes_by_deleted_claims else wakes
+
+    def claim_may_help(self, pod: PodView, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
         """Wake if devices were given back, or if a claim of the pod changed where it matters."""
+        if new is None:
+            return old is not None and old.status.allocation is not None
         found = claims_of(pod.pod, self._book)
         if isinstance(found, str):
             return False
@@ -342,7 +356,7 @@ class DynamicResources(Plugin):
         if mine is None:
             return PostFiltered(failed("not found"))
         if mine.is_empty:
-            return PostFiltered(unschedulable(NOTHING_TO_DEALLOCATE), is_settled=True)
+            return PostFiltered(self._unhelped(NOTHING_TO_DEALLOCATE), is_settled=True)
         refused = self._refused_rows(diagnosis)
         for holder in mine.allocated:
             away = self._unavailable(holder, refused) if refused is not None and holder.shared is None else None
@@ -351,7 +365,10 @@ class DynamicResources(Plugin):
         left_behind = mine.special
         if left_behind is not None and not extended.is_special(left_behind):
             return PostFiltered(unschedulable(DELETED), follow_up=partial(self._writer.delete_quietly, left_behind))
-        return PostFiltered(unschedulable(STILL_NOT))
+        return PostFiltered(self._unhelped(STILL_NOT))
+
+    def _unhelped(self, why: str) -> Status:
+        return unschedulable() if self._behaviour.tells_placement_found else unschedulable(why)
 
     def _refused_rows(self, diagnosis: Diagnosis) -> Snapshot | None:
         """Return the view of the nodes that this plugin refused because a claim is not available there."""

@@ -98,7 +98,7 @@ class Pools:
 
     def __init__(self, objects: Objects, features: Features) -> None:
         self._objects = objects
-        self._features = features
+        self.features = features
         self._facts = FactBook(lists=features.list_attributes)
         self._versions: tuple[int, int] | None = None
         self._views: dict[str, tuple[ResourceSlice, SliceView]] = {}
@@ -153,7 +153,7 @@ class Pools:
 
     def _read_slices(self) -> None:
         rules: tuple[DeviceTaintRule, ...] = ()
-        if self._features.taint_rules:
+        if self.features.taint_rules:
             rules = tuple(self._objects.all(DeviceTaintRule))
         before = (
             {}
@@ -177,7 +177,7 @@ class Pools:
     def _take_in_changes(self, versions: tuple[int, int]) -> bool:
         """Repair what changes to slices of single nodes touch; False if everything must be read again."""
         changes = self._slices.changed(self._objects.log(ResourceSlice))
-        if self._versions is None or versions[1] != self._versions[1] or self._features.taint_rules:
+        if self._versions is None or versions[1] != self._versions[1] or self.features.taint_rules:
             return False
         if len(self.groups) > 4 * len(self.group_of_row) + 1000:
             return False  # mostly groups that nobody is in any more
@@ -215,7 +215,7 @@ class Pools:
             self._counters.setdefault(view.pool, []).append(view)
         elif view.node_name is not None:
             self._local.setdefault(view.node_name, []).append(view)
-        elif view.all_nodes or view.node_selector is not None or (view.per_device and self._features.partitionable_devices):
+        elif view.all_nodes or view.node_selector is not None or (view.per_device and self.features.partitionable_devices):
             self._wide.append(view)
 
     # Grouping
@@ -318,12 +318,14 @@ class Pools:
         unreachable = {id(device) for view, way in reached if way is not None for device in view.devices} - there
         for key, views in slices.items():
             views.update((view.name, view) for view in self._counters.get(key, ()))
-        found = [pool for key, pool in self._broken_elsewhere.items() if key not in slices]
+        found = []
+        if not self.features.behaviour.ignores_distant_counters:
+            found = [pool for key, pool in self._broken_elsewhere.items() if key not in slices]
         for key, views in slices.items():
             seen = self._pool(key, views.values())
             if seen is not None:
                 found.append(seen)
-        binding = self._features.binding_conditions
+        binding = self.features.binding_conditions
         found.sort(key=lambda pool: (binding and any(d.binding_conditions for d in pool.devices), pool.id))
         index = len(self.groups)
         self.groups.append(Group(index, found, frozenset(unreachable), self._error))
@@ -365,7 +367,7 @@ class Pools:
                     invalid = f"duplicate counter set name {declared.name}"
                 sets.add(declared.name)
             counters.update(declared_counters(view))
-        for device in (*devices, *elsewhere) if self._features.partitionable_devices else ():
+        for device in (*devices, *elsewhere) if self.features.partitionable_devices else ():
             unknown = next((use for use in device.consumes if use not in counters), None)
             if unknown is not None and not invalid:
                 invalid = f"device {device.id.device} references unknown counter {unknown[0]}/{unknown[1]}"

@@ -22,8 +22,9 @@ from kubesched.api.resource import (
 )
 from kubesched.cluster import Objects
 from kubesched.plugins._cel import Allowance, CelError, CompileError, DeviceFacts, holds
-from kubesched.plugins.dynamic_resources.capacity import Consumption, consumption
+from kubesched.plugins.dynamic_resources.capacity import CapacityError, Consumption, consumption
 from kubesched.plugins.dynamic_resources.devices import DeviceView
+from kubesched.plugins.dynamic_resources.features import Features
 
 EXACT_COUNT = "ExactCount"
 ALL = "All"
@@ -47,11 +48,17 @@ class AllocationError(Exception):
         return self.text.replace("{claim}", claim.key).replace("{name}", claim.name)
 
 
+_OPTIONAL_CHAINING = (
+    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields"
+)
+
+
 class RequestShape:
     """One request or subrequest."""
 
     __slots__ = (
         "_consumption",
+        "_features",
         "_matches",
         "admin",
         "capacity",
@@ -73,7 +80,9 @@ class RequestShape:
         parent: str,
         wanted: ExactDeviceRequest | DeviceSubRequest,
         device_class: DeviceClass | None,
+        features: Features,
     ) -> None:
+        self._features = features
         self.claim = claim
         self.name = name
         self.parent = parent
@@ -136,8 +145,14 @@ class RequestShape:
                     if not holds(expression, device.facts, allowance):
                         return False
                 except CelError as error:
-                    stage = "compile" if isinstance(error, CompileError) else "runtime"
-                    raise AllocationError(f"{source}: selector #{i}: CEL {stage} error: {error}", self.claim) from None
+                    where = f"{source}: selector #{i}"
+                    if isinstance(error, CompileError):
+                        raise AllocationError(f"{where}: CEL compile error: {error}", self.claim) from None
+                    text = str(error)
+                    if self._features.behaviour.names_device_in_cel_errors:
+                        where += f" on device {device.id}"
+                        text += _OPTIONAL_CHAINING if "no such key:" in text else ""
+                    raise AllocationError(f"{where}: CEL runtime error: {text}", self.claim) from None
         return True
 
     def consumption(self, device: DeviceView) -> tuple[Consumption, ...] | None:
@@ -146,9 +161,11 @@ class RequestShape:
             return self._consumption[device.facts]
         except KeyError:
             try:
-                found = self._consumption[device.facts] = consumption(device, self.capacity)
+                found = self._consumption[device.facts] = consumption(device, self.capacity, self._features)
             except QuantityError as error:
                 raise AllocationError(f"{self.where}: capacity on device {device.id}: {error}", self.claim) from None
+            except CapacityError as error:
+                raise AllocationError(f"{self.where}: checking capacity for device {device.id}: {error}", self.claim) from None
             return found
 
     def tolerates(self, taints: tuple[DeviceTaint, ...]) -> bool:
@@ -161,7 +178,7 @@ class ClaimShape:
 
     __slots__ = ("index", "is_list", "requests", "spec")
 
-    def __init__(self, index: int, spec: ResourceClaimSpec, objects: Objects) -> None:
+    def __init__(self, index: int, spec: ResourceClaimSpec, objects: Objects, features: Features) -> None:
         self.index = index
         self.spec = spec
         ways: list[tuple[RequestShape, ...]] = []
@@ -169,14 +186,10 @@ class ClaimShape:
         for request in spec.devices.requests:
             if request.exactly is not None:
                 device_class = objects.get(DeviceClass, request.exactly.device_class_name)
-                ways.append((RequestShape(index, request.name, "", request.exactly, device_class),))
+                ways.append((RequestShape(index, request.name, "", request.exactly, device_class, features),))
             else:
-                ways.append(
-                    tuple(
-                        RequestShape(index, sub.name, request.name, sub, objects.get(DeviceClass, sub.device_class_name))
-                        for sub in request.first_available
-                    )
-                )
+                subs = ((sub, objects.get(DeviceClass, sub.device_class_name)) for sub in request.first_available)
+                ways.append(tuple(RequestShape(index, sub.name, request.name, sub, cls, features) for sub, cls in subs))
             lists.append(request.exactly is None)
         self.requests = tuple(ways)
         self.is_list = tuple(lists)

@@ -181,11 +181,16 @@ INFEASIBLE = {"conditions": [{"type": "PodResizePending", "status": "False", "re
             {"resources": {"requests": {"cpu": "500m"}}, "allocatedResources": {"cpu": "600m"}, **INFEASIBLE},
             {"use_status": True}, 600,
         ),
-        ("zero when infeasible and nothing in force", {"resources": {}, **INFEASIBLE}, {"use_status": True}, 0),
+        (
+            "zero when infeasible and nothing in force, before 1.37",
+            {"resources": {}, **INFEASIBLE},
+            {"use_status": True, "whole_pod": False}, 0,
+        ),
+        ("nothing at all, since", {"resources": {}, **INFEASIBLE}, {"use_status": True}, None),
     ],
 )  # fmt: skip
-def test_pod_level_resize(sentence: str, status: dict[str, Any], options: dict[str, bool], cpu_milli: int) -> None:
-    assert plain(resized_pod(status=status), **options) == {"cpu": cpu_milli}, sentence
+def test_pod_level_resize(sentence: str, status: dict[str, Any], options: dict[str, bool], cpu_milli: int | None) -> None:
+    assert plain(resized_pod(status=status), **options) == ({} if cpu_milli is None else {"cpu": cpu_milli}), sentence
 
 
 # --- resize in place --------------------------------------------------------------------------------------------------
@@ -218,7 +223,6 @@ def pending(reason: str, status: str = "True") -> dict[str, str]:
             [container_status("500m", "600m")],
             [pending("Deferred"), pending("Infeasible")], 700,
         ),
-        ("no resources reported, no effect", [container_status(None, "900m")], [], 700),
         ("another container's status", [container_status("900m", "900m", "other")], [], 700),
     ],
 )  # fmt: skip
@@ -228,10 +232,25 @@ def test_resize(sentence: str, statuses: list[Any], conditions: list[Any], cpu_m
     assert plain(subject) == {"cpu": 700}
 
 
-def test_resize_reaches_sidecars_but_not_plain_init_containers() -> None:
+def test_resize_reaches_plain_init_containers_since_1_37() -> None:
     statuses = [container_status("2", "2", "s"), container_status("9", "9", "i")]
     init = (container("i", cpu="1"), container("s", always=True, cpu="1"))
-    assert plain(pod(init=init, status={"initContainerStatuses": statuses}), use_status=True) == {"cpu": 2000}
+    resized = pod(init=init, status={"initContainerStatuses": statuses})
+    assert plain(resized, use_status=True) == {"cpu": 9000}
+    assert plain(resized, use_status=True, whole_pod=False) == {"cpu": 2000}
+
+
+BY_RELEASE = [
+    ("two containers that trade places", [container_status("500m", None, "c"), container_status("2", None, "d")], 2500, 4000),
+    ("only what is allocated is reported", [container_status(None, "3", "c")], 3500, 2500),
+]
+
+
+@pytest.mark.parametrize(("statuses", "whole", "each"), [case[1:] for case in BY_RELEASE], ids=[case[0] for case in BY_RELEASE])
+def test_sums_are_compared_since_1_37_and_containers_before(statuses: list[Any], whole: int, each: int) -> None:
+    subject = pod(container("c", cpu="2"), container("d", cpu="500m"), status={"containerStatuses": statuses})
+    assert plain(subject, use_status=True) == {"cpu": whole}
+    assert plain(subject, use_status=True, whole_pod=False) == {"cpu": each}
 
 
 def test_claims_add_node_resources_behind_their_gate() -> None:

@@ -212,7 +212,7 @@ REFUSED: list[tuple[list[str], str]] = [
     (
         ["--version=v1.2.3"],
         'invalid argument "v1.2.3" for "--version" flag: version "v1.2.3" must match major/minor/patch of default '
-        'version "v1.36.4"',
+        'version "v1.37.0-rc.1"',
     ),
 ]
 
@@ -238,10 +238,10 @@ INVALID: list[tuple[list[str], str]] = [
     ),
     (["--feature-gates=Nope=true"], "unrecognized feature gate: Nope"),
     (["--feature-gates", "GenericWorkload"], "missing bool value for GenericWorkload"),
-    (["--emulated-version=1.37"], "emulation version 1.37 is not between [1.33, 1.36.0]"),
+    (["--emulated-version=1.38"], "emulation version 1.38 is not between [1.33, 1.37.0]"),
     (
         ["--emulated-version=1.30"],
-        "[emulation version 1.30 is not between [1.33, 1.36.0], "
+        "[emulation version 1.30 is not between [1.33, 1.37.0], "
         "minCompatibilityVersion version 1.33 is not between [1.33, 1.30]]",
     ),
     (["--emulated-version=kube=1.35.1"], "patch version not allowed, got: kube=1.35.1"),
@@ -253,7 +253,7 @@ INVALID: list[tuple[list[str], str]] = [
     ),
     (
         ["--show-hidden-metrics-for-version=1.20"],
-        "metrics.showHiddenMetricsForVersion: Invalid value: \"1.20\": must be omitted or have the value '1.35'; "
+        "metrics.showHiddenMetricsForVersion: Invalid value: \"1.20\": must be omitted or have the value '1.36'; "
         "only the previous minor version is allowed",
     ),
     (
@@ -315,7 +315,7 @@ def test_every_flag_reaches_the_options() -> None:
         "--log-text-info-buffer-size=2Ki",
         "--pod-max-in-unschedulable-pods-duration=1m",
         "--master=https://here",
-        "--version=v1.36.4+ours",
+        "--version=v1.37.0+ours",
     )
     assert given.authentication.kubeconfig == "ak"
     assert given.authorization.kubeconfig == "zk"
@@ -327,14 +327,14 @@ def test_every_flag_reaches_the_options() -> None:
     assert given.logs.info_buffer_bytes == 2048
     assert given.pod_max_in_unschedulable_pods_duration == Duration.of(minutes=1)
     assert given.master == "https://here"
-    assert given.reported_version == "v1.36.4+ours"
+    assert given.reported_version == "v1.37.0+ours"
     assert given.gates.is_enabled("LoggingAlphaOptions")
 
 
 def test_an_emulated_version_changes_the_defaults_of_gates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubesched.config.gates.NOT_BUILT", frozenset())
+    monkeypatch.setattr("kubesched.config.gates.NOT_BUILT", {})
     assert options().gates.is_enabled("NodeDeclaredFeatures")
-    assert options().min_compatibility == (1, 35)
+    assert options().min_compatibility == (1, 36)
     older = read_options(["--emulated-version=1.35", "--feature-gates=kube:OpportunisticBatching=false"])
     assert isinstance(older, Options)
     assert not older.gates.is_enabled("NodeDeclaredFeatures")
@@ -351,10 +351,11 @@ def test_a_manifest_of_label_values_is_read(tmp_path: Path) -> None:
 
 
 def test_questions_are_answered_instead_of_starting() -> None:
-    assert read_options(["--version"]) == Answer("Kubernetes v1.36.4\n")
+    assert read_options(["--version"]) == Answer("Kubernetes v1.37.0-rc.1\n")
+    assert read_options(["--version", "--emulated-version=1.36"]) == Answer("Kubernetes v1.36.4\n")
     raw = read_options(["--version=raw"])
     assert isinstance(raw, Answer)
-    assert 'GitVersion:"v1.36.4"' in raw.text
+    assert 'GitVersion:"v1.37.0-rc.1"' in raw.text
     assert read_options(["--help", "--feature-gates=X=true"]) == Answer(help_text())
 
 
@@ -459,7 +460,7 @@ def test_the_usage_shows_types_and_defaults() -> None:
     assert "(default [/healthz,/readyz,/livez])" in text
     assert "  -v, --v Level" in text
     assert "      --version version[=true]" in text
-    assert "kube:GangScheduling=true|false (ALPHA - default=false)" in text
+    assert "kube:GenericWorkload=true|false (BETA - default=false)" in text
 
 
 @pytest.mark.parametrize("columns", [80, 100, 200])

@@ -21,7 +21,7 @@ NO_CONDITIONS = "DRADeviceBindingConditions=false"
 def defaulted(plugin: str, args: dict[str, Any], gates: str = "") -> Any:
     decoded, strict = decode(IN_TREE_ARGS[plugin], read_json(json.dumps(args)))
     assert strict == []
-    return decoded.defaulted(Gates.parse(gates, not_built=frozenset()))
+    return decoded.defaulted(Gates.parse(gates, not_built={}))
 
 
 DEFAULTS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
@@ -67,8 +67,8 @@ DEFAULTS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
         {"resources": [{"name": "cpu", "weight": 1}]},
     ),
     ("PodTopologySpread", {}, "", {"defaultingType": "System"}),
-    ("VolumeBinding", {}, "", {"bindTimeoutSeconds": 600}),
-    ("VolumeBinding", {"bindTimeoutSeconds": 0}, "", {"bindTimeoutSeconds": 0}),
+    ("VolumeBinding", {}, "StorageCapacityScoring=false", {"bindTimeoutSeconds": 600}),
+    ("VolumeBinding", {"bindTimeoutSeconds": 0}, "StorageCapacityScoring=false", {"bindTimeoutSeconds": 0}),
     (
         "VolumeBinding",
         {},
@@ -290,7 +290,7 @@ INVALID: list[tuple[str, dict[str, Any], str, list[str]]] = [
     (
         "VolumeBinding",
         {"bindTimeoutSeconds": -1, "shape": []},
-        "",
+        "StorageCapacityScoring=false",
         [
             "at.bindTimeoutSeconds: Invalid value: -1: invalid BindTimeoutSeconds, should not be a negative value",
             "at.shape: Invalid value: []: unexpected field `shape`, remove it or turn on the feature gate "
@@ -326,7 +326,7 @@ INVALID: list[tuple[str, dict[str, Any], str, list[str]]] = [
 
 @pytest.mark.parametrize(("plugin", "args", "gates", "errors"), INVALID)
 def test_rules(plugin: str, args: dict[str, Any], gates: str, errors: list[str]) -> None:
-    found = defaulted(plugin, args, gates).validate(Path("at"), Gates.parse(gates, not_built=frozenset()))
+    found = defaulted(plugin, args, gates).validate(Path("at"), Gates.parse(gates, not_built={}))
     assert [str(error) for error in found] == errors
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.config import Gates
-from kubesched.config.catalogue import POINT_TYPES, POINTS, Known, default_plugins
+from kubesched.config.catalogue import POINT_TYPES, POINTS, Known, at_release, default_plugins
 from kubesched.config.merging import expand, merge, merge_set, weigh
 from kubesched.config.types import Configured, Plugin, Plugins, PluginSet
 from kubesched.errors import ConfigError
@@ -118,7 +118,7 @@ DEFAULT_ORDER = {
     "queue_sort": "PrioritySort",
     "pre_filter": "NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions NodeVolumeLimits VolumeBinding "
     "VolumeZone PodTopologySpread InterPodAffinity DynamicResources NodeDeclaredFeatures",
-    "filter": "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions "
+    "filter": "NodeName NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions "
     "NodeVolumeLimits VolumeBinding VolumeZone PodTopologySpread InterPodAffinity DynamicResources "
     "NodeDeclaredFeatures",
     "post_filter": "DynamicResources DefaultPreemption",
@@ -133,6 +133,7 @@ DEFAULT_ORDER = {
     "post_bind": "",
     "placement_generate": "",
     "placement_score": "NodeResourcesFit",
+    "pod_group_post_filter": "",
 }
 
 
@@ -144,8 +145,27 @@ def test_the_default_order_at_each_point(point: str) -> None:
     assert found == tuple(Configured(name, int(weight or 1)) for name, _, weight in entries)
 
 
+def test_before_1_37_cordons_come_before_names() -> None:
+    names = default_plugins(Gates.defaults((1, 36))).multi_point.enabled_names
+    assert names[2:5] == ["NodeUnschedulable", "NodeName", "TaintToleration"]
+    assert default_plugins(Gates.defaults((1, 36))).pod_group_post_filter is None
+
+
+def test_plugins_have_the_points_of_the_release() -> None:
+    before, now = (at_release(IN_TREE_CATALOGUE, version) for version in ((1, 36), (1, 37)))
+    changed = {name: now[name].points - before[name].points for name in now if now[name] != before[name]}
+    assert changed == {
+        "DefaultPreemption": {"pod_group_post_filter"},
+        "DynamicResources": {"pod_group_post_filter"},
+        "NodeName": {"pre_filter"},
+        "NodeUnschedulable": {"pre_filter"},
+        "TaintToleration": {"pre_filter"},
+    }
+    assert all(before[name].points <= now[name].points for name in now)
+
+
 def test_gates_add_their_plugins_at_the_end() -> None:
-    gates = Gates.parse("GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true")
+    gates = Gates.parse("GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true", emulated=(1, 36))
     plugins = default_plugins(gates)
     assert plugins.multi_point.enabled_names[-4:] == [
         "NodeDeclaredFeatures",

@@ -85,7 +85,7 @@ class Scene:
     def __init__(
         self, *objects: Any, gates: str = "", configuration: str = "", plugins: tuple[Any, ...] = (), poster: Any = None
     ) -> None:
-        self.gates = config.Gates.parse(gates)
+        self.gates = config.Gates.parse(gates, emulated=(1, 36))
         registry = registry_with(plugins)
         loaded = (
             config.load(configuration, gates=self.gates, registry=catalogue(registry))

@@ -147,10 +147,7 @@ def test_a_pod_pinned_to_a_cordoned_node() -> None:
     for decision in both_ways(scene, wanted):
         assert decision.message == short
     for decision in both_ways(scene, wanted, preempts=True):
-        assert decision.message == (
-            f"{short} no new claims to deallocate, preemption: 0/3 nodes are available: "
-            "3 Preemption is not helpful for scheduling."
-        )
+        assert decision.message == (f"{short} preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.")
 
 
 def test_names_that_conflict_are_a_refusal_for_all_nodes() -> None:
@@ -181,7 +178,7 @@ def test_reasons_add_up_and_lines_are_sorted_as_text() -> None:
     for decision in both_ways(Scene(*nodes, *tainted), pod(requests={"cpu": "2", "memory": "2Gi"}), preempts=True):
         assert decision.message == (
             "0/12 nodes are available: 10 Insufficient cpu, 2 Insufficient memory, 2 node(s) had untolerated taint(s). "
-            "no new claims to deallocate, preemption: 0/12 nodes are available: 12 Preemption is not helpful for "
+            "preemption: 0/12 nodes are available: 12 Preemption is not helpful for "
             "scheduling."
         )
 

@@ -12,6 +12,7 @@ from kubesched.api.pod import Pod
 from kubesched.cluster import Store
 from kubesched.engine.handle import EngineHandle
 from kubesched.framework import CycleState, NodeNames, Plugin, Profile, Status
+from kubesched.framework.registry import points_of
 
 Refusals = dict[str, tuple[str, list[str]]]
 
@@ -20,9 +21,14 @@ class Bench:
     """A plugin with its arguments, as a configuration file gives them, in a cluster of these objects."""
 
     def __init__(
-        self, cls: type[Plugin], *objects: Any, args: dict[str, Any] | None = None, gates: dict[str, bool] | None = None
+        self,
+        cls: type[Plugin],
+        *objects: Any,
+        args: dict[str, Any] | None = None,
+        gates: dict[str, bool] | None = None,
+        release: config.Version = config.NEWEST,
     ) -> None:
-        self.gates = config.Gates.of(gates or {})
+        self.gates = config.Gates.of(gates or {}, emulated=release)
         self.store = Store()
         for obj in objects:
             self.put(obj)
@@ -30,7 +36,8 @@ class Bench:
         if cls.Args is not None:
             given = msgspec.convert(args or {}, cls.Args).defaulted(self.gates)
         self.plugin = cls(given, EngineHandle(self.store.objects, self.gates))
-        self.profile = Profile("bench", {"filter": [(self.plugin, 1)], "score": [(self.plugin, 1)]})
+        points = {point for point in points_of(cls) if point.removeprefix("pre_") in ("filter", "score")}
+        self.profile = Profile("bench", {point: [(self.plugin, 1)] for point in points})
 
     def put(self, obj: Any) -> None:
         self.store.put(obj)

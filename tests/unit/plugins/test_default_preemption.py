@@ -302,8 +302,7 @@ def test_why_not_is_said_for_every_node():
     )
     assert isinstance(made.decision, Unschedulable)
     assert made.decision.message == (
-        "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. no new claims to deallocate, "
-        + message(made)
+        "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. " + message(made)
     )
 
 

@@ -50,7 +50,7 @@ def test_two_containers_raise_the_ceiling() -> None:
     [
         ("an image used twice counts twice", running("app:1", "app:1"), 100 * (1000 - 23) // (2000 - 23)),
         ("an init container's counts", running("x", init=("app:1",)), 100 * (500 - 23) // (2000 - 23)),
-        ("a volume's counts without raising the ceiling", running("x", volumes=("app:1",)), 100 * (500 - 23) // (1000 - 23)),
+        ("a volume's counts", running("x", volumes=("app:1",)), 100 * (500 - 23) // (2000 - 23)),
         ("nothing is worth more than the ceiling", running("huge:1"), 100),
         ("a small image is worth nothing", running("tiny:1"), 0),
         ("an unknown image", running("nobody/has:it"), 0),
@@ -59,6 +59,11 @@ def test_two_containers_raise_the_ceiling() -> None:
 def test_what_an_image_is_worth(sentence: str, wanted: Pod, score: int) -> None:
     images = {"app:1": 500 * MIB, "huge:1": 9000 * MIB, "tiny:1": 23 * MIB}
     assert Bench(ImageLocality, node("a", images=images)).scores(wanted) == {"a": score}, sentence
+
+
+def test_before_1_37_a_volumes_image_counts_without_raising_the_ceiling() -> None:
+    bench = Bench(ImageLocality, node("a", images={"app:1": 500 * MIB}), release=(1, 36))
+    assert bench.scores(running("x", volumes=("app:1",))) == {"a": 100 * (500 - 23) // (1000 - 23)}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Nominations: made by hand or found in the status, kept over updates, looked up in the queue."""
 
-from queue_fakes import NODE_ADDED, pod
+import pytest
+from queue_fakes import NODE_ADDED, World, pod
 
 from kubesched.framework.ports import Nominations
 from kubesched.framework.verdicts import CLEAR, Nomination
@@ -16,10 +17,12 @@ def test_a_pod_that_comes_with_a_nominated_node_counts_there(world):
     assert list(world.queue.nominations.nodes()) == ["n1"]
 
 
-def test_a_gated_pod_does_not_count_until_it_is_let_in(world):
+@pytest.mark.parametrize(("nominates_gated", "there"), [(True, ["p"]), (False, [])], ids=["since 1.37", "before"])
+def test_a_gated_pod_holds_its_place(nominates_gated, there):
+    world = World(nominates_gated=nominates_gated)
     world.gate.closed_for.add("p")
     world.queue.add(pod("p", nominated="n1"))
-    assert names(world, "n1") == []
+    assert names(world, "n1") == there
 
 
 def test_a_nomination_beats_the_status_and_an_empty_one_clears(world):

@@ -39,9 +39,14 @@ class WaitsForNothing(Filtering):
 
 
 @pytest.mark.parametrize(("cls", "unasked"), [(WaitsForNodes, True), (WaitsForTaints, False), (WaitsForPods, None)])
-def test_who_waits_for_nodes_but_not_for_taints_is_woken_by_taints_unasked(cls, unasked):
-    found = registered(cls(None, World().handle)).matching(NODE_TAINTS)
+def test_before_1_37_who_waits_for_nodes_but_not_for_taints_is_woken_by_taints_unasked(cls, unasked):
+    found = registered(cls(None, World().handle), taints_announce_nodes=True).matching(NODE_TAINTS)
     assert [r.hint is None for r in found] == ([] if unasked is None else [unasked])
+
+
+@pytest.mark.parametrize(("cls", "n"), [(WaitsForNodes, 0), (WaitsForTaints, 1), (WaitsForPods, 0)])
+def test_taints_wake_who_waits_for_them(cls, n):
+    assert len(registered(cls(None, World().handle)).matching(NODE_TAINTS)) == n
 
 
 def test_methods_are_those_of_the_plugin():

@@ -37,7 +37,7 @@ def refused(world):
         (NODE_LABELS, True, "active"),
         (POD_DELETED, True, "active"),
         (NODE_DELETED, True, "unschedulable"),
-        (NODE_TAINTS, False, "active"),  # waits for new nodes, so for every change of taints as well, unasked
+        (NODE_TAINTS, True, "unschedulable"),
         (UNSCHEDULABLE_TIMEOUT, False, "active"),
         (FORCE_ACTIVATE, False, "active"),
     ],

@@ -165,7 +165,7 @@ async def test_the_queue_and_what_its_pods_were_told(scene: Scene) -> None:
     assert told["queue"] == {"active": 0, "backoff": 0, "unschedulable": 21, "gated": 1, "inFlight": 0, "waiting": 22}
     refused = (
         "0/4 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, 2 Insufficient cpu. "
-        "no new claims to deallocate, preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."
+        "preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."
     )
     whale, gated = told["parts"]["unschedulable"]["pods"][0], told["parts"]["gated"]["pods"][0]
     assert (whale["pod"], whale["attempts"], whale["message"]) == ("default/whale", 1, refused)

@@ -3,7 +3,7 @@
 from kubesched.api import codec
 from kubesched.cluster import Store
 from kubesched.cluster.device_claims import DeviceClaims
-from kubesched.config import Gates
+from kubesched.config import NEWEST, Gates
 from kubesched.engine.handle import EngineHandle
 from kubesched.framework import CycleState, Diagnosis, Profile
 from kubesched.framework.registry import points_of
@@ -153,14 +153,14 @@ def pod(name="pod", claims=(), requests=None, **spec):
 class World:
     """A store, the plugin, and what came of the last attempt."""
 
-    def __init__(self, *objects, nodes=("n1",), gates="", **outside):
+    def __init__(self, *objects, nodes=("n1",), gates="", release=NEWEST, **outside):
         self.store = Store()
         for each in nodes:
             self.store.put_node(node(each) if isinstance(each, str) else each)
         for each in (device_class(), *objects):
             self.store.objects.put(each)
         settings = dict(part.split("=") for part in gates.split(",") if part)
-        self.handle = EngineHandle(self.store.objects, gates=_Gates(settings), **outside)
+        self.handle = EngineHandle(self.store.objects, gates=_Gates(settings, release), **outside)
         self.plugin = DynamicResources(None, self.handle)
         self.profile = Profile("test", {point: [(self.plugin, 2)] for point in points_of(DynamicResources)})
         self.book = self.store.objects.shared(DeviceClaims)
@@ -224,14 +224,18 @@ AWAY = allocation("d1", node_name="elsewhere")
 
 
 class _Gates:
-    def __init__(self, settings):
+    def __init__(self, settings, release):
         self._settings = settings
-        self._defaults = Gates.defaults()
+        self._defaults = Gates.defaults(release)
 
     def is_enabled(self, gate):
         if gate in self._settings:
             return self._settings[gate] == "true"
         return self._defaults.is_enabled(gate)
+
+    @property
+    def behaviour(self):
+        return self._defaults.behaviour
 
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -198,9 +198,11 @@ POST = [
 
 @pytest.mark.parametrize(("raw", "objects", "text"), [case[1:] for case in POST], ids=[case[0] for case in POST])
 def test_post_filter(raw, objects, text):
-    answer = post_filter(World(TWO, *objects), raw)
+    answer = post_filter(World(TWO, *objects, release=(1, 36)), raw)
     assert (answer.status.code, answer.status.message) == (Code.UNSCHEDULABLE, text)
     assert (answer.follow_up is not None) == text.startswith("deallocation")
+    since_1_37 = post_filter(World(TWO, *objects), raw).status
+    assert (since_1_37.code, since_1_37.message) == (Code.UNSCHEDULABLE, text if text.startswith("dealloc") else "")
 
 
 def test_post_filter_without_pre_filter_fails():
@@ -210,7 +212,7 @@ def test_post_filter_without_pre_filter_fails():
 
 
 def test_only_claims_that_this_plugin_refused_a_node_for_are_given_back():
-    world = World(TWO, claim("a", request(), status=AWAY))
+    world = World(TWO, claim("a", request(), status=AWAY), release=(1, 36))
     answer = post_filter(world, pod(claims=["a"]), refused_by=np.array([False]))
     assert answer.status.message == "still not schedulable"
 

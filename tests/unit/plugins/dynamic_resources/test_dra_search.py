@@ -189,10 +189,10 @@ CASES = [
         [["x:s0", "y:s1"]],
     ),
     (
-        "distinctAttribute remembers the last value of a request only",
+        "distinctAttribute remembers every value",
         [local(device("a", {"numa": 1}), device("b", {"numa": 2}), device("c", {"numa": 1}))],
         [claim("a", request(count=3), constraints=distinct())],
-        [["r:a", "r:b", "r:c"]],
+        CANNOT,
     ),
     (
         "distinctAttribute with one shareable device",
@@ -311,6 +311,12 @@ def test_first_fit(objects, claims, expected):
     assert World(*objects).give(*claims) == expected
 
 
+def test_before_1_37_distinct_attribute_remembers_the_last_value_of_a_request_only():
+    devices = local(device("a", {"numa": 1}), device("b", {"numa": 2}), device("c", {"numa": 1}))
+    world = World(devices, release=(1, 36))
+    assert world.give(claim("a", request(count=3), constraints=distinct())) == [["r:a", "r:b", "r:c"]]
+
+
 GENERATIONS = [
     (
         "an old generation on the same node is dropped",
@@ -380,6 +386,25 @@ def test_a_share_takes_what_the_policy_makes_of_the_request(requested, expected)
     assert world.give(claim("a", request(**capacity))) == [["r:d"]]
     result = world.book.promised("uid-a").status.allocation.devices.results[0]
     assert result.consumed_capacity == {"cores": expected} and result.share_id
+
+
+@pytest.mark.parametrize(
+    ("gates", "expected"), [("", "1500m"), ("DRAFractionalCapacityRange=false", "2")], ids=["thousandths", "whole units"]
+)
+def test_steps_may_be_fractions(gates, expected):
+    halves = {"cores": {"value": "4", "requestPolicy": {"default": "1", "validRange": {"min": "500m", "step": "500m"}}}}
+    world = World(local(device("d", capacity=halves, **SHAREABLE)), gates=gates)
+    assert world.give(claim("a", request(capacity={"requests": {"cores": "1300m"}}))) == [["r:d"]]
+    result = world.book.promised("uid-a").status.allocation.devices.results[0]
+    assert result.consumed_capacity == {"cores": expected}
+
+
+def test_a_request_that_no_step_can_represent_is_an_error_since_1_37():
+    wanted = claim("a", request(capacity={"requests": {"cores": "9300P"}}))
+    said = World(local(device("d", capacity=CORES, **SHAREABLE))).give(wanted)
+    assert said.startswith(f"claim default/a, request r: checking capacity for device {DRIVER}/p/d: ")
+    assert said.endswith("cannot be represented in the device's range arithmetic: request 9300P exceeds MaxInt64")
+    assert World(local(device("d", capacity=CORES, **SHAREABLE)), release=(1, 36)).give(wanted) == CANNOT
 
 
 def policy(**more):
@@ -489,15 +514,23 @@ def test_a_class_narrows_what_a_request_may_get():
 
 
 BROKEN = [
-    ("compile", "device.nope == 1", "CEL compile error: compilation failed: undefined field 'nope'"),
-    ("runtime", f'device.attributes["{DRIVER}"].nope == 1', "CEL runtime error: no such key: nope"),
+    ("compile", "device.nope == 1", "", "CEL compile error: compilation failed: undefined field 'nope'", ""),
+    (
+        "runtime",
+        f'device.attributes["{DRIVER}"].nope == 1',
+        f" on device {DRIVER}/p/d1",
+        "CEL runtime error: no such key: nope",
+        ". consider using CEL optional chaining (.? followed by orValue()) "
+        "or guarding the check with has() for optional fields",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("expression", "text"), [case[1:] for case in BROKEN], ids=[case[0] for case in BROKEN])
-def test_a_broken_selector_names_the_claim_and_the_selector(expression, text):
-    said = World(TWO).give(claim("a", request(selector=expression)))
-    assert said == f"claim default/a: selector #0: {text}"
+@pytest.mark.parametrize(("expression", "where", "text", "hint"), [c[1:] for c in BROKEN], ids=[c[0] for c in BROKEN])
+def test_a_broken_selector_names_the_claim_and_the_selector(expression, where, text, hint):
+    wanted = claim("a", request(selector=expression))
+    assert World(TWO).give(wanted) == f"claim default/a: selector #0{where}: {text}{hint}"
+    assert World(TWO, release=(1, 36)).give(wanted) == f"claim default/a: selector #0: {text}"
 
 
 def test_a_broken_selector_of_a_class_names_the_class():
@@ -563,7 +596,7 @@ def test_rules_taint_devices_from_outside(selector, expected):
     assert world.filter(pod(claims=[])) == {"n1": ""}
     world.put(taint_rule(**selector))
     assert world.give(claim("a", request())) == expected
-    assert World(TWO, taint_rule(**selector)).give(claim("a", request())) == [["r:d1"]]
+    assert World(TWO, taint_rule(**selector), gates="DRADeviceTaintRules=false").give(claim("a", request())) == [["r:d1"]]
 
 
 def test_an_amount_that_is_no_quantity_is_named():

@@ -37,9 +37,9 @@ def ebs(volume_id: str) -> Volume:
     return Volume(name="inline", aws_elastic_block_store=AwsElasticBlockStore(volume_id=volume_id))
 
 
-def scene(*objects: Any, limit: int | None = 2, volumes: int = 4, gates: str = "") -> Scene:
+def scene(*objects: Any, limit: int | None = 2, volumes: int = 4, **options: Any) -> Scene:
     made = [obj for i in range(1, volumes + 1) for obj in volume(i)]
-    return Scene(NodeVolumeLimits, node("n1"), node("n2"), csi_node("n1", csi_example_com=limit), *made, *objects, gates=gates)
+    return Scene(NodeVolumeLimits, node("n1"), node("n2"), csi_node("n1", csi_example_com=limit), *made, *objects, **options)
 
 
 def test_pods_that_attach_nothing_are_left_alone() -> None:
@@ -231,7 +231,7 @@ def test_with_the_gate_nodes_without_a_demanding_driver_are_refused() -> None:
     assert stage.ask(pod("new", "c1")) == {"n2": [f"{DRIVER} CSI driver is not installed on the node"]}
     stage.put(csi_driver(prevent_pod_scheduling_if_missing=None))
     assert stage.ask(pod("new", "c1")) == {}
-    without = scene(csi_driver(prevent_pod_scheduling_if_missing=True))
+    without = scene(csi_driver(prevent_pod_scheduling_if_missing=True), release=(1, 36))
     assert without.ask(pod("new", "c1")) == {}
 
 

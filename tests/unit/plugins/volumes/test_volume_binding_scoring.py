@@ -132,7 +132,7 @@ def test_scores(objects: list[Any], wanted: Pod, shape: Any, found: list[int]) -
 
 
 def test_without_the_gate_nothing_is_scored() -> None:
-    scene = Scene(VolumeBinding, *NODES, storage_class("local"), pvc("c", cls="local"), pv("v", cls="local"))
+    scene = Scene(VolumeBinding, *NODES, storage_class("local"), pvc("c", cls="local"), pv("v", cls="local"), release=(1, 36))
     assert scene.ask(pod("p", "c")) == {}
     nodes = scene.store.snapshot()
     assert scene.plugin.pre_score(scene.view(pod("p", "c")), nodes, np.ones(3, dtype=np.bool_), scene.state) is SKIP

@@ -7,7 +7,7 @@ from volume_scene import Scene, node, pod, pvc
 
 from kubesched.api.pod import Pod
 from kubesched.api.volumes import AwsElasticBlockStore, Cinder, GcePersistentDisk, Iscsi, Rbd, Volume
-from kubesched.framework.cycle_state import CycleState, StateMissing
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.verdicts import SKIP
 from kubesched.plugins.volume_restrictions import CLAIM_IN_USE, DISK_CONFLICT, VolumeRestrictions
 
@@ -120,8 +120,15 @@ def test_other_namespaces_count_in_a_what_if_as_in_the_reference() -> None:
 
 def test_filter_without_prefilter_is_an_error() -> None:
     scene = Scene(VolumeRestrictions, node("n1"))
-    with pytest.raises(StateMissing, match="PreFilterVolumeRestrictions"):
-        scene.plugin.filter(scene.view(pod("new")), scene.store.snapshot(), CycleState())
+    found = scene.plugin.filter(scene.view(pod("new")), scene.store.snapshot(), CycleState())
+    assert found.errors == {0: 'cannot read "PreFilterVolumeRestrictions" from cycleState'}
+
+
+def test_filter_without_prefilter_still_sees_disks() -> None:
+    scene = Scene(VolumeRestrictions, node("n1"), pod("old", on="n1", volumes=(gce("d"),)))
+    found = scene.plugin.filter(scene.view(pod("new", volumes=(gce("d"),))), scene.store.snapshot(), CycleState())
+    assert not found.errors
+    assert found.bits is not None and found.bits.all()
 
 
 HINTS = [

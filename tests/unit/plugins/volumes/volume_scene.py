@@ -46,7 +46,7 @@ from kubesched.api.volumes import (
     VolumeResources,
 )
 from kubesched.cluster import PodView, Snapshot, Store
-from kubesched.config import Gates
+from kubesched.config import NEWEST, Gates, Version
 from kubesched.engine.handle import EngineHandle, NoMeter
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin
@@ -248,13 +248,13 @@ class CountingMeter(NoMeter):
 class Scene:
     """A cluster and one plugin."""
 
-    def __init__(self, cls: type[Plugin], *objects: Any, args: Any = None, gates: str = "") -> None:
+    def __init__(self, cls: type[Plugin], *objects: Any, args: Any = None, gates: str = "", release: Version = NEWEST) -> None:
         self.store = Store()
         self.clock = FakeClock(0.0, jumps=True)
         self.writer = FakeWriter()
         self.meter = CountingMeter()
         self.put(*objects)
-        switched = Gates.defaults() if not gates else Gates.of(dict.fromkeys(gates.split(","), True))
+        switched = Gates.of(dict.fromkeys(gates.split(","), True) if gates else {}, emulated=release)
         self.handle = EngineHandle(
             self.store.objects,
             switched,

@@ -30,7 +30,7 @@ from kubesched.testing import node, pod
 
 
 def engine(cluster: Captured, ports: Ports, *gates: str) -> Engine:
-    switched = config.Gates.parse(gates)
+    switched = config.Gates.parse(gates, emulated=(1, 36))
     return cluster.engine(default_configuration(switched), switched, ports=ports)
 
 
