@@ -71,6 +71,19 @@ def milli_value(nano: int) -> int:
     return _rounded(nano, NANO // 1000)
 
 
+def mantissa(text: str | int | float) -> tuple[int, int]:
+    """Return a quantity's digits as a number, and the power of ten that they are to be multiplied by."""
+    found = _SYNTAX.fullmatch(str(text).strip())
+    if found is None:
+        raise QuantityError(text)
+    fraction, suffix = found[3] or "", found[4] or ""
+    digits = int(f"{found[1]}{found[2]}{fraction}" or "0")
+    if suffix in _BINARY_SHIFT:
+        return digits << _BINARY_SHIFT[suffix], -len(fraction)
+    exponent = _DECIMAL_EXPONENT[suffix] if suffix in _DECIMAL_EXPONENT else int(suffix[1:])
+    return digits, exponent - len(fraction)
+
+
 def style_of(text: str | int | float) -> str:
     """Return which family of suffixes a quantity is written in."""
     parse(text)
@@ -116,11 +129,10 @@ def _scale(digits: int, exponent: int) -> int:
 
 
 def _rounded(nano: int, unit: int) -> int:
-    # The reference's conversions overflow in ways that depend on how a quantity was spelled. Nobody relies on that;
-    # staying at the limit keeps an absurd request absurd instead of turning it into a small one.
+    # What does not fit is what `amount` is for; whoever does not ask it stays at the limit.
     if nano >= 0:
         return min(-(-nano // unit), INT64_MAX)
-    return -min(-(nano // unit), INT64_MAX)
+    return -min(-(nano // unit), INT64_MAX + 1)
 
 
 _BINARY_DIGITS = {"Ki": 3, "Mi": 6, "Gi": 9, "Ti": 12, "Pi": 15, "Ei": 18}

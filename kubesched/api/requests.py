@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
+from kubesched.api.amount import MILLI, UNITS, Amount
 from kubesched.api.meta import Quantity
 from kubesched.api.naming import qualified_name_complaints
 from kubesched.api.node import Node
 from kubesched.api.pod import Container, ContainerStatus, Pod
-from kubesched.api.quantity import QuantityError, milli_value, parse, value
+from kubesched.api.quantity import INT64_MAX, NANO, QuantityError, milli_value, parse, value
 from kubesched.errors import MalformedObject
 
 CPU = "cpu"
@@ -27,7 +28,8 @@ HUGE_PAGES_PREFIX = "hugepages-"
 
 DEFAULT_CPU_MILLI = 100
 DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
-NON_ZERO_DEFAULTS: Mapping[str, int] = {CPU: parse("100m"), MEMORY: parse("200Mi")}
+_NON_ZERO_TEXTS: Mapping[str, str] = {CPU: "100m", MEMORY: "200Mi"}
+NON_ZERO_DEFAULTS: Mapping[str, int] = {name: parse(text) for name, text in _NON_ZERO_TEXTS.items()}
 """What a container that says nothing is taken to need, in nano units."""
 
 WILDCARD_IP = "0.0.0.0"
@@ -93,10 +95,37 @@ def pod_requests(
     whole_pod: compare sums over the whole pod while a resize is under way, as since 1.37, and not container by container.
     Raise `MalformedObject` for a value that is no quantity.
     """
+    reading: _Reading[int] = _Reading(pod, use_status, in_place_pod_level, whole_pod, non_missing or {}, parse)
     try:
-        return _pod_requests(pod, use_status, pod_level, non_missing, in_place_pod_level, claim_resources, whole_pod)
+        total = reading.total(pod_level, claim_resources)
+        if any(amount > _limit(name) for name, amount in total.items()):
+            total = _exact(reading, pod_level, claim_resources)
     except QuantityError as error:
         raise _malformed_pod(pod, error) from error
+    return total
+
+
+def _limit(name: str) -> int:
+    """Return the largest amount, in nano units, that is counted without overflowing."""
+    return INT64_MAX * (NANO // 1000 if name == CPU else NANO)
+
+
+def _counted(name: str, amount: Amount) -> int:
+    """Return an amount as the reference counts it, in nano units."""
+    return amount.count(MILLI) * (NANO // 1000) if name == CPU else amount.count(UNITS) * NANO
+
+
+def _exact(reading: _Reading[int], pod_level: bool, claim_resources: bool) -> Amounts:
+    """Return the same for a pod whose requests overflow somewhere, as the reference has it."""
+    slow: _Reading[Amount] = _Reading(
+        reading.pod,
+        reading.use_status,
+        reading.in_place,
+        reading.whole_pod,
+        {name: Amount.of(_NON_ZERO_TEXTS[name]) for name in reading.non_missing},
+        Amount.of,
+    )
+    return {name: _counted(name, amount) for name, amount in slow.total(pod_level, claim_resources).items()}
 
 
 def non_zero_requests(
@@ -149,134 +178,145 @@ def amounts(nano: Mapping[str, int], *, pods: bool = False) -> Amounts:
     return counted
 
 
-def _pod_requests(
-    pod: Pod,
-    use_status: bool,
-    pod_level: bool,
-    non_missing: Mapping[str, int] | None,
-    in_place_pod_level: bool,
-    claim_resources: bool,
-    whole_pod: bool,
-) -> Amounts:
-    spec, status = pod.spec, pod.status
-    infeasible = use_status and _is_resize_infeasible(pod)
-    is_reported = status.container_statuses or status.init_container_statuses or status.resources is not None
-    if not use_status or not (is_reported or infeasible):
-        total = _sum(pod, _asked, non_missing)
-    elif whole_pod:
-        total = _largest_sum(pod, infeasible, in_place_pod_level, non_missing)
-    else:
-        total = _sum_of_largest(pod, infeasible, non_missing)
-    if claim_resources:
-        for claim in status.node_allocatable_resource_claim_statuses:
-            _add(total, _parsed(claim.resources))
-    if pod_level and has_pod_level_requests(pod):
-        total.update(_pod_level_requests(pod, use_status and in_place_pod_level, infeasible, whole_pod))
-    if spec.overhead:
-        _add(total, _parsed(spec.overhead))
-    return total
+N = TypeVar("N", int, Amount)
 
 
-def _sum(pod: Pod, ask: Callable[[Container], Amounts], non_missing: Mapping[str, int] | None) -> Amounts:
-    """Add up what containers ask for: those that run together, or those up to an init container, whichever is more."""
-    spec = pod.spec
-    total: Amounts = {}
-    for container in spec.containers:
-        _add(total, _with_defaults(ask(container), non_missing))
-    if spec.init_containers:
-        sidecars: Amounts = {}
-        peak: Amounts = {}
-        for container in spec.init_containers:
-            asked = _with_defaults(ask(container), non_missing)
-            if container.is_restartable:
-                _add(total, asked)
-                _add(sidecars, asked)
-                asked = sidecars
-            else:
-                _add(asked, sidecars)
-            _raise_to(peak, asked)
-        _raise_to(total, peak)
-    return total
+class _Reading(Generic[N]):
+    """One reading of a pod's requests: in nano units or, where those would overflow, in the reference's own numbers."""
 
+    def __init__(
+        self,
+        pod: Pod,
+        use_status: bool,
+        in_place: bool,
+        whole_pod: bool,
+        non_missing: Mapping[str, N],
+        read: Callable[[Quantity], N],
+    ) -> None:
+        self.pod = pod
+        self.use_status = use_status
+        self.in_place = in_place
+        self.whole_pod = whole_pod
+        self.non_missing: Mapping[str, N] = non_missing
+        self._read: Callable[[Quantity], N] = read
+        self._infeasible = use_status and _is_resize_infeasible(pod)
 
-def _asked(container: Container) -> Amounts:
-    return _parsed(container.resources.requests)
+    def total(self, pod_level: bool, claim_resources: bool) -> dict[str, N]:
+        """Return what the whole pod asks for."""
+        spec, status = self.pod.spec, self.pod.status
+        is_reported = status.container_statuses or status.init_container_statuses or status.resources is not None
+        if not self.use_status or not (is_reported or self._infeasible):
+            total = self._sum(self._asked)
+        elif self.whole_pod:
+            total = self._largest_sum()
+        else:
+            total = self._sum_of_largest()
+        if claim_resources:
+            for claim in status.node_allocatable_resource_claim_statuses:
+                _add(total, self._parsed(claim.resources))
+        if pod_level and has_pod_level_requests(self.pod):
+            total.update(self._pod_level())
+        if spec.overhead:
+            _add(total, self._parsed(spec.overhead))
+        return total
 
+    def _parsed(self, quantities: Mapping[str, Quantity] | None) -> dict[str, N]:
+        return {name: self._read(text) for name, text in (quantities or {}).items()}
 
-def _with_defaults(asked: Amounts, non_missing: Mapping[str, int] | None) -> Amounts:
-    for name, amount in (non_missing or {}).items():
-        asked.setdefault(name, amount)
-    return asked
+    def _asked(self, container: Container) -> dict[str, N]:
+        return self._parsed(container.resources.requests)
+
+    def _sum(self, ask: Callable[[Container], dict[str, N]]) -> dict[str, N]:
+        """Add up what containers ask for: those that run together, or those up to an init container, whichever is more."""
+        spec = self.pod.spec
+        total: dict[str, N] = {}
+        for container in spec.containers:
+            _add(total, self._with_defaults(ask(container)))
+        if spec.init_containers:
+            sidecars: dict[str, N] = {}
+            peak: dict[str, N] = {}
+            for container in spec.init_containers:
+                asked = self._with_defaults(ask(container))
+                if container.is_restartable:
+                    _add(total, asked)
+                    _add(sidecars, asked)
+                    asked = sidecars
+                else:
+                    _add(asked, sidecars)
+                _raise_to(peak, asked)
+            _raise_to(total, peak)
+        return total
+
+    def _with_defaults(self, asked: dict[str, N]) -> dict[str, N]:
+        for name, amount in self.non_missing.items():
+            asked.setdefault(name, amount)
+        return asked
+
+    def _sum_of_largest(self) -> dict[str, N]:
+        """Add up the largest of what each container asks for, was allocated and has: releases before 1.37.
+
+        Of the init containers only sidecars are looked up: nobody resizes one that ends.
+        """
+        statuses = _statuses(self.pod)
+        ending = {container.name for container in self.pod.spec.init_containers if not container.is_restartable}
+
+        def largest(container: Container) -> dict[str, N]:
+            status = None if container.name in ending else statuses.get(container.name)
+            if status is None or status.resources is None:
+                return self._asked(container)
+            in_force, allocated = self._parsed(status.resources.requests), self._parsed(status.allocated_resources)
+            return self._resized(self._asked(container), in_force, allocated)
+
+        return self._sum(largest)
+
+    def _largest_sum(self) -> dict[str, N]:
+        """Return the largest of what the whole pod asks for, was allocated and has: since 1.37.
+
+        A container of which nothing is known counts with what it asks for, unless its resize is known not to be possible.
+        """
+        whole, statuses = self.pod.status, _statuses(self.pod)
+
+        def allocated(container: Container) -> dict[str, N]:
+            status = statuses.get(container.name)
+            if status is not None and status.allocated_resources is not None:
+                return self._parsed(status.allocated_resources)
+            return {} if self._infeasible else self._asked(container)
+
+        def in_force(container: Container) -> dict[str, N]:
+            status = statuses.get(container.name)
+            if status is not None and status.resources is not None and status.resources.requests is not None:
+                return self._parsed(status.resources.requests)
+            return allocated(container)
+
+        actual = whole.resources.requests if whole.resources is not None else None
+        if self.in_place and whole.allocated_resources is not None and actual is not None:
+            sums = self._parsed(actual), self._parsed(whole.allocated_resources)
+        else:
+            sums = self._sum(in_force), self._sum(allocated)
+        return self._resized(self._sum(self._asked), *sums)
+
+    def _pod_level(self) -> dict[str, N]:
+        whole, status = self.pod.spec.resources, self.pod.status
+        assert whole is not None
+        asked = self._parsed(whole.requests)
+        effective = asked
+        if self.use_status and self.in_place and status.resources is not None:
+            in_force, allocated = self._parsed(status.resources.requests), self._parsed(status.allocated_resources)
+            effective = self._resized(asked, in_force, allocated)
+        names = effective if self.whole_pod else asked
+        return {name: effective[name] if name in effective else self._read("0") for name in names if is_pod_level_name(name)}
+
+    def _resized(self, asked: dict[str, N], in_force: dict[str, N], allocated: dict[str, N]) -> dict[str, N]:
+        effective: dict[str, N] = {}
+        if not self._infeasible:
+            effective.update(asked)
+        _raise_to(effective, in_force)
+        _raise_to(effective, allocated)
+        return effective
 
 
 def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
     return {s.name: s for s in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
-
-
-def _sum_of_largest(pod: Pod, infeasible: bool, non_missing: Mapping[str, int] | None) -> Amounts:
-    """Add up the largest of what each container asks for, was allocated and has: releases before 1.37.
-
-    Of the init containers only sidecars are looked up: nobody resizes one that ends.
-    """
-    statuses = _statuses(pod)
-    ending = {container.name for container in pod.spec.init_containers if not container.is_restartable}
-
-    def largest(container: Container) -> Amounts:
-        status = None if container.name in ending else statuses.get(container.name)
-        if status is None or status.resources is None:
-            return _asked(container)
-        in_force, allocated = _parsed(status.resources.requests), _parsed(status.allocated_resources)
-        return _resized(_asked(container), in_force, allocated, infeasible)
-
-    return _sum(pod, largest, non_missing)
-
-
-def _largest_sum(pod: Pod, infeasible: bool, in_place_pod_level: bool, non_missing: Mapping[str, int] | None) -> Amounts:
-    """Return the largest of what the whole pod asks for, was allocated and has: since 1.37.
-
-    A container of which nothing is known counts with what it asks for, unless its resize is known not to be possible.
-    """
-    whole, statuses = pod.status, _statuses(pod)
-
-    def allocated(container: Container) -> Amounts:
-        status = statuses.get(container.name)
-        if status is not None and status.allocated_resources is not None:
-            return _parsed(status.allocated_resources)
-        return {} if infeasible else _asked(container)
-
-    def in_force(container: Container) -> Amounts:
-        status = statuses.get(container.name)
-        if status is not None and status.resources is not None and status.resources.requests is not None:
-            return _parsed(status.resources.requests)
-        return allocated(container)
-
-    actual = whole.resources.requests if whole.resources is not None else None
-    if in_place_pod_level and whole.allocated_resources is not None and actual is not None:
-        sums = _parsed(actual), _parsed(whole.allocated_resources)
-    else:
-        sums = _sum(pod, in_force, non_missing), _sum(pod, allocated, non_missing)
-    return _resized(_sum(pod, _asked, non_missing), *sums, infeasible)
-
-
-def _pod_level_requests(pod: Pod, use_status: bool, infeasible: bool, whole_pod: bool) -> Amounts:
-    whole, status = pod.spec.resources, pod.status
-    assert whole is not None
-    asked = _parsed(whole.requests)
-    effective = asked
-    if use_status and status.resources is not None:
-        in_force, allocated = _parsed(status.resources.requests), _parsed(status.allocated_resources)
-        effective = _resized(asked, in_force, allocated, infeasible)
-    names = effective if whole_pod else asked
-    return {name: effective.get(name, 0) for name in names if is_pod_level_name(name)}
-
-
-def _resized(asked: Amounts, in_force: Amounts, allocated: Amounts, infeasible: bool) -> Amounts:
-    effective: Amounts = {}
-    if not infeasible:
-        effective.update(asked)
-    _raise_to(effective, in_force)
-    _raise_to(effective, allocated)
-    return effective
 
 
 def _is_resize_infeasible(pod: Pod) -> bool:
@@ -287,19 +327,18 @@ def _is_resize_infeasible(pod: Pod) -> bool:
     return False
 
 
-def _parsed(quantities: Mapping[str, Quantity] | None) -> Amounts:
-    return {name: parse(text) for name, text in (quantities or {}).items()}
-
-
-def _add(total: Amounts, more: Mapping[str, int]) -> None:
+def _add(total: dict[str, N], more: Mapping[str, N]) -> None:
     for name, amount in more.items():
-        total[name] = total.get(name, 0) + amount
+        total[name] = total[name] + amount if name in total else amount
 
 
-def _raise_to(total: Amounts, other: Mapping[str, int]) -> None:
+def _raise_to(total: dict[str, N], other: Mapping[str, N]) -> None:
     for name, amount in other.items():
-        if name not in total or amount > total[name]:
+        if name not in total:
             total[name] = amount
+        elif amount > total[name]:
+            # What is compared with a wide amount is made wide itself, and stays so.
+            total[name] = amount.beside(total[name]) if isinstance(amount, Amount) else amount
 
 
 def _malformed_pod(pod: Pod, error: QuantityError) -> MalformedObject:
@@ -354,10 +393,13 @@ def node_allocatable(node: Node) -> Amounts:
     """
     stated = node.status.allocatable
     try:
-        nano = _parsed(stated)
+        nano = {name: parse(text) for name, text in stated.items()}
     except QuantityError as error:
         name = next(name for name, text in stated.items() if not _is_quantity(text))
         raise MalformedObject(f"node {node.key}", f"status.allocatable.{name}", stated[name], "not a quantity") from error
+    for name, amount in nano.items():
+        if amount > _limit(name):
+            nano[name] = _counted(name, Amount.of(stated[name]))
     return {CPU: 0, MEMORY: 0, EPHEMERAL_STORAGE: 0, PODS: 0, **amounts(nano, pods=True)}
 
 

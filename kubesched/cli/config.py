@@ -111,7 +111,7 @@ def _print(document: dict[str, Any], output: str) -> None:
 
 
 def _load(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str) -> Configuration | _Old:
-    gates = Gates.parse(feature_gates)
+    gates = Gates.fitting(feature_gates)
     text = _read(file)
     if _is_policy(text):
         _run_files(plugins)

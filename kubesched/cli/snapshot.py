@@ -26,7 +26,7 @@ def run_snapshot(
 ) -> None:
     if names_file is not None and not hides_names:
         raise click.UsageError("--names goes with --hide-names")
-    cluster = read_cluster(snapshot_file, kubeconfig, context, config.Gates.parse(feature_gates))
+    cluster = read_cluster(snapshot_file, kubeconfig, context, config.Gates.fitting(feature_gates))
     if hides_names:
         cluster, names = hide_names(cluster, lambda text: click.echo(f"Warning: {text}", err=True))
         if names_file is not None:

@@ -51,7 +51,7 @@ class Policy:
     ) -> Policy:
         """Read what the options of `shared.policy_options` name; raise ConfigError if it cannot be used. Instead of the file
         its text may be given."""
-        gates = config.Gates.parse(feature_gates)
+        gates = config.Gates.fitting(feature_gates)
         brought = [cls for asked in plugins for cls in find_plugins(asked)]
         registry = registry_with(brought)
         if config_file is None:

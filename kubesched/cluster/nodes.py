@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kubesched.api import requests
+from kubesched.api.amount import wrapped
 from kubesched.api.node import Node, Taint
 from kubesched.api.selectors import parse_int64
-from kubesched.cluster.columns import Bools, Column, Ints, Table
+from kubesched.cluster.columns import Bools, Cells, Column, Ints, Table
 from kubesched.cluster.intern import Interner, Leases
 from kubesched.cluster.journal import ALLOCATABLE, NODE
 from kubesched.cluster.pods import Amounts
@@ -31,6 +32,13 @@ KNOWN_FEATURES = frozenset(
     }
 )
 """Names a node may declare that this version understands; others are dropped."""
+
+
+def _add(cells: Cells, row: int, amount: int) -> None:
+    try:
+        cells[row] += amount
+    except ValueError:  # more than 64 bits hold: the upper ones are lost, as in the reference
+        cells[row] = wrapped(cells[row] + amount)
 
 
 class LabelColumn:
@@ -160,9 +168,9 @@ class NodeColumns:
         """Add one pod's usage to a row, or with sign -1 take it away."""
         requested = self.requested
         for rid, amount in usage:
-            requested[rid].cells[row] += sign * amount
-        self.non_zero_cpu.cells[row] += sign * cpu
-        self.non_zero_memory.cells[row] += sign * memory
+            _add(requested[rid].cells, row, sign * amount)
+        _add(self.non_zero_cpu.cells, row, sign * cpu)
+        _add(self.non_zero_memory.cells, row, sign * memory)
         self.pod_count.cells[row] += sign
 
     def codes(self, key: str) -> Ints | None:

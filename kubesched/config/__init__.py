@@ -15,10 +15,11 @@ from kubesched.config.gates import Gates
 from kubesched.config.loading import defaults, load
 from kubesched.config.printing import as_json, as_yaml, effective
 from kubesched.config.types import Configuration, Configured, Extender, Profile
-from kubesched.config.versions import NEWEST, Behaviour, Version
+from kubesched.config.versions import NEWEST, OLDEST_RECORDED, Behaviour, Version
 
 __all__ = [
     "NEWEST",
+    "OLDEST_RECORDED",
     "POINTS",
     "Args",
     "ArgsRegistry",

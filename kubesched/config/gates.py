@@ -17,7 +17,7 @@ from enum import Enum
 
 from kubesched.config.fielderrors import aggregate, go_quote
 from kubesched.config.other_gates import OTHER_GATES, OTHER_NEEDS
-from kubesched.config.versions import NEWEST, Behaviour, Version
+from kubesched.config.versions import NEWEST, RELEASES, Behaviour, Version
 from kubesched.errors import ConfigError
 
 
@@ -246,6 +246,20 @@ class Gates:
         """Read `A=true,B=false`, `kube:A=true` or several of them; raise ConfigError in the reference's words."""
         asked = read_pairs([text] if isinstance(text, str) else text)
         return cls.of(asked, emulated=emulated, min_compatibility=min_compatibility, not_built=not_built)
+
+    @classmethod
+    def fitting(cls, text: str | Iterable[str]) -> Gates:
+        """Read the same as the newest recorded release that has these gates; what none has is told in the newest one's words.
+
+        For who asks without a cluster that would say which release it is of.
+        """
+        texts = [text] if isinstance(text, str) else list(text)
+        for release in sorted(RELEASES, reverse=True):
+            try:
+                return cls.parse(texts, emulated=release)
+            except ConfigError:
+                continue
+        return cls.parse(texts)
 
     @classmethod
     def of(

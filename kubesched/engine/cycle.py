@@ -18,7 +18,7 @@ from kubesched.engine.decision_record import DecisionRecord
 from kubesched.engine.extenders import BareNodes, Extenders
 from kubesched.engine.sampling import Sampling
 from kubesched.engine.ties import Ties
-from kubesched.errors import PluginRaised, SchedulerError
+from kubesched.errors import PluginError, PluginRaised, SchedulerError
 from kubesched.framework.best_rows import BestRows
 from kubesched.framework.blame import is_ctrl_c
 from kubesched.framework.cycle_state import CycleState
@@ -208,7 +208,14 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Equ
     pod, nodes = made.pod, made.nodes
     if not nodes.n or not profile.is_prepared or rules.scores_single or rules.percentage_for(profile) or rules.extenders:
         return False
-    recalled = memo.recall(pod, nodes)
+    try:
+        recalled = memo.recall(pod, nodes)
+    except PluginRaised:
+        raise
+    except PluginError as error:
+        if error.point != "Score":
+            raise
+        return False  # memory scores what the plain way may not: a single node that is left, for one
     if recalled is None:
         return False
     nominated = pod.pod.status.nominated_node_name

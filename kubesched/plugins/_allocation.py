@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kubesched.api.amount import wrapped
 from kubesched.api.requests import is_scalar_name
 from kubesched.cluster import EPHEMERAL_STORAGE, Ints, PodView, Snapshot
 from kubesched.framework import NodeView
@@ -19,6 +20,11 @@ from kubesched.plugins._device_classes import ServedByDevices
 
 if TYPE_CHECKING:
     from kubesched.plugins.node_resources_fit import ScoringStrategy
+
+_SAFE = 1 << 56
+"""Amounts below this can be multiplied by a hundred."""
+_EXACT = 1 << 53
+"""Whole numbers below this are exact in floating point."""
 
 Asked = tuple[tuple[int, int, int], ...]
 """(resource number, amount, weight) of the resources that count for a pod."""
@@ -64,20 +70,19 @@ class Strategy:
                 used, offered = self._devices.row(resource, used, node.nodes, node.row)
             if not offered:
                 continue
-            used += amount
+            used = wrapped(used + amount)
             if self._shape is not None:
-                score = self._shape_list[100 if used > offered else used * 100 // offered]
+                percent = 100 if used > offered else _divided(wrapped(used * 100), offered)
+                score = self._shape_list[min(max(percent, 0), 100)]
                 if score <= 0:
                     continue
-            elif self._spreads:
-                score = 0 if used > offered else (offered - used) * 100 // offered
             else:
-                score = min(used, offered) * 100 // offered
+                score = _score(used, offered, self._spreads)
             total += score * weight
             weight_sum += weight
         if not weight_sum:
             return 0
-        return int(total / weight_sum + 0.5) if self._shape is not None else total // weight_sum
+        return int(total / weight_sum + 0.5) if self._shape is not None else _divided(total, weight_sum)
 
     def by_row(self, asked: Asked, nodes: Snapshot) -> Callable[[int], int] | None:
         """Return `row` as a function of the row; None where devices may serve a resource, or there is a shape to follow."""
@@ -93,11 +98,11 @@ class Strategy:
                 if offered:
                     used = uses[row] + amount
                     weight_sum += weight
-                    if used <= offered:
+                    if 0 <= used <= offered < _SAFE:
                         total += (offered - used if spreads else used) * 100 // offered * weight
-                    elif not spreads:
-                        total += 100 * weight
-            return total // weight_sum if weight_sum else 0
+                    else:
+                        total += _score(wrapped(used), offered, spreads) * weight
+            return _divided(total, weight_sum) if weight_sum else 0
 
         return score
 
@@ -110,26 +115,42 @@ def strategy_of(strategy: ScoringStrategy, devices: ServedByDevices) -> Strategy
     return Strategy(weights, shape, strategy.type == "LeastAllocated", devices)
 
 
-def _least(used: Ints, offered: Ints) -> Ints:
-    return _percent(np.maximum(offered - used, 0), offered)
+# Amounts that overflow (see `api.amount`) make the reference's products wrap and its quotients round towards zero. Columns
+# of 64-bit numbers wrap by themselves; the rest is looked at only where something is below zero.
 
 
-def _most(used: Ints, offered: Ints) -> Ints:
-    return _percent(np.minimum(used, offered), offered)
+def _score(used: int, offered: int, spreads: bool) -> int:
+    """Return one resource's score on one node."""
+    if spreads:
+        return 0 if used > offered else _divided(wrapped(wrapped(offered - used) * 100), offered)
+    return _divided(wrapped(min(used, offered) * 100), offered)
 
 
-def _percent(part: Ints, whole: Ints) -> Ints:
-    """Return 100 * part // whole of numbers that are not negative.
+def _divided(number: int, by: int) -> int:
+    """Return a quotient rounded towards zero."""
+    quotient = abs(number) // abs(by)
+    return quotient if (number < 0) == (by < 0) else -quotient
+
+
+def _quotients(numbers: Ints, by: Ints | np.int64) -> Ints:
+    """Return quotients rounded towards zero.
 
     Dividing floats is several times faster. Below 2**53 it is exact, too: a quotient that is no whole number lies further
     from the next one than rounding can move it.
     """
-    hundredfold = part * 100
-    if hundredfold.max(initial=0) < 1 << 53 and whole.max(initial=0) < 1 << 53:
-        percent: Ints = (hundredfold / whole).astype(np.int64)
-    else:
-        percent = hundredfold // whole
-    return percent
+    if all(column.min(initial=0) > -_EXACT and column.max(initial=0) < _EXACT for column in (numbers, by)):
+        return (numbers / by).astype(np.int64)
+    quotients: Ints = numbers // by
+    quotients += ((numbers < 0) != (by < 0)) & (quotients * by != numbers)
+    return quotients
+
+
+def _least(used: Ints, offered: Ints) -> Ints:
+    return _quotients(np.where(used > offered, 0, offered - used) * 100, offered)
+
+
+def _most(used: Ints, offered: Ints) -> Ints:
+    return _quotients(np.minimum(used, offered) * 100, offered)
 
 
 _Usages = Iterable[tuple[Ints, Ints, int]]
@@ -148,9 +169,10 @@ def _weighted(usages: _Usages, score: Callable[[Ints, Ints], Ints], n: int) -> I
             total += np.where(there, score(used, np.where(there, offered, 1)) * weight, 0)
             weight_sum = weight_sum + np.where(there, weight, 0)
     if isinstance(weight_sum, int):
-        return (total / weight_sum).astype(np.int64) if weight_sum else total  # exact, as in `_percent`
-    averaged: Ints = total // np.maximum(weight_sum, 1)
-    return averaged
+        if weight_sum:
+            total = _quotients(total, np.int64(weight_sum))
+        return total
+    return _quotients(total, np.maximum(weight_sum, 1))
 
 
 def most_allocated(pods: Iterable[Asked], nodes: Snapshot) -> int:
@@ -192,7 +214,8 @@ def _ratio(usages: _Usages, shape: Ints, n: int) -> Ints:
     for used, offered, weight in usages:
         there = offered != 0
         offered = np.where(there, offered, 1)
-        scores = shape[np.where(used > offered, 100, used * 100 // offered)]
+        percent = np.where(used > offered, 100, _quotients(used * 100, offered))
+        scores = shape[np.clip(percent, 0, 100)]
         counts = there & (scores > 0)  # a resource that scores nothing does not enter the average
         total += np.where(counts, scores * weight, 0)
         weight_sum += np.where(counts, weight, 0)

@@ -155,7 +155,9 @@ def _balance(usages: list[tuple[Ints, Ints]], n: int) -> Ints:
     count = np.zeros(n, dtype=np.int64)
     for held in there:
         count += held
-    return ((1 - np.where(count == 2, _of_two(degrees, there, n), _of_many(degrees, there, count, n))) * 100).astype(np.int64)
+    with np.errstate(invalid="ignore"):  # of amounts that overflowed: no number becomes the least one, as in the reference
+        spread = np.where(count == 2, _of_two(degrees, there, n), _of_many(degrees, there, count, n))
+        return ((1 - spread) * 100).astype(np.int64)
 
 
 Floats = npt.NDArray[np.float64]

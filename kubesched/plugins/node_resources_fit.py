@@ -12,8 +12,10 @@ from typing import Annotated
 import msgspec
 
 from kubesched.api import requests
+from kubesched.api.amount import wrapped
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.quantity import INT64_MAX
 from kubesched.api.resource import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
 from kubesched.cluster import Bools, GroupKey, Ints
 from kubesched.config.args import CPU_AND_MEMORY, Args, ResourceSpec, UtilizationShapePoint, validate_shape
@@ -172,7 +174,7 @@ class NodeResourcesFit(Plugin):
             reasons.append(TOO_MANY_PODS)
         for resource, amount in self._asked(pod):
             offered, used = node.usage(resource)
-            if amount > offered - used:
+            if amount > wrapped(offered - used):
                 if offered == 0 and self._devices.serves(resource, pod):
                     continue
                 name = pod.template.interners.resources.values[resource]
@@ -186,7 +188,7 @@ class NodeResourcesFit(Plugin):
         def verdict(row: int) -> Refusal:
             if count[row] < allowed[row]:
                 for amount, offered, used in asked:
-                    if amount > offered[row] - used[row]:
+                    if not amount <= offered[row] - used[row] <= INT64_MAX:
                         break
                 else:
                     return None
@@ -195,14 +197,15 @@ class NodeResourcesFit(Plugin):
         return verdict
 
     def _asked(self, pod: PodView) -> tuple[tuple[int, int], ...]:
-        """Return the requests that count: native ones first, ignored and zero ones left out."""
+        """Return the requests that count: native ones first; ignored ones are left out, and what is zero or, because it
+        overflowed, below."""
         asked: tuple[tuple[int, int], ...] = pod.template.remember(
             (self, "asked"),
             lambda: tuple(
                 sorted(
                     (resource, amount)
                     for resource, amount in pod.requests
-                    if amount and not self._is_ignored(pod.template.interners.resources.values[resource])
+                    if amount > 0 and not self._is_ignored(pod.template.interners.resources.values[resource])
                 )
             ),
         )

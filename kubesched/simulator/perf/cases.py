@@ -81,7 +81,7 @@ class Workload:
     threshold: float | None = None
     bucket: str = "Average"
     release: str = "1.36"
-    emulated: config.Version = config.BINARY_VERSION
+    emulated: config.Version = config.OLDEST_RECORDED
     """The release whose gates count: an older one where a gate is asked for that is locked by now."""
     problem: str = ""
 

@@ -20,7 +20,6 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from kubesched import config
 from kubesched.errors import SchedulerError
 from kubesched.simulator import processes
 from kubesched.simulator.perf.cases import Workload
@@ -103,8 +102,7 @@ async def scheduler(workload: Workload, kubeconfig: str, scratch: Path) -> Async
         f"--cert-dir={scratch / 'pki'}",
         f"--authorization-always-allow-paths={_OPEN_PATHS}",
     ]
-    if workload.emulated != config.BINARY_VERSION:
-        flags.append("--emulated-version={}.{}".format(*workload.emulated))
+    flags.append("--emulated-version={}.{}".format(*workload.emulated))
     if workload.gates:
         flags.append("--feature-gates=" + ",".join(f"{name}={str(on).lower()}" for name, on in workload.gates.items()))
     configuration = {**_configuration(workload), "leaderElection": {"leaderElect": False}}

@@ -42,7 +42,7 @@ def pod(name: str, scheduler: str) -> dict:
     ],
 )
 def test_what_is_ignored(gates: tuple[str, ...], resource: str, bodies: list[dict], told: list[str]) -> None:
-    store, lines, given = ObjectStore(ManualClock(), seed=1), list[str](), config.Gates.parse(gates)
+    store, lines, given = ObjectStore(ManualClock(), seed=1), list[str](), config.Gates.fitting(gates)
     IgnoredObjects(store, default_configuration(given), given, lines.append)
     for body in bodies:
         store.create(resource, body)

@@ -134,6 +134,24 @@ def test_1_36_refuses_in_its_own_way(text: str, error: str) -> None:
     assert str(caught.value) == error
 
 
+FITTING = [
+    ("no gate: the newest", "", (1, 37)),
+    ("a gate of both", "OpportunisticBatching=false", (1, 37)),
+    ("a gate that 1.37 does not have any more", "GenericWorkload=true,GangScheduling=true", (1, 36)),
+    ("a gate that 1.36 does not have yet", "DRAFractionalCapacityRange=false", (1, 37)),
+]
+
+
+@pytest.mark.parametrize(("text", "release"), [case[1:] for case in FITTING], ids=[case[0] for case in FITTING])
+def test_without_a_cluster_the_newest_release_that_has_the_gates_is_taken(text: str, release: tuple[int, int]) -> None:
+    assert Gates.fitting(text).emulated == release
+
+
+def test_what_no_release_has_is_told_in_the_words_of_the_newest() -> None:
+    with pytest.raises(ConfigError, match="unrecognized feature gate: X"):
+        Gates.fitting("X=true")
+
+
 def test_a_gate_that_is_gone_follows_what_replaced_it() -> None:
     gates = Gates.parse("GenericWorkload=true", not_built={})
     assert gates.is_enabled("GangScheduling")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubesched.framework.memo import Memo
 
 from kubesched.api import codec
 from kubesched.api.pod import Pod
 from kubesched.engine.cycle import Rules, attempt
 from kubesched.engine.ties import FirstByName
+from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable
 from kubesched.simulator.golden import Cluster
 
@@ -55,8 +55,8 @@ def decide(point: str, plugin: str, *nodes: dict[str, Any], remembers: bool = Fa
     cluster = Cluster(nodes, document)
     pod = cluster.store.view(codec.convert(POD, Pod))
     profile = cluster.profile(pod)
-    memo = Memo(profile) if remembers else None
-    return attempt(pod, cluster.store.snapshot(), profile, Rules(FirstByName(), preempts=False), memo).decision
+    cache = EquivalenceCache(profile) if remembers else None
+    return attempt(pod, cluster.store.snapshot(), profile, Rules(FirstByName(), preempts=False), cache).decision
 
 
 @pytest.mark.parametrize("remembers", [False, True], ids=["plainly", "from memory"])
