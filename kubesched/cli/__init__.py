@@ -22,6 +22,7 @@ COMMANDS = (
     "completion",
     "config",
     "conformance",
+    "decisions",
     "demo",
     "plan",
     "plugins",

@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from kubesched.api.pod import Pod
+from kubesched.cli.decisions import newest_placement
 from kubesched.cli.printing import print_document
 from kubesched.cli.sources import Policy, namespace_of, read_cluster
 from kubesched.cli.why_groups import pending_report, print_patches, print_pending
@@ -17,11 +18,11 @@ from kubesched.cli.why_report import print_story
 from kubesched.client.connection import connect
 from kubesched.client.credentials import default_kubeconfig, find_credentials
 from kubesched.client.reading import get_object
-from kubesched.client.scheduler_client import SchedulerAddress, ask_about_pod
+from kubesched.client.scheduler_client import SchedulerAddress, ask_about_pod, ask_for_decisions_about
 from kubesched.cluster import PodView
+from kubesched.engine import pod_report
 from kubesched.engine.loop import Engine
 from kubesched.engine.patches import workload_of
-from kubesched.engine.pod_report import pod_report
 from kubesched.errors import NotFound, SchedulerError
 from kubesched.simulator.captured import Captured
 
@@ -69,7 +70,7 @@ def run_why(
         if kind != POD:
             raise click.UsageError("--server asks a running scheduler about one pod: name it")
         address = SchedulerAddress(server, token, ca_file or "", not is_trusting)
-        _print_one(_as_told(asyncio.run(ask_about_pod(address, where or "default", name)), top), output)
+        _print_one(_as_told(_asked(address, where or "default", name), top), output)
         return
     if token or ca_file or is_trusting:
         raise click.UsageError("--token, --certificate-authority and --insecure-skip-tls-verify go with --server")
@@ -102,6 +103,24 @@ def run_why(
     story = _told(cluster, policy, (pending or members)[0], top)
     others = len(pending) - 1 if pending else len(members) - 1
     _print_one({**story, "othersLikeIt": others, "of": f"{kind} {where}/{name}"}, output)
+
+
+def _asked(address: SchedulerAddress, namespace: str, name: str) -> dict[str, Any]:
+    """Return what a running scheduler says of a pod: as it was decided, and as it is now, if it is there."""
+    decisions = asyncio.run(ask_for_decisions_about(address, namespace, name))
+    decided = newest_placement(decisions)
+    try:
+        story = asyncio.run(ask_about_pod(address, namespace, name))
+    except NotFound as error:
+        if decided is None:
+            raise SchedulerError(
+                f"pod {namespace}/{name} is neither queued nor placed here, and no decision about it is on record, "
+                f"says the scheduler at {address.url}"
+            ) from error
+        return {"pod": f"{namespace}/{name}", "state": pod_report.GONE, "node": decided["node"], "decided": decided}
+    if decided is not None and story["node"]:
+        story["decided"] = decided
+    return story
 
 
 def _asked_for(what: str) -> tuple[str, str, str]:
@@ -149,7 +168,7 @@ def _print_many(document: dict[str, Any], output: str) -> None:
 
 def _told(cluster: Captured, policy: Policy, pod: Pod, top: int) -> dict[str, Any]:
     engine = policy.engine(cluster)
-    return pod_report(engine, engine.store.pod(pod.metadata.uid) or engine.store.view(pod), top=top, preempts=True)
+    return pod_report.pod_report(engine, engine.store.pod(pod.metadata.uid) or engine.store.view(pod), top=top, preempts=True)
 
 
 def _as_told(answer: dict[str, Any], top: int) -> dict[str, Any]:

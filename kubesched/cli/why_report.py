@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kubesched.cli.decision_report import print_facts, time_text
 from kubesched.cli.layout import print_table, say
 from kubesched.engine import pod_report
 
@@ -18,7 +19,12 @@ def print_story(story: Story) -> None:
     """Print a pod's story."""
     verdict, colour = _verdict(story)
     say(f"{story['pod']} {verdict}", bold=True, fg=colour)
+    if story["state"] == pod_report.GONE:
+        _print_decided(story)
+        return
     say(_about(story), dim=True)
+    if story["state"] == pod_report.PLACED:
+        _print_decided(story)
     if story.get("othersLikeIt"):
         say(f"of {story['of']}, like {story['othersLikeIt']} more", dim=True)
     if story.get("groupNote"):
@@ -48,6 +54,18 @@ def print_story(story: Story) -> None:
         _section("It is tried again when", [f"{each['plugin']}: {each['text']}" for each in story["wakesOn"]], "-")
 
 
+def _print_decided(story: Story) -> None:
+    """Print how the pod came to be where it is, before how it looks now."""
+    decided = story.get("decided")
+    if decided is None:
+        _section("As decided", ["there is no record of that here; a running kubesched has one (--server), or its decision log"])
+    else:
+        _title(f"As decided, at {time_text(decided['at'])}")
+        print_facts(decided)
+    if story["state"] != pod_report.GONE:
+        _title("As it would be now")
+
+
 def _verdict(story: Story) -> tuple[str, str]:
     """Return the answer in one line, and the style to print it in."""
     state, n, total = story["state"], story.get("feasibleCount", 0), story.get("nodeCount", 0)
@@ -55,6 +73,8 @@ def _verdict(story: Story) -> tuple[str, str]:
         return f"is finished ({story['phase']}); it is not scheduled any more", "reset"
     if state == pod_report.NOT_OURS:
         return f"waits for a scheduler that is not configured here: {story['scheduler']}", "yellow"
+    if state == pod_report.GONE:
+        return (f"is gone; it was on {story['node']}" if story["node"] else "is gone; it had no node"), "reset"
     if state == pod_report.PLACED:
         return f"is on {story['node']}", "green"
     if state == pod_report.LEAVING:

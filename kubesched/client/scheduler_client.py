@@ -6,16 +6,20 @@ that says what to do about it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from kubesched.api import codec
-from kubesched.client.connection import connect
+from kubesched.client.connection import Connection, connect
 from kubesched.client.credentials import Credentials
 from kubesched.errors import ApiError, ConfigError, Forbidden, NotFound, SchedulerError, Unauthorized
 
 _NOT_HERE = "neither queued nor placed here"
+_NO_RECORD = "no decision"
+_DECISIONS = "/api/decisions"
+_PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +67,75 @@ async def ask_for_configuration(address: SchedulerAddress) -> str:
 
 
 async def ask_about_pod(address: SchedulerAddress, namespace: str, name: str) -> dict[str, Any]:
-    """Return what a running scheduler knows of a pod."""
+    """Return what a running scheduler knows of a pod; raise NotFound where it is neither queued nor placed there."""
     connection = await connect(address, name="why")
-    path = f"/ui/api/pods/{quote(namespace, safe='')}/{quote(name, safe='')}"
+    try:
+        answer = await _get(connection, address, f"/ui/api/pods/{quote(namespace, safe='')}/{quote(name, safe='')}", _NOT_HERE)
+    finally:
+        await connection.close()
+    if "state" not in answer:
+        raise SchedulerError(f"{address.url} answered with something that is no pod's story: is it a kubesched of our version?")
+    return answer
+
+
+async def ask_for_decisions_about(address: SchedulerAddress, namespace: str, name: str) -> list[dict[str, Any]]:
+    """Return the decisions about a pod that a running scheduler has on record, newest first; none if it keeps none."""
+    connection = await connect(address, name="decisions")
+    try:
+        path = f"{_DECISIONS}/{quote(namespace, safe='')}/{quote(name, safe='')}"
+        return _decisions_in(await _get(connection, address, path, _NO_RECORD), address)
+    except NotFound:
+        return []
+    finally:
+        await connection.close()
+
+
+async def ask_for_decisions(address: SchedulerAddress, query: Mapping[str, str], limit: int) -> list[dict[str, Any]]:
+    """Return the newest decisions that a running scheduler has on record and that a query asks for, page by page."""
+    connection = await connect(address, name="decisions")
+    found: list[dict[str, Any]] = []
+    before: int | None = None
+    try:
+        while len(found) < limit:
+            words = {
+                **query,
+                "limit": str(min(limit - len(found), _PAGE)),
+                **({} if before is None else {"before": str(before)}),
+            }
+            answer = await _get(connection, address, f"{_DECISIONS}?{urlencode(words)}", _NO_RECORD)
+            found += _decisions_in(answer, address)
+            before = answer.get("next")
+            if before is None:
+                break
+    except NotFound as error:
+        raise SchedulerError(f"{address.url}: {error}") from error
+    finally:
+        await connection.close()
+    return found
+
+
+def _decisions_in(answer: dict[str, Any], address: SchedulerAddress) -> list[dict[str, Any]]:
+    decisions = answer.get("decisions")
+    if not isinstance(decisions, list):
+        raise SchedulerError(f"{address.url} answered with something that is no record: is it a kubesched of our version?")
+    return decisions
+
+
+async def _get(connection: Connection, address: SchedulerAddress, path: str, absence: str) -> dict[str, Any]:
+    """Return an answer; raise NotFound where it says that what is asked for is not there, in words that contain `absence`."""
     try:
         answer = codec.decode_json(await connection.request("GET", path))
     except NotFound as error:
-        if _NOT_HERE in str(error):
-            raise SchedulerError(f"pod {namespace}/{name} is {_NOT_HERE}, says the scheduler at {address.url}") from error
-        raise SchedulerError(f"{address.url} does not know {path}: is it a kubesched?") from error
+        if absence in str(error):
+            raise
+        raise SchedulerError(f"{address.url} does not know {path.partition('?')[0]}: is it a kubesched?") from error
     except Unauthorized as error:
         raise SchedulerError(f"{address.url} asks who we are: give --token") from error
     except Forbidden as error:
-        raise SchedulerError(f"{address.url} does not let us in: the token's user may not get {path}") from error
+        where = path.partition("?")[0]
+        raise SchedulerError(f"{address.url} does not let us in: the token's user may not get {where}") from error
     except ApiError as error:
         raise SchedulerError(f"{address.url}: {' '.join(str(error).split())}") from error
-    finally:
-        await connection.close()
-    if not isinstance(answer, dict) or "state" not in answer:
-        raise SchedulerError(f"{address.url} answered with something that is no pod's story: is it a kubesched of our version?")
+    if not isinstance(answer, dict):
+        raise SchedulerError(f"{address.url} answered with something that is no document: is it a kubesched of our version?")
     return answer

@@ -23,6 +23,8 @@ from kubesched.framework.profile import Profile
 from kubesched.plugins.dynamic_resources.plugin import DynamicResources
 
 PLACED, PENDING, GATED, LEAVING, NOT_OURS, FINISHED = "placed", "pending", "gated", "leaving", "notOurs", "finished"
+GONE = "gone"
+"""Of a pod that only the record of decisions still knows."""
 _OVER = ("Succeeded", "Failed")
 _MOST_VICTIMS = 50
 

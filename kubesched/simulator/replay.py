@@ -17,6 +17,8 @@ from kubesched import config
 from kubesched.api import codec
 from kubesched.cluster import PodView
 from kubesched.engine.assembly import Ports, assemble, default_configuration
+from kubesched.engine.decision_record import DecisionRecord
+from kubesched.engine.decision_recorder import DecisionRecorder
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
 from kubesched.errors import MalformedObject, SchedulerError, ServerFault
@@ -88,6 +90,19 @@ def replay(
     return run_virtually(_play(entries_of(lines), configuration, gates or config.Gates.defaults(), seed, registry))
 
 
+def decide_again(
+    lines: Iterable[bytes],
+    configuration: config.Configuration | None = None,
+    gates: config.Gates | None = None,
+    registry: Registry | None = None,
+) -> list[DecisionRecord]:
+    """Play a log to a new engine and return the records of its decisions, oldest first, every one in full."""
+    recorder, records = DecisionRecorder(1, share=1.0), list[DecisionRecord]()
+    recorder.listeners.append(records.append)
+    run_virtually(_play(entries_of(lines), configuration, gates or config.Gates.defaults(), None, registry, recorder))
+    return records
+
+
 def entries_of(lines: Iterable[bytes]) -> list[dict[str, Any]]:
     """Return the entries of an inbox log; raise SchedulerError for lines that are not of one."""
     entries = list(_read(lines))
@@ -111,6 +126,7 @@ async def _play(
     gates: config.Gates,
     seed: int | None,
     registry: Registry | None,
+    recorder: DecisionRecorder | None = None,
 ) -> list[dict[str, Any]]:
     loop = asyncio.get_running_loop()
     clock = VirtualClock(loop, epoch=entries[0]["at"] - loop.time())
@@ -125,6 +141,7 @@ async def _play(
         clock=clock,
         writer=RecordedOutcomes(outcomes, clock),
         recorder=decisions,
+        decisions=recorder,
         seed=entries[0]["seed"] if seed is None else seed,
     )
     engine = assemble(configuration or default_configuration(gates), gates, ports, registry=registry)

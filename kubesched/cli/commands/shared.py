@@ -82,3 +82,25 @@ def cluster_options(command: F) -> F:
     ):
         command = option(command)
     return command
+
+
+def server_options(command: F) -> F:
+    """Add the options that say which running scheduler is asked."""
+    for option in (
+        click.option("--insecure-skip-tls-verify", "is_trusting", is_flag=True, help="With --server: trust any certificate."),
+        click.option(
+            "--certificate-authority",
+            "ca_file",
+            type=click.Path(exists=True, dir_okay=False),
+            help="With --server: whose certificates to trust.",
+        ),
+        click.option("--token", default="", help="With --server: who we are, for its secure port."),
+        click.option(
+            "--server",
+            default="",
+            metavar="URL",
+            help="Ask a running kubesched: its secure port (https://HOST:10259) or a demo's page.",
+        ),
+    ):
+        command = option(command)
+    return command

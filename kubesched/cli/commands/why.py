@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from kubesched.cli.commands.lazy import runs
-from kubesched.cli.commands.shared import cluster_options, namespace_option, policy_options
+from kubesched.cli.commands.shared import cluster_options, namespace_option, policy_options, server_options
 
 
 @click.command(
@@ -16,20 +16,7 @@ from kubesched.cli.commands.shared import cluster_options, namespace_option, pol
 @click.argument("what", metavar="[[NS/]POD|KIND/NAME]", default="")
 @namespace_option
 @cluster_options
-@click.option(
-    "--server",
-    default="",
-    metavar="URL",
-    help="Ask a running kubesched: its secure port (https://HOST:10259) or a demo's page.",
-)
-@click.option("--token", default="", help="With --server: who we are, for its secure port.")
-@click.option(
-    "--certificate-authority",
-    "ca_file",
-    type=click.Path(exists=True, dir_okay=False),
-    help="With --server: whose certificates to trust.",
-)
-@click.option("--insecure-skip-tls-verify", "is_trusting", is_flag=True, help="With --server: trust any certificate.")
+@server_options
 @policy_options
 @click.option(
     "--top",

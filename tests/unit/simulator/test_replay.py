@@ -9,11 +9,13 @@ import pytest
 
 from kubesched import config
 from kubesched.engine.assembly import Ports, assemble, default_configuration
+from kubesched.engine.decision_record import document
+from kubesched.engine.decision_recorder import DecisionRecorder
 from kubesched.engine.inbox import Changed
 from kubesched.engine.inbox_log import InboxLog
 from kubesched.errors import SchedulerError, ServerFault
 from kubesched.simulator.clock import VirtualClock, run_virtually
-from kubesched.simulator.replay import Decisions, replay
+from kubesched.simulator.replay import Decisions, decide_again, replay
 from kubesched.testing import node, pod
 
 
@@ -131,3 +133,31 @@ def test_what_was_taken_out_together_has_one_time() -> None:
     log, _ = record()
     times = [msgspec.json.decode(line)["at"] for line in log.splitlines() if b'"kind":"Node"' in line]
     assert len(set(times[:4])) == 1
+
+
+def test_decisions_made_again_are_those_on_record() -> None:
+    file, recorder = io.BytesIO(), DecisionRecorder(1000, share=1.0)
+
+    async def live() -> None:
+        clock = VirtualClock(asyncio.get_running_loop())
+        gates = config.Gates.defaults()
+        ports = Ports(clock=clock, writer=Moody(), decisions=recorder, seed=5)
+        engine = assemble(default_configuration(gates), gates, ports)
+        InboxLog(engine.inbox, clock, file, seed=5)
+        running = asyncio.create_task(engine.run())
+        for i in range(6):
+            engine.inbox.post(Changed("Node", None, node(f"n{i}", cpu=str(1 + i % 3), zone=f"z{i % 2}")))
+        for i in range(30):
+            engine.inbox.post(Changed("Pod", None, pod(f"p{i}", requests={"cpu": "500m"}, labels={"app": "web"})))
+            await clock.sleep(0.03)
+        await clock.sleep(60)
+        engine.stop()
+        await running
+
+    run_virtually(live())
+    lived = [document(record) for record in recorder.ring.newest_first()][::-1]
+    again = [document(record) for record in decide_again(file.getvalue().splitlines())]
+    facts = [[{**each, "at": 0, "boundSeconds": 0} for each in told] for told in (lived, again)]
+    assert {each["outcome"] for each in lived} >= {"placed", "unschedulable", "error"}
+    assert any(len(each.get("ranking", ())) > 2 for each in lived)
+    assert facts[0] == facts[1][: len(facts[0])] and len(facts[1]) >= len(facts[0])

@@ -1,0 +1,118 @@
+"""The record of a running scheduler: over HTTPS, in its decision log, and made again from its inbox log; always the same."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kubesched.apiserver import ApiServer
+from kubesched.apiserver.access import User
+
+PROGRAM = [sys.executable, "-c", "from kubesched.cli import main; main()"]
+TOKENS = {"root": User("root", ("system:masters", "system:authenticated"))}
+N_PODS = 24
+OWN = ("at", "sequence", "latencySeconds", "boundSeconds", "ranking", "refusals", "sentence")
+"""What depends on the moment, or on what the budget allowed."""
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def node(i: int) -> dict[str, Any]:
+    offer = {"cpu": str(4 + i), "memory": "8Gi", "pods": "110"}
+    return {"metadata": {"name": f"n{i}"}, "status": {"allocatable": offer, "capacity": offer}}
+
+
+def pod(name: str, cpu: str = "500m") -> dict[str, Any]:
+    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": {"containers": [container]}}
+
+
+def start(log: Path, *words: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([*PROGRAM, *words], stderr=log.open("w"))
+
+
+async def run(*words: str) -> str:
+    done = await asyncio.to_thread(subprocess.run, [*PROGRAM, *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+async def decisions(*words: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(await run("decisions", "-o", "json", "--limit", "1000", *words))["decisions"]
+    return found
+
+
+async def until(condition: Callable[[], bool], what: str, seconds: float = 40.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited too long for {what}"
+        await asyncio.sleep(0.05)
+
+
+def facts(told: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return what a pod's placement was decided by."""
+    return {
+        each["pod"]: {name: value for name, value in each.items() if name not in OWN}
+        for each in told
+        if each["outcome"] == "placed"
+    }
+
+
+async def test_a_decision_is_told_alike_by_the_scheduler_its_log_and_a_replay(tmp_path: Path) -> None:
+    port, log, inbox = free_port(), tmp_path / "decisions.jsonl", tmp_path / "inbox.jsonl"
+    async with ApiServer(tokens=TOKENS) as api:
+        kubeconfig = api.write_kubeconfig(tmp_path / "kubeconfig", "root")
+        for i in range(5):
+            api.store.create("nodes", node(i))
+        words = [
+            "run",
+            f"--kubeconfig={kubeconfig}",
+            f"--authentication-kubeconfig={kubeconfig}",
+            f"--authorization-kubeconfig={kubeconfig}",
+            "--leader-elect=false",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+            f"--decision-log={log}",
+            f"--inbox-log={inbox}",
+        ]
+        server = [f"--server=https://127.0.0.1:{port}", "--insecure-skip-tls-verify", "--token=root"]
+        process = start(tmp_path / "log", *words)
+        try:
+            for i in range(N_PODS):
+                api.store.create("pods", pod(f"p{i}"), "default")
+            api.store.create("pods", pod("whale", "99"), "default")
+            names = [f"p{i}" for i in range(N_PODS)]
+            await until(lambda: all(api.store.get("pods", n, "default")["spec"].get("nodeName") for n in names), "bindings")
+            api.store.delete("pods", "p3", "default", grace_seconds=0)
+            kept = await decisions(*server)
+            (gone,) = await decisions(*server, "default/p3")
+            refused = await decisions(*server, "--outcome", "unschedulable", "--refused-by", "NodeResourcesFit")
+            story = json.loads(await run("why", "default/p3", *server, "-o", "json"))
+            text = await run("why", "default/p4", *server)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            await asyncio.to_thread(process.wait)
+    assert {each["pod"] for each in refused} == {"default/whale"} and refused[0]["refusals"][0]["count"] == 5
+    assert (story["state"], story["decided"]["sentence"], story["node"]) == ("gone", gone["sentence"], gone["node"])
+    assert "As decided, at" in text and text.index("As decided") < text.index("As it would be now")
+    over_http, in_log, again = (
+        facts(kept),
+        facts(await decisions(f"--log={log}")),
+        facts(await decisions(f"--inbox-log={inbox}")),
+    )
+    assert set(over_http) == {f"default/{name}" for name in names}
+    assert in_log == over_http
+    assert again == over_http
+    assert all("ranking" in each for each in await decisions(f"--inbox-log={inbox}", "default/p7"))
