@@ -25,7 +25,6 @@ from kubesched.framework import DomainVerdicts, Reason
 from kubesched.framework.counters import PodCounts
 from kubesched.framework.tracked import Tracked
 from kubesched.framework.verdicts import FEW, Bits
-from kubesched.plugins._domain_scores import ScoredDomains
 
 HOSTNAME = "kubernetes.io/hostname"
 MISSING_LABEL = Reason("node(s) didn't match pod topology spread constraints (missing required label)", resolvable=False)
@@ -253,9 +252,6 @@ class SoftCounts(SpreadCounts):
         """Of each constraint the nodes without its label; None if there are none."""
         self._held: Bools | None = None
         self._n_domains: list[int] = []
-        self.scored = ScoredDomains(constraints[0].key)
-        self.scale: Any = None
-        """What the scores of the only constraint's domains are worked out with, as long as the same domains are scored."""
 
     def recount(self, whole: Snapshot) -> None:
         self.counts, self._eligible, self._codes, self._lacking, self._n_domains = [], [], [], [], []

@@ -103,7 +103,6 @@ class AffinityCounts(PodCounts):
         self.preferences = DomainCounts()
         self.judged: DomainVerdicts | None = None
         """What was concluded for the domains of the only key that matters, kept up to date."""
-        self.scored: ScoredDomains | None = None
 
     def clone(self) -> AffinityCounts:
         copied = copy(self)
@@ -111,7 +110,7 @@ class AffinityCounts(PodCounts):
         copied.affinity = self.affinity.clone()
         copied.anti_affinity = self.anti_affinity.clone()
         copied.preferences = self.preferences.clone()
-        copied.judged = copied.scored = None
+        copied.judged = None
         return copied
 
     def keys(self) -> set[str]:
@@ -276,6 +275,8 @@ class _Share:
 
 
 _SHARE = _Share()
+_SCORED = "InterPodAffinity.scored"
+"""The scores of domains belong to a class, whose feasible nodes they are relative to; the counts are shared."""
 
 
 class InterPodAffinity(Plugin):
@@ -418,9 +419,11 @@ class InterPodAffinity(Plugin):
         keys = counters.preferences.keys
         if len(keys) > 1:
             return None
-        if counters.scored is None or counters.scored.key != keys[0]:
-            counters.scored = ScoredDomains(keys[0])
-        return counters.scored.table(counters.preferences.by_code(keys[0], nodes), feasible.domains(keys[0]), _SHARE)
+        scored: ScoredDomains | None = state.find(_SCORED)
+        if scored is None or scored.key != keys[0]:
+            scored = ScoredDomains(keys[0])
+            state.write(_SCORED, scored)
+        return scored.table(counters.preferences.by_code(keys[0], nodes), feasible.domains(keys[0]), _SHARE)
 
     # What may help. Terms are taken as written: namespace selectors are not expanded here, and other pods' namespaces
     # have no labels, as in the reference.

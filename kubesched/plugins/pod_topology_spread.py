@@ -56,6 +56,7 @@ from kubesched.framework.verdicts import Bits
 from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
 from kubesched.plugins._allocation import round_half_up
 from kubesched.plugins._demands import advise_on_spreading
+from kubesched.plugins._domain_scores import ScoredDomains
 from kubesched.plugins._owners import default_selector
 from kubesched.plugins._spread import (
     HOSTNAME,
@@ -122,6 +123,8 @@ def _validate_constraint(constraint: TopologySpreadConstraint, path: Path) -> li
 HARD, SOFT = ACTIONS
 
 _SOFT, _WEIGHTS = "PodTopologySpread.soft", "PodTopologySpread.weights"
+_SCORED, _SCALE = "PodTopologySpread.scored", "PodTopologySpread.scale"
+"""The scores of domains and how they are worked out belong to a class, whose feasible nodes they are relative to."""
 
 SYSTEM_CONSTRAINTS = (
     ApiConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
@@ -283,16 +286,18 @@ class PodTopologySpread(Plugin):
         if len(counts.constraints) > 1 or constraint.key == HOSTNAME or not counts.needs_all_keys:
             return None
         reached = feasible.domains(constraint.key)
-        known: tuple[Bools, Bools, _Emptiness | None] | None = counts.scale
+        domains: ScoredDomains = state.get(_SCORED, lambda: ScoredDomains(constraint.key))
+        known: tuple[Bools, Bools, _Emptiness | None] | None = state.find(_SCALE)
         if known is None or known[0] is not reached:
             scored = reached.copy()
             scored[-1] = False
             n_scored = int(np.count_nonzero(scored))
             scale = _Emptiness(_weight(n_scored), float(constraint.max_skew - 1)) if n_scored else None
-            known = counts.scale = reached, scored, scale
+            known = reached, scored, scale
+            state.write(_SCALE, known)
         if known[2] is None:  # no feasible node has the label: all are left out of scoring
             return DomainScores(constraint.key, np.zeros(len(reached), dtype=np.int64), is_checked=True)
-        return counts.scored.table(counts.counts[0], known[1], known[2])
+        return domains.table(counts.counts[0], known[1], known[2])
 
     # What may help
 
