@@ -24,6 +24,7 @@ from kubesched import config, legacy, web
 from kubesched.api.core import ConfigMap
 from kubesched.api.meta import ObjectReference
 from kubesched.client.access_reviews import Reviews
+from kubesched.client.api_dispatcher import ApiDispatcher
 from kubesched.client.api_errors import advice
 from kubesched.client.connection import Connection, Observers, connect
 from kubesched.client.credentials import CredentialSource, delegated_credentials
@@ -248,7 +249,7 @@ class Scheduler:
         ends.callback(poster.close)
         self._outside = Ports(
             clock=self.wiring.clock,
-            writer=Writer(self._fenced(connection), chance),
+            writer=self._writer(self._fenced(connection), chance),
             recorder=RecorderByProfile(broadcaster, names),
             observer=reporter,
             queue_observer=reporter,
@@ -409,6 +410,13 @@ class Scheduler:
             chance=self.wiring.chance,
         )
         await self.elector.run()
+
+    def _writer(self, connection: Connection, chance: Chance) -> Writer:
+        if not self.wiring.gates.is_enabled("SchedulerAsyncAPICalls"):
+            return Writer(connection, chance)
+        dispatcher = ApiDispatcher(connection, self.configuration.parallelism, self.metrics.api_call_finished, chance)
+        self.metrics.watch(pending_calls=dispatcher.pending)
+        return dispatcher
 
     def _fenced(self, connection: Connection) -> Connection:
         """Return a connection that writes only while our lease certainly holds, where there is a lease at all."""

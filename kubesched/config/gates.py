@@ -201,7 +201,6 @@ NOT_BUILT: Mapping[tuple[str, bool], tuple[Version, Version]] = {
     ("GenericWorkload", True): _FROM_1_37,  # its API is v1beta1 there, and preemption of groups is part of it
     ("InPlacePodVerticalScalingSchedulerPreemption", True): _ALWAYS,
     ("PodGroupPreemptionPolicy", True): _ALWAYS,
-    ("SchedulerAsyncAPICalls", True): _ALWAYS,
     ("SchedulerPreQueueingHints", True): _ALWAYS,
     ("TopologyAwareWorkloadScheduling", True): _FROM_1_37,
     ("WorkloadAwarePreemption", True): ((1, 36), (1, 37)),

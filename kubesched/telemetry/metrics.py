@@ -118,15 +118,17 @@ class Metrics:
         cache_size: Sizes | None = None,
         waiting: Sizes | None = None,
         arrived: Sizes | None = None,
+        pending_calls: Sizes | None = None,
     ) -> None:
         """Remember whom to ask: for pods by queue, kept events by label, the store by type, and how many things wait
-        in an inbox and came to it so far, by its name."""
+        in an inbox and came to it so far, by its name; for calls to the API that wait, by kind."""
         asked = {
             "scheduler_pending_pods": pending_pods,
             "scheduler_inflight_events": inflight_events,
             "scheduler_cache_size": cache_size,
             "workqueue_depth": waiting,
             "workqueue_adds_total": arrived,
+            "scheduler_pending_async_api_calls": pending_calls,
         }
         self.sizes.update({name: source for name, source in asked.items() if source is not None})
 
@@ -343,6 +345,11 @@ class Metrics:
     def slow_renewal(self, name: str) -> None:
         """Count a renewal of the lease that had to read it first."""
         self.counters["leader_election_slowpath_total"][(name,)] += 1
+
+    def api_call_finished(self, kind: str, result: str, seconds: float) -> None:
+        """Count a call that the API dispatcher sent: success or error."""
+        self.counters["scheduler_async_api_call_execution_total"][kind, result] += 1
+        self.histograms["scheduler_async_api_call_execution_duration_seconds"].observe((kind, result), seconds)
 
     def config_reloaded(self, result: str) -> None:
         """Count a changed configuration file that was taken over (success) or refused (error)."""

@@ -91,8 +91,8 @@ REFUSED = [
     ),
     ("wardle:GenericWorkload=true", "component not registered: wardle"),
     (
-        "SchedulerAsyncAPICalls=true",
-        "cannot set feature gate SchedulerAsyncAPICalls to true, the feature is not built in this scheduler",
+        "DRANodeAllocatableResources=true",
+        "cannot set feature gate DRANodeAllocatableResources to true, the feature is not built in this scheduler",
     ),
 ]
 
