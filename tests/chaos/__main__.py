@@ -14,16 +14,12 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 
 from chaos.faults import Fault
 from chaos.known_bugs import BUGS
-from chaos.run import Result, run
+from chaos.run import Outcome, Result, outcome, run
 from chaos.shrinking import shrink
-
-
-def _outcome(seed: str) -> tuple[str, list[str], float, int]:
-    result = run(seed)
-    return seed, result.violations, result.virtual_seconds, len(result.history.lines)
 
 
 def _seeds(first: int, count: int | None, seconds: float | None) -> Iterator[str]:
@@ -34,17 +30,27 @@ def _seeds(first: int, count: int | None, seconds: float | None) -> Iterator[str
         yield str(number)
 
 
+def _outcomes(seeds: Iterator[str], workers: int) -> Iterator[Outcome]:
+    """Run seeds on several cores, a few ahead of what is looked at."""
+    # Spawned: NumPy's threads do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, max_tasks_per_child=200) as pool:
+        under_way = {pool.submit(outcome, seed) for seed in itertools.islice(seeds, 2 * workers)}
+        while under_way:
+            done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+            under_way |= {pool.submit(outcome, seed) for seed in itertools.islice(seeds, len(done))}
+            yield from (one.result() for one in done)
+
+
 def _search(first: int, count: int | None, seconds: float | None, workers: int) -> int:
-    began, failed, n_runs, virtual, n_lines = time.monotonic(), [], 0, 0.0, 0
-    # Fresh processes now and then: a run leaves caches behind, in msgspec and NumPy for instance.
-    with multiprocessing.get_context("spawn").Pool(workers, maxtasksperchild=100) as pool:
-        for seed, violations, lasted, lines in pool.imap_unordered(_outcome, _seeds(first, count, seconds)):
-            n_runs, virtual, n_lines = n_runs + 1, virtual + lasted, n_lines + lines
-            if violations:
-                failed.append(seed)
-                print(f"seed {seed}: {violations[0]}", flush=True)
-            elif n_runs % 100 == 0:
-                print(f"{n_runs} seeds, {len(failed)} failed, {time.monotonic() - began:.0f} s", flush=True)
+    began, failed, n_runs, virtual = time.monotonic(), [], 0, 0.0
+    for seed, violations, lasted in _outcomes(_seeds(first, count, seconds), workers):
+        n_runs, virtual = n_runs + 1, virtual + lasted
+        if violations:
+            failed.append(seed)
+            print(f"seed {seed}: {violations[0]}", flush=True)
+        elif n_runs % 100 == 0:
+            print(f"{n_runs} seeds, {len(failed)} failed, {time.monotonic() - began:.0f} s", flush=True)
     wall = time.monotonic() - began
     print(f"{n_runs} seeds from {first}: {len(failed)} failed; {virtual / 3600:.1f} hours of cluster life in {wall:.0f} s")
     for seed in failed[:3]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from chaos.__main__ import main
 from chaos.faults import Fault
 from chaos.known_bugs import BUGS, PROVOKED_BY
 from chaos.run import run
@@ -52,6 +53,11 @@ def test_the_same_seed_gives_the_same_history_in_another_process_under_another_h
 def test_a_bug_that_is_put_back_is_found(name: str) -> None:
     with BUGS[name]():
         assert any(run(str(seed), list(PROVOKED_BY[name])).violations for seed in range(1, 6))
+
+
+def test_seeds_run_on_several_cores(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--seeds", "2", "--first", "3", "--workers", "2"]) == 0
+    assert capsys.readouterr().out.startswith("2 seeds from 3: 0 failed; 0.")
 
 
 def test_a_script_shrinks_to_what_makes_it_fail() -> None:
