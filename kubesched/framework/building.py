@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kubesched import config
 from kubesched.errors import ConfigError
-from kubesched.framework.plugin import Plugin
+from kubesched.framework.plugin import POINTS, Plugin
 from kubesched.framework.ports import Handle
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry, points_of
@@ -22,11 +22,12 @@ def build_profile(configured: config.Profile, registry: Registry, handle: Handle
         if cls is None:
             raise ConfigError("", f"plugin {name!r} does not exist")
         built[name] = cls(configured.args.get(name), handle)
-    # A release may let a file name a plugin at a point where it has nothing to do.
+    # A release may let a file name a plugin at a point where it has nothing to do, or a point that only such plugins have.
     implemented = {name: points_of(type(plugin)) for name, plugin in built.items()}
     points = {
         point: [(built[entry.name], entry.weight) for entry in entries if point in implemented[entry.name]]
         for point, entries in configured.points.items()
+        if point in POINTS
     }
     return Profile(configured.scheduler_name, points, configured.percentage_of_nodes_to_score)
 

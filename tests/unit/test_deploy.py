@@ -114,7 +114,7 @@ CHARTS = {
     "everything": {
         "profiles": [{"schedulerName": "a"}, {"schedulerName": "b"}],
         "config": {"podMaxBackoffSeconds": 20},
-        "extraArgs": ["--feature-gates=GenericWorkload=true"],
+        "extraArgs": ["--feature-gates=OpportunisticBatching=false"],
         "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
         "tolerations": [{"key": "dedicated", "operator": "Exists"}],
         "nodeSelector": {"pool": "system"},
@@ -449,7 +449,7 @@ def test_selectors_find_the_pods(build: str) -> None:
 def test_what_the_values_say_arrives() -> None:
     objects = BUILDS["helm, everything"]
     spec = PODS["helm, everything"]
-    assert "--feature-gates=GenericWorkload=true" in spec["containers"][0]["args"]
+    assert "--feature-gates=OpportunisticBatching=false" in spec["containers"][0]["args"]
     assert spec["containers"][0]["image"] == "kubesched:v1"
     assert spec["nodeSelector"]["pool"] == "system" and spec["tolerations"][0]["key"] == "dedicated"
     assert spec["imagePullSecrets"] == [{"name": "pull"}]

@@ -166,11 +166,8 @@ def test_the_expected_node_is_written_before_slow_work(gates: str, announced: bo
     assert asked == (2 if announced else 0)
 
 
-_FIXES = "PodLevelResourcesFixDefaulting=false,PodLevelResourcesFixKubeletQOSClass=false"
-
-
 @pytest.mark.parametrize(
-    ("gates", "fits"), [("", False), (f"PodLevelResources=false,InPlacePodLevelResourcesVerticalScaling=false,{_FIXES}", True)]
+    ("gates", "fits"), [("", False), ("PodLevelResources=false,InPlacePodLevelResourcesVerticalScaling=false", True)]
 )
 def test_what_a_pod_asks_for_as_a_whole_counts(gates: str, fits: bool) -> None:
     whole = codec.convert(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.config import BINARY_VERSION
+from kubesched.config import OLDEST_RECORDED
 from kubesched.errors import ConfigError
 from kubesched.simulator.perf import cases
 from kubesched.simulator.perf.operations import Churn, CreateAny, CreatePods, Sleep
@@ -149,7 +149,7 @@ def test_what_cannot_run_says_why(written: str, params: str, said: str, tmp_path
     ("more", "workload", "said"),
     [
         ("featureGates: {NoSuchGate: true}", "", "unrecognized feature gate: NoSuchGate"),
-        ("", "featureGates: {SchedulerAsyncAPICalls: true}", "cannot set feature gate SchedulerAsyncAPICalls to true"),
+        ("", "featureGates: {DRANodeAllocatableResources: true}", "cannot set feature gate DRANodeAllocatableResources to true"),
         ("schedulerConfigPath: pod.yaml", "", "Object 'Kind' is missing"),
         ("defaultThresholdMetricSelector: {name: Memory, dataBucket: Max}", "", "a threshold for Memory Max is not known"),
         ("defaultPodTemplatePath: bad.yaml", "", "bad.yaml: the template function 'Reverse' is not known"),
@@ -166,13 +166,13 @@ def test_without_queueing_hints_the_last_release_that_could_do_so_is_emulated(tm
     found = one(tmp_path, "{opcode: sleep, duration: 1s}", "{}", "featureGates: {SchedulerQueueingHints: false}")
     assert (found.problem, found.emulated) == ("", (1, 33))
     assert not found.set_gates.is_enabled("SchedulerQueueingHints")
-    assert one(tmp_path, "{opcode: sleep, duration: 1s}").emulated == BINARY_VERSION
+    assert one(tmp_path, "{opcode: sleep, duration: 1s}").emulated == OLDEST_RECORDED
 
 
 def test_gates_of_the_command_line_come_before_those_of_a_workload(tmp_path: Path) -> None:
-    one(tmp_path, "{opcode: sleep, duration: 1s}", "{}", "featureGates: {SchedulerAsyncAPICalls: true}")
-    (found,) = cases.read(tmp_path, {"SchedulerAsyncAPICalls": False})
-    assert (found.problem, found.gates) == ("", {"SchedulerAsyncAPICalls": False})
+    one(tmp_path, "{opcode: sleep, duration: 1s}", "{}", "featureGates: {DRANodeAllocatableResources: true}")
+    (found,) = cases.read(tmp_path, {"DRANodeAllocatableResources": False})
+    assert (found.problem, found.gates) == ("", {"DRANodeAllocatableResources": False})
 
 
 @pytest.mark.parametrize(
