@@ -54,7 +54,7 @@ class Allowance:
 class DeviceFacts:
     """What selectors can see of a device. Equal devices share one of these; it remembers what was found out."""
 
-    __slots__ = ("_record", "allow_multiple", "answers", "attributes", "capacity", "driver", "lists")
+    __slots__ = ("_record", "allow_multiple", "answers", "attributes", "capacity", "driver", "lists", "takes_plain")
 
     def __init__(
         self,
@@ -63,12 +63,14 @@ class DeviceFacts:
         capacity: Mapping[str, DeviceCapacity],
         allow_multiple: bool = False,
         lists: bool = False,
+        takes_plain: bool = False,
     ) -> None:
         self.driver = driver
         self.attributes = attributes
         self.capacity = capacity
         self.allow_multiple = allow_multiple
         self.lists = lists
+        self.takes_plain = takes_plain
         self.answers: dict[str, bool | CelError] = {}
         self._record: dict[str, Any] | None = None
 
@@ -108,10 +110,14 @@ class DeviceFacts:
 
 
 class FactBook:
-    """One `DeviceFacts` for all devices that look the same."""
+    """One `DeviceFacts` for all devices that look the same.
 
-    def __init__(self, lists: bool = False) -> None:
+    `takes_plain`: to `or` and `orValue` a value that is no optional is as good as one, as before 1.37.
+    """
+
+    def __init__(self, lists: bool = False, takes_plain: bool = False) -> None:
         self._lists = lists
+        self._takes_plain = takes_plain
         self._facts: dict[bytes, DeviceFacts] = {}
 
     def facts(self, driver: str, device: Device) -> DeviceFacts:
@@ -122,7 +128,9 @@ class FactBook:
         if found is None:
             if len(self._facts) > 100_000:
                 self._facts.clear()
-            found = self._facts[key] = DeviceFacts(driver, device.attributes, device.capacity, multiple, self._lists)
+            found = self._facts[key] = DeviceFacts(
+                driver, device.attributes, device.capacity, multiple, self._lists, self._takes_plain
+            )
         return found
 
 
@@ -150,7 +158,7 @@ def _evaluate(expression: str, facts: DeviceFacts, allowance: Allowance | None) 
     if isinstance(program, CompileError):
         raise program
     record = facts.record()
-    scope = Scope({"device": record, **{f"device.{name}": value for name, value in record.items()}})
+    scope = Scope({"device": record, **{f"device.{name}": value for name, value in record.items()}}, facts.takes_plain)
     try:
         value = _run(program, scope)
     finally:

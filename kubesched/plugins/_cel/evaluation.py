@@ -56,10 +56,11 @@ class CutOff(CelError):
 class Scope(dict[str, Any]):
     """The variables of one run, and what it has cost so far."""
 
-    __slots__ = ("spent", "worked")
+    __slots__ = ("spent", "takes_plain", "worked")
 
-    def __init__(self, variables: Mapping[str, Any]) -> None:
+    def __init__(self, variables: Mapping[str, Any], takes_plain: bool = False) -> None:
         super().__init__(variables)
+        self.takes_plain = takes_plain
         self.spent = 0
         self.worked = 0
 
@@ -282,7 +283,9 @@ def _otherwise(operand: Run, other: Run, is_value: bool) -> Run:
     def run(scope: Scope) -> Any:
         value = operand(scope)
         if not isinstance(value, Optional):
-            return value
+            if scope.takes_plain:
+                return value
+            raise EvaluationError("no such overload")
         if value.is_there:
             return value.value if is_value else value
         return other(scope)

@@ -149,7 +149,11 @@ def test_what_cannot_run_says_why(written: str, params: str, said: str, tmp_path
     ("more", "workload", "said"),
     [
         ("featureGates: {NoSuchGate: true}", "", "unrecognized feature gate: NoSuchGate"),
-        ("", "featureGates: {DRANodeAllocatableResources: true}", "cannot set feature gate DRANodeAllocatableResources to true"),
+        (
+            "",
+            "featureGates: {DRANodeAllocatableResources: true}",
+            "cannot set feature gate DRANodeAllocatableResources to true",
+        ),
         ("schedulerConfigPath: pod.yaml", "", "Object 'Kind' is missing"),
         ("defaultThresholdMetricSelector: {name: Memory, dataBucket: Max}", "", "a threshold for Memory Max is not known"),
         ("defaultPodTemplatePath: bad.yaml", "", "bad.yaml: the template function 'Reverse' is not known"),
