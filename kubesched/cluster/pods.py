@@ -11,7 +11,7 @@ are never remembered; and the status, except for the parts that in-place resizin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -286,10 +286,11 @@ class LabelClasses:
                 self._by_label.setdefault((namespace, label, value), []).append(found)
         return found
 
-    def candidates(self, namespace: str, selector: matching.Selector) -> Iterable[int]:
-        """Return the classes of a namespace that a selector can match at all: the fewest that one of its labels leaves."""
-        found: Iterable[int] = self.by_namespace.get(namespace, ())
-        fewest = len(self._classes)
+    def candidates(self, namespace: str, selector: matching.Selector, among: Collection[int]) -> Iterable[int]:
+        """Return the classes that a selector can match at all, out of some of a namespace: those with one of its labels, and
+        maybe others, if these are fewer."""
+        found: Iterable[int] = among
+        fewest = len(among)
         for wanted in selector.requirements:
             if wanted.operator == matching.IN:
                 alike = [self._by_label.get((namespace, wanted.key, value), _NO_CLASSES) for value in wanted.values]

@@ -135,9 +135,10 @@ class SpreadCounts(PodCounts):
     def _count_rows(self, i: int, codes: Ints | None, size: int, whole: Snapshot) -> None:
         """Count the matching pods of eligible nodes by the nodes' codes, or by row."""
         selector, namespace = self.constraints[i].selector, self._pod.namespace
+        placed = whole.slots.by_namespace.get(namespace, ())
         found = [
             class_id
-            for class_id in whole.templates.label_classes.candidates(namespace, selector)
+            for class_id in whole.templates.label_classes.candidates(namespace, selector, placed)
             if class_id in whole.slots.classes and self._matches(i, class_id, whole)
         ]
         values = np.zeros(size, dtype=np.int64)
