@@ -23,7 +23,7 @@ CASES = """
   - {opcode: createPods, namespace: test, count: 20, podTemplatePath: pod.yaml, collectMetrics: true}
   workloads:
   - {name: runs, params: {nodes: 3}, threshold: 1, featureGates: {DRAConsumableCapacity: false}}
-  - {name: cannot, params: {nodes: 3}, featureGates: {SchedulerAsyncAPICalls: true}}
+  - {name: cannot, params: {nodes: 3}, featureGates: {PodSchedulingReadiness: false}}
 - name: Plain
   workloadTemplate:
   - {opcode: createNodes, count: 3}
@@ -70,9 +70,7 @@ async def test_workloads_run_and_those_that_cannot_are_named(folder: Path) -> No
     assert runs["attempt_ms"]["p99"] >= runs["attempt_ms"]["p50"] > 0 and runs["wait_ms"]["p50"] > 0
     assert runs["feature_gates"] == {"DRAConsumableCapacity": False} and runs["rss_mib"] > 20
     assert (cannot["workload"], cannot["throughput"]) == ("cannot", None)
-    assert (
-        cannot["error"] == "cannot set feature gate SchedulerAsyncAPICalls to true, the feature is not built in this scheduler"
-    )
+    assert cannot["error"] == "cannot set feature gate PodSchedulingReadiness to false, feature is locked to true"
     assert code == 1 and err.splitlines()[-1] == "Error: 1 of 2 workloads did not run to their end"
 
 

@@ -77,7 +77,7 @@ def test_the_page_and_the_api_are_served_until_interrupted(tmp_path: Path) -> No
         demo.until("Ctrl-C")
         state = fetch(f"{demo.page}api/state")
         assert (state["nodeCount"], state["boundCount"]) == (10, 29)
-        assert state["pending"]["groups"][0]["pods"][0]["pod"] == "demo/whale"
+        assert fetch(f"{demo.page}api/pending")["groups"][0]["pods"][0]["pod"] == "demo/whale"
         assert fetch(f"{demo.page}api/pods/demo/whale")["refusals"]
         if KUBECTL is not None:
             asked = subprocess.run(

@@ -214,10 +214,12 @@ async def test_a_scheduler_of_another_mind_is_found_out_with_files_that_replay(a
         decided = await asyncio.to_thread(replay, lines)
         notes = {line["pod"]: line["note"] for line in decided if line["event"] == "Scheduled"}
         assert notes == {told["pod"]: f"Successfully assigned {told['pod']} to {told['ours']}"}
-    words = [*PROGRAM, "replay", str(files[0]), "--config", str(packing)]
+    told = found["differences"][0]
+    words = [*PROGRAM, "why", told["pod"], "--snapshot", str(files[0]), "--config", str(packing), "--top=12", "-o", "json"]
     done = await asyncio.to_thread(subprocess.run, words, capture_output=True, text=True, timeout=60)
-    chosen = found["differences"][0]["chosen"]
-    assert done.returncode == 0 and f" to {chosen}" in done.stdout, "with its own configuration, the live scheduler's node"
+    assert done.returncode == 0, done.stderr
+    totals = {each["node"]: each["total"] for each in json.loads(done.stdout)["ranking"]}
+    assert totals[told["chosen"]] == max(totals.values()), "with its own configuration, the live scheduler's node is a best one"
 
 
 async def test_the_configuration_comes_from_the_live_schedulers_own_port(api: ApiServer, tmp_path: Path) -> None:

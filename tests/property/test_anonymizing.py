@@ -51,6 +51,10 @@ def renamed(line: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
         note = name(note.rpartition(" ")[2])
     elif "Invalid value" in note:
         note = "some text with a name in it"
+    elif "placement for pod on node " in note:  # which 1.37 says of a preemption
+        before, on_node, after = note.partition("placement for pod on node ")
+        node, comma, rest = after.partition(",")
+        note = before + on_node + name(node) + comma + rest
     return {**line, "pod": f"{name(namespace)}/{name(pod)}", "note": note}
 
 

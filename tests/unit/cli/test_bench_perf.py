@@ -17,7 +17,7 @@ CASES = """
   - {opcode: createPods, countParam: $pods, collectMetrics: true}
   workloads:
   - {name: runs, labels: [performance, short], params: {pods: 3}, threshold: 1200}
-  - {name: cannot, params: {pods: 3}, featureGates: {SchedulerAsyncAPICalls: true}}
+  - {name: cannot, params: {pods: 3}, featureGates: {PodSchedulingReadiness: false}}
 - name: Other
   workloadTemplate: [{opcode: teleport}]
   workloads: [{name: never}]
@@ -48,9 +48,9 @@ def test_the_list_has_all_workloads_and_says_why_some_cannot_run(folder: str) ->
 
 def test_the_list_as_json_and_chosen(folder: str) -> None:
     (row,) = json.loads(perf(folder, "--list", "--case", "S*", "--workload", "cannot", "-o", "json"))
-    assert row["error"] == "cannot set feature gate SchedulerAsyncAPICalls to true, the feature is not built in this scheduler"
+    assert row["error"] == "cannot set feature gate PodSchedulingReadiness to false, feature is locked to true"
     (row,) = json.loads(
-        perf(folder, "--list", "--workload", "cannot", "--feature-gates", "SchedulerAsyncAPICalls=false", "-o", "json")
+        perf(folder, "--list", "--workload", "cannot", "--feature-gates", "PodSchedulingReadiness=true", "-o", "json")
     )
     assert row == {"case": "Small", "workload": "cannot", "labels": [], "threshold": None, "error": None}
     assert perf(folder, "--list", "--labels", "short", "-o", "yaml").startswith("- case: Small\n  workload: runs\n")
