@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from kubesched.cli.layout import print_table
+from kubesched.cli.printing import bar
 from kubesched.errors import SchedulerError
 from kubesched.simulator.bench import Bench, run
 from kubesched.simulator.cluster_bench import ClusterBench
@@ -23,31 +24,28 @@ def run_bench_engine(
     init: int,
     pods: int,
     seed: int,
-    classes: int,
+    classes: tuple[int, ...],
     no_memo: bool,
     decision_records: int,
     output: str,
 ) -> None:
     if classes and kind != "unlike":
         raise click.UsageError("--classes is for --kind unlike")
-    bench = Bench(kind, nodes, init, pods, seed, not no_memo, classes, decision_records)
-    console = Console(stderr=True)
-    if output == "table" and console.is_terminal:
-        with Progress(console=console, transient=True) as bar:
-            task = bar.add_task(f"{kind}, {nodes} nodes", total=pods)
-            figures = run(bench, lambda done: bar.update(task, completed=done))
-    else:
-        figures = run(bench)
-    print_figures([figures], output)
+    rows = []
+    for n_classes in classes or (0,):
+        bench = Bench(kind, nodes, init, pods, seed, not no_memo, n_classes, decision_records)
+        with bar(f"{kind}, {nodes} nodes", pods) as done:
+            rows.append(run(bench, done))
+    print_figures(rows, output)
 
 
 def run_bench_cluster(kind: str, nodes: int, pods: int, kubeconfig: str, timeout: float, output: str) -> None:
     bench = ClusterBench(kind, nodes, pods, kubeconfig, timeout)
     console = Console(stderr=True)
     if output == "table" and console.is_terminal:
-        with Progress(console=console, transient=True) as bar:
-            task = bar.add_task(f"{kind}, {nodes} nodes", total=pods)
-            figures = asyncio.run(run_cluster(bench, lambda done: bar.update(task, completed=done)))
+        with Progress(console=console, transient=True) as progress:
+            task = progress.add_task(f"{kind}, {nodes} nodes", total=pods)
+            figures = asyncio.run(run_cluster(bench, lambda done: progress.update(task, completed=done)))
     else:
         figures = asyncio.run(run_cluster(bench))
     print_figures([figures], output)

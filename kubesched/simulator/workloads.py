@@ -66,7 +66,7 @@ from kubesched.api.volumes import (
     Volume,
     VolumeResources,
 )
-from kubesched.simulator import controller_pods
+from kubesched.simulator import controller_pods, gpu_pods
 
 SCHEDULER_PERF_KINDS = (
     "basic",
@@ -80,7 +80,7 @@ SCHEDULER_PERF_KINDS = (
     "csi",
     "dra",
 )
-KINDS = (*SCHEDULER_PERF_KINDS, *controller_pods.KINDS)
+KINDS = (*SCHEDULER_PERF_KINDS, *controller_pods.KINDS, "gpu")
 HOSTNAME, ZONE, NAMESPACE = controller_pods.HOSTNAME, controller_pods.ZONE, controller_pods.NAMESPACE
 DRIVER, DEVICE_CLASS, DEVICES_PER_NODE = "driver.example.com", "test-class", 10
 CSI_DRIVER, VOLUMES_PER_NODE = "ebs.csi.aws.com", 39
@@ -139,7 +139,7 @@ def pod(i: int, kind: str, *, extra_label: str = "") -> Pod:
 def cluster(kind: str, n_nodes: int, n_init: int, n_pods: int) -> Iterator[TopLevel]:
     """Yield what is there before the first pod is scheduled."""
     for i in range(n_nodes):
-        yield node(i)
+        yield gpu_pods.node(i) if kind == "gpu" else node(i)
     for i in range(n_init):
         yield init_pod(i, n_nodes)
     if kind == "dra":
@@ -222,6 +222,8 @@ def pods(n: int, kind: str, n_nodes: int = 5000, classes: int = 0) -> Iterator[P
             yield replace_name(controller_pods.unlike(i % classes if classes else i), i)
         elif kind in controller_pods.KINDS:
             yield controller_pods.pod(i, kind, n_nodes)
+        elif kind == "gpu":
+            yield gpu_pods.pod(i)
         else:
             yield pod(i, kind, extra_label=f"c{i // 10}" if kind == "churn" and i % 10 == 9 else "")
 

@@ -9,7 +9,7 @@ import click
 from kubesched.cli.commands.lazy import runs
 
 _PERF_KINDS = ("basic", "spread", "softspread", "affinity", "antiaffinity", "prefaffinity", "mixed", "churn", "csi", "dra")
-KINDS = (*_PERF_KINDS, "owned", "statefulset", "indexed-job", "daemonset", "gang", "unlike", "appspread")
+KINDS = (*_PERF_KINDS, "owned", "statefulset", "indexed-job", "daemonset", "gang", "unlike", "appspread", "gpu")
 CLUSTER_KINDS = tuple(kind for kind in _PERF_KINDS if kind not in ("churn", "csi"))
 
 
@@ -28,7 +28,12 @@ def command() -> None:
 @click.option("--init", type=click.IntRange(0), default=1000, show_default=True, help="Pods that run already.")
 @click.option("--pods", type=click.IntRange(1), default=10000, show_default=True, help="Pods to schedule and measure.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the choice among equally good nodes.")
-@click.option("--classes", type=click.IntRange(0), default=0, help="Of kind unlike: different pods there are; 0 for all.")
+@click.option(
+    "--classes",
+    type=click.IntRange(0),
+    multiple=True,
+    help="Of kind unlike: how many different pods there are, 0 for all. Several of these print a row each.",
+)
 @click.option("--no-memo", is_flag=True, help="Compute every answer anew instead of remembering answers per pod class.")
 @click.option("--decision-records", type=click.IntRange(0), default=0, help="Keep so many decisions on record, as `run` does.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -11,8 +12,8 @@ from kubesched.api.core import Service
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.cluster.pods import sign
-from kubesched.simulator import workloads
-from kubesched.simulator.bench import Bench, run
+from kubesched.simulator import gpu_pods, workloads
+from kubesched.simulator.bench import Bench, first_of_class, run
 from kubesched.simulator.workloads import KINDS
 
 BLUE, GREEN = {"matchLabels": {"color": "blue"}}, {"matchLabels": {"color": "green"}}
@@ -123,3 +124,24 @@ def test_owned_pods_have_an_owner_and_a_service_that_select_them(kind: str) -> N
 def test_pods_of_controllers_are_all_placed(kind: str) -> None:
     figures = run(Bench(kind, nodes=20, init=0, pods=20))
     assert (figures["kind"], figures["scheduled"]) == (kind, 20)
+
+
+def test_gpu_pods_and_nodes_come_as_often_as_in_the_openb_trace() -> None:
+    pods = Counter(sign(pod) for pod in workloads.pods(3000, "gpu"))
+    assert len(pods) == len(gpu_pods.PODS)
+    total = sum(shape.often for shape in gpu_pods.PODS)
+    wanted = sorted(3000 * shape.often / total for shape in gpu_pods.PODS)
+    assert sorted(pods.values()) == pytest.approx(wanted, abs=3)
+    nodes = [obj for obj in workloads.cluster("gpu", 1000, 0, 0) if isinstance(obj, Node)]
+    models = Counter(node.metadata.labels[gpu_pods.GPU_MODEL] for node in nodes)
+    assert models["G2"] == pytest.approx(1000 * 549 / 1153, abs=3) and len(models) == 6
+    asked = wire(gpu_pods.pod(0))["spec"]["containers"][0]["resources"]
+    assert asked["requests"] == asked["limits"] == {"cpu": "3152m", "memory": "5600Mi", gpu_pods.GPU_MILLI: "810"}
+
+
+def test_the_first_pod_of_each_class_is_known() -> None:
+    assert first_of_class(list(workloads.pods(40, "churn"))).tolist() == [0, 9, 19, 29, 39]
+    assert first_of_class(list(workloads.pods(5, "unlike", classes=3))).tolist() == [0, 1, 2]
+    figures = run(Bench("unlike", nodes=5, init=0, pods=6, classes=3))
+    assert figures["classes"] == 3 and figures["first_p99_us"] > 0
+    assert run(Bench("gang", nodes=5, init=0, pods=8))["first_p99_us"] is None
