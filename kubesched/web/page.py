@@ -69,6 +69,9 @@ def page_routes(page_data: PageData) -> list[web.RouteDef]:
     async def pod_node(request: web.Request) -> Document | None:
         return await page_data.pod_node(_key(request), request.match_info["node"])
 
+    async def pod_decisions(request: web.Request) -> Document:
+        return page_data.pod_decisions(_key(request))
+
     async def node(request: web.Request) -> Document | None:
         return await page_data.node(request.match_info["name"])
 
@@ -98,6 +101,7 @@ def page_routes(page_data: PageData) -> list[web.RouteDef]:
         web.get(f"{API}/pods/{{namespace}}/{{name}}", _answering(pod, unknown_pod)),
         web.get(f"{API}/pods/{{namespace}}/{{name}}/nodes", _answering(pod_nodes, unknown_pod)),
         web.get(f"{API}/pods/{{namespace}}/{{name}}/nodes/{{node}}", _answering(pod_node, unknown_pair)),
+        web.get(f"{API}/pods/{{namespace}}/{{name}}/decisions", _answering(pod_decisions, unknown_pod)),
         web.get(f"{API}/nodes/{{name}}", _answering(node, "node {name} is not known here")),
         web.get(f"{API}/labels", _answering(label)),
         web.get(f"{API}/history", _answering(history)),

@@ -58,6 +58,10 @@ class PageData(Protocol):
         """Return what every plugin says of one node for a pod."""
         ...
 
+    def pod_decisions(self, key: str) -> Document:
+        """Return the decisions about a pod that are on record, newest first; also of one that is gone."""
+        ...
+
     async def node(self, name: str) -> Document | None:
         """Return what is known of a node."""
         ...

@@ -12,12 +12,13 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
 
 from kubesched.cluster import PodView
-from kubesched.engine.decision_record import PLACED, DecisionRing
+from kubesched.engine.decision_record import PLACED, DecisionRing, document
 from kubesched.engine.inbox import LoopCall
 from kubesched.engine.loop import Engine
 from kubesched.engine.node_verdicts import node_verdict, node_verdicts
@@ -30,6 +31,7 @@ from kubesched.web.queue_data import QueueData, counts_of, message_of
 from kubesched.web.throughput import Throughput
 
 MOST_DECISIONS = 60
+MOST_OF_POD = 20
 _PATIENCE_SECONDS = 10.0
 
 Answer = TypeVar("Answer")
@@ -106,6 +108,13 @@ class EnginePageData:
             return node_verdict(engine, pod, node_name)
 
         return await self._dated_in_turn(ask)
+
+    def pod_decisions(self, key: str) -> dict[str, Any]:
+        """Return the decisions about a pod that are on record, newest first; also of one that is gone."""
+        recorder = self._running().decisions
+        found = islice(recorder.ring.of_pod(key), MOST_OF_POD) if recorder is not None else ()
+        told = [document(record) for record in found]
+        return self._dated({"pod": key, "isRecorded": recorder is not None, "decisions": told})
 
     async def node(self, name: str) -> dict[str, Any] | None:
         """Return a node with its pods; None if it is not known."""

@@ -25,20 +25,22 @@ from browser import Page, browsing, needs_browser
 from demos import ENOUGH_SECONDS, Running, running
 
 from kubesched.apiserver import ApiServer
+from kubesched.cluster import PodView
 from kubesched.config import Gates
 from kubesched.engine.assembly import Ports, assemble, default_configuration
 from kubesched.engine.decision_record import PLACED, DecisionRecord
 from kubesched.engine.decision_recorder import DecisionRecorder
+from kubesched.engine.handle import NoWriter
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
 from kubesched.telemetry import Metrics
 from kubesched.testing.builders import node, pod
-from kubesched.web import EnginePageData, Throughput, page_app, serve_insecurely
+from kubesched.web import EnginePageData, Throughput, decision_routes, page_app, serve_insecurely
 
 READY = "document.body.dataset.ready === 'yes'"
 LABEL = "document.querySelector('canvas').getAttribute('aria-label')"
 FOCUSED = "document.activeElement.innerText"
-VIEWS = ["#map", "#pending", "#time", "#configuration", "#pod/demo/whale", "#pod/demo/cache-0", "#node/node-009"]
+VIEWS = ["#map", "#pending", "#decisions", "#time", "#configuration", "#pod/demo/whale", "#pod/demo/cache-0", "#node/node-009"]
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +58,13 @@ async def page() -> AsyncIterator[Page]:
         assert not [each for each in page.complaints if "net::ERR_" not in each]
 
 
-class Shown:
-    """An engine of the test's own, and its page."""
+class Shown(NoWriter):
+    """An engine of the test's own with a writer that binds at once, and its page."""
 
     def __init__(self, n_nodes: int = 6) -> None:
         gates = Gates.defaults()
         self.recorder = DecisionRecorder(1000)
-        self.engine: Engine = assemble(default_configuration(gates), gates, Ports(decisions=self.recorder))
+        self.engine: Engine = assemble(default_configuration(gates), gates, Ports(writer=self, decisions=self.recorder))
         self.log = Throughput(Metrics())
         self.page_data = EnginePageData(lambda: self.engine, self.log)
         self.come("Node", *(node(f"node-{i}", zone=f"zone-{i % 3}") for i in range(n_nodes)))
@@ -72,7 +74,10 @@ class Shown:
             self.engine.inbox.post(Changed(kind, None, each))
         self.engine.take_in()
 
-    def bind(self, *names: str) -> None:
+    async def bind(self, pod: PodView, node_name: str) -> None:
+        self.engine.inbox.post(Changed("Pod", pod.on("").pod, pod.on(node_name).pod))
+
+    def record(self, *names: str) -> None:
         for name in names:
             self.log.pod_bound(self.engine.store.view(pod(name)), "node-1", 1, 0.02, False)
             told = DecisionRecord(
@@ -84,7 +89,7 @@ class Shown:
     @asynccontextmanager
     async def serving(self, port: int = 0) -> AsyncIterator[str]:
         working = asyncio.create_task(self.engine.run())
-        server = await serve_insecurely(page_app(self.page_data), "127.0.0.1", port)
+        server = await serve_insecurely(page_app(self.page_data, more=decision_routes(self.recorder.ring)), "127.0.0.1", port)
         try:
             yield f"http://127.0.0.1:{server.port}/ui/"
         finally:
@@ -140,11 +145,27 @@ async def test_the_map_is_coloured_by_who_refuses_a_pod(demo: Running, page: Pag
 @needs_browser
 async def test_a_placed_pod_and_a_node_can_be_linked_to(demo: Running, page: Page) -> None:
     await page.open(f"{demo.page}#pod/demo/cache-0")
+    await page.until_text("node-", ".sentence")
+    await page.click(".choices button", "Now")
     await page.until_text("Best nodes for one more like it, now")
-    assert "The same for all of them: " in await page.text("main")
     await page.open(f"{demo.page}#node/node-009")
     await page.until_text("demo/trainer-")
     assert "example.com/gpu:NoSchedule" in await page.text("main")
+
+
+@needs_browser
+async def test_a_decision_is_told_as_it_was_made_also_of_a_pod_that_is_gone(page: Page) -> None:
+    shown = Shown()
+    shown.come("Node", node("best", zone="zone-0", cpu="64"))
+    shown.come("Pod", pod("small", requests={"cpu": "1"}))
+    async with shown.serving() as url:
+        await page.open(f"{url}#pod/default/small")
+        await page.until_text("best won by ", ".sentence")
+        assert "Best nodes, as they scored" in await page.text("main")
+        shown.engine.inbox.post(Changed("Pod", next(iter(shown.engine.store.pods())).pod, None))
+        await page.until_text("The pod is gone; this is what is on record.")
+        assert "best won by " in await page.text(".sentence")
+    page.complaints = [each for each in page.complaints if "404" not in each]
 
 
 @needs_browser
@@ -228,13 +249,13 @@ async def test_after_a_restart_nothing_of_the_old_cluster_is_shown(page: Page) -
 @needs_browser
 async def test_the_focus_stays_when_the_table_moves(page: Page) -> None:
     shown = Shown()
-    shown.bind("first", "second")
+    shown.record("first", "second")
     async with shown.serving() as url:
         await page.open(url)
         await page.until("document.querySelectorAll('.recent tbody tr').length === 2")
         await page.run("document.querySelector('.recent tbody tr:last-child a').focus()")
         assert await page.run(FOCUSED) == "default/first"
-        shown.bind(*(f"more-{i}" for i in range(100)))
+        shown.record(*(f"more-{i}" for i in range(100)))
         await page.until_text("default/more-99", ".recent")
         assert await page.run(FOCUSED) == "default/first", "although the table has no more room for it"
 
@@ -280,7 +301,7 @@ async def test_a_view_follows_what_it_shows(page: Page) -> None:
         await page.open(f"{url}#pod/default/whale")
         await page.until_text("0 of 6 nodes would take it")
         shown.come("Node", node("large", cpu="128"))
-        await page.until_text("1 of 7 nodes would take")
+        await page.until_text("large was the only one of 7 nodes that took it", ".sentence")
 
 
 @needs_browser
@@ -298,7 +319,7 @@ async def test_five_thousand_nodes_are_drawn(page: Page) -> None:
 async def test_plots_share_their_cursor(page: Page) -> None:
     shown = Shown()
     for _ in range(5):
-        shown.bind("one")
+        shown.record("one")
         shown.log.history.step(shown.engine)
     async with shown.serving() as url:
         await page.open(f"{url}#time")
@@ -308,6 +329,37 @@ async def test_plots_share_their_cursor(page: Page) -> None:
         lines = "[...document.querySelectorAll('.plot-cursor')].map((line) => line.getAttribute('x1'))"
         assert len(set(await page.run(lines))) == 1
         assert "now" not in await page.text(".plot-legend")
+
+
+@needs_browser
+async def test_decisions_are_found_by_outcome(demo: Running, page: Page) -> None:
+    await page.open(demo.page)
+    await page.click("nav a", "Decisions")
+    await page.until_text("placed")
+    await page.run("document.getElementById('decision-pod').focus()")
+    await page.write("demo/whale")
+    await page.press("Enter")
+    shown = "[...document.querySelectorAll('decisions-view tbody tr')].map((line) => line.innerText)"
+    await page.until(f"((lines) => lines.length && lines.every((line) => line.includes('whale')))({shown})")
+    assert "unschedulable 0/20 nodes are available" in await page.text("main")
+
+
+@needs_browser
+async def test_dragging_over_a_plot_asks_for_the_decisions_of_that_time(page: Page) -> None:
+    shown = Shown()
+    shown.record("early")
+    for _ in range(3):
+        shown.log.history.step(shown.engine)
+        await asyncio.sleep(0.01)
+    async with shown.serving() as url:
+        await page.open(f"{url}#time")
+        await page.until("document.querySelectorAll('.plot').length === 5")
+        corner = "((place) => [place.left, place.top])(document.querySelector('.plot svg').getBoundingClientRect())"
+        left, top = await page.run(corner)
+        for kind, x in (("mousePressed", 10), ("mouseMoved", 200), ("mouseReleased", 200)):
+            await page.call("Input.dispatchMouseEvent", type=kind, x=left + x, y=top + 20, button="left", clickCount=1)
+        await page.until("location.hash.startsWith('#decisions?since=')")
+        await page.until_text("all times")
 
 
 @needs_browser

@@ -27,7 +27,7 @@ export async function ask(path, { signal, send } = {}) {
   const given = send === undefined
     ? { headers: headers({ Accept: "application/json" }), signal }
     : { method: "POST", body: JSON.stringify(send), headers: headers({ "Content-Type": "application/json" }), signal };
-  const answer = await fetch(`api/${path}`, given);
+  const answer = await fetch(path.startsWith("/") ? path : `api/${path}`, given);
   if (!answer.ok) throw await refusal(answer);
   return answer.json();
 }

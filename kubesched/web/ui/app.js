@@ -1,6 +1,6 @@
 // The page: follows the scheduler, and shows one view at a time by the address.
 //
-//   #map  #pending  #time  #configuration  #pod/NAMESPACE/NAME  #node/NAME      each can be linked to
+//   #map  #pending  #decisions  #time  #configuration  #pod/NAMESPACE/NAME  #node/NAME      each can be linked to
 //   api.js asks, model.js remembers, views draw; no library, no build step, no other host.
 
 import { access, follow, giveToken } from "./api.js";
@@ -8,6 +8,7 @@ import { errorText, clock, make } from "./dom.js";
 import { model } from "./model.js";
 import "./cluster-figures.js";
 import "./configuration-view.js";
+import "./decisions-view.js";
 import "./map-view.js";
 import "./node-view.js";
 import "./pending-view.js";
@@ -15,7 +16,7 @@ import "./pod-view.js";
 import "./time-view.js";
 
 const AGAIN_MS = 1000;
-const VIEWS = { map: "map-view", pending: "pending-view", time: "time-view", configuration: "configuration-view" };
+const VIEWS = { map: "map-view", pending: "pending-view", decisions: "decisions-view", time: "time-view", configuration: "configuration-view" };
 const find = (id) => document.getElementById(id);
 
 // --- the address -----------------------------------------------------------------------------------------------------
@@ -25,7 +26,7 @@ function newView() {
   const [kind, ...rest] = path.split("/").map(decodeURIComponent);
   if (kind === "pod" && rest.length === 2) return Object.assign(document.createElement("pod-view"), { pod: rest.join("/"), askedNode: new URLSearchParams(query).get("node") });
   if (kind === "node" && rest.length === 1) return Object.assign(document.createElement("node-view"), { node: rest[0] });
-  return document.createElement(VIEWS[kind] || VIEWS.map);
+  return Object.assign(document.createElement(VIEWS[kind] || VIEWS.map), { query: new URLSearchParams(query) });
 }
 
 function showView() {

@@ -60,7 +60,13 @@ export class PlotBoard {
     frame.append(top, svg);
     figure.append(title, legend, frame, ends);
     this.box.append(figure);
-    svg.addEventListener("pointermove", (event) => { const place = svg.getBoundingClientRect(); this.point((event.clientX - place.left) / place.width); });
+    svg.addEventListener("pointermove", (event) => this.point(this.shareOf(svg, event)));
+    svg.addEventListener("pointerdown", (event) => { this.dragged = this.shareOf(svg, event); });
+    svg.addEventListener("pointerup", (event) => {
+      const from = this.dragged, to = this.shareOf(svg, event);
+      this.dragged = null;
+      if (from !== null && from !== undefined && Math.abs(to - from) > 0.01 && this.onrange) this.onrange(this.timeAt(Math.min(from, to)), this.timeAt(Math.max(from, to)));
+    });
     svg.addEventListener("pointerleave", () => this.point(null));
     svg.addEventListener("keydown", (event) => {
       if (!["ArrowLeft", "ArrowRight", "Escape"].includes(event.key)) return;
@@ -70,6 +76,16 @@ export class PlotBoard {
     });
     svg.addEventListener("blur", () => this.point(null));
     return { figure, title, legend, svg, lines, line, top, ends };
+  }
+
+  shareOf(svg, event) {
+    const place = svg.getBoundingClientRect();
+    return Math.max(0, Math.min(1, (event.clientX - place.left) / place.width));
+  }
+
+  timeAt(share) {
+    const n = this.times.length;
+    return this.times[0] + share * (this.times[n - 1] - this.times[0]);
   }
 
   fill(plot, given) {
@@ -99,7 +115,7 @@ export class PlotBoard {
     const n = this.times?.length || 0;
     let i = n - 1;
     if (share !== null && n > 1) {
-      const wanted = this.times[0] + share * (this.times[n - 1] - this.times[0]);
+      const wanted = this.timeAt(share);
       i = this.times.reduce((best, time, at) => (Math.abs(time - wanted) < Math.abs(this.times[best] - wanted) ? at : best), 0);
     }
     for (const plot of this.plots) {

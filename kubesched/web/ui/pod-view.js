@@ -1,9 +1,10 @@
-// Decision: one pod, why it went where it went or why it waits: a sentence, the funnel of filters, what tells the best nodes
-// apart, any node asked for, what would help, what wakes it. It follows: asked again every few seconds, with the time of the answer.
+// Decision: one pod, why it went where it went or why it waits: as decided, from the record, or as things are now. A sentence, the
+// filters, what tells the best nodes apart, victims, any node asked for, what would help, what wakes it. It follows: asked again
+// every few seconds, with the time of the answer.
 
 import { ask, at, podPath } from "./api.js";
 import { adviceList, wakeList } from "./advice.js";
-import { clock, count, facts, listed, make, nodeLink, podLink, several } from "./dom.js";
+import { clock, count, duration, facts, listed, make, nodeLink, podLink, several } from "./dom.js";
 import { showVerdictsOf } from "./map-view.js";
 import { model } from "./model.js";
 import { scoreBars, verdictOf } from "./scores.js";
@@ -13,6 +14,8 @@ import { asOf, View } from "./view.js";
 class PodView extends View {
   build() {
     this.head = make("section", { "aria-labelledby": "pod-title" });
+    this.mode = "";
+    this.sequence = null;
     this.told = make("div", { class: "told" });
     this.asked = make("input", { id: "why-not", list: "node-names", placeholder: "any node", value: this.askedNode || "", onchange: () => this.askNode() });
     this.answer = make("div", { "aria-live": "polite" });
@@ -31,34 +34,57 @@ class PodView extends View {
   }
 
   async refresh() {
-    let report, nodes = null;
+    const signal = this.ends.signal, record = await ask(`${podPath(this.pod)}/decisions`, { signal });
+    let report = null, nodes = null, problem = "";
     try {
-      report = await ask(podPath(this.pod), { signal: this.ends.signal });
-      if (report.nodeCount !== undefined) nodes = await ask(`${podPath(this.pod)}/nodes`, { signal: this.ends.signal });
+      report = await ask(podPath(this.pod), { signal });
+      if (report.nodeCount !== undefined) nodes = await ask(`${podPath(this.pod)}/nodes`, { signal });
     } catch (error) {
       if (error.status !== 404) throw error;
-      this.head.replaceChildren(make("h2", { id: "pod-title", text: this.pod }), make("p", { class: "empty", text: error.message }));
-      this.told.replaceChildren();
-      return;
+      problem = error.message;
     }
     this.worked();
-    const focused = this.told.contains(document.activeElement) || this.head.contains(document.activeElement);
-    const shown = JSON.stringify({ ...report, at: 0 });
-    if (shown !== this.shown && !focused) {  // a new picture would take the focus away: it waits until the focus has gone
+    this.known = { record, report, nodes, problem, at: record.at };
+    const isUsed = this.told.contains(document.activeElement) || this.head.contains(document.activeElement);
+    this.draw(isUsed);
+  }
+
+  draw(isUsed) {
+    const { record, report, nodes, problem, at: asked } = this.known;
+    const shown = JSON.stringify([record.decisions, { ...report, at: 0 }, problem, this.mode, this.sequence]);
+    if (shown !== this.shown && !isUsed) {  // a new picture would take the focus away: it waits until the focus has gone
       this.shown = shown;
-      this.head.replaceChildren(...this.heading(report));
-      this.told.replaceChildren(...this.explanation(report, nodes));
-      this.dated = report.at;
-    } else if (shown === this.shown) this.dated = report.at;
+      this.fill(record, report, nodes, problem);
+      this.dated = asked;
+    } else if (shown === this.shown) this.dated = asked;
     this.head.querySelector(".as-of")?.remove();
-    this.head.append(asOf(this.dated, focused && shown !== this.shown ? "and changed since; it follows when the focus leaves it" : "asked every 4 s"));
+    this.head.append(asOf(this.dated, shown !== this.shown ? "and changed since; it follows when the focus leaves it" : "asked every 4 s"));
+  }
+
+  fill(record, report, nodes, problem) {
+    const decisions = record.decisions;
+    const mode = this.mode || (decisions.length && (!report || report.node) ? "decided" : "now");
+    const title = make("h2", { id: "pod-title", text: this.pod });
+    const choose = (name, text) => make("button", { type: "button", text, "aria-pressed": String(mode === name), onclick: () => { this.mode = name; this.draw(false); this.head.querySelector(`.choices [aria-pressed=true]`)?.focus(); } });
+    const choices = make("div", { class: "choices", role: "group", "aria-label": "Of when" }, ...(decisions.length ? [choose("decided", "As decided")] : []), choose("now", "Now"));
+    if (mode === "decided" && decisions.length) {
+      const chosen = decisions.find(({ sequence }) => sequence === this.sequence) || decisions[0];
+      this.head.replaceChildren(title, choices, ...asDecided(chosen, decisions, (sequence) => { this.sequence = sequence; this.draw(false); }), ...(report ? [] : [make("p", { class: "note", text: "The pod is gone; this is what is on record." })]));
+      this.told.replaceChildren(...decidedParts(chosen));
+    } else if (report) {
+      this.head.replaceChildren(title, choices, ...(decisions.length || record.isRecorded ? [] : [make("p", { class: "note", text: "No decisions are kept on record here (--decision-records 0)." })]), ...this.heading(report));
+      this.told.replaceChildren(...this.explanation(report, nodes));
+    } else {
+      this.head.replaceChildren(title, choices, make("p", { class: "empty", text: problem }));
+      this.told.replaceChildren();
+    }
   }
 
   heading(report) {
     const tries = report.attempts ? `${report.place}, tried ${several(report.attempts, "time")}` : report.place;
     const until = report.backoffUntil ? `${tries}, pauses until ${clock(report.backoffUntil)}` : tries;
     const labels = Object.entries(report.labels || {}).map(([name, value]) => `${name}=${value}`).join(", ");
-    return [make("h2", { id: "pod-title", text: report.pod }),
+    return [
       make("p", { class: "sentence", text: sentence(report) }),
       facts([["state", report.state], ["node", report.node && nodeLink(report.node)], ["queue", until],
         ["gate", report.gate && `${report.gate.plugin}: ${report.gate.text}`],
@@ -89,6 +115,37 @@ class PodView extends View {
       if (error.name !== "AbortError") this.answer.replaceChildren(make("p", { class: "refused", text: error.message }));
     }
   }
+}
+
+// A decision on record: what it says of itself, and the others about the same pod to choose from.
+function asDecided(one, decisions, choose) {
+  const pick = make("select", { id: "which-decision", onchange: () => choose(Number(pick.value)) },
+    ...decisions.map((each) => make("option", { value: each.sequence, text: `${clock(each.at)} attempt ${each.attempt}: ${each.outcome}`, selected: each.sequence === one.sequence })));
+  const level = one.levelCount > 1 ? `, ${one.levelCount} level` : "";
+  return [make("p", { class: "sentence", text: one.sentence }),
+    facts([["decided", decisions.length > 1 ? pick : `${clock(one.at)}, attempt ${one.attempt}`], ["outcome", one.outcome], ["node", one.node && nodeLink(one.node)],
+      ["total", one.total !== undefined && `${one.total}${one.runnerUp ? `, ${one.margin} more than ${one.runnerUp}` : ""}${level}`],
+      ["feasible", `${count(one.feasibleCount)} of ${several(one.nodeCount, "node")}`], ["took", `${duration(one.latencySeconds)} to decide${one.boundSeconds !== undefined ? `, ${duration(one.boundSeconds)} from the first try to bound` : ""}`],
+      ["scheduler", one.scheduler], ["group", one.group]])];
+}
+
+function decidedParts(one) {
+  const parts = [], section = (title, ...children) => parts.push(make("section", {}, make("h2", { text: title }), ...children));
+  if (one.preemption) section(`Evicted from ${one.preemption.node} for it`, make("ul", {}, ...one.preemption.victims.map((pod) => make("li", {}, podLink(pod)))),
+    make("p", { class: "note", text: one.preemption.budgetViolations ? `${one.preemption.budgetViolations} of them against a disruption budget` : "no disruption budget was broken" }));
+  if (one.refusals === null) section("Filters", make("p", { class: "note", text: "Who refused was not counted, as it would have taken too long; a replay of the inbox log counts it." }));
+  else if (one.refusals.length) section(`Filters: ${count(one.feasibleCount)} of ${several(one.nodeCount, "node")} took it`, reasonBars(one.refusals, one.nodeCount));
+  if (one.ranking?.length) section("Best nodes, as they scored", scoreBars(one.ranking, one.node));
+  else if (one.outcome === "placed") section("Scores", make("p", { class: "note", text: one.chosenBy === "only" ? "Only one node took it, so none was scored." : "The scores by plugin are kept of so many decisions a second; this was beyond it." }));
+  return parts;
+}
+
+function reasonBars(refusals, all) {
+  return make("ol", { class: "funnel" }, ...refusals.map(({ plugin, reason, count: n }, i) => {
+    const part = make("span", { class: `goes kind-${i % 8}` });
+    part.style.width = `${100 * Math.min(1, n / all)}%`;
+    return make("li", {}, make("span", { class: "name" }, plugin, make("small", { text: ` ${reason}` })), make("span", { class: "bar-box", "aria-hidden": "true" }, part), make("span", { class: "number", text: `−${count(n)}` }));
+  }));
 }
 
 // The decision in one sentence, as things are now.

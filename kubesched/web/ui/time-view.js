@@ -21,8 +21,9 @@ class TimeView extends View {
         for (const button of this.buttons.children) button.setAttribute("aria-pressed", String(button === event.currentTarget));
         this.draw();
       } })));
-    this.replaceChildren(make("section", { "aria-labelledby": "time-title" }, make("h2", { id: "time-title", text: "The last hours" }), this.buttons, this.box));
+    this.replaceChildren(make("section", { "aria-labelledby": "time-title" }, make("h2", { id: "time-title", text: "The last hours" }), this.buttons, make("p", { class: "note", text: "Drag over a plot to see what was decided then." }), this.box));
     this.board = new PlotBoard(this.box, clock);
+    this.board.onrange = (from, to) => { location.hash = `decisions?since=${from.toFixed(0)}&until=${to.toFixed(0)}`; };
     this.every(5000, () => this.refresh());
   }
 
@@ -42,6 +43,7 @@ class TimeView extends View {
     const last = this.columns.at[this.columns.at.length - 1] || 0, from = Math.max(0, this.columns.at.findIndex((time) => time >= last - this.span));
     const line = (name, values) => ({ name, values: this.columns[values || name].slice(from) });
     this.board.show(this.columns.at.slice(from), [
+      // Dragging over any plot asks for the decisions of that time.
       { title: "Bound a second", lines: [line("bound")], write: (value) => count(Math.round(value * 10) / 10) },
       { title: "Queue", lines: ["active", "backoff", "unschedulable", "gated"].map((name) => line(name)), write: (value) => count(value) },
       { title: "From first try to bound", lines: [line("p50"), line("p99")], write: duration },

@@ -308,6 +308,18 @@ async def test_why_not_this_node(client: Client) -> None:
     assert fits["isFeasible"] and fits["best"]["total"] >= fits["score"]["total"] == sum(fits["score"]["byPlugin"].values())
 
 
+async def test_decisions_on_record_are_told_as_decided(scene: Scene, client: Client) -> None:
+    (made,) = (await get(client, "/ui/api/pods/default/small/decisions"))["decisions"]
+    assert (made["outcome"], made["feasibleCount"], made["nodeCount"]) == ("placed", 2, 4)
+    assert made["node"] in made["sentence"] and made["ranking"][0]["node"] == made["node"]
+    scene.engine.inbox.post(Changed("Pod", next(iter(scene.store.pods())).pod, None))
+    await until(lambda: scene.store.n_pods == 0)
+    gone = await get(client, "/ui/api/pods/default/small/decisions")
+    assert gone["decisions"] == [made], "also of a pod that is gone"
+    nobody = await get(client, "/ui/api/pods/default/nobody/decisions")
+    assert (nobody["decisions"], nobody["isRecorded"]) == ([], True)
+
+
 async def test_labels_come_as_columns(client: Client) -> None:
     told = await get(client, "/ui/api/labels?key=topology.kubernetes.io/zone")
     assert [told["values"][code] if code >= 0 else "" for code in told["codes"]] == ["a", "a", "b", ""]
@@ -391,6 +403,7 @@ EXAMPLES = {
     "/pods/{namespace}/{name}": "/pods/default/whale",
     "/pods/{namespace}/{name}/nodes": "/pods/default/small/nodes",
     "/pods/{namespace}/{name}/nodes/{node}": "/pods/default/small/nodes/a-1",
+    "/pods/{namespace}/{name}/decisions": "/pods/default/small/decisions",
     "/nodes/{name}": "/nodes/b-1",
     "/labels": "/labels?key=topology.kubernetes.io/zone",
     "/history": "/history",
