@@ -210,7 +210,9 @@ def _warn(text: str) -> None:
 
 
 def why(told: dict[str, Any]) -> str:
-    """Return in words what makes a difference."""
+    """Return in words what makes a difference, or what explains it."""
+    if "stateSeen" in told:
+        return f"decided {told['stateSeen']}"
     if "behind" in told:
         parts = ", ".join(f"{plugin} {points:+d}" for plugin, points in told["byPlugin"].items())
         return f"behind by {told['behind']}: {parts}"

@@ -28,6 +28,7 @@ from kubesched.framework.ports import Clock
 from kubesched.framework.registry import Registry
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.shadow.history import Change, History
+from kubesched.simulator.shadow.promises import Promises
 from kubesched.simulator.shadow.races import MOST_STATES, Moment, Surroundings, is_trace, surroundings
 
 RACE = "race"
@@ -35,6 +36,8 @@ RACE = "race"
 PROMISED = "promised"
 """We agree given what the scheduler had promised before: the pod's nomination, or what its claims are bound to."""
 _LONGEST_PROMISE_SECONDS = 60.0
+_MANY_OPEN = 64
+"""Placements in question from which on fewer states are tried for each: nobody waits for a scheduler of another mind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class Judged:
     scheduler: str
     comparison: Comparison
     note: str = ""
+    state_seen: str = ""
+    """For a race, how the state that explains it differs from the one that we saw."""
     state: Callable[[], Captured] | None = None
     """Where we do not agree, the state on which that was found; to be called at once."""
 
@@ -69,6 +74,8 @@ class Judged:
             "feasibleNodes": found.n_feasible,
             "bestNodes": found.n_best,
         }
+        if self.state_seen:
+            told["stateSeen"] = self.state_seen
         if found.behind:
             told |= {"behind": found.behind, "byPlugin": found.by_plugin}
         if found.reasons:
@@ -117,6 +124,7 @@ class Judge:
         """Placements by schedulers that the configuration does not name."""
         self._tell, self._clock = tell, clock
         self._open: deque[_Placement] = deque()
+        self._promises = Promises(self.engine.profiles)
         self._rules = Rules(SeededTies(settings.seed), self.history.nominated)
 
     # What the reflectors tell
@@ -128,7 +136,8 @@ class Judge:
         change = Change(now, kind, old, new)
         if self.is_judging and change.is_placement:
             self._placed(change)
-        self.history.take(change)
+        for told in self._promises.told(change):
+            self.history.take(told)
 
     def synced(self, kind: str) -> None:
         """Take notice that a kind's first list has been delivered."""
@@ -162,35 +171,36 @@ class Judge:
         if self.is_relisting():
             self.n_missed += 1
             return
-        number, traces = self.history.end, self._traces(pod, self.history.end)
-        around = self._around(pod, number, traces, change.at)
-        found = self._compare_at(around, around.now, pod, chosen)
+        number = self.history.end
+        decided, bound = self._around(pod, number, change.at)
+        found = self._compare_at(decided, decided.now, pod, chosen)
+        promised = found
+        if not found.kind.is_agreement and (bound is not decided or pod.status.nominated_node_name):
+            self.history.show(bound.first, bound.undone_at(bound.now))
+            promised = self._compare(pod, chosen)
+            if not promised.kind.is_agreement:
+                promised = self._compare(_without_nomination(pod), chosen)
         self.history.show_newest()
         if found.kind.is_agreement:
             self._told(pod, found)
-            return
-        if traces or pod.status.nominated_node_name:
-            for version in (pod, _without_nomination(pod)):
-                promised = self._compare(version, chosen)
-                if promised.kind.is_agreement:
-                    self._told(pod, promised, PROMISED)
-                    return
-        self._open.append(_Placement(number, change.at, pod, chosen, found))
+        elif promised.kind.is_agreement:
+            self._told(pod, promised, PROMISED)
+        else:
+            self._open.append(_Placement(number, change.at, pod, chosen, found))
 
     def _explain(self, placement: _Placement) -> None:
         """Look for a state near by in which we agree; tell the difference if there is none."""
-        pod, chosen, number = placement.pod, placement.chosen, placement.number
-        traces = self._traces(pod, number)
-        around, found = self._around(pod, number, traces, placement.at), placement.found
-        bound = self._around(pod, number, frozenset(), placement.at) if traces else around
+        pod, chosen = placement.pod, placement.chosen
+        decided, bound = self._around(pod, placement.number, placement.at)
+        around, found = decided, placement.found
         try:
-            for each in (around, bound) if traces else (around,):
-                for moment in islice(each.moments(), MOST_STATES):
+            for each in (decided,) if bound is decided else (decided, bound):
+                for moment in islice(each.moments(), MOST_STATES if len(self._open) < _MANY_OPEN else MOST_STATES // 8):
                     raced = self._compare_at(each, moment, pod, chosen)
                     if raced.kind.is_agreement:
-                        self._told(pod, raced, RACE)
+                        self._told(pod, raced, RACE, state_seen=each.words_for(moment))
                         return
-            if traces and found.kind is Agreement.INFEASIBLE:  # for want of what it was promised, say
+            if bound is not decided and found.kind is Agreement.INFEASIBLE:  # for want of what it was promised, say
                 around, found = bound, self._compare_at(bound, bound.now, pod, chosen)
             self.history.show(around.first, around.undone_at(around.now))
             self._told(pod, found, state=lambda: self._captured(pod))
@@ -209,28 +219,42 @@ class Judge:
         view: PodView = store.view(pod)
         return compare(view, store.snapshot(), profile, self._rules, chosen, percentage=percentage)
 
-    def _traces(self, pod: Pod, end: int) -> frozenset[int]:
+    def _traces(self, pod: Pod, end: int) -> dict[int, Change]:
         """Return the changes, up to one, by which the scheduler prepared for a pod."""
         if not pod.spec.volumes and not pod.spec.resource_claims and not pod.status.nominated_node_name:
-            return frozenset()
+            return {}
         changes = self.history.since(self.history.begin)
-        return frozenset(number for number, change in changes if number < end and is_trace(change, pod))
+        return {number: change for number, change in changes if number < end and is_trace(change, pod)}
 
-    def _around(self, pod: Pod, number: int, traces: frozenset[int], at: float) -> Surroundings:
-        """Return what happened around the decision that led to a placement: at the first of its traces, if it left any."""
-        base = min(traces, default=number)
-        if base < number:
-            at = next(change.at for _, change in self.history.since(base))
-        changes = self.history.since(min(base, self.history.first_at(at - self.settings.window_seconds)))
-        return surroundings(
-            changes, pod, base, traces | {number}, names=self.engine.profiles, seconds=self.settings.window_seconds, at=at
-        )
+    def _around(self, pod: Pod, number: int, at: float) -> tuple[Surroundings, Surroundings]:
+        """Return what happened around the decision that led to a placement, which was before the first of its traces, and
+        around the placement itself, with what was promised to the pod in place; the same if there are no traces."""
+        traces = self._traces(pod, number)
+        of_pod = {each for each, change in traces.items() if change.kind == "Pod"}
+        bound = self._surroundings(pod, number, {number, *of_pod}, at)
+        if not traces:
+            return bound, bound
+        first = min(traces)
+        return self._surroundings(pod, first, {number, *traces}, traces[first].at), bound
+
+    def _surroundings(self, pod: Pod, base: int, undone: set[int], at: float) -> Surroundings:
+        seconds = self.settings.window_seconds
+        changes = self.history.since(min(base, self.history.first_at(at - seconds)))
+        return surroundings(changes, pod, base, undone, names=self.engine.profiles, seconds=seconds, at=at)
 
     def _captured(self, pod: Pod) -> Captured:
         return Captured(self._clock.now(), self.history.objects_for(_without_nomination(pod)), self.settings.seed)
 
-    def _told(self, pod: Pod, found: Comparison, note: str = "", state: Callable[[], Captured] | None = None) -> None:
-        self._tell(Judged(self._clock.now(), pod.key, pod.spec.scheduler_name, found, note, state))
+    def _told(
+        self,
+        pod: Pod,
+        found: Comparison,
+        note: str = "",
+        *,
+        state_seen: str = "",
+        state: Callable[[], Captured] | None = None,
+    ) -> None:
+        self._tell(Judged(self._clock.now(), pod.key, pod.spec.scheduler_name, found, note, state_seen, state))
 
 
 def _without_nomination(pod: Pod) -> Pod:

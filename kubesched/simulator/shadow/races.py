@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.simulator.shadow.history import Change, IsUndone
 
 POD = "Pod"
-MOST_STATES = 64
+MOST_STATES = 160
 MOST_PLACEMENTS = 16
 """How many of its own placements, before or after, a scheduler may have made in another order than their bindings arrived."""
 _ALONE = 8
@@ -74,6 +75,20 @@ class Surroundings:
 
         return is_undone
 
+    def words_for(self, moment: Moment) -> str:
+        """Return how a state differs from the one that we saw."""
+        later = sum(number in moment.swapped or number < moment.own for number in self.own_after)
+        earlier = sum(number in moment.swapped or number >= moment.own for number in self.own_before)
+        unseen = sum(number >= moment.others for number in self.others_before)
+        ahead = sum(number in moment.swapped for number in self.others_after)
+        parts = (
+            (later, "with {} of its placements that arrived later"),
+            (earlier, "without {} of its placements that arrived earlier"),
+            (unseen, "before {} changes by others"),
+            (ahead, "with {} changes that other watches told later"),
+        )
+        return ", ".join(text.format(n) for n, text in parts if n)
+
     def moments(self) -> Iterator[Moment]:
         """Yield the states other than the one that we saw, the likeliest first."""
         base, before, after = self.base, self.own_before[:MOST_PLACEMENTS], self.own_after[:MOST_PLACEMENTS]
@@ -81,27 +96,27 @@ class Surroundings:
             yield Moment(base, number + 1)
         for number in before:
             yield Moment(base, number)
-        back = [self.others_before[n - 1] for n in _doubling(len(self.others_before))]
+        back = [self.others_before[n - 1] for n in _steps(len(self.others_before))]
         for number in back:
             yield Moment(number, base)
-        ahead = [frozenset(self.others_after[:n]) for n in _doubling(len(self.others_after))]
-        for numbers in ahead:
-            yield Moment(base, base, numbers)
+        for n in _steps(len(self.others_after)):
+            yield Moment(base, base, frozenset(self.others_after[:n]))
         for number in (*before[1:_ALONE], *after[1:_ALONE]):
             yield Moment(base, base, frozenset({number}))
-        for number in back:
+        for number in back[:_ALONE]:
             for other in before[:_FEW]:
                 yield Moment(number, other)
             for other in after[:_FEW]:
                 yield Moment(number, other + 1)
 
 
-def _doubling(n: int) -> Iterator[int]:
-    """Yield 1, 2, 4, ... and at last n."""
-    count = 1
+def _steps(n: int) -> Iterator[int]:
+    """Yield 1, 2, 3, ... as long as one looks closely, then with doubled steps, and at last n."""
+    count, step = 1, 1
     while count < n:
         yield count
-        count *= 2
+        step *= 2 if count >= MOST_PLACEMENTS else 1
+        count += step
     if n:
         yield n
 
@@ -127,7 +142,7 @@ def surroundings(
             of_pods.append(number)
             if change.old is None and new is not None and new.metadata.uid == pod.metadata.uid:
                 found.seen.update(of_pods)
-        if number in found.traces or abs(change.at - at) > seconds:
+        if number in found.traces or abs(change.at - at) > seconds or not (is_own or matters(change)):
             continue
         if is_own:
             (found.own_before if number < base else found.own_after).append(number)
@@ -140,6 +155,27 @@ def surroundings(
     return found
 
 
+def matters(change: Change) -> bool:
+    """Return whether a decision about another pod could depend on a change: most of what kubelets write is of no concern."""
+    old, new = change.old, change.new
+    if isinstance(old, Pod) or isinstance(new, Pod):
+        placed = [each for each in (old, new) if each is not None and each.spec.node_name]
+        return len(placed) == 1 or (len(placed) == 2 and _of_pod(placed[0]) != _of_pod(placed[1]))
+    if isinstance(old, Node) and isinstance(new, Node):
+        return _of_node(old) != _of_node(new)
+    return True
+
+
+def _of_pod(pod: Pod) -> tuple[object, ...]:
+    meta = pod.metadata
+    return meta.uid, meta.labels, meta.deletion_timestamp is None, pod.spec, pod.status.phase in ("Succeeded", "Failed")
+
+
+def _of_node(node: Node) -> tuple[object, ...]:
+    status = node.status
+    return node.metadata.labels, node.spec, status.allocatable, status.images, status.declared_features
+
+
 def is_trace(change: Change, pod: Pod) -> bool:
     """Return whether a change is what a scheduler writes about a pod between deciding and binding it: the node that it
     expects, the volumes of its claims, its devices."""
@@ -147,7 +183,8 @@ def is_trace(change: Change, pod: Pod) -> bool:
     if old is None or new is None:
         return False
     if isinstance(new, Pod):
-        return new.metadata.uid == pod.metadata.uid and change.is_nomination and bool(new.status.nominated_node_name)
+        is_promise = change.is_placement or (change.is_nomination and bool(new.status.nominated_node_name))
+        return is_promise and new.metadata.uid == pod.metadata.uid
     if isinstance(new, ResourceClaim):
         return _reserves(new, pod) and not _reserves(old, pod)
     if isinstance(new, PersistentVolumeClaim):

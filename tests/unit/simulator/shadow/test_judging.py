@@ -10,13 +10,14 @@ import pytest
 
 from kubesched import config
 from kubesched.api import codec
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, PodCondition
 from kubesched.engine.agreement import Agreement
 from kubesched.engine.assembly import default_configuration, registry_with
 from kubesched.simulator.captured import read_captured
 from kubesched.simulator.replay import replay
 from kubesched.simulator.shadow.history import HELD_BACK
 from kubesched.simulator.shadow.judging import PROMISED, RACE, Judge, Judged, Settings
+from kubesched.simulator.shadow.promises import SELECTED_NODE
 from kubesched.simulator.shadow.report import Report
 from kubesched.testing import node, pod
 from kubesched.testing.fakes import FakeClock
@@ -57,9 +58,12 @@ class Cluster:
         waiting = self.objects["Pod", f"default/{name}"]
         self.put(msgspec.structs.replace(waiting, spec=msgspec.structs.replace(waiting.spec, node_name=to)))
 
-    def nominate(self, name: str, to: str) -> None:
+    def nominate(self, name: str, to: str, *, preempts: bool = True) -> None:
+        """Write the node that a pod may expect: after a preemption with why it waits, otherwise alone."""
         waiting = self.objects["Pod", f"default/{name}"]
-        self.put(msgspec.structs.replace(waiting, status=msgspec.structs.replace(waiting.status, nominated_node_name=to)))
+        refused = (PodCondition(type="PodScheduled", status="False", reason="Unschedulable"),) if preempts else ()
+        status = msgspec.structs.replace(waiting.status, nominated_node_name=to, conditions=refused)
+        self.put(msgspec.structs.replace(waiting, status=status))
 
     def wait(self, seconds: float) -> None:
         self.clock.time += seconds
@@ -107,6 +111,7 @@ def test_bindings_that_arrive_in_another_order_than_they_were_decided_are_a_race
     cluster.bind("first", "n1")
     cluster.wait(3.0)
     assert sorted(cluster.kinds()) == [("first", "same", ""), ("second", "same", RACE)]
+    assert cluster.told[-1].document()["stateSeen"] == "with 1 of its placements that arrived later"
 
 
 def test_a_binding_that_arrives_too_late_excuses_nothing() -> None:
@@ -200,6 +205,39 @@ def test_a_nominated_pod_is_in_the_way_of_others() -> None:
     assert cluster.kinds() == [("a", "same", "")]
 
 
+def test_a_pod_that_expects_its_node_is_counted_there_like_a_placed_one() -> None:
+    """It waits for its volumes to be bound, say; the scheduler scores other pods beside it, as nobody is who preempts."""
+    cluster = Cluster(node("n1"), node("n2", cpu="3900m"))
+    cluster.put(pod("slow", requests=ASKS), pod("a", requests=ASKS))
+    cluster.nominate("slow", "n1", preempts=False)
+    cluster.wait(20.0)
+    cluster.bind("a", "n2")
+    cluster.bind("slow", "n1")
+    assert cluster.kinds() == [("a", "same", ""), ("slow", "same", "")]
+
+
+def test_a_pod_that_expects_its_node_no_longer_is_not_counted() -> None:
+    cluster = Cluster(node("n1"), node("n2", cpu="3900m"))
+    cluster.put(pod("slow", requests=ASKS), pod("a", requests=ASKS))
+    cluster.nominate("slow", "n1", preempts=False)
+    cluster.nominate("slow", "")
+    cluster.bind("a", "n1")
+    assert cluster.kinds() == [("a", "same", "")]
+    assert [each.key for each in cluster.judge.history.store.pods()] == ["default/a"]
+
+
+def test_a_pod_whose_claim_got_its_node_is_counted_there_long_before_it_is_bound() -> None:
+    cluster = Cluster(node("n1"), node("n2", cpu="3900m"))
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+    cluster.put(late_class(), a_claim(), pod("slow", requests=ASKS, volumes=[volume]), pod("a", requests=ASKS))
+    cluster.put(a_claim(annotations={SELECTED_NODE: "n1"}))
+    cluster.wait(20.0)
+    cluster.bind("a", "n2")
+    cluster.put(a_claim(annotations={SELECTED_NODE: "n1", "touched": "again"}))
+    cluster.bind("slow", "n1")
+    assert cluster.kinds() == [("a", "same", ""), ("slow", "same", "")]
+
+
 def a_claim(**metadata: Any) -> Any:
     raw = {
         "apiVersion": "v1",
@@ -230,8 +268,8 @@ def test_a_pod_with_a_claim_is_decided_before_the_claim_got_its_node(chosen: str
     cluster.put(late_class(), a_claim())
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
     cluster.put(pod("a", requests=ASKS, volumes=[volume]))
-    cluster.put(a_claim(annotations={"volume.kubernetes.io/selected-node": chosen}))
-    cluster.put(a_claim(annotations={"volume.kubernetes.io/selected-node": chosen, "touched": "again"}))
+    cluster.put(a_claim(annotations={SELECTED_NODE: chosen}))
+    cluster.put(a_claim(annotations={SELECTED_NODE: chosen, "touched": "again"}))
     cluster.bind("a", chosen)
     cluster.wait(3.0)
     assert cluster.kinds() == [("a", kind, note)]
