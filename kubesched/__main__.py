@@ -1,0 +1,5 @@
+"""`python -m kubesched` is `kubesched`."""
+
+from kubesched.cli import main
+
+main()
