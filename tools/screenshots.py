@@ -1,11 +1,13 @@
-"""Take pictures of the page's views: docs/page.png for the README, and the others into build/screenshots to be looked at.
+"""Take pictures of the page's views and of a report: those that the README and docs show into docs/, all others into
+build/screenshots to be looked at.
 
-In: nothing; a demo of its own with some hundred pods. Out: PNG files. Needs chromium on the path.
+In: nothing; a demo of its own with some thousand pods. Out: PNG files. Needs chromium on the path.
 """
 
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +16,8 @@ sys.path.insert(0, str(TOP / "tests" / "e2e"))
 
 from browser import CHROMIUM, Page, browsing  # noqa: E402
 from demos import Running, running  # noqa: E402
+
+KUBESCHED = [sys.executable, "-c", "from kubesched.cli import main; main()"]
 
 SHOTS = [
     ("page", "#map", 1280, 820, "light", "document.querySelector('.brief .card')"),
@@ -26,6 +30,7 @@ SHOTS = [
     ("time", "#time", 1280, 900, "light", "document.querySelectorAll('.plot').length === 5"),
     ("configuration", "#configuration", 1280, 1200, "light", "document.querySelector('.points')"),
 ]
+_SHOWN = ("page", "report")
 _SETTLE_SECONDS = 0.5
 
 
@@ -35,9 +40,36 @@ async def take(page: Page, address: str, folder: Path) -> None:
         await page.open(address + view)
         await page.until(f"document.body.dataset.ready === 'yes' && Boolean({wanted})")
         await asyncio.sleep(_SETTLE_SECONDS)  # for what is drawn after the last answer
-        file = TOP / "docs" / "page.png" if name == "page" else folder / f"{name}.png"
-        await asyncio.to_thread(file.write_bytes, await page.picture())
-        print(file.relative_to(TOP))
+        await save(page, name, folder)
+
+
+async def take_report(page: Page, folder: Path) -> None:
+    examples, file = TOP / "docs" / "examples", folder / "report.html"
+    words = [
+        "compare",
+        "default",
+        str(examples / "packing.yaml"),
+        "--scenario",
+        str(examples / "batch.yaml"),
+        "--html",
+        str(file),
+    ]
+    await asyncio.to_thread(subprocess.run, [*KUBESCHED, *words], check=True, stdout=subprocess.DEVNULL)
+    for name, width, height, scheme in (
+        ("report", 1280, 1330, "light"),
+        ("report-dark", 1280, 3000, "dark"),
+        ("report-phone", 390, 3000, "light"),
+    ):
+        await page.look(width, height, scheme)
+        await page.open(file.as_uri())
+        await page.until("document.body.dataset.ready === 'yes'")
+        await save(page, name, folder)
+
+
+async def save(page: Page, name: str, folder: Path) -> None:
+    file = TOP / "docs" / f"{name}.png" if name in _SHOWN else folder / f"{name}.png"
+    await asyncio.to_thread(file.write_bytes, await page.picture())
+    print(file.relative_to(TOP))
 
 
 async def main() -> None:
@@ -47,6 +79,7 @@ async def main() -> None:
         await asyncio.to_thread(Running.until, demo, "Ctrl-C")
         async with browsing() as page:
             await take(page, demo.page, folder)
+            await take_report(page, folder)
 
 
 if __name__ == "__main__":

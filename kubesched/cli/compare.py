@@ -8,15 +8,15 @@ from typing import Any
 import click
 
 from kubesched.cli.figures import count, print_figures
+from kubesched.cli.html_report import Ran, html_report, write_text
 from kubesched.cli.layout import print_table, say
 from kubesched.cli.printing import bar, print_document
-from kubesched.cli.simulate import Play, collect_seldom
+from kubesched.cli.simulate import DEFAULT, Play, collect_seldom
 from kubesched.cli.sources import Policy, read_cluster, warn_not_enabled
 from kubesched.errors import SchedulerError
 from kubesched.simulator.scenarios.compare import compare, decide_anew
 from kubesched.simulator.scenarios.simulation import Simulation
 
-DEFAULT = "default"
 _MOST_SHOWN = 10
 
 
@@ -32,6 +32,7 @@ def run_compare(
     seed: int | None,
     feature_gates: tuple[str, ...],
     plugins: tuple[str, ...],
+    html_file: Path | None,
     output: str,
 ) -> None:
     policies = [_policy(name, feature_gates, plugins) for name in (a, b)]
@@ -64,9 +65,11 @@ def run_compare(
             None,
         )
     with sims[0], sims[1]:
-        for name, sim in zip((a, b), sims, strict=True):
-            _run(sim, name, until)
+        runs = [Ran(Path(name).name, sim, _run(sim, name, until)) for name, sim in zip((a, b), sims, strict=True)]
         document = {"configurations": {"a": a, "b": b}, **compare(*sims)}
+        if html_file is not None:
+            of = scenario_file or snapshot_file
+            write_text(html_file, html_report(of.name if of is not None else "the cluster", runs, document["moves"]))
     if output == "table":
         _print(document, Path(a).name, Path(b).name)
     else:
@@ -77,11 +80,15 @@ def _policy(name: str, feature_gates: tuple[str, ...], plugins: tuple[str, ...])
     return Policy.read(None if name == DEFAULT else Path(name), feature_gates, plugins, warns=False)
 
 
-def _run(sim: Simulation, name: str, until: float | None) -> None:
+def _run(sim: Simulation, name: str, until: float | None) -> list[dict[str, Any]]:
+    """Run it, and return the rows of its series."""
+    series: list[dict[str, Any]] = []
+    sim.measures.on_row = series.append
     with bar(f"{name}, virtual seconds", until) as done:
         sim.run(until, done)
     if not sim.measures.n_pods:
         raise SchedulerError("there is no pod to decide")
+    return series
 
 
 def _print(document: dict[str, Any], a: str, b: str) -> None:

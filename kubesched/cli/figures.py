@@ -76,10 +76,9 @@ ROWS = (
 _SELDOM = {("pods", "there"), ("pods", "again"), ("pods", "deleted")}
 
 
-def print_figures(documents: Sequence[Mapping[str, Any]], titles: Sequence[str] = ()) -> None:
-    """Print a table of the figures; of two documents, with how the second differs from the first."""
+def figure_rows(documents: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Return the figures as people read them, a row each; of two documents, with how the second differs from the first."""
     is_pair = len(documents) == 2
-    heads = ["", *(titles or [""] * len(documents)), *(["difference"] if is_pair else [])]
     rows = []
     for row in ROWS:
         values = [row.of(document) for document in documents]
@@ -92,4 +91,10 @@ def print_figures(documents: Sequence[Mapping[str, Any]], titles: Sequence[str] 
         if is_pair:
             cells.append("" if cells[0] == cells[1] else NONE if NONE in cells else row.change(values[1] - values[0]))
         rows.append([row.title, *cells])
-    print_table(heads, rows, right=range(1, len(heads)))
+    return rows
+
+
+def print_figures(documents: Sequence[Mapping[str, Any]], titles: Sequence[str] = ()) -> None:
+    """Print a table of the figures."""
+    heads = ["", *(titles or [""] * len(documents)), *(["difference"] if len(documents) == 2 else [])]
+    print_table(heads, figure_rows(documents), right=range(1, len(heads)))

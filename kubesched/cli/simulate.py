@@ -14,6 +14,7 @@ import click
 import msgspec
 
 from kubesched.cli.figures import print_figures
+from kubesched.cli.html_report import Ran, html_report, write_text
 from kubesched.cli.printing import bar, print_document
 from kubesched.cli.sources import Policy, named, read_lines
 from kubesched.errors import ConfigError, SchedulerError
@@ -24,6 +25,8 @@ from kubesched.simulator.scenarios.scenario import Scenario, read_scenario, seco
 from kubesched.simulator.scenarios.simulated_cluster import LogWriter
 from kubesched.simulator.scenarios.simulation import Simulation
 
+DEFAULT = "default"
+"""What the configuration is called that is used when none is given."""
 _LOGS = (".jsonl", ".gz")
 
 
@@ -36,6 +39,7 @@ def run_simulate(
     seed: int | None,
     events_file: Path | None,
     series_file: Path | None,
+    html_file: Path | None,
     output: str,
 ) -> None:
     policy = Policy.read(config_file, feature_gates, plugins)
@@ -44,10 +48,21 @@ def run_simulate(
     with contextlib.ExitStack() as files:
         journal = _json_lines(_opened(events_file, files)) if events_file is not None else None
         sim = files.enter_context(play.simulation(policy, journal))
-        if series_file is not None:
-            sim.measures.on_row = _csv_rows(_opened(series_file, files))
+        series: list[dict[str, Any]] = []
+        write_row = _csv_rows(_opened(series_file, files)) if series_file is not None else None
+
+        def take(row: dict[str, Any]) -> None:
+            if write_row is not None:
+                write_row(row)
+            if html_file is not None:
+                series.append(row)
+
+        sim.measures.on_row = take
         with bar(f"{scenario.name}, virtual seconds", play.until) as done:
             figures = sim.run(play.until, done)
+        if html_file is not None:
+            by = config_file.name if config_file is not None else DEFAULT
+            write_text(html_file, html_report(scenario.name, [Ran(by, sim, series)]))
     if output == "table":
         click.echo(f"{scenario.name}: {figures['seconds']:,g} s of virtual time, seed {figures['seed']}")
         print_figures([figures])

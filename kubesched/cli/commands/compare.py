@@ -29,6 +29,12 @@ from kubesched.cli.commands.shared import cluster_options, gates_option, output_
 @click.option("--seed", type=int, help="Another seed than the scenario's.")
 @gates_option
 @plugin_option
+@click.option(
+    "--html",
+    "html_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a report to this file: both side by side, plots over time, the pods that moved, in one file.",
+)
 @output_option
 @runs("kubesched.cli.compare:run_compare")
 def command() -> None:

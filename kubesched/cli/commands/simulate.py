@@ -31,6 +31,12 @@ from kubesched.cli.commands.shared import output_option, policy_options
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write utilisation and queue lengths over time to this file, as CSV.",
 )
+@click.option(
+    "--html",
+    "html_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a report to this file: figures, plots over time, the nodes at the end, in one file.",
+)
 @output_option
 @runs("kubesched.cli.simulate:run_simulate")
 def command() -> None:

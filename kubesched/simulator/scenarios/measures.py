@@ -77,6 +77,8 @@ class Measures:
         self._seconds = 0.0
         self._n_samples = 0
         self._waits: list[float] = []
+        self._n_told = (0, 0)
+        """How many placements and preemptions the rows have told so far."""
         self._sizes: tuple[list[int], list[int]] = ([], [])
         self._pending: dict[str, PodRecord] = {}
         self._users: Counter[str] = Counter()
@@ -182,8 +184,20 @@ class Measures:
                     "nodesUsed": int(self.nodes_used.now),
                     "fragmentation": rounded(share),
                     "maxSkew": skew[0],
+                    **self._since_last_row(),
                 }
             )
+
+    def _since_last_row(self) -> dict[str, Any]:
+        """Return what was placed and preempted since the last row, and how long those placed had waited."""
+        n_placed, n_preempted = self._n_told
+        self._n_told = len(self._waits), self.n_preempted
+        waits = sorted(self._waits[n_placed:])
+        return {
+            "placed": len(waits),
+            "preempted": self.n_preempted - n_preempted,
+            **{f"waitedP{p}": rounded(percentile(waits, p)) if waits else None for p in (50, 99)},
+        }
 
     def fragmentation(self, nodes: Snapshot, out_of_service: set[str]) -> float:
         """Return the share of the free cpu of schedulable nodes that is left when each is filled with as many pods of the

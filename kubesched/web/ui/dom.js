@@ -57,6 +57,7 @@ export function amount(value, unit) {
 }
 
 export function duration(seconds) {
+  if (seconds === 0) return "0 s";
   if (seconds < 0.0005) return `${Math.max(0, Math.round(seconds * 1e6))} µs`;
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
   if (seconds < 100) return `${round1(seconds)} s`;

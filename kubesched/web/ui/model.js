@@ -4,7 +4,7 @@
 
 const names = new Intl.Collator("en", { numeric: true });
 
-class Model extends EventTarget {
+export class Model extends EventTarget {
   constructor() {
     super();
     this.forget();

@@ -1,11 +1,11 @@
 // The node map: every node a cell, in groups. Drawn on a canvas, thousands of cells in some milliseconds; what is pointed at is
 // an element of its own above it, so that moving the mouse draws nothing anew.
 //
-//   map.show({ groups: [{ title, rows }], paint, describe, label });  paint(row) -> { fill, isFaint }
+//   map.show({ groups: [{ title, rows }], paint, describe, label, model? });  paint(row) -> { fill, isFaint }
 //   Arrow keys stay in their group, PageUp and PageDown go to the next one, Enter opens.
 
 import { make } from "./dom.js";
-import { model } from "./model.js";
+import { model as current } from "./model.js";
 
 const TITLE = 20, BELOW = 8;
 
@@ -22,6 +22,9 @@ export function readColours() {
 }
 
 class NodeMap extends HTMLElement {
+  // Whose nodes are shown: the ones of the moment, unless the picture brings its own.
+  get model() { return this.picture?.model ?? current; }
+
   connectedCallback() {
     this.ends = new AbortController();
     const signal = this.ends.signal;
@@ -88,7 +91,7 @@ class NodeMap extends HTMLElement {
     this.canvas.setAttribute("aria-label", this.picture.label);
     const name = this.chosen;
     this.chosen = "";
-    if (name && !this.tip.hidden) this.choose(model.rowOf.has(name) ? model.rowOf.get(name) : -1, false);
+    if (name && !this.tip.hidden) this.choose(this.model.rowOf.has(name) ? this.model.rowOf.get(name) : -1, false);
   }
 
   drawCell(pen, row, x, y) {
@@ -103,7 +106,7 @@ class NodeMap extends HTMLElement {
       pen.lineWidth = 1;
       pen.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
     }
-    if (model.taints(row).length) {
+    if (this.model.taints(row).length) {
       const corner = Math.max(2, Math.round(size * 0.36));
       pen.fillStyle = colours.mark;
       pen.beginPath();
@@ -112,7 +115,7 @@ class NodeMap extends HTMLElement {
       pen.lineTo(x + size - corner, y);
       pen.fill();
     }
-    if (model.nodes.isCordoned.has(row)) {
+    if (this.model.nodes.isCordoned.has(row)) {
       pen.strokeStyle = colours.ink;
       pen.lineWidth = size > 12 ? 1.5 : 1;
       pen.beginPath();
@@ -143,7 +146,7 @@ class NodeMap extends HTMLElement {
   }
 
   choose(row, says) {
-    const name = row < 0 ? "" : model.nodes.names[row];
+    const name = row < 0 ? "" : this.model.nodes.names[row];
     if (name === this.chosen) return;
     this.chosen = name;
     const found = row < 0 ? null : this.find(row);
@@ -161,7 +164,7 @@ class NodeMap extends HTMLElement {
   key(event) {
     if (!this.groups?.length) return;
     const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: this.perLine, ArrowUp: -this.perLine };
-    const found = this.chosen ? this.find(model.rowOf.get(this.chosen)) : null;
+    const found = this.chosen ? this.find(this.model.rowOf.get(this.chosen)) : null;
     let next = null;
     if (event.key === "Enter") this.open();
     else if (event.key === "Escape") this.choose(-1, false);

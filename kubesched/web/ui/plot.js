@@ -31,7 +31,8 @@ const nice = (most) => {
 
 // A board of plots: { title, lines: [{ name, values }], write(value), top? } over one list of times.
 export class PlotBoard {
-  constructor(box, writeTime) {
+  constructor(box, writeTime, last = "now") {
+    this.lastWord = last;
     this.box = box;
     this.writeTime = writeTime;
     this.plots = [];
@@ -129,7 +130,7 @@ export class PlotBoard {
         return word;
       });
       const when = document.createElement("span");
-      when.textContent = n ? (share === null ? "now" : this.writeTime(this.times[i])) : "";
+      when.textContent = n ? (share === null ? this.lastWord : this.writeTime(this.times[i])) : "";
       plot.legend.replaceChildren(...words, when);
     }
   }

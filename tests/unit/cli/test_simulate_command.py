@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -18,6 +20,7 @@ from kubesched.cli.commands.simulate import command as simulate_command
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
 from kubesched.testing import node, pod
+from kubesched.web.report import report_page
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 SMALL = """
@@ -66,6 +69,42 @@ def test_seed_and_duration_win_over_the_scenario(small: str) -> None:
     figures = json.loads(simulate(small, "--seed", "8", "--duration", "1m", "-o", "json"))
     assert (figures["seed"], figures["seconds"]) == (8, 60)
     assert simulate(small, "-o", "json") == simulate(small, "--seed", "3", "-o", "json")
+
+
+def document_in(report: Path) -> dict[str, Any]:
+    (found,) = re.findall(r'<script type="application/json" id="document">(.*?)</script>', report.read_text(), re.DOTALL)
+    return json.loads(found)  # type: ignore[no-any-return]
+
+
+def test_a_report_of_a_simulation_holds_its_figures_and_series_and_names_no_other_host(small: str, tmp_path: Path) -> None:
+    first, again = tmp_path / "r.html", tmp_path / "again.html"
+    figures = json.loads(simulate(small, "--html", str(first), "-o", "json"))
+    simulate(small, "--html", str(again))
+    assert first.read_bytes() == again.read_bytes()
+    assert not re.search(r'(src|href)="(?!data:,)', first.read_text()), "everything is in the file"
+    told = document_in(first)
+    (run,) = told["runs"]
+    assert run["document"] == figures and len(told["figures"]) > 20 and "moves" not in told
+    assert len(run["series"]["time"]) == 500 and sum(run["series"]["placed"]) <= figures["pods"]["placed"]
+    assert run["nodes"]["names"] == ["n-0", "n-1", "n-2"]
+
+
+def test_a_report_of_two_configurations_has_both_and_what_moved(small: str, tmp_path: Path) -> None:
+    report = tmp_path / "r.html"
+    words = ["default", str(EXAMPLES / "packing.yaml"), "--scenario", small]
+    moves = json.loads(compare(*words, "--html", str(report), "-o", "json").output)["moves"]
+    told = document_in(report)
+    assert [run["name"] for run in told["runs"]] == ["default", "packing.yaml"]
+    assert told["moves"] == moves and moves["moved"] > 0
+
+
+def test_a_name_cannot_end_the_document_in_a_report() -> None:
+    assert "</script><b>" not in report_page("t", {"title": "</script><b>"})
+
+
+def test_a_report_that_cannot_be_written_is_one_line(small: str, tmp_path: Path) -> None:
+    with pytest.raises(SchedulerError, match=r"nowhere/r\.html cannot be written: No such file or directory"):
+        simulate(small, "--html", str(tmp_path / "nowhere" / "r.html"))
 
 
 def test_events_and_series_are_written(small: str, tmp_path: Path) -> None:
