@@ -46,6 +46,7 @@ from kubesched.engine.assembly import Ports, assemble, engine_options, new_handl
 from kubesched.engine.cache_debugger import debug_later
 from kubesched.engine.decision_log import DecisionLog
 from kubesched.engine.decision_recorder import DecisionRecorder
+from kubesched.engine.decision_spans import DecisionSpans
 from kubesched.engine.gc_tuning import spare_the_collector
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import Changed, LoopCall
@@ -114,6 +115,7 @@ class Wiring:
     decision_records: int = DECISION_RECORDS
     """How many decisions are kept on record; 0 for none."""
     decision_log: DecisionLog | None = None
+    decision_spans: DecisionSpans | None = None
     reload: Callable[[], config.Configuration] | None = None
     """Reads the configuration file again; called when `has_changed` says so."""
     has_changed: Callable[[], bool] = lambda: False
@@ -270,6 +272,9 @@ class Scheduler:
             self.decisions.listeners.append(self.wiring.decision_log)
             ends.callback(self.wiring.decision_log.close)
             self._begin("writing decisions", _flush(self.wiring.decision_log))
+        if self.wiring.decision_spans is not None and self.decisions is not None:
+            self.decisions.listeners.append(self.wiring.decision_spans)
+            ends.callback(self.wiring.decision_spans.close)
         engine.is_leading = False
         self._watch_sizes()
         if self.wiring.face is not None:
@@ -311,6 +316,8 @@ class Scheduler:
         )
         for profile in engine.profiles.values():
             profile.observe = self.metrics.observer(profile.name)
+            if self.wiring.decision_spans is not None:
+                profile.observe = self.wiring.decision_spans.beside(profile.observe)
         return engine
 
     # Following

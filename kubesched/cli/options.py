@@ -130,6 +130,7 @@ class Options:
     plugins: tuple[str, ...] = ()
     inbox_log: str = ""
     decision_log: str = ""
+    otlp_endpoint: str = ""
     decision_records: int = 0
     assumed_pod_ttl: Duration | None = None  # None: a booking never expires
     legacy: LegacyScheduler | None = None
@@ -244,6 +245,7 @@ def read_options(
         plugins=parsed["plugin"],
         inbox_log=parsed["inbox-log"],
         decision_log=parsed["decision-log"],
+        otlp_endpoint=_otlp_endpoint(parsed),
         decision_records=_decision_records(parsed),
         assumed_pod_ttl=_assumed_ttl(parsed, legacy),
         legacy=legacy,
@@ -255,8 +257,16 @@ def _decision_records(parsed: Parsed) -> int:
     given: int = parsed["decision-records"]
     if given < 0:
         raise UsageError(f"--decision-records is {given}: it must be 0 or more")
-    if not given and parsed["decision-log"]:
-        raise UsageError("--decision-log writes what is recorded, and --decision-records=0 records nothing")
+    for flag in ("decision-log", "otlp-endpoint"):
+        if not given and parsed[flag]:
+            raise UsageError(f"--{flag} tells what is recorded, and --decision-records=0 records nothing")
+    return given
+
+
+def _otlp_endpoint(parsed: Parsed) -> str:
+    given: str = parsed["otlp-endpoint"]
+    if given and not given.startswith(("http://", "https://")):
+        raise UsageError(f"--otlp-endpoint is {given!r}: it must be a URL, as http://127.0.0.1:4318/v1/traces")
     return given
 
 

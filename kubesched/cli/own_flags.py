@@ -50,6 +50,14 @@ OWN_FLAGS: tuple[Flag, ...] = (
         f"Run the scheduler of an old release, with its own flags: {', '.join(LEGACY_RELEASES)}.",
     ),
     Flag(
+        "otlp-endpoint",
+        OWN,
+        STRING,
+        "",
+        "Send every attempt as an OpenTelemetry span, its plugins as children, to this OTLP receiver "
+        "(http://HOST:4318/v1/traces). Needs kubesched[otel].",
+    ),
+    Flag(
         "plugin",
         OWN,
         WORDS,

@@ -26,6 +26,7 @@ from kubesched.config.gates import NO_EFFECT, NOT_OURS, Stage, spec_of
 from kubesched.config.types import ClientConnection
 from kubesched.config.versions import NEWEST, OLDEST_RECORDED, text_of
 from kubesched.engine.decision_log import DecisionLog
+from kubesched.engine.decision_spans import spans_to
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.framework.finding import find_plugins, run_module
 from kubesched.framework.plugin import Plugin
@@ -209,6 +210,7 @@ def _wiring(
         inbox_log=inbox_log,
         decision_records=options.decision_records,
         decision_log=_decision_log(options),
+        decision_spans=spans_to(options.otlp_endpoint) if options.otlp_endpoint else None,
         reload=read if watched else None,
         has_changed=_watched(Path(watched)) if watched else lambda: False,
         legacy=world,

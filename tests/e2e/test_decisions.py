@@ -13,6 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from aiohttp import test_utils, web
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
 from kubesched.apiserver import ApiServer
 from kubesched.apiserver.access import User
 
@@ -70,9 +73,36 @@ def facts(told: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     }
 
 
+class SpanReceiver:
+    """An OTLP receiver over HTTP, as a collector is."""
+
+    def __init__(self) -> None:
+        self.attempts: set[tuple[str, str]] = set()
+        self.names: set[str] = set()
+        self._server = test_utils.TestServer(web.Application())
+
+    async def __aenter__(self) -> SpanReceiver:
+        self._server.app.router.add_post("/v1/traces", self._take)
+        await self._server.start_server()
+        self.url = str(self._server.make_url("/v1/traces"))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._server.close()
+
+    async def _take(self, request: web.Request) -> web.Response:
+        for each in ExportTraceServiceRequest.FromString(await request.read()).resource_spans:
+            for span in (span for scope in each.scope_spans for span in scope.spans):
+                told = {attribute.key: attribute.value.string_value for attribute in span.attributes}
+                self.names.add(span.name)
+                if span.name == "schedule":
+                    self.attempts.add((told["k8s.pod.name"], told["kubesched.outcome"]))
+        return web.Response(body=b"", content_type="application/x-protobuf")
+
+
 async def test_a_decision_is_told_alike_by_the_scheduler_its_log_and_a_replay(tmp_path: Path) -> None:
     port, log, inbox = free_port(), tmp_path / "decisions.jsonl", tmp_path / "inbox.jsonl"
-    async with ApiServer(tokens=TOKENS) as api:
+    async with ApiServer(tokens=TOKENS) as api, SpanReceiver() as receiver:
         kubeconfig = api.write_kubeconfig(tmp_path / "kubeconfig", "root")
         for i in range(5):
             api.store.create("nodes", node(i))
@@ -86,6 +116,7 @@ async def test_a_decision_is_told_alike_by_the_scheduler_its_log_and_a_replay(tm
             f"--secure-port={port}",
             f"--decision-log={log}",
             f"--inbox-log={inbox}",
+            f"--otlp-endpoint={receiver.url}",
         ]
         server = [f"--server=https://127.0.0.1:{port}", "--insecure-skip-tls-verify", "--token=root"]
         process = start(tmp_path / "log", *words)
@@ -104,6 +135,8 @@ async def test_a_decision_is_told_alike_by_the_scheduler_its_log_and_a_replay(tm
         finally:
             process.send_signal(signal.SIGTERM)
             await asyncio.to_thread(process.wait)
+    assert {name for name, outcome in receiver.attempts if outcome == "placed"} == set(names)
+    assert ("whale", "unschedulable") in receiver.attempts and "Filter NodeResourcesFit" in receiver.names
     assert {each["pod"] for each in refused} == {"default/whale"} and refused[0]["refusals"][0]["count"] == 5
     assert (story["state"], story["decided"]["sentence"], story["node"]) == ("gone", gone["sentence"], gone["node"])
     assert "As decided, at" in text and text.index("As decided") < text.index("As it would be now")

@@ -40,6 +40,7 @@ OWN: dict[str, tuple[str, str]] = {
     "decision-records": ("int", "10000"),
     "inbox-log": ("string", ""),
     "legacy-version": ("string", ""),
+    "otlp-endpoint": ("string", ""),
     "plugin": ("stringArray", "[]"),
 }
 
