@@ -14,7 +14,7 @@ import contextlib
 import logging
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import IO, Any, Protocol
 
@@ -237,6 +237,7 @@ class Scheduler:
         observers = Observers(*self.metrics.rest_observers("apiserver"))
         source, clock = self.wiring.source, self.wiring.clock
         connection = await connect(source, qps=given.qps, burst=given.burst, clock=clock, observers=observers)
+        self.metrics.transport_opened()
         try:
             yield connection
         finally:
@@ -511,6 +512,24 @@ class Scheduler:
             },
             waiting=lambda: {"inbox": len(engine.inbox)},
         )
+        if self.wiring.gates.behaviour.names_informers:
+            self.metrics.watch(informer_items=self._informer_items, informer_versions=self._informer_versions)
+
+    def _informer_items(self) -> dict[tuple[str, ...], float]:
+        """Return how many objects wait in the inbox, by informer."""
+        assert self.engine is not None
+        waiting = self.engine.inbox.n_changes()
+        return {labels: waiting.get(kind, 0) for kind, labels, _ in self._informers()}
+
+    def _informer_versions(self) -> dict[tuple[str, ...], float]:
+        """Return the last digits of the version that was last seen, by informer."""
+        return {labels: int(version[-15:]) for _, labels, version in self._informers() if version.isdigit()}
+
+    def _informers(self) -> Iterator[tuple[str, tuple[str, ...], str]]:
+        """Yield kind, labels (name, group, version, resource) and the version last seen of everything that is followed."""
+        for kind, reflector in (self.reflectors.by_kind if self.reflectors is not None else {}).items():
+            group, _, version = reflector.api_version.rpartition("/")
+            yield kind, (LEASE_NAME, group, version, reflector.plural), reflector.version
 
     def _pods(self) -> Iterable[PodView]:
         """Yield all pods that are known: placed ones, ours that wait, and those that wait for another scheduler."""

@@ -24,7 +24,7 @@ from kubesched.client.fencing import LeaseLost
 from kubesched.config import Configuration, Gates, as_yaml, effective
 from kubesched.config.gates import NO_EFFECT, NOT_OURS, Stage, spec_of
 from kubesched.config.types import ClientConnection
-from kubesched.config.versions import NEWEST, OLDEST_RECORDED, text_of
+from kubesched.config.versions import NEWEST, OLDEST_RECORDED, Version, text_of
 from kubesched.engine.decision_log import DecisionLog
 from kubesched.engine.decision_spans import spans_to
 from kubesched.errors import ConfigError, SchedulerError
@@ -194,6 +194,7 @@ def _wiring(
             (name, spec_of(name, options.gates.emulated).stage.value, on) for name, on in sorted(options.gates.states.items())
         ),
         build={"git_version": options.reported_version, "major": str(release[0]), "minor": str(release[1])},
+        versions=_versions(release, options.gates.emulated),
         release=release,
         is_legacy=world is not None,
         has_native_histograms=options.gates.is_enabled("NativeHistograms"),
@@ -215,6 +216,12 @@ def _wiring(
         has_changed=_watched(Path(watched)) if watched else lambda: False,
         legacy=world,
     )
+
+
+def _versions(release: Version, emulated: Version) -> dict[str, str]:
+    """Return the labels of version_info: what runs, what it emulates, and the oldest release it gets on with."""
+    oldest = (emulated[0], emulated[1] - 1)
+    return {"component": "kube", "binary": text_of(release), "emulation": text_of(emulated), "min_compat": text_of(oldest)}
 
 
 def _watched(path: Path) -> Callable[[], bool]:

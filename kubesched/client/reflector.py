@@ -75,7 +75,8 @@ class Reflector:
         self._connection, self._watched, self._sink = connection, watched, sink
         self._clock, self._chance = connection.clock, chance
         self._log_throttle = LogThrottle(connection.clock)
-        self._path = watched.path(api_version or watched.api_versions[0])
+        self.api_version, self.plural = api_version or watched.api_versions[0], watched.plural
+        self._path = watched.path(self.api_version)
         self._selector = f"&fieldSelector={quote(watched.field_selector, safe='')}" if watched.field_selector else ""
         self._decoder = Decoder(watched)
         self._streams = streams
@@ -89,6 +90,11 @@ class Reflector:
     def trouble(self) -> str:
         """Return what keeps us from following, in one line; empty while all is well."""
         return self._log_throttle.current
+
+    @property
+    def version(self) -> str:
+        """Return the resourceVersion that was last seen; empty before the first list."""
+        return self._version
 
     @property
     def is_synced(self) -> bool:

@@ -33,6 +33,8 @@ class Behaviour:
 
     prefilters_node_name: bool = _since(1, 37)
     """NodeName stands before NodeUnschedulable, and names its node at PreFilter; TaintToleration is at PreFilter too."""
+    names_informers: bool = _since(1, 37)
+    """Informers have the component's name, and so there are metrics of them."""
     has_pod_group_post_filter: bool = _since(1, 37)
     """Profiles have the extension point podGroupPostFilter."""
     tells_placement_found: bool = _since(1, 37)

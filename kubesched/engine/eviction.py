@@ -75,10 +75,10 @@ class Evictions:
         """
         displaced = self._displaced(preemptor, preemption.node_name)
         if not self.in_background:
-            self._observer.preempted(len(preemption.victims))
+            self._observer.preempted(len(preemption.victims), preemption.violations)
             self._spawn(self._evict_first(preemptor, preemption, displaced, then))
         elif preemption.to_evict:
-            self._observer.preempted(len(preemption.victims))
+            self._observer.preempted(len(preemption.victims), preemption.violations)
             self._handle.preempting.begin(preemptor)
             self._spawn(self._evict_meanwhile(preemptor, preemption, displaced))
 

@@ -7,7 +7,7 @@ loop asks. Nothing is decided here. Whoever wants a recording sets `on_arrival` 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -86,6 +86,10 @@ class Inbox:
 
     def __len__(self) -> int:
         return len(self._arrivals)
+
+    def n_changes(self) -> Counter[str]:
+        """Return how many changed objects wait, by kind."""
+        return Counter(arrival.kind for arrival in self._arrivals if isinstance(arrival, Changed))
 
     def post(self, arrival: Arrival) -> None:
         """Put something in; it is looked at in the loop's next turn."""

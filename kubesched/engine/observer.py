@@ -46,8 +46,8 @@ class EngineObserver(Protocol):
         """A binding cycle is over."""
         ...
 
-    def preempted(self, victims: int) -> None:
-        """A preemption with so many victims was begun."""
+    def preempted(self, victims: int, violations: int) -> None:
+        """A preemption with so many victims was begun, so many of them against a disruption budget."""
         ...
 
     def evictions_ended(self, result: str, seconds: float) -> None:
@@ -97,7 +97,7 @@ class NoObserver:
     def binding_ended(self) -> None:
         """Do nothing."""
 
-    def preempted(self, victims: int) -> None:
+    def preempted(self, victims: int, violations: int) -> None:
         """Do nothing."""
 
     def evictions_ended(self, result: str, seconds: float) -> None:

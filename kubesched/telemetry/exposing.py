@@ -11,6 +11,7 @@ the numbers in, which takes 11 ms; the library's way is still there for whoever 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
@@ -228,4 +229,6 @@ def _bound(bound: float) -> str:
 
 
 def _number(value: float) -> str:
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
     return str(int(value)) if float(value).is_integer() else repr(float(value))

@@ -10,16 +10,21 @@ caller says what happened after it happened.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kubesched.telemetry.families import FAMILIES, RELEASE, Family, Kind, Version, selected
+from kubesched.telemetry.families import RELEASE, Family, Kind, Version, exists, hidden, selected
 from kubesched.telemetry.logs import logger
+from kubesched.telemetry.process_families import KUBERNETES, OWN
 from kubesched.telemetry.samples import FULL, Counts, Histogram, Labels, new_counts
+from kubesched.telemetry.scheduler_families import OLD, SCHEDULER
 
 log = logger(__name__)
+
+FAMILIES = SCHEDULER + OLD + KUBERNETES + OWN
 
 SAMPLED_SHARE = 0.1
 """The share of attempts in which single plugins are timed."""
@@ -30,10 +35,13 @@ SAID_EVERY_SECONDS = 10.0
 _WAITING = frozenset({"PreBind", "Bind"})  # these wait for others on purpose, beside the loop
 
 PREEMPTION = "DefaultPreemption"
+POD = "pod"  # what is queued here, and what preempts
+INBOX = "inbox"
 _EVALUATED = frozenset({"PreFilter", "Filter", "PreScore", "Score"})
 _MOST_ATTEMPTS = 15
 
-Sizes = Callable[[], Mapping[str, float]]
+Sizes = Callable[[], Mapping[str, float] | Mapping[Labels, float]]
+"""By the value of the only label, or by the values of all."""
 PluginObserver = Callable[[str, str, str, float], None]
 
 
@@ -49,6 +57,7 @@ class MetricsSettings:
     has_native_histograms: bool = False
     features: tuple[tuple[str, str, bool], ...] = ()  # name, stage, on
     build: Mapping[str, str] = field(default_factory=dict)  # the labels of kubernetes_build_info
+    versions: Mapping[str, str] = field(default_factory=dict)  # those of version_info
     release: Version = RELEASE  # whose families these are
 
 
@@ -101,8 +110,22 @@ class Metrics:
     def _state_constants(self) -> None:
         if self.settings.build:
             self._count_in("kubernetes_build_info", self.gauges, self.settings.build)
+        if self.settings.versions:
+            self._count_in("version_info", self.gauges, self.settings.versions)
+        self.gauges["rest_client_exec_plugin_ttl_seconds"][()] = math.inf  # no certificate of a plugin's ends
+        self._count_families()
         for name, stage, is_on in self.settings.features:
             self.gauges["kubernetes_feature_enabled"][name, stage] = float(is_on)
+
+    def _count_families(self) -> None:
+        given = self.settings
+        for family in self.shown:
+            since = "{}.{}.0".format(*family.deprecated) if family.deprecated else ""
+            self.counters["registered_metrics_total"][since, family.stability] += 1
+        self.counters["disabled_metrics_total"][()] = float(len(given.disabled))
+        here = [family for family in self.families if exists(family, given.release)]
+        n_hidden = sum(hidden(family, given.shown_for, given.release) for family in here)
+        self.counters["hidden_metrics_total"][()] = float(n_hidden)
 
     def _count_in(self, name: str, books: Mapping[str, Counts], labels: Mapping[str, str]) -> None:
         family = next(family for family in self.families if family.name == name)
@@ -119,9 +142,12 @@ class Metrics:
         waiting: Sizes | None = None,
         arrived: Sizes | None = None,
         pending_calls: Sizes | None = None,
+        informer_items: Sizes | None = None,
+        informer_versions: Sizes | None = None,
     ) -> None:
         """Remember whom to ask: for pods by queue, kept events by label, the store by type, and how many things wait
-        in an inbox and came to it so far, by its name; for calls to the API that wait, by kind."""
+        in an inbox and came to it so far, by its name; for calls to the API that wait, by kind; for objects that wait to be
+        taken in and the version last seen, by group, version and resource."""
         asked = {
             "scheduler_pending_pods": pending_pods,
             "scheduler_inflight_events": inflight_events,
@@ -129,6 +155,8 @@ class Metrics:
             "workqueue_depth": waiting,
             "workqueue_adds_total": arrived,
             "scheduler_pending_async_api_calls": pending_calls,
+            "informer_queued_items": informer_items,
+            "informer_store_resource_version": informer_versions,
         }
         self.sizes.update({name: source for name, source in asked.items() if source is not None})
 
@@ -201,6 +229,7 @@ class Metrics:
                     self._evaluations[plugin, point, profile] += 1
             elif point == "PostFilter" and plugin == PREEMPTION:
                 self.preemption_attempt()
+                self.histograms["scheduler_preemption_evaluation_duration_seconds"].observe((POD, status), seconds)
 
         return observe
 
@@ -254,6 +283,7 @@ class Metrics:
         series.append(seconds)
         if len(series) >= FULL:
             series.fold()
+        self.histograms["workqueue_work_duration_seconds"].observe((INBOX,), seconds)
 
     def working(self, operation: str, change: int) -> None:
         """Count a piece of work that begins (+1) or ends (-1) beside the loop: binding, PreBind, a preemption."""
@@ -265,20 +295,24 @@ class Metrics:
         """Count that preemption was tried."""
         self.counters["scheduler_preemption_attempts_total"][()] += 1
 
-    def preemption_victims(self, n_victims: int) -> None:
-        """Take how many pods a preemption evicts."""
+    def preemption_victims(self, n_victims: int, n_violations: int = 0) -> None:
+        """Take how many pods a preemption evicts, and how many of them against a budget."""
         self.histograms["scheduler_preemption_victims"].observe((), n_victims)
+        if n_violations:
+            self.counters["scheduler_preemption_pdb_violations_total"][(POD,)] += n_violations
 
     def preemption_finished(self, result: str, seconds: float) -> None:
         """Take how long evicting in the background took, and whether it ended in success or error."""
         self.counters["scheduler_preemption_goroutines_execution_total"][(result,)] += 1
         self.histograms["scheduler_preemption_goroutines_duration_seconds"].observe((result,), seconds)
+        self.histograms["scheduler_preemption_execution_duration_seconds"].observe((POD, result), seconds)
 
     # Devices, volumes, pod groups
 
     def claim_created(self, status: str) -> None:
         """Count a claim created for extended resources: success or failure."""
         self.counters["scheduler_resourceclaim_creates_total"][(status,)] += 1
+        self.counters["dynamic_resource_allocation_resourceclaim_creates_total"][status, "false", "", "Pod"] += 1
 
     def device_bound(self, profile: str, driver: str, status: str) -> None:
         """Count a device with binding conditions, by how waiting for it ended: success, failure, timeout, error."""
@@ -338,6 +372,11 @@ class Metrics:
         """Count a request that is sent again after this code."""
         self.counters["rest_client_request_retries_total"][code, method, host] += 1
 
+    def transport_opened(self) -> None:
+        """Count a pool of connections to the API server that was opened, for all clients that share it."""
+        self.counters["rest_client_transport_create_calls_total"][("miss",)] += 1
+        self.gauges["rest_client_transport_cache_entries"][()] += 1
+
     def leading(self, name: str, is_leader: bool) -> None:
         """Say whether this process holds the lease."""
         self.gauges["leader_election_master_status"][(name,)] = float(is_leader)
@@ -363,10 +402,18 @@ class Metrics:
             counts.clear()
         for series in self.histograms.values():
             series.clear()
+        self._count_families()
 
     def values(self, family: Family) -> Mapping[Labels, float]:
         """Return a counter's or gauge's values by labels, asking whoever is watched."""
-        source = self.sizes.get(family.name)
-        if source is not None:
-            return {(name,): float(size) for name, size in source().items()}
+        if family.name == "scheduler_queued_entities":
+            return {(queue, POD): size for (queue,), size in self._asked("scheduler_pending_pods").items()}
+        if family.name == "scheduler_queue_incoming_entities_total":
+            return {(*labels, POD): count for labels, count in self._incoming.items()}
+        if family.name in self.sizes:
+            return self._asked(family.name)
         return (self.counters if family.kind is Kind.COUNTER else self.gauges)[family.name]
+
+    def _asked(self, name: str) -> dict[Labels, float]:
+        sizes = self.sizes[name]() if name in self.sizes else {}
+        return {labels if isinstance(labels, tuple) else (labels,): float(size) for labels, size in sizes.items()}

@@ -100,9 +100,9 @@ class Reporter:
         """Count it out again."""
         self.metrics.working(BINDING, -1)
 
-    def preempted(self, victims: int) -> None:
-        """Take how many pods a preemption evicts."""
-        self.metrics.preemption_victims(victims)
+    def preempted(self, victims: int, violations: int) -> None:
+        """Take how many pods a preemption evicts, and how many of them against a budget."""
+        self.metrics.preemption_victims(victims, violations)
 
     def evictions_ended(self, result: str, seconds: float) -> None:
         """Take how evicting in the background ended: success or error."""

@@ -67,12 +67,16 @@ class Results(Collector):
     def collect(self) -> Iterable[Metric]:
         """Return both metrics."""
         gauge = GaugeMetricFamily(
-            "kubernetes_healthcheck", "[STABLE] 1 if the check passed when last asked, else 0.", labels=("name", "type")
+            "kubernetes_healthcheck",
+            "[STABLE] This metric records the result of a single healthcheck.",
+            labels=("name", "type"),
         )
         for labels, passed in self.latest.items():
             gauge.add_metric(labels, float(passed))
         counter = CounterMetricFamily(
-            "kubernetes_healthchecks_total", "[STABLE] Results of the checks.", labels=("name", "type", "status")
+            "kubernetes_healthchecks_total",
+            "[STABLE] This metric records the results of all healthcheck.",
+            labels=("name", "type", "status"),
         )
         for key, count in self.counts.items():
             counter.add_metric(key, count)

@@ -20,8 +20,9 @@ log = logger(__name__)
 
 CHUNK = 500  # pods whose lines are made at a time: one or two milliseconds
 _HELP = {
-    "request": "[STABLE] What the pod asks for, its containers, sidecars and overhead added up.",
-    "limit": "[STABLE] What the pod may use at most, added up likewise.",
+    kind: f"[STABLE] {what} on the cluster, broken down by pod. This shows the resource usage the scheduler and kubelet expect"
+    " per pod for resources along with the unit for the resource if any."
+    for kind, what in (("request", "Resources requested by workloads"), ("limit", "Resources limit for workloads"))
 }
 _ENDED = ("Succeeded", "Failed")
 _BYTES = ("memory", "storage", "ephemeral-storage")

@@ -36,9 +36,9 @@ class Throughput(Reporter):
         self.history.bound(seconds_since_first)
         self._bound_in[self._second % SECONDS] += 1
 
-    def preempted(self, victims: int) -> None:
+    def preempted(self, victims: int, violations: int) -> None:
         """Count and remember how many pods a preemption evicts."""
-        super().preempted(victims)
+        super().preempted(victims, violations)
         self.history.evicted(victims)
 
     def per_second(self) -> list[int]:

@@ -34,7 +34,7 @@ class Observer:
     victims: list[int] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
 
-    def preempted(self, victims: int) -> None:
+    def preempted(self, victims: int, violations: int) -> None:
         self.victims.append(victims)
 
     def evictions_ended(self, result: str, seconds: float) -> None:

@@ -85,7 +85,7 @@ def test_everything_told_is_counted(reporter: Reporter) -> None:
     reporter.binding_started()
     reporter.binding_started()
     reporter.binding_ended()
-    reporter.preempted(3)
+    reporter.preempted(3, 1)
     reporter.evictions_ended("error", 4.0)
     reporter.event_handled("NodeAdd", 0.1)
     reporter.hint("NodeName", "NodeAdd", "Queue", 0.1)

@@ -343,7 +343,7 @@ async def test_figures_of_the_last_hours(scene: Scene, client: Client) -> None:
     assert len(first["at"]) == 1 and first["bound"][0] > 0 and first["unschedulable"] == [1]
     assert first["p50"][0] == first["p99"][0] >= 0
     assert first["cpu"] == [pytest.approx(500 / 20_000)]
-    scene.throughput.preempted(3)
+    scene.throughput.preempted(3, 0)
     scene.throughput.history.step(scene.engine)
     more = await get(client, f"/ui/api/history?after={first['at'][0]}")
     assert (more["evicted"], more["p50"], more["bound"]) == ([3], [None], [0.0])
