@@ -42,7 +42,7 @@ from kubesched.client.timing import SYSTEM_CHANCE, SYSTEM_CLOCK, Backoff, Chance
 from kubesched.client.writer import Writer
 from kubesched.cluster import PodView, Store
 from kubesched.cluster.pods import Templates
-from kubesched.engine.assembly import Ports, assemble, engine_options, new_handle, registry_with
+from kubesched.engine.assembly import Ports, assemble, engine_options, new_handle, queue_options, registry_with
 from kubesched.engine.cache_debugger import debug_later
 from kubesched.engine.decision_log import DecisionLog
 from kubesched.engine.decision_recorder import DecisionRecorder
@@ -304,6 +304,7 @@ class Scheduler:
             profiles = {algorithm.profile.name: algorithm.profile}
             configuration = replace(configuration, extenders=algorithm.extenders)
             options = replace(options, remembers=options.remembers and world.remembers, scores_bare_nodes=False)
+        queue = queue_options(configuration, gates, self.wiring.max_waiting_seconds)
         engine = assemble(
             configuration,
             gates,
@@ -313,7 +314,7 @@ class Scheduler:
             profiles=profiles,
             inbox=self.engine.inbox if self.engine is not None else None,
             options=options,
-            max_waiting_seconds=self.wiring.max_waiting_seconds,
+            queue_as=queue if world is None else world.queueing(queue),
         )
         for profile in engine.profiles.values():
             profile.observe = self.metrics.observer(profile.name)

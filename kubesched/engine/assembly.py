@@ -132,14 +132,14 @@ def assemble(
     prepared: tuple[Store, EngineHandle] | None = None,
     inbox: Inbox | None = None,
     options: EngineOptions | None = None,
-    max_waiting_seconds: float = 300.0,
+    queue_as: QueueOptions | None = None,
 ) -> Engine:
     """Put an engine together. `profiles` (with the store and handle they were built for) replace the configured ones."""
     ports, options = ports or Ports(), options or engine_options(configuration, gates)
     store, handle = prepared or new_handle(gates, ports)
     if profiles is None:
         profiles = build_profiles(configuration, registry or registry_with(), handle)
-    queue_as = queue_options(configuration, gates, max_waiting_seconds)
+    queue_as = queue_as or queue_options(configuration, gates)
     queue = Queue(list(profiles.values()), handle.clock, queue_as, ports.queue_observer)
     handle.random = RandomByAttempt(ports.seed, lambda: queue.scheduling_cycle)
     extenders: Extenders | None = None

@@ -105,6 +105,11 @@ class Release:
         return 50 if self.minor >= 12 else 100
 
     @property
+    def waits_for_events(self) -> bool:
+        """Return whether a refused pod waits until something happens; the FIFO of then took it back after its pause."""
+        return self.minor >= 8
+
+    @property
     def max_backoff_seconds(self) -> int:
         """Return how long a pod that failed waits at most before it is tried again."""
         return 10 if self.minor >= 17 else 60

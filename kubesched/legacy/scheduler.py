@@ -25,6 +25,7 @@ from kubesched.legacy.profile import Algorithm, Options, profile_from_policy, pr
 from kubesched.legacy.releases import LegacyGates, Release
 from kubesched.legacy.sources import FromConfigMap, FromFile, FromProvider, policy_from_config_map, policy_from_file
 from kubesched.legacy.ties import ties_of
+from kubesched.queue import QueueOptions
 
 ASSUMED_TTL_SECONDS = 30.0
 """How long a booking waited to be confirmed after its binding, in every release of then."""
@@ -115,6 +116,10 @@ class LegacyScheduler:
     def remembers(self) -> bool:
         """Return whether answers may be remembered: not where the best nodes take turns."""
         return self.release.minor >= 17
+
+    def queueing(self, today: QueueOptions) -> QueueOptions:
+        """Return how the queue keeps time: nobody is popped during a pause, and nobody wakes himself by his status."""
+        return replace(today, pops_from_backoff=False, waits_for_events=self.release.waits_for_events, heeds_own_status=False)
 
     def ties(self, seed: int) -> Ties:
         """Return how one of several best nodes is chosen."""

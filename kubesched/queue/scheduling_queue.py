@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
+
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
 from kubesched.errors import SchedulerError
@@ -70,6 +72,10 @@ class QueueOptions:
     """Whether who waits for new nodes is woken by changed taints too, as before 1.37."""
     nominates_gated: bool = True
     """Whether a nominated pod holds its place while a gate keeps it back; before 1.37 it does not."""
+    waits_for_events: bool = True
+    """Whether a pod that was refused waits until something happens; otherwise it is tried again after its pause alone."""
+    heeds_own_status: bool = True
+    """Whether any change of a pod is an event for it; otherwise a changed status is none, and another change ends its pause."""
 
 
 class Queue:
@@ -217,6 +223,8 @@ class Queue:
     def update(self, old: Pod, new: PodView, events: Iterable[ClusterEvent]) -> None:
         """Take in a pod's new version. `events` is what changed, in the words of the plugins that may care."""
         if new.uid in self._in_flight:
+            if not self.options.heeds_own_status and not _is_rewritten(old, new.pod):
+                return
             for event in events:
                 self._in_flight.record(event, old, new.pod)
             return
@@ -226,6 +234,10 @@ class Queue:
             return
         self._sub_queues.replace_pod(entry, new)
         self.nominations.update(old, new)
+        if not self.options.heeds_own_status:
+            if _is_rewritten(old, new.pod):
+                self._sub_queues.activate(entry, self._clock.now())
+            return
         if entry.sub_queue is self._unschedulable:
             for event in events:
                 strategy = self._judge.strategy(entry, event, old, new.pod)
@@ -408,9 +420,9 @@ class Queue:
 
     def _judge_in_flight(self, entry: QueuedPod) -> Strategy:
         """Return what the events since the pod was popped mean for it."""
-        if not entry.unschedulable_plugins and not entry.pending_plugins:
+        if entry.sits_out or not self.options.waits_for_events:
             return AFTER_BACKOFF
-        if entry.sits_out:
+        if not entry.unschedulable_plugins and not entry.pending_plugins:
             return AFTER_BACKOFF
         happened = self._in_flight.since_start(entry.view.uid)
         if happened is None:
@@ -435,3 +447,10 @@ class Queue:
             if itself is not None and itself.view.uid != changed.metadata.uid:
                 itself = None
         return self._judge.awakened(self._unschedulable, event, old, new, itself)
+
+
+def _is_rewritten(old: Pod, new: Pod) -> bool:
+    """Return whether more than a pod's status changed, and the numbers that change with it."""
+    version, generation = new.metadata.resource_version, new.metadata.generation
+    same = msgspec.structs.replace(old.metadata, resource_version=version, generation=generation)
+    return old.spec != new.spec or same != new.metadata

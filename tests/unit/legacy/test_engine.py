@@ -9,15 +9,28 @@ from legacy_clusters import node, pod
 
 from kubesched import config
 from kubesched.api import codec
-from kubesched.engine.assembly import Ports, assemble, default_configuration, new_handle
+from kubesched.engine.assembly import Ports, assemble, default_configuration, new_handle, queue_options
 from kubesched.engine.loop import Engine, EngineOptions
-from kubesched.legacy import Algorithm, load_policy, profile_from_policy, profile_from_provider, release_of, ties_of
-from kubesched.testing import FakeRecorder
+from kubesched.legacy import (
+    Algorithm,
+    ComponentConfig,
+    LegacyScheduler,
+    load_policy,
+    profile_from_policy,
+    profile_from_provider,
+    release_of,
+    ties_of,
+)
+from kubesched.testing import FakeClock, FakeRecorder
 
 
-def engine_of(version: str, objects: list[dict[str, Any]], policy: str = "") -> tuple[Engine, FakeRecorder, list[str]]:
-    gates, recorder = config.Gates.defaults(), FakeRecorder()
-    ports = Ports(recorder=recorder, ties=ties_of(release_of(version)))
+def engine_of(
+    version: str, objects: list[dict[str, Any]], policy: str = "", clock: FakeClock | None = None
+) -> tuple[Engine, FakeRecorder, list[str]]:
+    gates, recorder, release = config.Gates.defaults(), FakeRecorder(), release_of(version)
+    world = LegacyScheduler(release, ComponentConfig().defaulted(release))
+    configuration = world.over(default_configuration(gates))
+    ports = Ports(recorder=recorder, ties=ties_of(release), clock=clock or FakeClock())
     store, handle = new_handle(gates, ports)
     algorithm: Algorithm = (
         profile_from_policy(load_policy(policy, version), handle, version)
@@ -26,12 +39,13 @@ def engine_of(version: str, objects: list[dict[str, Any]], policy: str = "") -> 
     )
     profiles = {algorithm.profile.name: algorithm.profile}
     engine = assemble(
-        default_configuration(gates),
+        configuration,
         gates,
         ports,
         profiles=profiles,
         prepared=(store, handle),
         options=EngineOptions(remembers=False),
+        queue_as=world.queueing(queue_options(configuration, gates)),
     )
     placed: list[str] = []
     engine.bookings.hand_over = lambda placement: placed.append(f"{placement.booked.name} on {placement.node_name}")
@@ -86,3 +100,53 @@ def test_a_refused_pod_is_tried_again_after_any_event() -> None:
     engine.intake.apply("Node", None, codec.decode(node("b", allocatable={"cpu": "16"})))
     engine.queue.flush_backoff(engine.handle.clock.now() + 60)
     assert engine.step() and placed == ["big on b"]
+
+
+def tried_at(version: str, seconds: int) -> list[int]:
+    """Return the seconds in which a pod that fits nowhere is tried while nothing happens."""
+    clock = FakeClock()
+    engine, _, _ = engine_of(version, [node("a"), waiting("big", requests={"cpu": "9"})], clock=clock)
+    tried = []
+    for second in range(seconds):
+        engine.queue.flush_backoff(clock.now())
+        tried += [second] * sum(1 for _ in iter(engine.step, False))
+        clock.time += 1.0
+    return tried
+
+
+def test_up_to_1_6_a_refused_pod_is_tried_again_after_its_pause_whether_or_not_anything_happened() -> None:
+    """1, 2, 4, ... 60 seconds, and up to one more as the queue looks once a second."""
+    assert tried_at("1.6", 270) == [0, 2, 5, 10, 19, 36, 69, 130, 191, 252]
+    assert tried_at("1.4", 8) == [0, 2, 5]
+
+
+@pytest.mark.parametrize("version", ["1.13", "1.17"])
+def test_later_a_refused_pod_waits_for_something_to_happen(version: str) -> None:
+    assert tried_at(version, 50) == [0]
+
+
+OWN_CHANGES: list[tuple[str, dict[str, Any], bool]] = [
+    (
+        "its condition",
+        {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}},
+        False,
+    ),
+    ("a number of its version", {"metadata": {"generation": 7}}, False),
+    ("a label", {"metadata": {"labels": {"a": "b"}}}, True),
+    ("a toleration", {"spec": {"tolerations": [{"key": "k", "operator": "Exists"}]}}, True),
+]
+
+
+@pytest.mark.parametrize(("what", "change", "wakes"), OWN_CHANGES, ids=[case[0] for case in OWN_CHANGES])
+@pytest.mark.parametrize("version", ["1.6", "1.13", "1.17"])
+def test_a_pod_is_not_woken_by_its_own_status(version: str, what: str, change: dict[str, Any], wakes: bool) -> None:
+    engine, _, _ = engine_of(version, [node("a")])
+    raw = waiting("big", requests={"cpu": "9"})
+    raw["metadata"]["resourceVersion"] = "1"
+    before = codec.decode(raw)
+    engine.intake.apply("Pod", None, before)
+    assert engine.step() and not engine.step()
+    for name, fields in {**change, "metadata": {**change.get("metadata", {}), "resourceVersion": "2"}}.items():
+        raw[name] = {**raw.get(name, {}), **fields}
+    engine.intake.apply("Pod", before, codec.decode(raw))
+    assert engine.step() is wakes
