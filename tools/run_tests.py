@@ -1,8 +1,9 @@
 """Runs the tests as `make test` does: all but the nightly ones, and no failure is retried away.
 
-In: arguments for pytest. Out: pytest's exit code, every skip with its reason, and a last line about flaky tests. Only tests of
-tests/e2e may be tried again: they start processes and share the cores with the rest, so what failed among them runs once more,
-alone. What passes then is flaky: it is named and counted. A failure anywhere else ends it, whatever else would have passed.
+In: arguments for pytest. Out: pytest's exit code, every skip with its reason, the slowest tests, and a last line about flaky
+ones. Only tests of tests/e2e may be tried again: they start processes and share the cores with the rest, so what failed among
+them runs once more, alone. What passes then is flaky: it is named and counted. A failure anywhere else ends it, whatever else
+would have passed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def may_be_retried(failed: Sequence[str]) -> bool:
 
 
 def _run(*arguments: str) -> int:
-    return subprocess.run([sys.executable, "-m", "pytest", "-rs", "-m", "not nightly", *arguments]).returncode
+    slowest = ("--durations=15", "--durations-min=5")
+    return subprocess.run([sys.executable, "-m", "pytest", "-rs", "-m", "not nightly", *slowest, *arguments]).returncode
 
 
 def _failed() -> list[str]:
