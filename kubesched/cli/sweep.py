@@ -11,7 +11,7 @@ import click
 from kubesched.cli.layout import print_table, say
 from kubesched.cli.printing import bar, print_document
 from kubesched.errors import SchedulerError
-from kubesched.simulator.experiments.executors import run_in_processes, run_on_ray
+from kubesched.simulator.experiments.executors import run_here, run_in_processes, run_on_ray
 from kubesched.simulator.experiments.experiment import Experiment, read_experiment
 from kubesched.simulator.experiments.results import Estimate, Group, Results
 from kubesched.simulator.experiments.sweep import Executor, sweep
@@ -48,7 +48,7 @@ def parse_settings(settings: tuple[str, ...]) -> dict[str, str]:
 def executor(where: str, workers: int | None) -> Executor:
     """Return what runs the trials."""
     if where == "processes":
-        return partial(run_in_processes, workers=workers or 0)
+        return run_here if workers == 1 else partial(run_in_processes, workers=workers or 0)
     if where == "ray" or where.startswith("ray://"):
         if workers is not None:
             raise click.UsageError("--workers is for processes: Ray knows its own machines")

@@ -20,7 +20,9 @@ from kubesched.cli.commands.shared import output_option
     "--out", "folder", type=click.Path(file_okay=False, path_type=Path), help="Keep every trial here, and go on from it."
 )
 @click.option("--on", "where", default="processes", help="processes, ray, or ray://HOST:PORT of a cluster.", show_default=True)
-@click.option("--workers", type=click.IntRange(1), help="How many processes; as many as there are cores by default.")
+@click.option(
+    "--workers", type=click.IntRange(1), help="How many processes, as many as there are cores by default; 1: this one."
+)
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="An argument of an experiment in Python.")
 @output_option
 @runs("kubesched.cli.sweep:run_sweep")

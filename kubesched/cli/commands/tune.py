@@ -17,7 +17,9 @@ from kubesched.cli.commands.shared import output_option
 )
 @click.argument("experiment", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--on", "where", default="processes", help="processes, ray, or ray://HOST:PORT of a cluster.", show_default=True)
-@click.option("--workers", type=click.IntRange(1), help="How many processes; as many as there are cores by default.")
+@click.option(
+    "--workers", type=click.IntRange(1), help="How many processes, as many as there are cores by default; 1: this one."
+)
 @click.option("--batch", type=click.IntRange(1), default=4, show_default=True, help="How many candidates are tried at once.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="An argument of an experiment in Python.")
 @output_option
