@@ -95,6 +95,8 @@ class Face:
     authorization: Any
     flags: Mapping[str, str]
     version: str
+    what_if: Callable[[Scheduler, Connection], Iterable[Any]] | None = None
+    """What the page can be asked besides what is, given a connection to read the cluster with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -563,6 +565,10 @@ class Scheduler:
             lookup=None if who is None else who.authentication_config,
         )
         world = self.wiring.legacy
+        what_if: Iterable[Any] = ()
+        if face.what_if is not None and world is None:  # a scheduler of an old release has no configuration to plan by
+            what_if = face.what_if(self, connection.sibling("page"))
+            self.page_data.offers = web.WHAT_IFS
         late = web.leader_election_check(lambda: False)  # the elector ends the process before it could be late
         elects = self.configuration.leader_election.leader_elect
         parts = web.WebParts(
@@ -584,7 +590,7 @@ class Scheduler:
             has_contention_profiling=self.configuration.enable_contention_profiling,
             authenticator=guard.authenticator,
             authorizer=guard.authorizer,
-            extra_routes=[*web.page_routes(self.page_data), *self.decision_routes],
+            extra_routes=[*web.page_routes(self.page_data), *self.decision_routes, *what_if],
             open_paths=web.open_paths(),
         )
         server = await web.serve(web.build_app(parts), face.serving, guard)

@@ -22,11 +22,14 @@ from kubesched import config, web
 from kubesched.apiserver import ApiServer, ObjectStore
 from kubesched.apiserver.fake_cluster import FakeCluster, Pace
 from kubesched.app import Scheduler, Wiring
-from kubesched.cli import demo_report, sample
+from kubesched.cli import demo_actions, demo_report, sample
 from kubesched.cli.commands.lazy import INTERRUPTED
+from kubesched.cli.demo_actions import DemoActions
 from kubesched.cli.demo_ignored import IgnoredObjects
 from kubesched.cli.layout import say
+from kubesched.cli.page_what_if import what_if_of
 from kubesched.cli.sources import Policy
+from kubesched.client.connection import connect
 from kubesched.client.credentials import find_credentials
 from kubesched.errors import AlreadyExists
 from kubesched.serving import raise_file_limit
@@ -142,9 +145,11 @@ async def _cluster(
         )
         scheduler = Scheduler(_unhurried(policy.configuration), wiring)
         IgnoredObjects(server.store, policy.configuration, policy.gates, say)
-        page = await web.serve_insecurely(
-            web.page_app(scheduler.page_data, more=scheduler.decision_routes), "127.0.0.1", given.page_port
-        )
+        reader = await connect(find_credentials(str(kubeconfig)), name="page", qps=-1.0)
+        ends.push_async_callback(reader.close)
+        routes = [*scheduler.decision_routes, *what_if_of(scheduler, reader), *DemoActions(server.store, world).routes()]
+        scheduler.page_data.offers = (*web.WHAT_IFS, *demo_actions.OFFERS)
+        page = await web.serve_insecurely(web.page_app(scheduler.page_data, more=routes), "127.0.0.1", given.page_port)
         ends.push_async_callback(page.stop)
         running = asyncio.create_task(scheduler.run())
         running.add_done_callback(lambda _: stopped.set())

@@ -16,6 +16,7 @@ from kubesched import telemetry
 from kubesched.app import Face, Scheduler, Wiring, stop_on_signals
 from kubesched.cli.flagset import UsageError
 from kubesched.cli.options import Answer, Logs, Options, overruled, read_options
+from kubesched.cli.page_what_if import what_if_of
 from kubesched.cli.server_release import release_of_server
 from kubesched.cli.sources import not_enabled
 from kubesched.cli.usage import usage_text
@@ -184,7 +185,14 @@ def _wiring(
 ) -> Wiring:
     world, ttl, release = options.legacy, options.assumed_pod_ttl, max(options.gates.emulated, OLDEST_RECORDED)
     watched = world.policy_file if world is not None else options.config
-    face = Face(options.serving, options.authentication, options.authorization, options.parsed.shown, options.reported_version)
+    face = Face(
+        options.serving,
+        options.authentication,
+        options.authorization,
+        options.parsed.shown,
+        options.reported_version,
+        what_if_of,
+    )
     metrics = MetricsSettings(
         disabled=options.metrics.disabled,
         shown_for=options.metrics.show_hidden_for_version,

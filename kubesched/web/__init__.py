@@ -12,7 +12,7 @@ from kubesched.web.decisions import decision_routes
 from kubesched.web.guard import Guard, new_guard
 from kubesched.web.health import PING, Check, handlers_check, leader_election_check, shutdown_check
 from kubesched.web.page import open_paths, page_app, page_routes
-from kubesched.web.page_contract import NotReady, PageData, Versions
+from kubesched.web.page_contract import WHAT_IFS, NotReady, PageData, Versions
 from kubesched.web.page_data import EnginePageData
 from kubesched.web.parts import WebParts
 from kubesched.web.review_cache import Reviewer
@@ -22,6 +22,7 @@ from kubesched.web.zpages import About
 
 __all__ = [
     "PING",
+    "WHAT_IFS",
     "About",
     "Authenticator",
     "Authorizer",

@@ -10,6 +10,8 @@ from kubesched.errors import SchedulerError
 from kubesched.web.answers import NO_SNIFF
 
 Document = Mapping[str, Any]
+WHAT_IFS = ("plan", "compare", "snapshot")
+"""What a page may offer to ask on any cluster; nothing of it writes."""
 HEADERS = {
     **NO_SNIFF,
     "Cache-Control": "no-cache, private",

@@ -44,6 +44,8 @@ class EnginePageData:
         self._engine = engine
         self._throughput = throughput
         self.process = secrets.token_hex(8)
+        self.offers: tuple[str, ...] = ()
+        """What can be asked or done here besides looking; the page shows that much of its Try view."""
         self._started = time.time()
         self._encoded: dict[str, tuple[str, msgspec.Raw]] = {}
         self._queue_data = QueueData(self._in_turn)
@@ -60,6 +62,7 @@ class EnginePageData:
             "versions": {"nodes": node_version, "usage": usage_version},
             "isLeading": engine.is_leading,
             "profiles": list(engine.profiles),
+            "offers": list(self.offers),
             "nodeCount": nodes.n,
             "podCount": engine.store.n_pods - engine.store.n_assumed,
             "boundCount": throughput.n_bound,

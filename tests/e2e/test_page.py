@@ -40,7 +40,17 @@ from kubesched.web import EnginePageData, Throughput, decision_routes, page_app,
 READY = "document.body.dataset.ready === 'yes'"
 LABEL = "document.querySelector('canvas').getAttribute('aria-label')"
 FOCUSED = "document.activeElement.innerText"
-VIEWS = ["#map", "#pending", "#decisions", "#time", "#configuration", "#pod/demo/whale", "#pod/demo/cache-0", "#node/node-009"]
+VIEWS = [
+    "#map",
+    "#pending",
+    "#decisions",
+    "#time",
+    "#configuration",
+    "#try",
+    "#pod/demo/whale",
+    "#pod/demo/cache-0",
+    "#node/node-009",
+]
 
 
 @pytest.fixture(scope="module")
@@ -368,6 +378,28 @@ async def test_the_configuration_is_shown(demo: Running, page: Page) -> None:
     await page.click("nav a", "Configuration")
     await page.until_text("prefer nodes whose resources would be used up more evenly")
     assert "TaintToleration × 3" in await page.text("main")
+
+
+@needs_browser
+async def test_what_would_happen_if_this_was_applied_and_then_it_is(page: Page) -> None:
+    with running("--nodes", "6", "--pods", "10") as demo:
+        await asyncio.to_thread(demo.until, "Ctrl-C")
+        await page.open(demo.page)
+        await page.click("nav a", "Try")
+        await page.click(".main", "Plan")
+        await page.until_text("10 of 10 pods would be placed.")
+        assert "6 nodes, " in await page.run(LABEL) and "get planned pods" in await page.run(LABEL)
+        await page.click("button", "Apply")
+        await page.until_text("Done: applied Deployment/shop.")
+        await page.click("button", "cordon")
+        await page.until_text("Done: node-000 is cordoned.")
+        await page.until_text("1 cordoned", "#node-count-note")
+        await page.click("button", "Compare")
+        await page.until_text("Both use as many nodes; 0 of ")
+        await page.run("document.getElementById('manifests').value = 'kind: Nonsense'")
+        await page.click(".main", "Plan")
+        await page.until_text("the text, document 1: apiVersion: invalid value None: a text is needed")
+    page.complaints = [each for each in page.complaints if "422" not in each]
 
 
 @needs_browser

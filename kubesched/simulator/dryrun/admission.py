@@ -96,7 +96,7 @@ class Admission:
             metadata["namespace"] = metadata.get("namespace") or self.namespace
             self._open(metadata["namespace"])
         if info.kind == "Pod":
-            self._open_runtime_class(raw["spec"])
+            self._open_runtime_class(raw.get("spec") or {})
         try:
             kind = self._store.context.resource(f"{info.plural}.{info.group}" if info.group else info.plural)
         except ApiError:

@@ -32,6 +32,13 @@ export async function ask(path, { signal, send } = {}) {
   return answer.json();
 }
 
+// A file that is asked for, as the browser keeps it.
+export async function askFile(path) {
+  const answer = await fetch(`api/${path}`, { headers: headers({}) });
+  if (!answer.ok) throw await refusal(answer);
+  return answer.blob();
+}
+
 async function refusal(answer) {
   const isJson = (answer.headers.get("Content-Type") || "").includes("json");
   const told = isJson ? await answer.json() : {};

@@ -1,6 +1,6 @@
 // The page: follows the scheduler, and shows one view at a time by the address.
 //
-//   #map  #pending  #decisions  #time  #configuration  #pod/NAMESPACE/NAME  #node/NAME      each can be linked to
+//   #map  #pending  #decisions  #time  #configuration  #try  #pod/NAMESPACE/NAME  #node/NAME      each can be linked to
 //   api.js asks, model.js remembers, views draw; no library, no build step, no other host.
 
 import { access, follow, giveToken } from "./api.js";
@@ -14,9 +14,10 @@ import "./node-view.js";
 import "./pending-view.js";
 import "./pod-view.js";
 import "./time-view.js";
+import "./try-view.js";
 
 const AGAIN_MS = 1000;
-const VIEWS = { map: "map-view", pending: "pending-view", decisions: "decisions-view", time: "time-view", configuration: "configuration-view" };
+const VIEWS = { map: "map-view", pending: "pending-view", decisions: "decisions-view", time: "time-view", configuration: "configuration-view", try: "try-view" };
 const find = (id) => document.getElementById(id);
 
 // --- the address -----------------------------------------------------------------------------------------------------
@@ -78,6 +79,7 @@ model.addEventListener("state", ({ detail }) => {
   const { state } = model;
   model.takenAt = Date.now() / 1000;
   document.body.classList.remove("stale");
+  document.querySelector("nav a[href='#try']").hidden = !state.offers.length;
   find("who").textContent = `${state.profiles.join(", ")} · ${state.isLeading ? "leading" : "standing by"}`;
   if (detail.isAnother) {
     find("restarted").textContent = `the scheduler was restarted at ${clock(state.startedAt)}; everything is of the new one`;

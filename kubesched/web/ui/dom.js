@@ -94,6 +94,9 @@ export function copyButton(text, label = "Copy") {
   } });
 }
 
+// A field with its label.
+export const field = (id, label, control) => make("span", { class: "field" }, make("label", { for: id, text: label }), Object.assign(control, { id }));
+
 export function errorText(error) {
   return error instanceof TypeError ? "the scheduler does not answer" : error.message;
 }

@@ -1,7 +1,7 @@
 // The node map: every node a cell, in groups. Drawn on a canvas, thousands of cells in some milliseconds; what is pointed at is
 // an element of its own above it, so that moving the mouse draws nothing anew.
 //
-//   map.show({ groups: [{ title, rows }], paint, describe, label, model? });  paint(row) -> { fill, isFaint }
+//   map.show({ groups: [{ title, rows }], paint, describe, label, model? });  paint(row) -> { fill, isFaint, text }
 //   Arrow keys stay in their group, PageUp and PageDown go to the next one, Enter opens.
 
 import { make } from "./dom.js";
@@ -18,7 +18,7 @@ export function readColours() {
     return `rgb(${stops[from].map((value, i) => Math.round(value + (stops[from + 1][i] - value) * part)).join()})`;
   });
   const kinds = [0, 1, 2, 3, 4, 5, 6, 7].map((i) => read(`--kind-${i}`));
-  return { heat, kinds, over: read("--over"), ink: read("--ink"), faint: read("--faint"), mark: read("--mark"), edge: read("--edge") };
+  return { heat, kinds, over: read("--over"), ink: read("--ink"), faint: read("--faint"), mark: read("--mark"), card: read("--card"), edge: read("--edge") };
 }
 
 class NodeMap extends HTMLElement {
@@ -95,7 +95,7 @@ class NodeMap extends HTMLElement {
   }
 
   drawCell(pen, row, x, y) {
-    const { size, colours } = this, { fill, isFaint } = this.picture.paint(row, colours);
+    const { size, colours } = this, { fill, isFaint, text } = this.picture.paint(row, colours);
     pen.globalAlpha = isFaint ? 0.18 : 1;
     if (fill) {
       pen.fillStyle = fill;
@@ -105,6 +105,12 @@ class NodeMap extends HTMLElement {
       pen.strokeStyle = colours.edge;
       pen.lineWidth = 1;
       pen.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
+    }
+    if (text && size >= 20) {
+      pen.fillStyle = colours.card;
+      pen.textAlign = "center";
+      pen.fillText(text, x + size / 2, y + size / 2 + 4, size - 2);
+      pen.textAlign = "start";
     }
     if (this.model.taints(row).length) {
       const corner = Math.max(2, Math.round(size * 0.36));

@@ -214,8 +214,9 @@ def test_a_daemon_set_has_a_pod_for_each_node_that_it_matches() -> None:
             manifest("Pod", spec={"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "lots"}}}]}),
             "spec.containers[0].resources.requests.cpu",
         ),
+        (manifest("Pod"), "spec.containers: Required value"),
     ],
-    ids=["a wrong type", "labels missing", "no such class", "no quantity"],
+    ids=["a wrong type", "labels missing", "no such class", "no quantity", "no spec"],
 )
 def test_what_would_be_refused_is_refused_with_the_place_where_it_stands(asked: Manifest, complaint: str) -> None:
     with pytest.raises(SchedulerError) as caught:
