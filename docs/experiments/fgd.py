@@ -4,7 +4,8 @@
 
 FOLDER holds openb_node_list_gpu_node.csv and openb_pod_list_default.csv of Alibaba's cluster-trace-gpu-v2023. Pods come one by
 one in an order by seed until they have asked for 130 % of all GPUs; none leaves, and one that fits nowhere is dropped. Every
-node is scored by exactly one policy. `ties=name,chance` runs each of them with both ways to choose among equal nodes.
+node is scored by exactly one policy. Among equal nodes the authors take the first by a number that every node got by chance
+(`shuffled`); `ties=shuffled,uniform` runs each policy with both ways to choose, the second is kube-scheduler's.
 """
 
 from pathlib import Path
@@ -24,7 +25,9 @@ POLICIES = {
 }
 
 
-def experiment(trace: str, pods: str = "openb_pod_list_default.csv", seeds: str = "10", ties: str = "name", load: str = "1.3"):
+def experiment(
+    trace: str, pods: str = "openb_pod_list_default.csv", seeds: str = "10", ties: str = "shuffled", load: str = "1.3"
+):
     folder = Path(trace).resolve()
     typical = [
         {

@@ -88,14 +88,14 @@ class Fragmentation:
         return self.amount(left.sum(axis=1)[:, None], useless, usable, cpu, access)
 
 
-def typical_pods(requests: Iterable[tuple[int, GpuRequest]], coverage: float = 0.95, step: int = 10) -> list[TypicalPod]:
-    """Return the most frequent kinds among (cpu in thousandths, GPUs asked for): as many, in steps, as cover a share of all."""
+def typical_pods(requests: Iterable[tuple[int, GpuRequest]], coverage: float = 0.95) -> list[TypicalPod]:
+    """Return the most frequent kinds among (cpu in thousandths, GPUs asked for): as many as cover a share of all."""
     counts, chosen, covered = Counter(requests), [], 0
     ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0][0], each[0][1].count, each[0][1].milli))
     for kind, count in ranked:
         chosen.append((kind, count))
         covered += count
-        if covered >= coverage * counts.total() and len(chosen) % step == 0:
+        if covered >= coverage * counts.total():
             break
     return [TypicalPod(cpu, gpu.count, gpu.milli, tuple(sorted(gpu.models)), count / covered) for (cpu, gpu), count in chosen]
 

@@ -152,6 +152,8 @@ class Binder:
 
     async def _run_group(self, binding: AssumedBinding, group: Sequence[Plugin]) -> Status:
         profile = binding.profile
+        if len(group) == 1:  # nobody beside it: no task of its own is needed
+            return await profile.pre_bind(group[0], binding.booked, binding.node_name, binding.state)
         tasks = [asyncio.ensure_future(profile.pre_bind(p, binding.booked, binding.node_name, binding.state)) for p in group]
         try:
             for finished in asyncio.as_completed(tasks):

@@ -20,7 +20,7 @@ from kubesched.api.bounds import lines_of
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.node import Node, NodeCondition, NodeSpec, NodeStatus
 from kubesched.engine.loop import EngineOptions
-from kubesched.engine.ties import FirstByName
+from kubesched.engine.ties import FirstByName, FirstShuffled, Ties, UniformTies
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.framework.registry import Registry
 from kubesched.simulator.captured import Captured, after_what_it_needs, read_captured
@@ -35,6 +35,12 @@ from kubesched.simulator.scenarios.traces import read_nodes
 from kubesched.simulator.scenarios.workload_runner import WorkloadRunner
 
 _SAMPLES = 500
+_TIES: dict[str, Callable[[int], Ties | None]] = {
+    "chance": lambda seed: None,
+    "uniform": UniformTies,
+    "shuffled": FirstShuffled,
+    "name": lambda seed: FirstByName(),
+}
 _ACTS: dict[str, Callable[[SimulatedCluster, str], None]] = {
     "recover": incidents.recover,
     "remove": incidents.remove,
@@ -67,7 +73,7 @@ def build_simulation(
         sample_seconds=every,
         epoch=there.at if there is not None else EPOCH,
         journal=journal,
-        ties=FirstByName() if scenario.ties == "name" else None,
+        ties=_TIES[scenario.ties](scenario.seed),
     )
     for obj in sorted(there.objects, key=after_what_it_needs) if there is not None else ():
         sim.add(obj)

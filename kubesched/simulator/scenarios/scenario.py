@@ -164,8 +164,9 @@ class Scenario(Strict, kw_only=True):
     decision_time: Seconds = DECISION_SECONDS
     binding_latency: Seconds = 0
     sample_every: Seconds | None = None
-    ties: Literal["chance", "name"] = "chance"
-    """Which of equally good nodes is taken: one by (seeded) chance, as in kube-scheduler, or the first by name."""
+    ties: Literal["chance", "uniform", "shuffled", "name"] = "chance"
+    """Which of equally good nodes is taken: one by (seeded) chance, as our scheduler does; each with the same chance, as
+    kube-scheduler does; the first in an order that the seed shuffled once; or the first by name."""
     cluster: Cluster = Cluster()
     workloads: tuple[Workload, ...] = ()
     events: tuple[Event, ...] = ()

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
 from kubesched.cluster.store import Store
-from kubesched.engine.ties import FirstByName, SeededTies, first_best
+from kubesched.engine.ties import FirstByName, FirstShuffled, SeededTies, UniformTies, first_best
 from kubesched.testing import node, pod
 
 
@@ -34,3 +36,45 @@ def test_a_seeded_choice_is_one_of_the_best_and_follows_from_seed_and_uid() -> N
     assert [chosen[0, i] for i in range(20)] != [chosen[1, i] for i in range(20)]
     again = SeededTies(1).best(store.view(pod("p3")), totals, nodes)
     assert again == chosen[1, 3]
+
+
+def test_the_first_by_name_follows_nodes_that_come_and_go_and_views_of_some_rows() -> None:
+    store, ties = Store(), FirstByName()
+    for name in ("b", "c"):
+        store.put_node(node(name))
+    view = store.view(pod("p"))
+    assert store.snapshot().name(ties.best(view, np.array([7, 7]), store.snapshot())) == "b"
+    store.put_node(node("a"))
+    assert store.snapshot().name(ties.best(view, np.array([7, 7, 7]), store.snapshot())) == "a"
+    some = store.snapshot().take([store.snapshot().row("c"), store.snapshot().row("b")])
+    assert some.name(ties.best(view, np.array([7, 7]), some)) == "b"
+
+
+def test_a_shuffled_order_is_the_same_for_every_pod_and_another_for_another_seed() -> None:
+    store = Store()
+    for i in range(30):
+        store.put_node(node(f"n{i:02}"))
+    nodes, pods = store.snapshot(), [store.view(pod(f"p{i}")) for i in range(5)]
+
+    def order(seed: int) -> list[str]:
+        ties, totals, found = FirstShuffled(seed), np.full(30, 5), []
+        for i in range(30):
+            row = ties.best(pods[i % 5], totals, nodes)
+            found.append(nodes.name(row))
+            totals[row] = 0
+        return found
+
+    assert order(1) == order(1)
+    assert sorted(order(1)) == sorted(order(2)) == [f"n{i:02}" for i in range(30)]
+    assert order(1) != order(2) != sorted(order(2))
+
+
+def test_a_uniform_choice_meets_every_best_node_alike_wherever_it_stands() -> None:
+    store = Store()
+    for i in range(40):
+        store.put_node(node(f"n{i}"))
+    nodes, totals, ties = store.snapshot(), np.zeros(40, dtype=np.int64), UniformTies(3)
+    totals[[0, 1, 2, 39]] = 9  # row 39 stands behind a long run of lesser nodes
+    counts = Counter(ties.best(store.view(pod(f"p{i}")), totals, nodes) for i in range(800))
+    assert set(counts) == {0, 1, 2, 39}
+    assert all(150 < n < 250 for n in counts.values())
