@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,23 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 PROGRAM = (sys.executable, "-c", "from kubesched.cli import main; main()")
 DEPLOY = Path(__file__).parents[2] / "deploy"
 ACCOUNT = "system:serviceaccount:kube-system:kubesched"
-TOKENS = f'admin,admin,1,"system:masters"\nscheduler,{ACCOUNT},2\nguest,guest,3\n'
+SHADOW_ACCOUNT = f"{ACCOUNT}-shadow"
+TOKENS = f'admin,admin,1,"system:masters"\nscheduler,{ACCOUNT},2\nguest,guest,3\nshadow,{SHADOW_ACCOUNT},4\n'
 PATIENCE_SECONDS = 60.0
+READ = ["get", "list", "watch"]
+VIEW = {  # of what Kubernetes' own role of this name grants, the part that schedulers read
+    "kind": "ClusterRole",
+    "metadata": {"name": "view"},
+    "rules": [
+        {
+            "apiGroups": [""],
+            "resources": ["pods", "namespaces", "services", "replicationcontrollers", "persistentvolumeclaims"],
+            "verbs": READ,
+        },
+        {"apiGroups": ["apps"], "resources": ["replicasets", "statefulsets"], "verbs": READ},
+        {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": READ},
+    ],
+}
 
 Object = dict[str, Any]
 
@@ -58,6 +73,22 @@ def write_kubeconfig(path: Path, server: str, user: Object, authority: Path | No
     }
     path.write_text(json.dumps(document))
     return path
+
+
+def start(*words: str, log: Path) -> subprocess.Popen[bytes]:
+    with log.open("wb") as errors:
+        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors)
+
+
+@asynccontextmanager
+async def process(*words: str, log: Path) -> AsyncIterator[subprocess.Popen[bytes]]:
+    """Run a program, its stdout to be read and its stderr in a file, and end it."""
+    run = start(*words, log=log)
+    try:
+        yield run
+    finally:
+        run.kill()
+        await asyncio.to_thread(run.communicate)
 
 
 class ControlPlane:
@@ -140,10 +171,11 @@ class ControlPlane:
             yield Api(session)
 
     async def grant(self) -> None:
-        """Give the scheduler's token what `deploy/` gives the scheduler."""
+        """Give the tokens of the scheduler and of the shadow what `deploy/` gives these."""
         async with self.api() as api:
-            for rule in roles():
-                await api.create(rule)
+            for rule in (VIEW, *roles("base"), *roles("shadow")):
+                with suppress(AlreadyThere):
+                    await api.create(rule)
 
     def _launch(self) -> None:
         """Start the processes; each kind of control plane has its own."""
@@ -271,10 +303,10 @@ def real_assets() -> tuple[Path | None, str]:
     return Path(named), ""
 
 
-def roles() -> list[Object]:
-    """Return the roles and bindings of the kustomize base, in the namespace it sets."""
+def roles(part: str) -> list[Object]:
+    """Return the roles and bindings of a part of `deploy/kustomize`, in the namespace it sets."""
     found = []
-    for rule in yaml.safe_load_all((DEPLOY / "kustomize" / "base" / "rbac.yaml").read_text()):
+    for rule in yaml.safe_load_all((DEPLOY / "kustomize" / part / "rbac.yaml").read_text()):
         if rule["kind"] in ("Role", "RoleBinding", "ServiceAccount"):
             rule["metadata"].setdefault("namespace", "kube-system")
         found.append(rule)
@@ -289,12 +321,17 @@ class Refused(Exception):
         self.status = status
 
 
+class AlreadyThere(Refused):
+    """There is an object of that name."""
+
+
 _COLLECTIONS = {
     "Node": "/api/v1/nodes",
     "Pod": "/api/v1/namespaces/{namespace}/pods",
     "Namespace": "/api/v1/namespaces",
     "PersistentVolume": "/api/v1/persistentvolumes",
     "PersistentVolumeClaim": "/api/v1/namespaces/{namespace}/persistentvolumeclaims",
+    "CSINode": "/apis/storage.k8s.io/v1/csinodes",
     "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
@@ -329,6 +366,9 @@ class Api:
 
     async def delete(self, path: str) -> None:
         await self._ask("DELETE", f"{path}?gracePeriodSeconds=0")
+
+    async def delete_gracefully(self, path: str) -> None:
+        await self._ask("DELETE", path)
 
     async def add_nodes(self, count: int, cpu: str = "4") -> None:
         await asyncio.gather(*(self.create(a_node(f"node-{number}", cpu)) for number in range(count)))
@@ -377,7 +417,7 @@ class Api:
         async with self._session.request(method, path, **more) as answer:
             text = await answer.text()
             if answer.status >= 300:
-                raise Refused(answer.status, text)
+                raise (AlreadyThere if '"AlreadyExists"' in text else Refused)(answer.status, text)
             return json.loads(text) if text.startswith("{") else text
 
 

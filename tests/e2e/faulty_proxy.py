@@ -189,6 +189,18 @@ class FaultyProxy:
             raise asyncio.CancelledError from error
 
 
+class Recorder(FaultyProxy):
+    """A proxy that does no harm and remembers the verb of every request."""
+
+    def __init__(self, upstream: str, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(upstream, tls=tls)
+        self.asked: list[tuple[str, str]] = []
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append((request.method, request.path))
+        return await super()._handle(request)
+
+
 def _hang_up(request: web.Request) -> web.Response:
     if request.transport is not None:
         request.transport.abort()

@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,9 +21,8 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
-from aiohttp import web
-from control_planes import free_port, write_kubeconfig
-from faulty_proxy import FaultyProxy
+from control_planes import READ, VIEW, free_port, process, write_kubeconfig
+from faulty_proxy import Recorder
 
 from kubesched.apiserver import ApiServer
 from kubesched.apiserver.access import User
@@ -38,19 +35,6 @@ TOKENS = {
     "root": User("root", ("system:masters", "system:authenticated")),
     "shadow": User(ACCOUNT, ("system:serviceaccounts", "system:authenticated")),
     "guest": User("guest", ("system:authenticated",)),
-}
-READ = ["get", "list", "watch"]
-VIEW = {  # of what Kubernetes' own role of this name grants, the part that schedulers read
-    "metadata": {"name": "view"},
-    "rules": [
-        {
-            "apiGroups": [""],
-            "resources": ["pods", "namespaces", "services", "replicationcontrollers", "persistentvolumeclaims"],
-            "verbs": READ,
-        },
-        {"apiGroups": ["apps"], "resources": ["replicasets", "statefulsets"], "verbs": READ},
-        {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": READ},
-    ],
 }
 PACKING = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -65,18 +49,6 @@ profiles:
 PATIENCE_SECONDS = 60.0
 
 Object = dict[str, Any]
-
-
-class Recorder(FaultyProxy):
-    """A proxy that does no harm and remembers the verb of every request."""
-
-    def __init__(self, upstream: str) -> None:
-        super().__init__(upstream)
-        self.asked: list[tuple[str, str]] = []
-
-    async def _handle(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append((request.method, request.path))
-        return await super()._handle(request)
 
 
 def a_node(number: int) -> Object:
@@ -111,21 +83,6 @@ async def api() -> AsyncIterator[ApiServer]:
         for number in range(12):
             server.store.create("nodes", a_node(number))
         yield server
-
-
-def start(*words: str, log: Path) -> subprocess.Popen[bytes]:
-    with log.open("wb") as errors:
-        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors)
-
-
-@asynccontextmanager
-async def process(*words: str, log: Path) -> AsyncIterator[subprocess.Popen[bytes]]:
-    run = start(*words, log=log)
-    try:
-        yield run
-    finally:
-        run.kill()
-        await asyncio.to_thread(run.communicate)
 
 
 async def until(condition: Callable[[], bool], what: str, log: Path) -> None:
@@ -298,29 +255,3 @@ async def test_view_alone_follows_what_it_may_and_says_what_is_missing(api: ApiS
     assert done.returncode == 0, done.stderr
     assert "Warning: storageclasses are not followed:" in done.stderr and "VolumeBinding" in done.stderr
     assert done.stdout.startswith("No pod was placed by the schedulers that are judged.\n")
-
-
-REAL = shutil.which("kube-scheduler", path=os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent")
-
-
-@pytest.mark.real
-@pytest.mark.skipif(REAL is None, reason="kube-scheduler is not judged: none in the folder that KUBEBUILDER_ASSETS names")
-async def test_kube_scheduler_is_agreed_with(api: ApiServer, tmp_path: Path) -> None:
-    assert REAL is not None
-    root = api.write_kubeconfig(tmp_path / "root.kubeconfig", "root")
-    (tmp_path / "live.yaml").write_text(
-        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-        f"leaderElection: {{leaderElect: false}}\nclientConnection: {{kubeconfig: {root}, qps: 500, burst: 500}}\n"
-    )
-    kubeconfig = api.write_kubeconfig(tmp_path / "shadow.kubeconfig", "shadow")
-    log = tmp_path / "shadow.log"
-    live = process(REAL, f"--config={tmp_path / 'live.yaml'}", "--secure-port=0", log=tmp_path / "live.log")
-    words = (*PROGRAM, "shadow", f"--kubeconfig={kubeconfig}", "--pods=200", "--window=1", "-o", "json")
-    async with live, process(*words, log=log) as shadow:
-        await until(lambda: "Following 12 nodes" in words_of(log) or shadow.poll() is not None, "the shadow", log)
-        for first in range(0, 200, 40):
-            churn(api, first, 40)
-            await until(lambda n=first: n_bound(api) >= n + 40, "bindings", tmp_path / "live.log")  # type: ignore[misc]
-        out, _ = await asyncio.to_thread(shadow.communicate, None, PATIENCE_SECONDS)
-    found = json.loads(out)
-    assert (found["judged"], found["explainedPercent"]) == (200, 100.0), found["differences"]
