@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kubesched.app import Scheduler
+    from kubesched.cli.run import main
     from kubesched.framework import (
         SKIP,
         Advice,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "Scheduler": "kubesched.app",
     "Simulation": "kubesched.simulator.scenarios.simulation",
+    "main": "kubesched.cli.run",
     **dict.fromkeys(
         (
             "SKIP",
@@ -72,6 +74,7 @@ __all__ = [
     "Simulation",
     "Snapshot",
     "Status",
+    "main",
     "unresolvable",
     "unschedulable",
     "wakeups",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gzip
+import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,7 +21,7 @@ from kubesched.cli.options import Answer, Logs, Options, overruled, read_options
 from kubesched.cli.page_what_if import what_if_of
 from kubesched.cli.server_release import release_of_server
 from kubesched.cli.sources import not_enabled
-from kubesched.cli.usage import usage_text
+from kubesched.cli.usage import asks_for_help, help_text, usage_text
 from kubesched.client.credentials import find_credentials
 from kubesched.client.fencing import LeaseLost
 from kubesched.config import Configuration, Gates, as_yaml, effective
@@ -29,8 +31,10 @@ from kubesched.config.versions import NEWEST, OLDEST_RECORDED, Version, text_of
 from kubesched.engine.decision_log import DecisionLog
 from kubesched.engine.decision_spans import spans_to
 from kubesched.errors import ConfigError, SchedulerError
-from kubesched.framework.finding import find_plugins, run_module
+from kubesched.framework.finding import classes_in, find_plugins, run_module
 from kubesched.framework.plugin import Plugin
+from kubesched.legacy import LegacyScheduler
+from kubesched.legacy.log_lines import say_start
 from kubesched.legacy.registry import CUSTOM
 from kubesched.serving import raise_file_limit
 from kubesched.telemetry import MetricsSettings, logs
@@ -38,8 +42,35 @@ from kubesched.telemetry import MetricsSettings, logs
 log = logs.logger(__name__)
 
 
-def run_scheduler(words: Sequence[str], columns: int, command: str) -> None:
-    """Run until told to stop; `columns` is the width of the terminal, `command` what the user called."""
+Configure = Callable[[Configuration], Configuration]
+
+
+def main(plugins: Iterable[type[Plugin]] = (), words: Sequence[str] | None = None, configure: Configure | None = None) -> None:
+    """Be a scheduler's program with plugins of one's own built in: the flags of `run`, from the command line unless given.
+
+    `configure` may change the configuration after it was checked, also to what no file could say: a test that wants no pauses
+    sets both backoffs to 0. Ends the process as `kubesched run` does. What --plugin names comes beside.
+    """
+    given = sys.argv[1:] if words is None else list(words)
+    columns, command = shutil.get_terminal_size().columns, Path(sys.argv[0]).name
+    if asks_for_help(given):
+        click.echo(help_text(columns=columns, command=command), nl=False)
+        return
+    try:
+        run_scheduler(given, columns, command, tuple(plugins), configure)
+    except SchedulerError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(1)
+
+
+def run_scheduler(
+    words: Sequence[str],
+    columns: int,
+    command: str,
+    own: tuple[type[Plugin], ...] = (),
+    configure: Configure | None = None,
+) -> None:
+    """Run until told to stop; `columns` is the width of the terminal, `command` what the user called, the rest as in `main`."""
     is_logging = False
 
     def begin_to_log(settings: Logs) -> None:
@@ -55,7 +86,7 @@ def run_scheduler(words: Sequence[str], columns: int, command: str) -> None:
             return
         if release is not None:
             log.info("Emulating the release of the API server", release=text_of(release))
-        status = _run(options)
+        status = _run(options, own, configure or (lambda configuration: configuration))
     except UsageError as error:
         click.echo(usage_text(columns=columns, command=command), err=True)
         click.echo(f"Error: {error}", err=True)
@@ -70,19 +101,28 @@ def run_scheduler(words: Sequence[str], columns: int, command: str) -> None:
     sys.exit(status)
 
 
-def _run(options: Options) -> int:
+def _run(options: Options, own: tuple[type[Plugin], ...], configure: Configure) -> int:
     for notice in options.notices:
         click.echo(notice, err=True)
     logs.set_contextual(options.gates.is_enabled("ContextualLogging"))
     logs.say_flags(options.parsed.shown)
-    plugins = _plugins(options)
+    if options.legacy is not None:
+        say_start(options.legacy.release, options.reported_version)
+    else:
+        log.info("Starting Kubernetes Scheduler", version=options.reported_version)
+    plugins = (*own, *_plugins(options))
+    for cls in plugins:
+        logs.hear(cls.__module__.partition(".")[0])
+    if options.legacy is not None:
+        options = replace(options, legacy=_with_plugins(options.legacy, plugins))
     known = Scheduler.catalogue(plugins)
 
     def read() -> Configuration:
-        return options.configuration(known)
+        return configure(options.configuration(known))
 
     configuration = read()
-    for text in (*overruled(options, configuration), *not_enabled(plugins, configuration)):
+    unused = not_enabled(plugins, configuration) if options.legacy is None else options.legacy.not_enabled()
+    for text in (*overruled(options, configuration), *unused):
         log.warning(text)
     _say_settled_gates(options.gates)
     _say_unspoken(configuration.client_connection)
@@ -135,22 +175,26 @@ def _say_settled_gates(gates: Gates) -> None:
 
 
 def _plugins(options: Options) -> tuple[type[Plugin], ...]:
-    """Return the plugins of --plugin; in the old world, run the files, which register predicates and priorities."""
-    if options.legacy is None:
-        found = tuple(cls for asked in options.plugins for cls in find_plugins(asked))
-        for cls in found:
-            logs.hear(cls.__module__.partition(".")[0])
-        return found
+    """Return the plugins of --plugin; in the old world, files may register predicates and priorities instead."""
+    found: list[type[Plugin]] = []
     for asked in options.plugins:
         before = len(CUSTOM)
-        logs.hear(run_module(asked).__name__.partition(".")[0])
-        if len(CUSTOM) == before:
-            raise ConfigError(
-                "",
-                f"plugin {asked}: it registers no predicate, priority or provider, and nothing else "
-                "can be configured with --legacy-version",
-            )
-    return ()
+        if options.legacy is not None and ":" not in asked:
+            module = run_module(asked)
+            logs.hear(module.__name__.partition(".")[0])
+            if len(CUSTOM) > before:
+                found += classes_in(module)
+                continue
+        found += find_plugins(asked)
+    return tuple(found)
+
+
+def _with_plugins(world: LegacyScheduler, plugins: tuple[type[Plugin], ...]) -> LegacyScheduler:
+    if plugins and not world.release.runs_plugins:
+        raise ConfigError(
+            "", f"plugin {plugins[0].name}: {world.release} runs no plugins; register predicates, priorities and providers"
+        )
+    return replace(world, brought=plugins)
 
 
 @contextlib.contextmanager

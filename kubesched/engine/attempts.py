@@ -31,6 +31,9 @@ from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import CLEAR, Failed, Placed, Unschedulable
 from kubesched.queue import Queue
 from kubesched.queue.queued import QueuedPod
+from kubesched.telemetry.logs import logger
+
+log = logger(__name__)
 
 
 class Tried(Struct):
@@ -96,6 +99,7 @@ class Attempts:
         """Return whether a pod is still to be placed."""
         if pod.pod.metadata.deletion_timestamp is not None:
             note = f"skip schedule deleting pod: {pod.namespace}/{pod.name}"
+            log.v(3).info("Skip schedule deleting pod", pod=pod.key)
             self._handle.recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", note)
             return False
         return not self._store.is_assumed(pod.uid)

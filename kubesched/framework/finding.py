@@ -28,14 +28,7 @@ def find_plugins(asked: str) -> tuple[type[Plugin], ...]:
             raise ConfigError("", f"plugin {asked}: {where} has no {class_name}")
         classes = [found]
     else:
-        classes = [
-            value
-            for value in vars(module).values()
-            if isinstance(value, type)
-            and issubclass(value, Plugin)
-            and value.__module__ == module.__name__
-            and not value.__name__.startswith("_")
-        ]
+        classes = classes_in(module)
         if not classes:
             raise ConfigError("", f"plugin {asked}: {where} defines no class derived from kubesched.Plugin")
     for cls in classes:
@@ -44,6 +37,18 @@ def find_plugins(asked: str) -> tuple[type[Plugin], ...]:
         except ConfigError as error:
             raise ConfigError("", f"plugin {asked}: {error}") from error
     return tuple(classes)
+
+
+def classes_in(module: ModuleType) -> list[type[Plugin]]:
+    """Return the plugin classes that a module defines itself, in the order of its text."""
+    return [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type)
+        and issubclass(value, Plugin)
+        and value.__module__ == module.__name__
+        and not value.__name__.startswith("_")
+    ]
 
 
 def run_module(where: str) -> ModuleType:

@@ -138,6 +138,19 @@ FILTER_PLUGINS: Mapping[str, tuple[str, ...]] = {
 }
 """The plugins of 1.17 that the predicates ran as; the same plugin twice at one point was an error."""
 
-_FUNCTIONS = {"ServiceSpreadingPriority", "RequestedToCapacityRatioPriority", "ResourceLimitsPriority"}
-SCORE_PLUGINS = frozenset(PRIORITIES) - _FUNCTIONS | {"NodeLabel", "ServiceAffinity", "RequestedToCapacityRatio"}
-"""The priorities that ran as plugins of 1.17; the others were still functions."""
+SCORE_PLUGINS: Mapping[str, str] = {
+    "SelectorSpreadPriority": "DefaultPodTopologySpread",
+    "TaintTolerationPriority": "TaintToleration",
+    "NodeAffinityPriority": "NodeAffinity",
+    "ImageLocalityPriority": "ImageLocality",
+    "InterPodAffinityPriority": "InterPodAffinity",
+    "NodePreferAvoidPodsPriority": "NodePreferAvoidPods",
+    "MostRequestedPriority": "NodeResourcesMostAllocated",
+    "LeastRequestedPriority": "NodeResourcesLeastAllocated",
+    "BalancedResourceAllocation": "NodeResourcesBalancedAllocation",
+    "EvenPodsSpreadPriority": "PodTopologySpread",
+    "RequestedToCapacityRatio": "RequestedToCapacityRatio",
+    "NodeLabel": "NodeLabel",
+    "ServiceAffinity": "ServiceAffinity",
+}
+"""The plugins of 1.17 that priorities ran as; the other priorities were still functions."""

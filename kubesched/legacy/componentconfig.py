@@ -17,11 +17,12 @@ from kubesched.config import Duration
 from kubesched.config.building import unreadable
 from kubesched.config.documents import Object, is_json, read_json
 from kubesched.config.fielderrors import FieldError, Path, aggregate, invalid, required
-from kubesched.config.types import API_GROUP, ClientConnection, LeaderElection
+from kubesched.config.types import API_GROUP, ClientConnection, LeaderElection, PluginConfig
 from kubesched.config.types import KIND as CONFIGURATION
-from kubesched.config.wire import Go, Int32, Int64, Raw, Wire, decode, encode, plain
+from kubesched.config.wire import Go, Int32, Int64, Wire, decode, encode
 from kubesched.config.yamltext import read_yaml
 from kubesched.errors import ConfigError
+from kubesched.legacy.framework_plugins import OldPlugins
 from kubesched.legacy.providers import DEFAULT_PROVIDER
 from kubesched.legacy.releases import Release
 from kubesched.legacy.sources import FromConfigMap, FromFile, FromProvider, Source
@@ -123,8 +124,8 @@ class ComponentConfig(Wire, frozen=True, rename="camel"):
     bind_timeout_seconds: Int64 | None = None
     pod_initial_backoff_seconds: Int64 | None = None
     pod_max_backoff_seconds: Int64 | None = None
-    plugins: Raw = Raw()
-    plugin_config: Annotated[tuple[Raw, ...], Go("[]v1alpha1.PluginConfig")] = ()
+    plugins: OldPlugins = OldPlugins()
+    plugin_config: Annotated[tuple[PluginConfig, ...], Go("[]v1alpha1.PluginConfig")] = ()
 
     def defaulted(self, release: Release) -> ComponentConfig:
         """Return the settings with every default of a release filled in; raise ConfigError for what it would refuse."""
@@ -276,15 +277,6 @@ def _errors(given: ComponentConfig, release: Release) -> list[FieldError]:
                 Path("metricsBindAddress"),
                 given.metrics_bind_address,
                 "must be the same as healthzBindAddress: both are served on one port",
-            )
-        )
-    if plain(given.plugins.value) or given.plugin_config:
-        errors.append(
-            invalid(
-                Path("plugins"),
-                plain(given.plugins.value) or "pluginConfig",
-                "beside predicates and priorities there are no plugins in an old scheduler; use today's "
-                "configuration, or register predicates and priorities",
             )
         )
     return errors

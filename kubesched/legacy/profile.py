@@ -11,15 +11,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kubesched.config import Extender
 from kubesched.config.building import build_extenders
+from kubesched.config.types import PluginConfig
 from kubesched.errors import ConfigError
 from kubesched.framework import Plugin, Profile
 from kubesched.framework.ports import Handle
+from kubesched.legacy import log_lines
 from kubesched.legacy.algorithms import FILTER_PLUGINS, SCORE_PLUGINS
 from kubesched.legacy.context import LegacyContext
+from kubesched.legacy.framework_plugins import FRAMEWORK, Framework, OldPlugins, build, check, final, known_plugins
 from kubesched.legacy.policy import Policy
 from kubesched.legacy.predicates.base import AllOf
 from kubesched.legacy.predicates.conditions import ListedNodes
@@ -40,7 +43,6 @@ from kubesched.plugins.priority_sort import PrioritySort
 from kubesched.plugins.scheduling_gates import SchedulingGates
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
-FRAMEWORK = "error initializing the scheduling framework"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,11 @@ class Options:
     never run."""
     custom: Custom | None = None
     """Predicates and priorities of one's own; None are those of `register_fit_predicate` and its like."""
+    plugins: OldPlugins = field(default_factory=OldPlugins)
+    """What a file of 1.17 enables beside predicates and priorities, and in `plugin_config` what it tells them."""
+    plugin_config: tuple[PluginConfig, ...] = ()
+    brought: tuple[type[Plugin], ...] = ()
+    """Plugin classes of one's own, which `plugins` may name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,8 @@ class Algorithm:
     priorities: Mapping[str, int]
     extenders: tuple[Extender, ...] = ()
     always_check_all_predicates: bool = False
+    framework: Framework | None = None
+    """The final plugins and their configuration, in a release that ran plugins."""
 
 
 def profile_from_provider(
@@ -84,6 +93,7 @@ def profile_from_provider(
     release, options = release_of(version), options or Options()
     context = _context(release, options, options.hard_pod_affinity_symmetric_weight, ())
     registry = Registry(release, context.gates, options.custom)
+    log_lines.say_provider(name or DEFAULT_PROVIDER)
     with _wrapped(f'couldn\'t create scheduler using provider "{name}"', release):
         predicates, priorities = registry.provider(name or DEFAULT_PROVIDER)
         selected = Selected(set(predicates), {key: registry.priority(key).weight for key in priorities})
@@ -97,6 +107,7 @@ def profile_from_policy(
 ) -> Algorithm:
     """Build the scheduler that a policy describes."""
     release, options = release_of(version), options or Options()
+    log_lines.say_policy(policy, release)
     with _wrapped("couldn't create scheduler from policy", release):
         check_policy(policy, release)
     gates = LegacyGates.of(release, options.feature_gates)
@@ -160,6 +171,7 @@ def _create(
     checks_all: bool = False,
 ) -> Algorithm:
     release = context.release
+    log_lines.say_keys(selected.predicates, selected.priorities, release)
     names = names_to_run(selected, registry)
     if options.to_the_letter and release.has_order:
         names = [name for name in names if is_listed(name, release)]
@@ -176,13 +188,56 @@ def _create(
     if extenders and release.max_score == 10:
         # Today an extender's 0 to 10 count tenfold beside plugins of 0 to 100. Tenfold plugins keep the old proportion.
         scorers = [(plugin, weight * 10) for plugin, weight in scorers]
+    framework: Framework | None = None
+    points = _points(filters, _grouped(filters, release, checks_all, handle), scorers, context, handle, options)
+    if release.runs_plugins:
+        framework = final(names, selected.priorities, selected.plugin_config, options.plugins, options.plugin_config)
+        check(framework, known_plugins(options.brought))
+        log_lines.say_framework(framework)
+        own = OwnPlugins(registry, context, handle)
+        enabled = build(options.plugins, framework, options.brought, handle, own.filter_of, own.scorer_of)
+        for point, plugins in enabled.items():
+            points[point] = _joined(point, points.get(point, []), plugins)
     profile = Profile(
         options.scheduler_name,
-        _points(filters, _grouped(filters, release, checks_all, handle), scorers, context, handle, options),
+        points,
         release.percentage_of_nodes if options.percentage_of_nodes_to_score is None else options.percentage_of_nodes_to_score,
     )
     profile.word = lambda pod, diagnosis: fit_error(pod, diagnosis, release)
-    return Algorithm(profile, release, context, tuple(names), dict(sorted(selected.priorities.items())), extenders, checks_all)
+    weights = dict(sorted(selected.priorities.items()))
+    return Algorithm(profile, release, context, tuple(names), weights, extenders, checks_all, framework)
+
+
+def _joined(point: str, first: list[tuple[Plugin, int]], own: list[tuple[Plugin, int]]) -> list[tuple[Plugin, int]]:
+    """Return a point's plugins with those of a file: the only ones that sort, before the default binder, else behind."""
+    if point == "queue_sort":
+        return own
+    return [*own, *first] if point == "bind" else [*first, *own]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPlugins:
+    """The plugins that came with 1.17, by their own names, for a file that enables them beside predicates and priorities."""
+
+    registry: Registry
+    context: LegacyContext
+    handle: Handle
+
+    def filter_of(self, name: str) -> Plugin:
+        """Return the filter that a plugin of the release is."""
+        predicate = next(key for key, plugins in FILTER_PLUGINS.items() if plugins == (name,))
+        self._check_bare(name, predicate in self.registry.predicates)
+        return self.registry.build_predicate(predicate, self.context, self.handle)[0]
+
+    def scorer_of(self, name: str) -> Plugin:
+        """Return the scorer that a plugin of the release is."""
+        priority = next(key for key, plugin in SCORE_PLUGINS.items() if plugin == name)
+        self._check_bare(name, priority in self.registry.priorities)
+        return self.registry.priority(priority).factory(self.context, self.handle)
+
+    def _check_bare(self, name: str, is_known: bool) -> None:
+        if not is_known:
+            raise ConfigError("", f'{FRAMEWORK}: error initializing plugin "{name}": its arguments are read from a policy')
 
 
 def _cut_off(weight: int) -> int:

@@ -18,8 +18,10 @@ from kubesched.config import Configuration, Extender
 from kubesched.engine.extenders import Poster
 from kubesched.engine.ties import Ties
 from kubesched.errors import ConfigError
+from kubesched.framework import Plugin
 from kubesched.framework.ports import Handle
 from kubesched.legacy.componentconfig import ComponentConfig
+from kubesched.legacy.log_lines import saying
 from kubesched.legacy.policy import Policy
 from kubesched.legacy.profile import Algorithm, Options, profile_from_policy, profile_from_provider
 from kubesched.legacy.releases import LegacyGates, Release
@@ -42,6 +44,8 @@ class LegacyScheduler:
     config: ComponentConfig
     """With all defaults filled in."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    brought: tuple[type[Plugin], ...] = ()
+    """Plugin classes of one's own, which the file's `plugins` may name."""
 
     def __post_init__(self) -> None:
         LegacyGates.of(self.release, self.feature_gates)
@@ -60,6 +64,9 @@ class LegacyScheduler:
             percentage_of_nodes_to_score=self.config.percentage_of_nodes_to_score,
             feature_gates=self.feature_gates,
             bind_timeout_seconds=self.config.bind_timeout_seconds,
+            plugins=self.config.plugins,
+            plugin_config=self.config.plugin_config,
+            brought=self.brought,
         )
 
     @property
@@ -106,6 +113,15 @@ class LegacyScheduler:
             profiles=(replace(base.profiles[0], scheduler_name=given.scheduler_name),),
         )
 
+    def not_enabled(self) -> list[str]:
+        """Return a sentence for each plugin that was brought along and that the file does not enable."""
+        names = self.config.plugins.names
+        return [
+            f"plugin {cls.name} does nothing: the file does not enable it (plugins in --config)"
+            for cls in self.brought
+            if cls.name not in names
+        ]
+
     def document(self) -> dict[str, Any]:
         """Return the settings as the release showed them."""
         return self.config.document(self.release)
@@ -123,7 +139,7 @@ class LegacyScheduler:
 
     def ties(self, seed: int) -> Ties:
         """Return how one of several best nodes is chosen."""
-        return ties_of(self.release, seed)
+        return saying(ties_of(self.release, seed), self.release)
 
     def poster(self, poster: Poster) -> Poster:
         """Return how extenders are spoken to."""

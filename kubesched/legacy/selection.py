@@ -7,10 +7,15 @@ added up.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from kubesched.config.documents import read_json
 from kubesched.config.fielderrors import go_quote
+from kubesched.config.types import PluginConfig
+from kubesched.config.wire import Raw
 from kubesched.errors import ConfigError
 from kubesched.legacy.algorithms import PredicateFactory, PriorityFactory
 from kubesched.legacy.policy import Policy, PredicatePolicy, PriorityPolicy
@@ -34,6 +39,8 @@ class Selected:
     priorities: dict[str, int]
     conflict: str = ""
     """What was found wrong with the labels when the plugins were started."""
+    plugin_config: tuple[PluginConfig, ...] = ()
+    """What the entries with arguments told the plugins that they ran as."""
 
 
 FORCED = {
@@ -67,7 +74,7 @@ def select(policy: Policy, registry: Registry) -> Selected:
             chooser.predicates |= predicates
         if policy.priorities is None:
             chooser.priorities.update({name: registry.priority(name).weight for name in priorities})
-    return Selected(chooser.predicates, chooser.priorities, chooser.conflict())
+    return Selected(chooser.predicates, chooser.priorities, chooser.conflict(), chooser.plugin_config())
 
 
 class _Chooser:
@@ -84,6 +91,8 @@ class _Chooser:
         self._preferred_present: list[str] = []
         self._preferred_absent: list[str] = []
         self._spread: list[str] = []
+        self._shape: tuple[tuple[int, int], ...] = ()
+        self._weights: dict[str, int] = {}
 
     def take_predicate(self, policy: PredicatePolicy) -> None:
         """Register a custom predicate, or find a known one."""
@@ -132,7 +141,8 @@ class _Chooser:
         elif argument.requested_to_capacity_ratio_arguments is not None:
             ratio = argument.requested_to_capacity_ratio_arguments
             weights = {resource.name: resource.weight or 1 for resource in ratio.resources}
-            self.registry.add_priority(name, _ratio(name, shape_of(ratio, self.release), weights), weight)
+            self._shape, self._weights = shape_of(ratio, self.release), weights
+            self.registry.add_priority(name, _ratio(name, self._shape, weights), weight)
         self.priorities[name] = weight
 
     def _kept(self, labels: list[str]) -> list[str]:
@@ -141,6 +151,26 @@ class _Chooser:
 
     def _added(self, name: str, weight: int) -> int:
         return weight + self.priorities.get(name, 0) if self.release.forces_names else weight
+
+    def plugin_config(self) -> tuple[PluginConfig, ...]:
+        """Return the arguments of the plugins that entries with arguments ran as, under the release's own keys."""
+        if not self.release.runs_plugins:
+            return ()
+        args: dict[str, dict[str, Any]] = {
+            "NodeLabel": {
+                "presentLabels": self._present,
+                "absentLabels": self._absent,
+                "presentLabelsPreference": self._preferred_present,
+                "absentLabelsPreference": self._preferred_absent,
+            },
+            "ServiceAffinity": {"labels": self._affine, "antiAffinityLabelsPreference": self._spread},
+            "RequestedToCapacityRatio": {
+                "FunctionShape": [{"Utilization": at, "Score": score} for at, score in self._shape],
+                "ResourceToWeightMap": self._weights,
+            },
+        }
+        told = {name: {key: value for key, value in given.items() if value} for name, given in args.items()}
+        return tuple(PluginConfig(name, Raw(read_json(json.dumps(given)))) for name, given in told.items() if given)
 
     def conflict(self) -> str:
         """Return the complaint about labels that are asked for both to be there and not to be there, if any."""

@@ -9,10 +9,11 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -83,10 +84,10 @@ class Program:
         self.folder = folder
         self.processes: list[subprocess.Popen[str]] = []
 
-    def start(self, *words: str, needs_kubeconfig: bool = True) -> subprocess.Popen[str]:
+    def start(self, *words: str, needs_kubeconfig: bool = True, program: Sequence[str] = PROGRAM) -> subprocess.Popen[str]:
         given = ["--kubeconfig", self.kubeconfig] if needs_kubeconfig else []
         process = subprocess.Popen(
-            [*PROGRAM, *given, "--secure-port=0", *words],
+            [*program, *given, "--secure-port=0", *words],
             text=True,
             stderr=(self.folder / "log").open("a"),
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
@@ -98,9 +99,9 @@ class Program:
     def log(self) -> str:
         return (self.folder / "log").read_text()
 
-    async def refusal(self, *words: str, needs_kubeconfig: bool = True) -> str:
+    async def refusal(self, *words: str, needs_kubeconfig: bool = True, program: Sequence[str] = PROGRAM) -> str:
         """Return the last words of a program that does not start, out of the log line that says them."""
-        process = self.start(*words, needs_kubeconfig=needs_kubeconfig)
+        process = self.start(*words, needs_kubeconfig=needs_kubeconfig, program=program)
         assert await asyncio.to_thread(process.wait, 30) == 1, self.log
         assert "Traceback" not in self.log
         last = self.log.strip().splitlines()[-1]
@@ -180,6 +181,65 @@ async def test_the_plugin_and_the_config_map_of_the_write_up(api: ApiServer, pro
     process.send_signal(signal.SIGTERM)
     assert await asyncio.to_thread(process.wait, 20) == 1
     assert "finished without leader elect" in program.log
+
+
+OWN_MAIN = """
+from dataclasses import replace
+
+from plugin import ExamplePlugin
+
+from kubesched import main
+
+
+def without_pauses(configuration):
+    return replace(configuration, pod_initial_backoff_seconds=0, pod_max_backoff_seconds=0)
+
+
+main(plugins=[ExamplePlugin], configure=without_pauses)
+"""
+
+
+async def test_a_main_of_ones_own_has_its_plugins_built_in(api: ApiServer, program: Program, tmp_path: Path) -> None:
+    """NewSchedulerCommand(WithPlugin(...)) of the write-ups: another program, the same flags."""
+    api.store.create("configmaps", CONFIG_MAP, "kube-system")
+    mounted = mount(api, tmp_path, **{'name: "example"': 'name: "example.com/example"'})
+    (tmp_path / "my_scheduler.py").write_text(OWN_MAIN)
+    mine = [sys.executable, str(tmp_path / "my_scheduler.py")]
+    program.start(f"--config={mounted}", needs_kubeconfig=False, program=mine)
+    api.store.create("pods", pod("ours", scheduler="example-scheduler"), "default")
+    await until(lambda: bool(node_of(api, "ours")), "the pod of example-scheduler")
+    assert "Filter pod=ours node=n0" in program.log
+
+    helped = await asyncio.to_thread(subprocess.run, [*mine, "--help"], capture_output=True, text=True, timeout=30)
+    assert helped.returncode == 0 and "my_scheduler.py [flags]" in helped.stdout
+    written = [*mine, f"--config={mounted}", f"--write-config-to={tmp_path / 'written'}"]
+    assert (await asyncio.to_thread(subprocess.run, written, capture_output=True, timeout=30)).returncode == 0
+    assert "podInitialBackoffSeconds: 0\n" in (tmp_path / "written").read_text()
+    wrong = await asyncio.to_thread(subprocess.run, [*mine, "--nonsense"], capture_output=True, text=True, timeout=30)
+    assert wrong.returncode == 1 and "unknown flag: --nonsense" in wrong.stderr and "Traceback" not in wrong.stderr
+
+
+async def test_a_main_of_ones_own_and_a_file_of_1_17(api: ApiServer, program: Program, tmp_path: Path) -> None:
+    """WithFrameworkOutOfTreeRegistry, WithFrameworkPlugins: the plugin runs beside the default provider's."""
+    (tmp_path / "plugin.py").write_text(PLUGIN)
+    (tmp_path / "my_scheduler.py").write_text(OWN_MAIN)
+    mine = [sys.executable, str(tmp_path / "my_scheduler.py")]
+    old = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1alpha1",
+        "kind": "KubeSchedulerConfiguration",
+        "healthzBindAddress": "127.0.0.1:0",
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": {"kubeconfig": program.kubeconfig},
+        "plugins": {"filter": {"enabled": [{"name": "example.com/example"}]}},
+    }
+    file = tmp_path / "old.json"
+    file.write_text(json.dumps(old))
+    program.start("--legacy-version=1.17", f"--config={file}", "--v=2", needs_kubeconfig=False, program=mine)
+    api.store.create("pods", pod("ours"), "default")
+    await until(lambda: bool(node_of(api, "ours")), "the pod")
+    assert "Filter pod=ours node=n0" in program.log
+    refused = await program.refusal("--legacy-version=1.13", program=mine)
+    assert refused == "plugin example.com/example: 1.13 runs no plugins; register predicates, priorities and providers"
 
 
 # 1.4: a policy file or a provider; extenders come with policies only

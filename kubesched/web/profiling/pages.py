@@ -4,6 +4,7 @@
     /debug/pprof/profile?seconds=30    processor time     /debug/pprof/heap?seconds=10    memory
     /debug/pprof/goroutine?debug=2     tasks and threads  /debug/pprof/block?seconds=10   what held the event loop up
     /debug/pprof/trace?seconds=1       a timeline         /debug/pprof/cmdline            how we were started
+    /debug/pprof/symbol                no names of addresses: there are none
 
 `format` is svg (what a browser gets), pprof (what others get), collapsed or text; `debug=1` is text as well.
 Measuring runs on a thread of its own, one at a time, and ends when the request does.
@@ -54,6 +55,7 @@ class ProfilingPages:
             "goroutine": (self._tasks, "?debug=2", "what every task and thread is doing"),
             "trace": (self._trace, "?seconds=1", "the event loop's calls over time, for Perfetto or chrome://tracing"),
             "cmdline": (self._cmdline, "", "how this process was started"),
+            "symbol": (self._symbol, "", "names of addresses: none, as profiles carry their names"),
         }
         if has_contention:
             self._pages["block"] = (self._stalls, "?seconds=10", "what held the event loop up for more than 10 ms")
@@ -113,6 +115,9 @@ class ProfilingPages:
 
     async def _cmdline(self, _: web.Request) -> web.StreamResponse:
         return plain("\x00".join(sys.orig_argv))
+
+    async def _symbol(self, _: web.Request) -> web.StreamResponse:
+        return plain("num_symbols: 0\n")  # all that pprof reads before it asks further
 
     async def _profiled(
         self, request: web.Request, default: float, title: str, measure: Callable[[float, threading.Event], Profile]

@@ -311,7 +311,7 @@ FILES: list[tuple[dict[str, Any], str]] = [
         {**V1ALPHA1, "algorithmSource": {"policy": {"configMap": {"namespace": "n"}}}},
         "algorithmSource.policy.configMap.name: Required value: no policy can be found without it",
     ),
-    ({**V1ALPHA1, "plugins": {"filter": {"enabled": [{"name": "x"}]}}}, "beside predicates and priorities there are no"),
+    ({**V1ALPHA1, "plugins": {"preScore": {}}}, 'strict decoding error: unknown field "plugins.preScore"'),
 ]
 
 

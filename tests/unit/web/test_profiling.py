@@ -269,6 +269,7 @@ PAGES = [
     ("/debug/pprof/goroutine?debug=2", {}, "text/plain"),
     ("/debug/pprof/trace?seconds=0.05", {}, "application/json"),
     ("/debug/pprof/cmdline", {}, "text/plain"),
+    ("/debug/pprof/symbol", {}, "text/plain"),
     ("/debug/pprof/", {}, "text/html"),
 ]
 
@@ -286,7 +287,7 @@ async def test_the_index_leads_everywhere() -> None:
         bare = await client.get("/debug/pprof", allow_redirects=False)
         assert (bare.status, bare.headers["Location"]) == (302, "/debug/pprof/")
         text = await (await client.get("/debug/pprof/")).text()
-        for name in ("profile", "heap", "goroutine", "block", "trace", "cmdline"):
+        for name in ("profile", "heap", "goroutine", "block", "trace", "cmdline", "symbol"):
             assert f'href="/debug/pprof/{name}' in text
 
 
