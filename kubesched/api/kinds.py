@@ -1,6 +1,7 @@
 """The kinds of object we know: where the API serves them and which struct holds them.
 
-One row a kind. A row's `api_version` is what we write; `also` lists older versions of the same shape that we can read.
+One row a kind. A row's `api_version` is what we write; `also` lists other versions that the same struct can read. An object
+that came in one of them is written back in it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from kubesched.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from kubesched.api.workload import CoschedulingPodGroup, PodGroup, PriorityClass, Workload
+from kubesched.api.workload import CompositePodGroup, CoschedulingPodGroup, PodGroup, PriorityClass, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ class KindInfo:
         """Return the path under which the API serves the group's version."""
         return f"/apis/{self.api_version}" if self.group else f"/api/{self.api_version}"
 
+
+_OLDER_GROUPS = ("scheduling.k8s.io/v1alpha3", "scheduling.k8s.io/v1alpha2")
 
 KIND_TABLE: tuple[KindInfo, ...] = (
     KindInfo(Pod, "v1", "Pod", "pods", True),
@@ -94,8 +97,9 @@ KIND_TABLE: tuple[KindInfo, ...] = (
         also=("resource.k8s.io/v1", "resource.k8s.io/v1alpha3"),
     ),
     KindInfo(PriorityClass, "scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", False),
-    KindInfo(Workload, "scheduling.k8s.io/v1alpha2", "Workload", "workloads", True),
-    KindInfo(PodGroup, "scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups", True),
+    KindInfo(Workload, "scheduling.k8s.io/v1beta1", "Workload", "workloads", True, also=_OLDER_GROUPS),
+    KindInfo(PodGroup, "scheduling.k8s.io/v1beta1", "PodGroup", "podgroups", True, also=_OLDER_GROUPS),
+    KindInfo(CompositePodGroup, "scheduling.k8s.io/v1alpha3", "CompositePodGroup", "compositepodgroups", True),
     KindInfo(CoschedulingPodGroup, "scheduling.x-k8s.io/v1alpha1", "PodGroup", "podgroups", True),
     KindInfo(Lease, "coordination.k8s.io/v1", "Lease", "leases", True),
     KindInfo(Event, "events.k8s.io/v1", "Event", "events", True),

@@ -58,6 +58,25 @@ class PodGroupResourceClaim(Wire, kw_only=True):
     resource_claim_template_name: str | None = None
 
 
+class Nothing(Wire, kw_only=True):
+    """A choice that has no fields of its own."""
+
+
+class DisruptionMode(Wire, kw_only=True):
+    """Whether pods are evicted one by one or all together; one field is set. In v1alpha2 it is a word: Pod or PodGroup."""
+
+    single: Nothing | None = None
+    all: Nothing | None = None
+
+
+Disruption = str | DisruptionMode | None
+
+
+def goes_as_one(mode: Disruption) -> bool:
+    """Return whether a group with this disruptionMode is evicted as a whole or not at all."""
+    return mode.all is not None if isinstance(mode, DisruptionMode) else mode == "PodGroup"
+
+
 class PodGroupTemplate(Wire, kw_only=True):
     """A group that a workload is made of."""
 
@@ -65,9 +84,10 @@ class PodGroupTemplate(Wire, kw_only=True):
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
     resource_claims: tuple[PodGroupResourceClaim, ...] = ()
-    disruption_mode: str = ""
+    disruption_mode: Disruption = None
     priority_class_name: str = ""
     priority: int | None = None
+    preemption_policy: str | None = None
 
 
 class ControllerReference(Wire, kw_only=True):
@@ -88,7 +108,7 @@ class WorkloadSpec(Wire, kw_only=True):
 class Workload(TopLevel, kw_only=True):
     """Groups of pods that make up one application; the scheduler itself reads only the groups."""
 
-    api_version: str = always("scheduling.k8s.io/v1alpha2")
+    api_version: str = always("scheduling.k8s.io/v1beta1")
     kind: str = always("Workload")
     spec: WorkloadSpec = WorkloadSpec()
 
@@ -106,16 +126,26 @@ class PodGroupTemplateReference(Wire, kw_only=True):
     workload: WorkloadPodGroupTemplateReference | None = None
 
 
+class WorkloadReference(Wire, kw_only=True):
+    """The same since v1beta1."""
+
+    workload_name: str = ""
+    template_name: str = ""
+
+
 class PodGroupSpec(Wire, kw_only=True):
-    """How a group is to be scheduled; it never changes."""
+    """How a group is to be scheduled; nothing but minCount ever changes, and that since v1beta1."""
 
     pod_group_template_ref: PodGroupTemplateReference | None = None
+    workload_ref: WorkloadReference | None = None
+    parent_composite_pod_group_name: str | None = None
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
     resource_claims: tuple[PodGroupResourceClaim, ...] = ()
-    disruption_mode: str = ""
+    disruption_mode: Disruption = None
     priority_class_name: str = ""
     priority: int | None = None
+    preemption_policy: str | None = None
 
 
 class PodGroupResourceClaimStatus(Wire, kw_only=True):
@@ -135,10 +165,44 @@ class PodGroupStatus(Wire, kw_only=True):
 class PodGroup(TopLevel, kw_only=True):
     """Pods that are scheduled together."""
 
-    api_version: str = always("scheduling.k8s.io/v1alpha2")
+    api_version: str = always("scheduling.k8s.io/v1beta1")
     kind: str = always("PodGroup")
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
+
+
+class CompositeGangSchedulingPolicy(Wire, kw_only=True):
+    """At least so many groups, or none."""
+
+    min_group_count: int = 0
+
+
+class CompositePodGroupSchedulingPolicy(Wire, kw_only=True):
+    """How the groups of a group belong together; one field is set."""
+
+    basic: Nothing | None = None
+    gang: CompositeGangSchedulingPolicy | None = None
+
+
+class CompositePodGroupSpec(Wire, kw_only=True):
+    """How a group of groups is to be scheduled."""
+
+    parent_composite_pod_group_name: str | None = None
+    workload_ref: WorkloadReference | None = None
+    scheduling_policy: CompositePodGroupSchedulingPolicy = CompositePodGroupSchedulingPolicy()
+    scheduling_constraints: PodGroupSchedulingConstraints | None = None
+    disruption_mode: DisruptionMode | None = None
+    priority_class_name: str = ""
+    priority: int | None = None
+    preemption_policy: str | None = None
+
+
+class CompositePodGroup(TopLevel, kw_only=True):
+    """Groups that are scheduled together; they name it as their parent."""
+
+    api_version: str = always("scheduling.k8s.io/v1alpha3")
+    kind: str = always("CompositePodGroup")
+    spec: CompositePodGroupSpec = CompositePodGroupSpec()
 
 
 class CoschedulingPodGroupSpec(Wire, kw_only=True):

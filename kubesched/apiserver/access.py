@@ -67,7 +67,7 @@ _SCHEDULER: list[Object] = [
         "resources": ["resourceclaims"],
         "verbs": ["create", "delete", "update", "patch"],
     },
-    {"apiGroups": ["scheduling.k8s.io"], "resources": ["podgroups", "workloads"], "verbs": _READ},
+    {"apiGroups": ["scheduling.k8s.io"], "resources": ["podgroups", "compositepodgroups", "workloads"], "verbs": _READ},
     {"apiGroups": ["scheduling.k8s.io"], "resources": ["podgroups/status"], "verbs": ["patch", "update"]},
     {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
     {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},

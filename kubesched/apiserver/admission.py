@@ -125,24 +125,40 @@ def _covers(toleration: Object, other: Object) -> bool:
     return toleration.get("key") in (None, "", other["key"]) and toleration.get("effect") in (None, "", "NoExecute")
 
 
-def _resolve_priority(context: Context, resource: Resource, pod: Object) -> None:
-    spec, name = pod["spec"], pod["metadata"]["name"]
+def _class_priority(context: Context, resource: Resource, obj: Object) -> tuple[int, str | None]:
+    """Return the priority and the preemption policy of the class that an object names; without one it gets the default's."""
+    spec, name = obj["spec"], obj["metadata"]["name"]
     class_name = spec.get("priorityClassName")
-    policy = None
     if not class_name:
         found = _default_priority_class(context)
         if found is None:
-            value = 0
-        else:
-            class_name, value, policy = found["metadata"]["name"], found["value"], found.get("preemptionPolicy")
-            spec["priorityClassName"] = class_name
-    elif class_name in SYSTEM_PRIORITIES and context.find(_priority_classes(context), "", class_name) is None:
-        value = SYSTEM_PRIORITIES[class_name]
-    else:
-        entry = context.find(_priority_classes(context), "", class_name)
-        if entry is None:
-            raise forbidden(resource, name, f"no PriorityClass with name {class_name} was found")
-        value, policy = entry.obj["value"], entry.obj.get("preemptionPolicy")
+            return 0, None
+        spec["priorityClassName"] = found["metadata"]["name"]
+        return found["value"], found.get("preemptionPolicy")
+    entry = context.find(_priority_classes(context), "", class_name)
+    if entry is not None:
+        return entry.obj["value"], entry.obj.get("preemptionPolicy")
+    if class_name not in SYSTEM_PRIORITIES:
+        raise forbidden(resource, name, f"no PriorityClass with name {class_name} was found")
+    return SYSTEM_PRIORITIES[class_name], None
+
+
+def _pod_group(context: Context, resource: Resource, group: Object) -> None:
+    """Give a group of pods, or of groups, the priority of its class."""
+    if not context.has_priority_admission:
+        return
+    value, _ = _class_priority(context, resource, group)
+    spec, name = group["spec"], group["metadata"]["name"]
+    if spec.get("priority") not in (None, value):
+        what = "pod group" if resource.kind == "PodGroup" else "composite pod group"
+        why = f"priority set in the {what} ({spec['priority']}) must match the priority computed ({value}) "
+        raise forbidden(resource, name, why + "based on the priority class set in the spec")
+    spec["priority"] = value
+
+
+def _resolve_priority(context: Context, resource: Resource, pod: Object) -> None:
+    spec, name = pod["spec"], pod["metadata"]["name"]
+    value, policy = _class_priority(context, resource, pod)
     if spec.get("priority") not in (None, value):
         why = f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
         why += f"priority admission controller computed {value} from the given PriorityClass name"
@@ -299,6 +315,8 @@ _ON_CREATE: dict[str, Callable[[Context, Resource, Object], None]] = {
     "persistentvolumeclaims": _volume_claim,
     "services": _service,
     "priorityclasses.scheduling.k8s.io": _priority_class,
+    "podgroups.scheduling.k8s.io": _pod_group,
+    "compositepodgroups.scheduling.k8s.io": _pod_group,
     "deployments.apps": _with_empty_status,
     "jobs.batch": _with_empty_status,
     "cronjobs.batch": _with_empty_status,

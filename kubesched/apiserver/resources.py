@@ -166,7 +166,17 @@ def _rows() -> Iterator[Resource]:
     )
     yield _row("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", "pc", False, has_generation=True)
     for plural, kind, sub in (("podgroups", "PodGroup", status), ("workloads", "Workload", ())):
-        yield _row("scheduling.k8s.io", "v1alpha2", plural, kind, subresources=sub, has_generation=True)
+        for version in ("v1beta1", "v1alpha3", "v1alpha2"):
+            kept = {"is_storage": version == "v1beta1", "subresources": sub}
+            yield _row("scheduling.k8s.io", version, plural, kind, "", True, has_generation=True, **kept)
+    yield _row(
+        "scheduling.k8s.io",
+        "v1alpha3",
+        "compositepodgroups",
+        "CompositePodGroup",
+        subresources=status,
+        has_generation=True,
+    )
 
     storage = "storage.k8s.io"
     yield _row(storage, "v1", "storageclasses", "StorageClass", "sc", False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 from kubesched.apiserver import policy_validation
@@ -361,6 +362,16 @@ def _unchangeable(*paths: str) -> Callable[[Object, Object, str], list[Cause]]:
     return check
 
 
+def _changed_pod_group(new: Object, old: Object, subresource: str) -> list[Cause]:
+    """A gang may become larger or smaller; all else stays."""
+    kept = [deepcopy(each["spec"]) for each in (new, old)]
+    for spec in kept:
+        gang = _at(spec, "schedulingPolicy.gang")
+        if isinstance(gang, dict):
+            gang["minCount"] = None
+    return [] if kept[0] == kept[1] else [invalid_value("spec", new["spec"], _IMMUTABLE)]
+
+
 def _at(obj: Any, path: str) -> Any:
     for step in path.split("."):
         obj = obj.get(step) if isinstance(obj, dict) else None
@@ -432,7 +443,8 @@ _ON_CHANGE: dict[str, Callable[[Object, Object, str], list[Cause]]] = {
     "ingressclasses.networking.k8s.io": _unchangeable("spec.controller"),
     "resourceclaims.resource.k8s.io": _unchangeable("spec"),
     "resourceclaimtemplates.resource.k8s.io": _unchangeable("spec"),
-    "podgroups.scheduling.k8s.io": _unchangeable("spec"),
+    "podgroups.scheduling.k8s.io": _changed_pod_group,
+    "compositepodgroups.scheduling.k8s.io": _unchangeable("spec"),
     "volumeattachments.storage.k8s.io": _unchangeable("spec"),
     "rolebindings.rbac.authorization.k8s.io": _unchangeable("roleRef"),
     "clusterrolebindings.rbac.authorization.k8s.io": _unchangeable("roleRef"),

@@ -59,10 +59,11 @@ class Event(NamedTuple):
 
 
 class Decoder:
-    """Decodes one resource."""
+    """Decodes one resource, in one of its versions: the items of a list do not say which it is."""
 
-    def __init__(self, watched: Watched) -> None:
+    def __init__(self, watched: Watched, api_version: str = "") -> None:
         self._plural = watched.plural
+        self._stamp = api_version if api_version not in ("", watched.api_versions[0]) and watched.type is not None else ""
         self._decode_one: Callable[[bytes], Any] = _decode_custom
         self._pages: msgspec.json.Decoder[Any] | None = None
         self._lines: msgspec.json.Decoder[Any] | None = None
@@ -74,6 +75,12 @@ class Decoder:
 
     def page(self, body: bytes) -> Page:
         """Return one page of a list."""
+        page = self._page(body)
+        if self._stamp:
+            return Page(page.metadata, [msgspec.structs.replace(item, api_version=self._stamp) for item in page.items])
+        return page
+
+    def _page(self, body: bytes) -> Page:
         if self._pages is not None:
             try:
                 found = self._pages.decode(body)

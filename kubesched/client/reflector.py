@@ -78,7 +78,7 @@ class Reflector:
         self.api_version, self.plural = api_version or watched.api_versions[0], watched.plural
         self._path = watched.path(self.api_version)
         self._selector = f"&fieldSelector={quote(watched.field_selector, safe='')}" if watched.field_selector else ""
-        self._decoder = Decoder(watched)
+        self._decoder = Decoder(watched, api_version)
         self._streams = streams
         self._page_size = page_size
         self._deduplicator = Deduplicator() if watched.type is Pod else None

@@ -28,7 +28,7 @@ from kubesched.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from kubesched.api.workload import PodGroup
+from kubesched.api.workload import CompositePodGroup, PodGroup
 from kubesched.errors import ConfigError
 
 LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
@@ -96,6 +96,7 @@ WATCH_SET: tuple[Watched, ...] = (
     _row(DeviceClass, *_DEVICES),
     _row(DeviceTaintRule, *_DEVICES, gate="DRADeviceTaintRules"),
     _row(PodGroup, "GangScheduling", gate="GenericWorkload"),
+    _row(CompositePodGroup, "GangScheduling", gate="CompositePodGroup"),
 )
 
 
@@ -133,9 +134,10 @@ def collection_path(api_version: str, plural: str, namespace: str = "") -> str:
 
 
 def object_path(obj: TopLevel, subresource: str = "") -> str:
-    """Return the path of an object of a kind that we know."""
+    """Return the path of an object of a kind that we know, in the version that it came in."""
     info = INFO[type(obj)]
     meta = obj.metadata
-    path = collection_path(info.api_version, info.plural, meta.namespace if info.namespaced else "")
+    api_version = obj.api_version if obj.api_version in info.also else info.api_version
+    path = collection_path(api_version, info.plural, meta.namespace if info.namespaced else "")
     path = f"{path}/{quote(meta.name, safe='')}"
     return f"{path}/{subresource}" if subresource else path

@@ -22,8 +22,12 @@ from functools import cache
 from kubesched.apiserver.schema import types_cluster, types_pod, types_policy, types_workload
 
 VALUES = frozenset(("str", "int", "num", "bool", "time", "microtime", "quantity", "intstr", "bytes", "any"))
-# Kinds whose paragraph has another name, because two groups use the same one.
-_ROOT_NAMES = {("events.k8s.io/v1", "Event"): "EventsEvent"}
+# Kinds whose paragraph has another name, because two groups use the same one, or two versions differ.
+_ROOT_NAMES = {
+    ("events.k8s.io/v1", "Event"): "EventsEvent",
+    ("scheduling.k8s.io/v1alpha2", "PodGroup"): "PodGroupV1alpha2",
+    ("scheduling.k8s.io/v1alpha2", "Workload"): "WorkloadV1alpha2",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,17 @@
 
 TYPES = """
 Binding: apiVersion str, kind str, metadata#1 ObjectMeta, target#2! ObjectReference
+CompositeGangSchedulingPolicy: minGroupCount! int
+CompositePodGroup: apiVersion str, kind str, metadata ObjectMeta, spec! CompositePodGroupSpec, status
+  CompositePodGroupStatus
+CompositePodGroupSchedulingPolicy: basic any, gang CompositeGangSchedulingPolicy
+CompositePodGroupSpec: disruptionMode DisruptionMode, parentCompositePodGroupName str, preemptionPolicy str, priority
+  int, priorityClassName str, schedulingConstraints PodGroupSchedulingConstraints, schedulingPolicy!
+  CompositePodGroupSchedulingPolicy, workloadRef WorkloadReference
+CompositePodGroupStatus: conditions [Condition|type]
+CompositePodGroupTemplate: compositePodGroupTemplates [CompositePodGroupTemplate|name], disruptionMode DisruptionMode,
+  name! str, podGroupTemplates [PodGroupTemplate|name], preemptionPolicy str, priority int, priorityClassName str,
+  schedulingConstraints PodGroupSchedulingConstraints, schedulingPolicy! CompositePodGroupSchedulingPolicy
 Condition: lastTransitionTime#4! time, message#6! str, observedGeneration#3 int, reason#5! str, status#2! str, type#1!
   str
 ControllerRevision: apiVersion str, data#2 any, kind str, metadata#1 ObjectMeta, revision#3! int
@@ -29,6 +40,7 @@ DeploymentStatus: availableReplicas#4 int, collisionCount#8 int, conditions#6 [D
   observedGeneration#1 int, readyReplicas#7 int, replicas#2 int, terminatingReplicas#9 int, unavailableReplicas#5 int,
   updatedReplicas#3 int
 DeploymentStrategy: rollingUpdate#2 RollingUpdateDeployment, type#1 str
+DisruptionMode: all any, single any
 Event: action#12 str, apiVersion str, count#8 int, eventTime#10 microtime, firstTimestamp#6 time, involvedObject#2!
   ObjectReference, kind str, lastTimestamp#7 time, message#4 str, metadata#1! ObjectMeta, reason#3 str, related#13
   ObjectReference, reportingComponent#14 str, reportingInstance#15 str, series#11 EventSeries, source#5 EventSource,
@@ -81,14 +93,21 @@ PodGroupResourceClaim: name! str, resourceClaimName str, resourceClaimTemplateNa
 PodGroupResourceClaimStatus: name! str, resourceClaimName str
 PodGroupSchedulingConstraints: topology [TopologyConstraint]
 PodGroupSchedulingPolicy: basic any, gang GangSchedulingPolicy
-PodGroupSpec: disruptionMode str, podGroupTemplateRef PodGroupTemplateReference, priority int, priorityClassName str,
-  resourceClaims [PodGroupResourceClaim|name], schedulingConstraints PodGroupSchedulingConstraints, schedulingPolicy!
-  PodGroupSchedulingPolicy
+PodGroupSpec: disruptionMode DisruptionMode, parentCompositePodGroupName str, preemptionPolicy str, priority int,
+  priorityClassName str, resourceClaims [PodGroupResourceClaim|name], schedulingConstraints
+  PodGroupSchedulingConstraints, schedulingPolicy! PodGroupSchedulingPolicy, workloadRef WorkloadReference
+PodGroupSpecV1alpha2: disruptionMode str, podGroupTemplateRef PodGroupTemplateReference, priority int,
+  priorityClassName str, resourceClaims [PodGroupResourceClaim|name], schedulingConstraints
+  PodGroupSchedulingConstraints, schedulingPolicy! PodGroupSchedulingPolicy
 PodGroupStatus: conditions [Condition|type], resourceClaimStatuses [PodGroupResourceClaimStatus|name]
-PodGroupTemplate: disruptionMode str, name! str, priority int, priorityClassName str, resourceClaims
+PodGroupTemplate: disruptionMode DisruptionMode, name! str, preemptionPolicy str, priority int, priorityClassName
+  str, resourceClaims [PodGroupResourceClaim|name], schedulingConstraints PodGroupSchedulingConstraints,
+  schedulingPolicy! PodGroupSchedulingPolicy
+PodGroupTemplateReference: workload WorkloadPodGroupTemplateReference
+PodGroupTemplateV1alpha2: disruptionMode str, name! str, priority int, priorityClassName str, resourceClaims
   [PodGroupResourceClaim|name], schedulingConstraints PodGroupSchedulingConstraints, schedulingPolicy!
   PodGroupSchedulingPolicy
-PodGroupTemplateReference: workload WorkloadPodGroupTemplateReference
+PodGroupV1alpha2: apiVersion str, kind str, metadata ObjectMeta, spec! PodGroupSpecV1alpha2, status PodGroupStatus
 PodTemplate: apiVersion str, kind str, metadata#1 ObjectMeta, template#2 PodTemplateSpec
 PodTemplateSpec: metadata#1 ObjectMeta, spec#2 PodSpec
 Preconditions: resourceVersion str, uid#1 str
@@ -130,5 +149,9 @@ UncountedTerminatedPods: failed#2 [str], succeeded#1 [str]
 Workload: apiVersion str, kind str, metadata ObjectMeta, spec! WorkloadSpec
 WorkloadControllerReference: apiGroup str, kind! str, name! str
 WorkloadPodGroupTemplateReference: podGroupTemplateName! str, workloadName! str
-WorkloadSpec: controllerRef WorkloadControllerReference, podGroupTemplates! [PodGroupTemplate|name]
+WorkloadReference: templateName! str, workloadName! str
+WorkloadSpec: compositePodGroupTemplates [CompositePodGroupTemplate|name], controllerRef WorkloadControllerReference,
+  podGroupTemplates! [PodGroupTemplate|name]
+WorkloadSpecV1alpha2: controllerRef WorkloadControllerReference, podGroupTemplates! [PodGroupTemplateV1alpha2|name]
+WorkloadV1alpha2: apiVersion str, kind str, metadata ObjectMeta, spec! WorkloadSpecV1alpha2
 """

@@ -12,6 +12,8 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.api.workload import PodGroup
+from kubesched.client.decoding import Decoder
+from kubesched.client.resources import WATCH_SET
 from kubesched.client.writer import Writer
 from kubesched.errors import AlreadyExists, AnswerLost, Conflict, Forbidden, NotFound, ServerFault, Unreachable
 
@@ -147,12 +149,16 @@ async def test_a_status_patch_is_sent_as_it_stands() -> None:
     ]
 
 
-async def test_the_status_of_any_other_object_is_patched_where_it_lies() -> None:
-    desk = Desk(b"{}")
-    group = PodGroup(metadata=ObjectMeta(name="train", namespace="team-a"))
-    await desk.writer.patch_status(group, {"conditions": []})
+async def test_the_status_of_any_other_object_is_patched_where_it_lies_in_the_version_it_came_in() -> None:
+    desk = Desk(b"{}", b"{}")
+    watched = next(row for row in WATCH_SET if row.type is PodGroup)
+    versions = ("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2")
+    for version in versions:
+        page = Decoder(watched, version).page(b'{"items": [{"metadata": {"name": "train", "namespace": "team-a"}}]}')
+        await desk.writer.patch_status(page.items[0], {"conditions": []})
     assert desk.connection.requests == [
-        ("PATCH", "/apis/scheduling.k8s.io/v1alpha2/namespaces/team-a/podgroups/train/status", {"status": {"conditions": []}})
+        ("PATCH", f"/apis/{version}/namespaces/team-a/podgroups/train/status", {"status": {"conditions": []}})
+        for version in versions
     ]
 
 
