@@ -96,6 +96,10 @@ class Groups:
         """Return whether anybody says what a member is."""
         return bool(self._readers)
 
+    def are_any_scheduled(self) -> bool:
+        """Return whether any pod of a group has a place."""
+        return any(group.n_scheduled for group in self._groups.values())
+
     def read_with(self, readers: Iterable[Reader], placed: Iterable[PodView] = ()) -> None:
         """Set who says what a member is. Pods that have a node already and were of no group are read again."""
         self._readers = tuple(readers)

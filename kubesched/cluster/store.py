@@ -8,7 +8,8 @@ aside and counted the moment the node appears.  The store never talks to the net
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from kubesched.api.meta import TopLevel
 from kubesched.api.node import Node
@@ -26,6 +27,33 @@ from kubesched.errors import SchedulerError
 
 class StoreError(SchedulerError):
     """A call that does not fit the state of the pod or node it names; nothing was changed."""
+
+
+class Aside:
+    """Pods that are imagined to be gone."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._gone: dict[str, PodView] = {}
+        self._order: dict[str, list[str]] = {}
+
+    def take(self, pod: PodView) -> None:
+        """Let a placed pod be gone."""
+        self._order.setdefault(pod.node_name, list(self._store.pods_on(pod.node_name)))
+        self._store._remove(pod)
+        self._gone[pod.uid] = pod
+
+    def give_back(self, pod: PodView) -> None:
+        """Let a pod that was taken be there again."""
+        self._store._add(self._gone.pop(pod.uid))
+
+    def end(self) -> None:
+        """Give back who is still gone, and let the pods of a node follow each other as before."""
+        for pod in list(self._gone.values()):
+            self.give_back(pod)
+        for name, order in self._order.items():
+            pods = self._store._on_node[name]
+            self._store._on_node[name] = {uid: pods[uid] for uid in order}
 
 
 class Store:
@@ -160,6 +188,20 @@ class Store:
         if self.groups.are_kept:
             self.groups.forget(uid)
         return pod
+
+    @contextmanager
+    def without(self, pods: Iterable[PodView]) -> Iterator[Aside]:
+        """Let placed pods be gone for as long as the context lasts; then they are back where they were, and in their order.
+
+        For whoever has the store to itself meanwhile: everybody who looks believes it.
+        """
+        aside = Aside(self)
+        try:
+            for pod in pods:
+                aside.take(pod)
+            yield aside
+        finally:
+            aside.end()
 
     def is_assumed(self, uid: str) -> bool:
         """Return whether a pod is booked and not yet confirmed."""

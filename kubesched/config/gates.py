@@ -190,20 +190,14 @@ NO_EFFECT: Mapping[str, str] = {
 # for it is an error, not a silence. A test sees to it that every other gate is read somewhere; whoever starts to read one
 # of these takes it off the list.
 _ALWAYS = ((0, 0), (99, 0))
-_FROM_1_37 = ((1, 37), (99, 0))
 NOT_BUILT: Mapping[tuple[str, bool], tuple[Version, Version]] = {
-    ("CompositePodGroup", True): _ALWAYS,
     ("DRADerivedAttributes", True): _ALWAYS,
     ("DRADeviceCompatibilityGroups", True): _ALWAYS,
     ("DRANodeAllocatableResources", True): _ALWAYS,
     ("DRAOptionalNodeOperations", True): _ALWAYS,
     ("DRAWorkloadResourceClaims", True): _ALWAYS,
-    ("GenericWorkload", True): _FROM_1_37,  # its API is v1beta1 there, and preemption of groups is part of it
     ("InPlacePodVerticalScalingSchedulerPreemption", True): _ALWAYS,
-    ("PodGroupPreemptionPolicy", True): _ALWAYS,
     ("SchedulerPreQueueingHints", True): _ALWAYS,
-    ("TopologyAwareWorkloadScheduling", True): _FROM_1_37,
-    ("WorkloadAwarePreemption", True): ((1, 36), (1, 37)),
 }
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})

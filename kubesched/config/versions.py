@@ -37,6 +37,10 @@ class Behaviour:
     """Informers have the component's name, and so there are metrics of them."""
     has_pod_group_post_filter: bool = _since(1, 37)
     """Profiles have the extension point podGroupPostFilter."""
+    judges_groups_whole: bool = _since(1, 37)
+    """In a pod group's turn neither Permit nor PostFilter is asked about its members: PlacementFeasible says after each whether
+    enough can have a place, and PodGroupPostFilter seeks a way out for all. Members have the priority of their group. The
+    condition is PodGroupInitiallyScheduled."""
     tells_placement_found: bool = _since(1, 37)
     """PostFilter says on which node it found a placement, and nothing where it found no claim to give back."""
     keeps_order_of_unstarted: bool = _since(1, 37)

@@ -9,6 +9,7 @@ and never the scheduler.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from msgspec import Struct
 
@@ -16,7 +17,7 @@ from kubesched.cluster import Bools, PodView, Store
 from kubesched.engine.bookings import Bookings
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.decision_recorder import DecisionRecorder
-from kubesched.engine.eviction import Evictions
+from kubesched.engine.eviction import Evictions, Preemptor, Then
 from kubesched.engine.failures import Failure, Failures, Spawn, explain, refusal
 from kubesched.engine.group import GroupCycle, Rehearsal
 from kubesched.engine.handle import EngineHandle
@@ -27,6 +28,7 @@ from kubesched.errors import PluginError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.grouping import GroupTurn
+from kubesched.framework.preempting import Preemption
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import CLEAR, Failed, Placed, Unschedulable
 from kubesched.queue import Queue
@@ -77,7 +79,7 @@ class Attempts:
         self._failures = failures
         self._spawn = spawn
         cycle = GroupCycle(store, self, handle.clock, handle.random)
-        self.gangs = Gangs(store.groups, queue, handle, inbox, observer, cycle, self, spawn)
+        self.gangs = Gangs(store, queue, handle, inbox, observer, cycle, self, spawn)
 
     def take(self) -> Tried | None:
         """Take the next pod that is worth trying out of the queue, and with it its group."""
@@ -123,7 +125,8 @@ class Attempts:
 
     def _try(self, pod: PodView, profile: Profile, within: Bools | None = None, turn: GroupTurn | None = None) -> Attempt:
         started = self._handle.clock.monotonic()
-        made = attempt(pod, self._store.snapshot(), profile, self.rules, self._memos.get(profile.name), within, turn)
+        rules = replace(self.rules, preempts=False) if turn is not None and turn.is_judged_whole else self.rules
+        made = attempt(pod, self._store.snapshot(), profile, rules, self._memos.get(profile.name), within, turn)
         ended = self._handle.clock.monotonic()
         made.seconds = ended - started
         self._observer.decided(made.seconds)
@@ -172,12 +175,20 @@ class Attempts:
         if preemption is None:
             fail(failure)
         elif self._evictions.in_background:
-            self._evictions.carry_out(made.pod, preemption)
+            self._evictions.carry_out(Preemptor.of(made.pod), preemption)
             fail(failure)
         else:
             self._evictions.carry_out(
-                made.pod, preemption, lambda problem: fail(_not_evicted(failure, problem) if problem else failure)
+                Preemptor.of(made.pod), preemption, lambda problem: fail(_not_evicted(failure, problem) if problem else failure)
             )
+
+    def evict_for_group(self, preemptor: Preemptor, preemption: Preemption, then: Then) -> None:
+        """Carry out what PodGroupPostFilter proposed; `then` follows, with what went wrong."""
+        if self._evictions.in_background:
+            self._evictions.carry_out(preemptor, preemption)
+            then("")
+        else:
+            self._evictions.carry_out(preemptor, preemption, then)
 
     def book(self, queued: QueuedPod, profile: Profile, made: Attempt, node_name: str, started: float) -> None:
         """Book one member of a group; if that breaks it costs this member's attempt."""

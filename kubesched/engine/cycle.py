@@ -264,7 +264,8 @@ def _give_up_from_memory(made: Attempt, profile: Profile, rules: Rules, recalled
     pod, nodes, of_class = made.pod, made.nodes, recalled.of_class
     # A nominated pod is not counted against itself, so with nominations about, what holds for one pod of the class may
     # not hold for another.
-    is_alike = not pod.pod.status.nominated_node_name and not _are_any(rules.nominations)
+    # Nor for a member of a group that is judged as a whole: for it nobody seeks a way out.
+    is_alike = rules.preempts and not pod.pod.status.nominated_node_name and not _are_any(rules.nominations)
     verdict_version, cluster_version = (
         (recalled.verdict_version(), recalled.cluster_version(nodes)) if is_alike else (None, None)
     )

@@ -35,8 +35,8 @@ from kubesched.engine.refusals import refusals_of
 from kubesched.engine.ties import SeededTies
 from kubesched.errors import SchedulerError
 from kubesched.framework.equivalence_cache import CachedAnswer
-from kubesched.framework.plugin import Preemption
 from kubesched.framework.ports import Clock
+from kubesched.framework.preempting import Preemption
 from kubesched.framework.profile import Profile, Scores
 from kubesched.framework.verdicts import Placed
 from kubesched.queue.queued import QueuedPod

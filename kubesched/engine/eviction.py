@@ -1,8 +1,8 @@
 """Carry out a preemption: make the victims go, and let the preemptor wait until they are on their way.
 
-In: a preemptor and what its PostFilter proposed. Out: the victims' DisruptionTarget conditions and deletions through
-the writer, `Preempted` events through the recorder, and the nominations cleared of pods of lower priority that wait for
-the same node. A victim that is not bound yet is not deleted: its attempt ends, and it is tried again.
+In: a preemptor, a pod or a pod group, and what its PostFilter proposed. Out: the victims' DisruptionTarget conditions and
+deletions through the writer, `Preempted` events through the recorder, and the nominations cleared of pods of lower priority
+that wait for the same node. A victim that is not bound yet is not deleted: its attempt ends, and it is tried again.
 
 In the background, as the reference does it today, all victims but the last go side by side; only then the last one
 goes, so that the preemptor is not tried before its place is really free. Meanwhile it is kept out of the active queue
@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kubesched.api.meta import format_time
@@ -26,7 +27,7 @@ from kubesched.engine.inbox import Inbox, LoopCall
 from kubesched.engine.observer import EngineObserver, NoObserver
 from kubesched.engine.permits import WaitingPods
 from kubesched.errors import NotFound, SchedulerError
-from kubesched.framework.plugin import Preemption
+from kubesched.framework.preempting import Preemption
 from kubesched.queue import Queue
 
 DISRUPTION_TARGET = "DisruptionTarget"
@@ -40,6 +41,23 @@ Then = Callable[[str], None]
 """What the loop does once a preemption in the foreground is over; the text says what went wrong, empty for nothing."""
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Preemptor:
+    """For whom pods are evicted: a pod, or a group of pods as a whole. `pods` are tried again if nothing else wakes them."""
+
+    kind: str
+    uid: str
+    key: str
+    scheduler_name: str
+    priority: int
+    pods: tuple[PodView, ...]
+
+    @classmethod
+    def of(cls, pod: PodView) -> Preemptor:
+        """Return a pod as the one for whom others go."""
+        return cls("pod", pod.uid, pod.key, pod.pod.spec.scheduler_name, pod.priority, (pod,))
 
 
 class Evictions:
@@ -68,28 +86,28 @@ class Evictions:
         self._observer = observer or NoObserver()
         self.in_background = in_background
 
-    def carry_out(self, preemptor: PodView, preemption: Preemption, then: Then | None = None) -> None:
+    def carry_out(self, preemptor: Preemptor, preemption: Preemption, then: Then | None = None) -> None:
         """Begin a preemption. Called in the loop's turn, before the preemptor is back in the queue.
 
         `then` is called in a later turn, when a preemption in the foreground is over.
         """
         displaced = self._displaced(preemptor, preemption.node_name)
         if not self.in_background:
-            self._observer.preempted(len(preemption.victims), preemption.violations)
+            self._observer.preempted(preemption, preemptor.kind)
             self._spawn(self._evict_first(preemptor, preemption, displaced, then))
         elif preemption.to_evict:
-            self._observer.preempted(len(preemption.victims), preemption.violations)
-            self._handle.preempting.begin(preemptor)
+            self._observer.preempted(preemption, preemptor.kind)
+            self._handle.preempting.begin(preemptor.uid)
             self._spawn(self._evict_meanwhile(preemptor, preemption, displaced))
 
-    def _displaced(self, preemptor: PodView, node_name: str) -> list[PodView]:
+    def _displaced(self, preemptor: Preemptor, node_name: str) -> list[PodView]:
         """Return the pods of lower priority whose status says that they wait for the node."""
         nominated = [pod for pod in self._queue.nominations.on_node(node_name) if pod.priority < preemptor.priority]
         newest = [self._lookup(pod.key) or pod for pod in nominated]
         return [pod for pod in newest if pod.pod.status.nominated_node_name]
 
     async def _evict_first(
-        self, preemptor: PodView, preemption: Preemption, displaced: Sequence[PodView], then: Then | None
+        self, preemptor: Preemptor, preemption: Preemption, displaced: Sequence[PodView], then: Then | None
     ) -> None:
         problem = "the evictions were broken off"
         try:
@@ -98,12 +116,12 @@ class Evictions:
             await self._clear_nominations(displaced)
         except SchedulerError as error:
             problem = str(error)
-            log.error("pod %s: preemption on node %s failed: %s", preemptor.key, preemption.node_name, error)
+            log.error("%s %s: preemption on node %s failed: %s", preemptor.kind, preemptor.key, preemption.node_name, error)
         finally:
             if then is not None:
                 self._inbox.post(LoopCall(lambda: then(problem)))
 
-    async def _evict_meanwhile(self, preemptor: PodView, preemption: Preemption, displaced: Sequence[PodView]) -> None:
+    async def _evict_meanwhile(self, preemptor: Preemptor, preemption: Preemption, displaced: Sequence[PodView]) -> None:
         started = self._handle.clock.monotonic()
         preempting = self._handle.preempting
         *others, last = preemption.to_evict
@@ -111,24 +129,25 @@ class Evictions:
         try:
             is_clear = await self._clear_nominations(displaced)
             await self._evict_all(preemptor, preemption, others)
-            preempting.await_last(preemptor, last)
+            preempting.await_last(preemptor.uid, last)
             is_awaited = await self._evict(preemptor, preemption, last)
             is_done = is_clear
         except SchedulerError as error:
-            log.error("pod %s: preemption on node %s failed: %s", preemptor.key, preemption.node_name, error)
+            log.error("%s %s: preemption on node %s failed: %s", preemptor.kind, preemptor.key, preemption.node_name, error)
         finally:
-            self._observer.evictions_ended("success" if is_done else "error", self._handle.clock.monotonic() - started)
+            seconds = self._handle.clock.monotonic() - started
+            self._observer.evictions_ended("success" if is_done else "error", seconds, preemptor.kind)
             self._inbox.post(LoopCall(lambda: self._end(preemptor, is_done and is_awaited)))
 
-    def _end(self, preemptor: PodView, is_awaited: bool) -> None:
+    def _end(self, preemptor: Preemptor, is_awaited: bool) -> None:
         """Let the preemptor be tried again. If its last victim is on its way, its going wakes it. If it stays, or was
         gone before the preemptor began to wait for it (two members of a gang may have the same victims), nothing else
         would."""
-        self._handle.preempting.end(preemptor)
+        self._handle.preempting.end(preemptor.uid)
         if not is_awaited:
-            self._queue.activate([preemptor])
+            self._queue.activate(list(preemptor.pods))
 
-    async def _evict_all(self, preemptor: PodView, preemption: Preemption, victims: Sequence[PodView]) -> None:
+    async def _evict_all(self, preemptor: Preemptor, preemption: Preemption, victims: Sequence[PodView]) -> None:
         """Evict victims side by side; raise what the first of them that failed raised, after all are through."""
         results = await asyncio.gather(
             *(self._evict(preemptor, preemption, victim) for victim in victims), return_exceptions=True
@@ -137,9 +156,9 @@ class Evictions:
             if isinstance(result, BaseException):
                 raise result
 
-    async def _evict(self, preemptor: PodView, preemption: Preemption, victim: PodView) -> bool:
+    async def _evict(self, preemptor: Preemptor, preemption: Preemption, victim: PodView) -> bool:
         """Make a victim go; False if it had gone by itself."""
-        note = f"Preempted by pod {preemptor.uid} on node {preemption.node_name}"
+        note = f"Preempted by {preemptor.kind} {preemptor.uid} on node {preemption.node_name}"
         if self._is_called_off(victim, preemption.plugin):
             note += IN_MEMORY
         else:
@@ -161,9 +180,9 @@ class Evictions:
             return waiting.preempt(plugin, "preempted")
         return self._binder.is_pre_binding(victim.uid) and self._binder.call_off(victim.uid, f"preempted by {plugin}")
 
-    def _condition(self, victim: Pod, preemptor: PodView) -> dict[str, Any] | None:
+    def _condition(self, victim: Pod, preemptor: Preemptor) -> dict[str, Any] | None:
         """Return the condition that says why the victim goes; None if it says so already."""
-        message = f"{preemptor.pod.spec.scheduler_name}: {MESSAGE}"
+        message = f"{preemptor.scheduler_name}: {MESSAGE}"
         old = next((c for c in victim.status.conditions if c.type == DISRUPTION_TARGET), None)
         kept = None
         if old is not None and old.status == "True":

@@ -24,7 +24,7 @@ from kubesched.engine.suggestions import suggest
 from kubesched.engine.ties import SeededTies
 from kubesched.engine.waking import Wakes, wakes_on
 from kubesched.framework.advice import Advice
-from kubesched.framework.plugin import Preemption
+from kubesched.framework.preempting import Preemption
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Failed, Placed, Status, Unschedulable
 

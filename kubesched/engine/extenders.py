@@ -26,7 +26,7 @@ from kubesched.api.pod import Pod
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.config import Extender as ExtenderConfig
 from kubesched.errors import PluginError, SchedulerError
-from kubesched.framework.plugin import Preemption
+from kubesched.framework.preempting import Preemption
 from kubesched.framework.verdicts import Code, Diagnosis, Status
 
 MAX_EXTENDER_SCORE = 10

@@ -9,7 +9,7 @@ With placements the rehearsal is repeated on one set of nodes after another, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
@@ -19,12 +19,14 @@ import numpy as np
 
 from kubesched.cluster import Bools, GroupKey, PodView, Snapshot, Store
 from kubesched.engine.cycle import Attempt
+from kubesched.engine.eviction import Preemptor, Then
 from kubesched.engine.failures import Failure, refusal, refused_on_node
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.grouping import GroupRefusal, GroupTurn, Placement, Proposal
 from kubesched.framework.ports import Clock, Random
+from kubesched.framework.preempting import Preemption
 from kubesched.framework.profile import Profile
-from kubesched.framework.verdicts import Code, Failed, Placed, Status, Unschedulable
+from kubesched.framework.verdicts import Code, Failed, Nomination, Placed, Status, Unschedulable
 from kubesched.queue.queued import QueuedPod
 
 UNSCHEDULABLE = "pod group is unschedulable"
@@ -79,11 +81,26 @@ class Rehearsal:
     reasons: tuple[str, ...] = ()
     members: dict[str, Member] = field(default_factory=dict)
     refusal: GroupRefusal | None = None
+    parts: dict[GroupKey, Rehearsal] = field(default_factory=dict)
+    """Of a group of groups: what became of each of its pod groups."""
+    way_out: str = ""
+    """What PodGroupPostFilter had to say."""
+    nominations: Mapping[str, Nomination] = field(default_factory=dict)
+    preemption: Preemption | None = None
+
+    @property
+    def told_untried(self) -> str:
+        """Return what a member is told that was not looked at."""
+        return ", ".join(text for text in (self.error, *self.reasons) if text)
 
     @property
     def message(self) -> str:
         """Return the text that users see."""
-        return ", ".join(text for text in (self.error, *self.reasons) if text)
+        return ", ".join(text for text in (self.error, *self.reasons, self.way_out) if text)
+
+    def part(self, key: GroupKey) -> Rehearsal:
+        """Return what became of one pod group."""
+        return self.parts.get(key, self)
 
     def conclude(self, verdict: Verdict, error: str = "", *reasons: str) -> None:
         """Set what becomes of the group."""
@@ -113,6 +130,10 @@ class GroupActions(Protocol):
         """Take back what plugins promised; one that breaks over it keeps nobody from anything."""
         ...
 
+    def evict_for_group(self, preemptor: Preemptor, preemption: Preemption, then: Then) -> None:
+        """Carry out what PodGroupPostFilter proposed; `then` follows, with what went wrong."""
+        ...
+
     def follow_up(self, made: Attempt, profile: Profile, fail: Callable[[Failure], None], failure: Failure) -> None:
         """Carry out what PostFilter proposed, and let the member fail."""
         ...
@@ -137,7 +158,7 @@ class GroupCycle:
         self, key: GroupKey, members: Sequence[QueuedPod], profile: Profile, placement: Placement | None = None
     ) -> Rehearsal:
         """Try all members one after another, on all nodes or on those of a placement."""
-        within = _mask(placement, self._store.snapshot())
+        within = mask_of(placement, self._store.snapshot())
         rehearsal = Rehearsal()
         turn = GroupTurn(key, True, frozenset(queued.view.uid for queued in members), len(members))
         needs_room = False
@@ -146,7 +167,7 @@ class GroupCycle:
                 self.trying = queued
                 turn.to_come -= 1
                 started = self._clock.monotonic()
-                member = self._try(queued, profile, within, turn, undoing)
+                member = self.try_member(queued, profile, within, turn, undoing)
                 member.seconds = self._clock.monotonic() - started
                 rehearsal.members[queued.view.uid] = member
                 if member.fate is Fate.BROKE:
@@ -167,7 +188,7 @@ class GroupCycle:
         self.trying = None
         found = profile.generate_placements(key, self._store.snapshot())
         if isinstance(found, Status):
-            return _concluded(found)
+            return concluded(found)
         first: Rehearsal | None = None
         kept: list[tuple[Placement, Rehearsal]] = []
         for placement in found:
@@ -182,24 +203,29 @@ class GroupCycle:
             text = f"0/{len(found)} placements are available, first placement status: {first.error or first.message}"
             first.conclude(Verdict.UNSCHEDULABLE, "", text)
             return first
-        return kept[0][1] if len(kept) == 1 else self._best(key, kept, profile)
+        best = self.best(key, [(placement, list(rehearsal.members.values())) for placement, rehearsal in kept], profile)
+        return concluded(best) if isinstance(best, Status) else kept[best][1]
 
-    def _best(self, key: GroupKey, kept: Sequence[tuple[Placement, Rehearsal]], profile: Profile) -> Rehearsal:
+    def best(self, key: GroupKey, tried: Sequence[tuple[Placement, Sequence[Member]]], profile: Profile) -> int | Status:
+        """Return which of several placements scores best with the members that went there; chance decides among equals."""
+        if len(tried) == 1:
+            return 0
         self.trying = None
         proposals = [
-            Proposal(
-                placement,
-                tuple((member.queued.view, member.node_name) for member in rehearsal.members.values() if member.node_name),
-            )
-            for placement, rehearsal in kept
+            Proposal(placement, tuple((member.queued.view, member.node_name) for member in members if member.node_name))
+            for placement, members in tried
         ]
         totals = profile.score_placements(key, proposals, self._store.snapshot())
         if isinstance(totals, Status):
-            return _concluded(totals)
+            return totals
         best = [i for i, total in enumerate(totals) if total == max(totals)]
-        return kept[best[self._random.randrange(len(best))]][1]
+        return best[self._random.randrange(len(best))]
 
-    def _try(self, queued: QueuedPod, profile: Profile, within: Bools | None, turn: GroupTurn, undoing: ExitStack) -> Member:
+    def try_member(
+        self, queued: QueuedPod, profile: Profile, within: Bools | None, turn: GroupTurn, undoing: ExitStack
+    ) -> Member:
+        """Decide one member and book it; the booking ends with `undoing`."""
+        self.trying = queued
         made = self._actions.try_pod(queued.view, profile, within, turn)
         decision = made.decision
         if isinstance(decision, Placed):
@@ -212,7 +238,7 @@ class GroupCycle:
             assert isinstance(decision, Failed)
             return Member(queued, Fate.BROKE, made, failure=Failure(decision.message, False, None, decision.nomination))
         if member.has_place:
-            status = self._book(member, profile, undoing)
+            status = self.book(member, profile, undoing, permits=not turn.is_judged_whole)
             if status.code is Code.WAIT:
                 member.waits, member.permit = True, status.message
             elif not status.is_success:
@@ -220,8 +246,9 @@ class GroupCycle:
                 return Member(queued, fate, made, failure=refused_on_node(member.node_name, status))
         return member
 
-    def _book(self, member: Member, profile: Profile, undoing: ExitStack) -> Status:
-        """Assume, Reserve and Permit a member; what it holds is given back with the others', or at once if it fails."""
+    def book(self, member: Member, profile: Profile, undoing: ExitStack, *, permits: bool) -> Status:
+        """Assume, Reserve and, where that counts, Permit a member; what it holds is given back with the others', or at once
+        if it fails."""
         assert member.made is not None
         view, state = member.queued.view, member.made.state
         booked = self._store.assume(view, member.node_name)
@@ -230,14 +257,14 @@ class GroupCycle:
             own.callback(self._store.forget, view.uid)
             own.callback(self._actions.unreserve, profile, booked, member.node_name, state)
             status = profile.reserve(booked, member.node_name, state)
-            if status.is_success:
+            if status.is_success and permits:
                 status, _ = profile.permit(booked, member.node_name, state)
             if status.is_success or status.code is Code.WAIT:
                 undoing.enter_context(own.pop_all())
         return status
 
 
-def _mask(placement: Placement | None, nodes: Snapshot) -> Bools | None:
+def mask_of(placement: Placement | None, nodes: Snapshot) -> Bools | None:
     if placement is None or placement.rows is None:
         return None
     within: Bools = np.zeros(nodes.n, dtype=np.bool_)
@@ -245,7 +272,7 @@ def _mask(placement: Placement | None, nodes: Snapshot) -> Bools | None:
     return within
 
 
-def _concluded(status: Status) -> Rehearsal:
+def concluded(status: Status) -> Rehearsal:
     """Return what a group comes to that nobody got to look at."""
     rehearsal = Rehearsal()
     if status.is_rejected:

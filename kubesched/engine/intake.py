@@ -30,7 +30,7 @@ from kubesched.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from kubesched.api.workload import PodGroup
+from kubesched.api.workload import CompositePodGroup, PodGroup
 from kubesched.cluster import PodView, Store
 from kubesched.config import Gates
 from kubesched.engine.changes import node_changes, pod_changes
@@ -64,6 +64,7 @@ _RESOURCES: dict[type[TopLevel], str] = {
     ResourceSlice: wakeups.RESOURCE_SLICE,
     DeviceClass: wakeups.DEVICE_CLASS,
     PodGroup: wakeups.POD_GROUP,
+    CompositePodGroup: wakeups.COMPOSITE_POD_GROUP,
 }
 
 log = logging.getLogger(__name__)

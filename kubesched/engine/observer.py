@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from kubesched.cluster import PodView
+from kubesched.framework.preempting import Preemption
 
 
 class EngineObserver(Protocol):
@@ -46,11 +47,15 @@ class EngineObserver(Protocol):
         """A binding cycle is over."""
         ...
 
-    def preempted(self, victims: int, violations: int) -> None:
-        """A preemption with so many victims was begun, so many of them against a disruption budget."""
+    def preempted(self, preemption: Preemption, preemptor: str) -> None:
+        """A preemption was begun, for a pod, podgroup or compositepodgroup."""
         ...
 
-    def evictions_ended(self, result: str, seconds: float) -> None:
+    def placement_tried(self, is_feasible: bool, profile: str, seconds: float) -> None:
+        """A pod group was tried in one of its placements."""
+        ...
+
+    def evictions_ended(self, result: str, seconds: float, preemptor: str) -> None:
         """The evictions of a preemption in the background are over: `result` is success or error."""
         ...
 
@@ -97,10 +102,13 @@ class NoObserver:
     def binding_ended(self) -> None:
         """Do nothing."""
 
-    def preempted(self, victims: int, violations: int) -> None:
+    def preempted(self, preemption: Preemption, preemptor: str) -> None:
         """Do nothing."""
 
-    def evictions_ended(self, result: str, seconds: float) -> None:
+    def placement_tried(self, is_feasible: bool, profile: str, seconds: float) -> None:
+        """Do nothing."""
+
+    def evictions_ended(self, result: str, seconds: float, preemptor: str) -> None:
         """Do nothing."""
 
     def event_handled(self, event: str, seconds: float) -> None:

@@ -10,21 +10,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.api.meta import format_time
 from kubesched.api.workload import PodGroup
-from kubesched.cluster import GroupKey, Groups
+from kubesched.cluster import GroupKey, PodView, Store
+from kubesched.engine.eviction import Preemptor
 from kubesched.engine.failures import SCHEDULER_ERROR, Failure, Spawn
 from kubesched.engine.failures import UNSCHEDULABLE as UNSCHEDULABLE_REASON
 from kubesched.engine.group import SIBLING_BROKE, UNSCHEDULABLE, Fate, GroupActions, GroupCycle, Member, Rehearsal, Verdict
+from kubesched.engine.group_trial import StoreTrial
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import Inbox, LoopCall
 from kubesched.engine.observer import EngineObserver
+from kubesched.engine.whole_group import Branch, WholeGroupCycle
 from kubesched.errors import SchedulerError
-from kubesched.framework.grouping import GROUP_TURN, WORKLOAD, GroupTurn, Shortfall, workload_of
+from kubesched.framework.grouping import COMPOSITE, GROUP_TURN, WORKLOAD, FailedGroup, GroupTurn, Shortfall, workload_of
+from kubesched.framework.hierarchy import Hierarchy
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import CLEAR, Diagnosis, Nomination
@@ -35,6 +39,9 @@ log = logging.getLogger(__name__)
 
 NO_STATE = "error while retrieving pod group state: pod group state not found for pod group "
 SCHEDULED_CONDITION = "PodGroupScheduled"
+INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
+NOT_IN_PLACEMENTS = "workload aware preemption is not supported for pod groups with scheduling constraints"
+LOWER = "PreemptLowerPriority"
 SCHEDULED_REASON = "Scheduled"
 
 
@@ -47,6 +54,8 @@ class Gang:
     profile: Profile
     plugin: Plugin | None
     members: list[QueuedPod] = field(default_factory=list)
+    root: Branch | None = None
+    """Of a group that is judged as a whole: itself, or the group of groups that it belongs to; `key` is the root's then."""
 
 
 class Gangs:
@@ -54,7 +63,7 @@ class Gangs:
 
     def __init__(
         self,
-        groups: Groups,
+        store: Store,
         queue: Queue,
         handle: EngineHandle,
         inbox: Inbox,
@@ -63,7 +72,8 @@ class Gangs:
         actions: GroupActions,
         spawn: Spawn,
     ) -> None:
-        self._groups = groups
+        self._store = store
+        self._groups = store.groups
         self._queue = queue
         self._handle = handle
         self._inbox = inbox
@@ -71,8 +81,14 @@ class Gangs:
         self._cycle = cycle
         self._actions = actions
         self._spawn = spawn
-        self._has_workloads = handle.gates.is_enabled("GenericWorkload")
-        self._has_placements = handle.gates.is_enabled("TopologyAwareWorkloadScheduling")
+        gates = handle.gates
+        self._has_workloads = gates.is_enabled("GenericWorkload")
+        self._has_placements = gates.is_enabled("TopologyAwareWorkloadScheduling")
+        self._judges_whole = gates.behaviour.judges_groups_whole
+        self._evicts_for_groups = gates.is_enabled("WorkloadAwarePreemption")
+        self._has_policies = gates.is_enabled("PodGroupPreemptionPolicy")
+        self._hierarchy = Hierarchy(handle.objects, has_composites=gates.is_enabled("CompositePodGroup"))
+        self._whole = WholeGroupCycle(store, cycle, handle.clock, observer, has_placements=self._has_placements)
 
     @property
     def trying(self) -> QueuedPod | None:
@@ -93,33 +109,95 @@ class Gangs:
             if found is None:
                 return None
             plugin, key = found
+        if plugin is None and (self._judges_whole or self._evicts_for_groups):
+            return self._gather_whole(queued, key, profile)
         gang = Gang(key, profile, plugin)
-        group = self._groups.get(key)
-        if group is None:
+        members = self._take_members(key, queued)
+        if not members:
             self._fail_all([queued], f"{NO_STATE}{key}")
             return gang
-        members = [queued]
-        for pod in list(group.unscheduled.values()):
-            if pod.uid != queued.view.uid:
-                taken = self._queue.take(pod)
-                if taken is not None:
-                    members.append(taken)
+        other = _other_scheduler([member.view for member in members])
+        if other:
+            self._fail_all(members, other)
+        else:
+            gang.members = self._worth_trying(members, queued)
+        return gang
+
+    def _take_members(self, key: GroupKey, queued: QueuedPod) -> list[QueuedPod]:
+        """Take the members of a group out of the queue, in the order in which they are tried."""
+        group = self._groups.get(key)
+        members = []
+        for pod in list(group.unscheduled.values()) if group is not None else ():
+            taken = queued if pod.uid == queued.view.uid else self._queue.take(pod)
+            if taken is not None:
+                members.append(taken)
         # The name decides between equals, so that it is the same member every time that finds no room.
         members.sort(key=lambda member: (-member.view.priority, member.initial_attempt or 0.0, member.key))
-        names = [member.view.pod.spec.scheduler_name for member in members]
-        other = next((name for name in names if name != names[0]), None)
-        if other is not None:
-            self._fail_all(
-                members,
-                f'all pods in a single pod group should have the same .spec.schedulerName set, got: "{other}" and "{names[0]}"',
-            )
-            return gang
+        return members
+
+    def _worth_trying(self, members: Iterable[QueuedPod], queued: QueuedPod) -> list[QueuedPod]:
+        kept = []
         for member in members:
             if member is queued or self._actions.is_worth_trying(member.view):
-                gang.members.append(member)
+                kept.append(member)
             else:
                 self._queue.done(member.view.uid)
+        return kept
+
+    def _gather_whole(self, queued: QueuedPod, key: GroupKey, profile: Profile) -> Gang:
+        """Take all members of a group, or of all groups below its root, and look whether they go together."""
+        top = self._hierarchy.root(key) or key
+        root = self._branch(top, queued)
+        gang = Gang(top, profile, None, root=root)
+        members = [member for leaf in root.leaves() for member in leaf.members]
+        if not members:
+            self._fail_all([queued], f"{NO_STATE}{key}")
+            return gang
+        problem = self._mismatch(root, members) if self._judges_whole else _other_scheduler([m.view for m in members])
+        if problem:
+            self._fail_all(members, problem)
+            broken = Rehearsal()
+            broken.conclude(Verdict.ERROR, problem)
+            self._tell_all(gang, broken)
+            return gang
+        for leaf in root.leaves():
+            leaf.members = self._worth_trying(leaf.members, queued)
+        gang.members = [member for leaf in root.leaves() for member in leaf.members]
         return gang
+
+    def _branch(self, key: GroupKey, queued: QueuedPod) -> Branch:
+        if key.kind != COMPOSITE:
+            return Branch(key, self._take_members(key, queued))
+        return Branch(key, children=[self._branch(child, queued) for child in self._hierarchy.children(key)])
+
+    def _mismatch(self, root: Branch, members: Iterable[QueuedPod]) -> str:
+        """Return why pods that name groups below one root cannot be tried together; empty if they can."""
+        group = self._hierarchy.get(root.key)
+        if group is None:
+            return f'podgroup.scheduling.k8s.io "{root.key.name}" not found'
+        pods = [member.view for member in members]
+        for leaf in root.leaves():
+            known = self._groups.get(leaf.key)
+            pods += known.scheduled() if known is not None else ()
+        other = _other_scheduler(pods)
+        if other:
+            return other
+        priority = group.spec.priority or 0
+        policy = (group.spec.preemption_policy or LOWER) if self._has_policies else _policy(pods[0])
+        whose = (
+            "the same preemption policy as the pod group's preemption policy"
+            if self._has_policies
+            else "the same preemption policy"
+        )
+        for pod in pods:
+            if pod.priority != priority:
+                return (
+                    "all pods in a single pod group should have the same priority as the pod group's priority, "
+                    f"got {pod.priority} and {priority}"
+                )
+            if _policy(pod) != policy:
+                return f"all pods in a single pod group should have {whose}, got {_policy(pod)} and {policy}"
+        return ""
 
     def _fail_all(self, members: Iterable[QueuedPod], message: str) -> None:
         started = self._handle.clock.monotonic()
@@ -133,17 +211,43 @@ class Gangs:
         if not gang.members:
             return Rehearsal()
         started = self._handle.clock.monotonic()
-        if self._has_placements and gang.plugin is None:
+        if gang.root is not None and self._judges_whole:
+            rehearsal = self._whole.rehearse(gang.root, gang.profile)
+        elif self._has_placements and gang.plugin is None:
             rehearsal = self._cycle.rehearse_placements(gang.key, gang.members, gang.profile)
         else:
             rehearsal = self._cycle.rehearse(gang.key, gang.members, gang.profile)
         self._observer.group_decided(self._handle.clock.monotonic() - started)
+        if gang.root is not None and rehearsal.verdict is Verdict.UNSCHEDULABLE:
+            self._seek_way_out(gang, gang.root, rehearsal)
         if gang.plugin is not None and rehearsal.verdict is Verdict.UNSCHEDULABLE:
             members = rehearsal.members.values()
             refused = [(m.queued.view, m.failure.message) for m in members if m.failure is not None and not m.has_place]
             shortfall = Shortfall(gang.key, [m.queued.view for m in members if m.has_place], refused)
             rehearsal.refusal = gang.profile.group_failed(gang.plugin, shortfall)
         return rehearsal
+
+    def _seek_way_out(self, gang: Gang, root: Branch, rehearsal: Rehearsal) -> None:
+        """Let PodGroupPostFilter look for pods that could go, and take down what it proposes."""
+        group = self._hierarchy.get(root.key)
+        assert group is not None
+        if not self._judges_whole and group.spec.scheduling_constraints is not None:
+            rehearsal.way_out = NOT_IN_PLACEMENTS
+            return
+        tried = [part.members.values() for part in (rehearsal.parts.values() or (rehearsal,))]
+        states = {m.queued.view.uid: m.made.state for part in tried for m in part if m.made is not None}
+        failed_group = FailedGroup(root.key, group, [member.view for member in gang.members], states)
+        trial = StoreTrial(self._store, self._cycle, gang.profile, lambda: self._whole.rehearse(root, gang.profile))
+        found = gang.profile.pod_group_post_filter(failed_group, trial)
+        for each in (rehearsal, *rehearsal.parts.values()):
+            if not found.status.is_success and not found.status.is_rejected:
+                each.conclude(Verdict.ERROR, found.status.message)
+                continue
+            if found.status.is_success:
+                each.verdict, each.nominations = Verdict.WAITING, found.nominations
+            if self._judges_whole or not found.status.is_success:
+                each.way_out = found.status.message
+        rehearsal.preemption = found.preemption
 
     def broken(self, message: str) -> Rehearsal:
         """Return what it means for a group that a plugin broke at the member that was being looked at."""
@@ -161,15 +265,44 @@ class Gangs:
         """Book every member that has a place if the group has one; fail the others."""
         if not gang.members:
             return
+        if rehearsal.preemption is not None:
+            self._actions.evict_for_group(
+                self._preemptor(gang),
+                rehearsal.preemption,
+                lambda problem: self._submit(gang, _lost(rehearsal, problem), started),
+            )
+        else:
+            self._submit(gang, rehearsal, started)
+
+    def _preemptor(self, gang: Gang) -> Preemptor:
+        group = self._hierarchy.get(gang.key)
+        assert group is not None
+        kind = "compositepodgroup" if gang.key.kind == COMPOSITE else "podgroup"
+        pods = tuple(member.view for member in gang.members)
+        return Preemptor(kind, group.metadata.uid, group.key, pods[0].pod.spec.scheduler_name, group.spec.priority or 0, pods)
+
+    def _submit(self, gang: Gang, rehearsal: Rehearsal, started: float) -> None:
         clock = self._handle.clock
-        turn = GroupTurn(gang.key, False, frozenset(queued.view.uid for queued in gang.members))
-        members = [(queued, rehearsal.members.get(queued.view.uid)) for queued in gang.members]
+        for leaf in gang.root.leaves() if gang.root is not None else (Branch(gang.key, gang.members),):
+            self._submit_group(gang, leaf, rehearsal.part(leaf.key))
+        self._observer.group_ended(
+            str(gang.key), rehearsal.verdict.value, gang.profile.name, len(gang.members), clock.monotonic() - started
+        )
+        if gang.key.kind in (WORKLOAD, COMPOSITE):
+            self._tell_all(gang, rehearsal)
+        if rehearsal.refusal is not None and rehearsal.refusal.retry_after_seconds is not None:
+            self._try_again(gang, rehearsal.refusal.retry_after_seconds)
+
+    def _submit_group(self, gang: Gang, group: Branch, rehearsal: Rehearsal) -> None:
+        clock = self._handle.clock
+        turn = GroupTurn(group.key, False, frozenset(queued.view.uid for queued in group.members))
+        members = [(queued, rehearsal.members.get(queued.view.uid)) for queued in group.members]
         if rehearsal.verdict is Verdict.SCHEDULED:
             turn.to_come = sum(member is not None and member.fate is Fate.FITS for _, member in members)
         for queued, member in members:
             since = clock.monotonic() - (member.seconds if member is not None else 0.0)
             if member is not None and member.made is not None and member.made.record is not None:
-                member.made.record.group = str(gang.key)
+                member.made.record.group = str(group.key)
             if member is not None and member.fate is Fate.FITS and rehearsal.verdict is Verdict.SCHEDULED:
                 assert member.made is not None
                 turn.to_come -= 1
@@ -177,13 +310,9 @@ class Gangs:
                 self._actions.book(queued, gang.profile, member.made, member.node_name, since)
             else:
                 self._fail(gang, queued, member, rehearsal, since)
-        self._observer.group_ended(
-            str(gang.key), rehearsal.verdict.value, gang.profile.name, len(members), clock.monotonic() - started
-        )
-        if gang.key.kind == WORKLOAD:
-            self._tell(gang.key, rehearsal)
-        if rehearsal.refusal is not None and rehearsal.refusal.retry_after_seconds is not None:
-            self._try_again(gang, rehearsal.refusal.retry_after_seconds)
+        if gang.root is not None and self._judges_whole and rehearsal.verdict is Verdict.SCHEDULED:
+            # Enough have a place. For the others room is sought at once, and not when something happens.
+            self._queue.activate([queued.view for queued, member in members if member is None or member.fate is not Fate.FITS])
 
     def _fail(self, gang: Gang, queued: QueuedPod, member: Member | None, rehearsal: Rehearsal, since: float) -> None:
         failure = _failure(gang, member, rehearsal)
@@ -209,6 +338,10 @@ class Gangs:
 
     # The group's condition
 
+    def _tell_all(self, gang: Gang, rehearsal: Rehearsal) -> None:
+        for leaf in gang.root.leaves() if gang.root is not None else (Branch(gang.key),):
+            self._tell(leaf.key, rehearsal.part(leaf.key))
+
     def _tell(self, key: GroupKey, rehearsal: Rehearsal) -> None:
         """Write what became of a group into its status, if that is news; one that was scheduled stays so."""
         group = self._handle.objects.get(PodGroup, key.name, key.namespace)
@@ -220,7 +353,8 @@ class Gangs:
             says = ("False", SCHEDULER_ERROR, rehearsal.message)
         else:
             says = ("False", UNSCHEDULABLE_REASON, rehearsal.message)
-        old = next((c for c in group.status.conditions if c.type == SCHEDULED_CONDITION), None)
+        told = INITIALLY_SCHEDULED if self._judges_whole else SCHEDULED_CONDITION
+        old = next((c for c in group.status.conditions if c.type == told), None)
         generation = group.metadata.generation or 0
         kept = None
         if old is not None:
@@ -231,7 +365,7 @@ class Gangs:
             kept = old.last_transition_time if old.status == says[0] else None
         status, reason, message = says
         condition: dict[str, Any] = {
-            "type": SCHEDULED_CONDITION,
+            "type": told,
             "status": status,
             "reason": reason,
             "message": message,
@@ -254,10 +388,12 @@ def _failure(gang: Gang, member: Member | None, rehearsal: Rehearsal) -> Failure
         own = member.failure if member is not None and member.fate is Fate.BROKE else None
         return Failure(own.message if own is not None else rehearsal.message, False, None, CLEAR)
     if member is None:
-        return Failure(rehearsal.message, True)
+        return Failure(rehearsal.told_untried, True)
     # Members of a plugin's group wait for what the others wait for. Those of the other kind carry no plugin's name, as
     # in the reference: they pause and are tried again.
     diagnosis = Diagnosis(0, unschedulable_plugins={gang.plugin.name}) if gang.plugin is not None else None
+    if gang.root is not None:
+        return _failure_in_whole(member, rehearsal)
     if rehearsal.verdict is Verdict.WAITING:
         if member.fate is Fate.FITS:
             return Failure(rehearsal.message, True, diagnosis, Nomination(member.node_name))
@@ -271,3 +407,39 @@ def _failure(gang: Gang, member: Member | None, rehearsal: Rehearsal) -> Failure
         own = member.failure
         return Failure(f"{own.message} {addition}", own.is_rejection, own.diagnosis, own.nomination)
     return member.failure
+
+
+def _failure_in_whole(member: Member, rehearsal: Rehearsal) -> Failure:
+    """Return the same for a member of a group for which room is sought as a whole."""
+    nomination = rehearsal.nominations.get(member.queued.view.uid)
+    if member.has_place:
+        if rehearsal.verdict is Verdict.WAITING:
+            return Failure(rehearsal.message, True, None, nomination)
+        return Failure(f"{UNSCHEDULABLE}, {rehearsal.message}", True, None, CLEAR)
+    assert member.failure is not None
+    own = member.failure
+    return own if nomination is None else Failure(own.message, own.is_rejection, own.diagnosis, nomination)
+
+
+def _lost(rehearsal: Rehearsal, problem: str) -> Rehearsal:
+    """Return what becomes of a group whose evictions went wrong."""
+    if problem and rehearsal.preemption is not None:
+        plugin = rehearsal.preemption.plugin
+        text = f'error in "{plugin}" PodGroupPostFilter plugins: pod group preemption: {problem}'
+        for each in (rehearsal, *rehearsal.parts.values()):
+            each.way_out = ""
+            each.conclude(Verdict.ERROR, text)
+    return rehearsal
+
+
+def _other_scheduler(pods: Sequence[PodView]) -> str:
+    """Return the complaint about pods of one group that are for several schedulers; empty if they are not."""
+    names = [pod.pod.spec.scheduler_name for pod in pods]
+    other = next((name for name in names if name != names[0]), None)
+    if other is None:
+        return ""
+    return f'all pods in a single pod group should have the same .spec.schedulerName set, got: "{other}" and "{names[0]}"'
+
+
+def _policy(pod: PodView) -> str:
+    return pod.pod.spec.preemption_policy or LOWER

@@ -18,7 +18,7 @@ from kubesched.engine.loop import Engine
 from kubesched.engine.patches import patches_of
 from kubesched.engine.waking import wakes_on
 from kubesched.errors import SchedulerError
-from kubesched.framework.plugin import Preemption
+from kubesched.framework.preempting import Preemption
 from kubesched.framework.profile import Profile
 from kubesched.plugins.dynamic_resources.plugin import DynamicResources
 

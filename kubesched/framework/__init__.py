@@ -11,11 +11,11 @@ from kubesched.framework.plugin import (
     NodeNames,
     Plugin,
     PostFiltered,
-    Preemption,
     PreFilterAnswer,
     Refusal,
     Scope,
 )
+from kubesched.framework.preempting import Preemption
 from kubesched.framework.profile import Profile, Scores
 from kubesched.framework.registry import Registry
 from kubesched.framework.verdicts import (

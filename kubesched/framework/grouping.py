@@ -8,12 +8,20 @@ take, and everything is taken back. Only if the group as a whole has a place it 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from kubesched.cluster import GroupKey, Ints, PodView
+from kubesched.api.workload import CompositePodGroup, PodGroup
+from kubesched.cluster import GroupKey, Ints, PodView, Snapshot
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.preempting import Preemption
+from kubesched.framework.verdicts import Nomination, Status
 
 WORKLOAD = "scheduling.k8s.io"
 """The kind of the groups that pods name in spec.schedulingGroup."""
+COMPOSITE = "scheduling.k8s.io/CompositePodGroup"
+"""The kind of the groups that are made of groups."""
 GROUP_TURN = "kubesched/group-turn"
 
 
@@ -28,6 +36,8 @@ class GroupTurn:
     to_come: int = 0
     has_called: bool = False
     """Whether the members that do not take part were called to come."""
+    is_judged_whole: bool = False
+    """Whether nobody seeks a way out for single members: that is left to PodGroupPostFilter."""
 
     def clone(self) -> GroupTurn:
         """Return the same turn: what-ifs are part of it."""
@@ -48,6 +58,64 @@ class Proposal:
 
     placement: Placement
     assignments: tuple[tuple[PodView, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a group's turn has come: how many members have a place, those placed before included, and how many have not been
+    looked at yet. Of a group of groups its groups are counted."""
+
+    scheduled: int
+    remaining: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailedGroup:
+    """A group that came to nothing: its object, the members without a place, and what plugins wrote down about each by uid."""
+
+    key: GroupKey
+    group: PodGroup | CompositePodGroup
+    members: Sequence[PodView]
+    states: Mapping[str, CycleState]
+
+    @property
+    def priority(self) -> int:
+        """Return the group's priority."""
+        return self.group.spec.priority or 0
+
+
+class GroupTrial(Protocol):
+    """What PodGroupPostFilter may try out: what would become of the group if pods were gone."""
+
+    @property
+    def nodes(self) -> Snapshot:
+        """Return the cluster, as it is imagined just now."""
+        ...
+
+    def without(self, pods: Sequence[PodView]) -> AbstractContextManager[None]:
+        """Let placed pods be gone for as long as the context lasts."""
+        ...
+
+    def rehearse(self) -> Status:
+        """Try the whole group; return what came of it. If all is well, who went where is kept for `spare` and `nominations`."""
+        ...
+
+    def spare(self, pods: Sequence[PodView]) -> bool:
+        """Let pods be back if the members can stay where they went beside them; return whether they can."""
+        ...
+
+    def nominations(self) -> dict[str, Nomination]:
+        """Return where the members went, by uid."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPostFiltered:
+    """PodGroupPostFilter's answer: evict these pods, and nominate members, by uid. Carried out by the engine."""
+
+    status: Status
+    nominations: Mapping[str, Nomination] = field(default_factory=dict)
+    preemption: Preemption | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,18 @@ from kubesched.cluster import Bools, GroupKey, Ints, PodView, Snapshot
 from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.feasible import FeasibleNodes
-from kubesched.framework.grouping import GroupRefusal, Placement, Proposal, Shortfall
+from kubesched.framework.grouping import (
+    FailedGroup,
+    GroupPostFiltered,
+    GroupRefusal,
+    GroupTrial,
+    Placement,
+    Progress,
+    Proposal,
+    Shortfall,
+)
 from kubesched.framework.ports import Handle
+from kubesched.framework.preempting import Preemption
 from kubesched.framework.verdicts import (
     SUCCESS,
     Diagnosis,
@@ -32,6 +42,7 @@ from kubesched.framework.verdicts import (
     Reason,
     Rejections,
     Status,
+    unschedulable,
 )
 from kubesched.framework.wakeups import Wakeup
 
@@ -61,21 +72,6 @@ class NodeNames:
     """PreFilter's way to say: only these nodes come into question."""
 
     names: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Preemption:
-    """PostFilter's proposal: evict these pods of this node, most important first, and nominate the pod to it."""
-
-    node_name: str
-    victims: tuple[PodView, ...]
-    violations: int = 0
-    plugin: str = ""
-
-    @property
-    def to_evict(self) -> tuple[PodView, ...]:
-        """Return the victims that are not on their way out already."""
-        return tuple(victim for victim in self.victims if victim.pod.metadata.deletion_timestamp is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +272,14 @@ class Plugin:
         """Take notice that a group of this plugin came to nothing, and say what its members are told."""
         return None
 
+    def placement_feasible(self, group: GroupKey, progress: Progress) -> Status | None:
+        """Say whether a group has enough members with a place (None), may still get there (WAIT), or cannot (a refusal)."""
+        return None
+
+    def pod_group_post_filter(self, failed: FailedGroup, trial: GroupTrial) -> GroupPostFiltered:
+        """Find a way out for a group that came to nothing: propose evictions, or nothing."""
+        return GroupPostFiltered(unschedulable())
+
     def generate_placements(self, group: GroupKey, nodes: Snapshot) -> Sequence[Placement] | Status:
         """Return the sets of nodes of which one is to hold the whole group."""
         return (Placement(""),)
@@ -302,6 +306,7 @@ POINTS: dict[str, tuple[str, ...]] = {
     "pre_bind": ("pre_bind",),
     "bind": ("bind",),
     "post_bind": ("post_bind",),
+    "pod_group_post_filter": ("pod_group_post_filter",),
     "placement_generate": ("generate_placements",),
     "placement_score": ("score_placement",),
 }

@@ -1,4 +1,4 @@
-"""Preemptions that are still being carried out.
+"""Preemptions: what PostFilter proposes, and which are still being carried out.
 
 The policy decides, the engine evicts in the background, and between the two the preemptor must not be tried again: it
 would find its victims still there and choose others. This is the one thing both know. In: who preempts, and which
@@ -8,6 +8,7 @@ victim is the last to go. Out: whether a pod has to wait.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from kubesched.cluster import PodView
 
@@ -19,8 +20,25 @@ def _stays(victim: PodView) -> bool:
     return True
 
 
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """PostFilter's proposal: evict these pods of this node, most important first, and nominate the pod to it."""
+
+    node_name: str
+    victims: tuple[PodView, ...]
+    violations: int = 0
+    plugin: str = ""
+    disruptions: int = 0
+    """How many pod groups that go as one, or pods of other groups, are among those who go."""
+
+    @property
+    def to_evict(self) -> tuple[PodView, ...]:
+        """Return the victims that are not on their way out already."""
+        return tuple(victim for victim in self.victims if victim.pod.metadata.deletion_timestamp is None)
+
+
 class Preempting:
-    """The pods for which evictions are under way."""
+    """The pods, and pod groups, for which evictions are under way, by uid."""
 
     __slots__ = ("_last", "stays_on")
 
@@ -28,22 +46,22 @@ class Preempting:
         self._last: dict[str, PodView | None] = {}
         self.stays_on = stays_on
 
-    def begin(self, preemptor: PodView) -> None:
-        """Take notice that evictions for a pod begin."""
-        self._last[preemptor.uid] = None
+    def begin(self, uid: str) -> None:
+        """Take notice that evictions for a preemptor begin."""
+        self._last[uid] = None
 
-    def await_last(self, preemptor: PodView, victim: PodView) -> None:
+    def await_last(self, uid: str, victim: PodView) -> None:
         """Take notice that only one victim is left: once it is on its way, the preemptor may be tried again, even if
         the eviction has not returned yet."""
-        if preemptor.uid in self._last:
-            self._last[preemptor.uid] = victim
+        if uid in self._last:
+            self._last[uid] = victim
 
-    def end(self, preemptor: PodView) -> None:
-        """Take notice that the evictions for a pod are over, one way or the other."""
-        self._last.pop(preemptor.uid, None)
+    def end(self, uid: str) -> None:
+        """Take notice that the evictions for a preemptor are over, one way or the other."""
+        self._last.pop(uid, None)
 
     def is_under_way(self, uid: str) -> bool:
-        """Return whether a pod has to wait for its victims."""
+        """Return whether a preemptor has to wait for its victims."""
         if uid not in self._last:
             return False
         last = self._last[uid]

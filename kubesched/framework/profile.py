@@ -25,7 +25,16 @@ from kubesched.errors import PluginError
 from kubesched.framework import lifting
 from kubesched.framework.blame import blamed, misanswered, raised
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.grouping import GroupRefusal, Placement, Proposal, Shortfall
+from kubesched.framework.grouping import (
+    FailedGroup,
+    GroupPostFiltered,
+    GroupRefusal,
+    GroupTrial,
+    Placement,
+    Progress,
+    Proposal,
+    Shortfall,
+)
 from kubesched.framework.plugin import NodeNames, Plugin, PostFiltered
 from kubesched.framework.verdicts import (
     SKIP,
@@ -161,6 +170,8 @@ class Profile:
         self.unprepared = {point: self._unprepared(point) for point in ("filter", "score")}
         self.is_prepared = not any(self.unprepared.values())
         """Whether no plugin runs at a point that needs another one which is switched off."""
+        self.pod_group_post_filters = self._at("pod_group_post_filter")
+        self.feasibility = tuple(p for p in self.plugins if p.implements("placement_feasible"))
         self.placement_generators = self._at("placement_generate")
         self.placement_scorers = tuple((p, weight or 1) for p, weight in self.points.get("placement_score", ()))
 
@@ -508,6 +519,39 @@ class Profile:
         if refusal is not None and not isinstance(refusal, GroupRefusal):
             raise misanswered(plugin.name, "GroupFailed", "a GroupRefusal or None", refusal)
         return refusal
+
+    @_reported("PlacementFeasible", lambda answer: answer.code.text)
+    def placement_feasible(self, group: GroupKey, progress: Progress) -> Status:
+        """Ask whether a group has, may still get or cannot get enough members with a place."""
+        answer = SUCCESS
+        for plugin in self.feasibility:
+            status = self.call("PlacementFeasible", plugin, plugin.placement_feasible, group, progress)
+            if status is not None and not isinstance(status, Status):
+                raise misanswered(plugin.name, "PlacementFeasible", "a Status or None", status)
+            if status is None or status.is_success:
+                continue
+            if status.code is Code.UNSCHEDULABLE:
+                return status.by(plugin.name)
+            if status.code is not Code.WAIT:
+                return failed(f"running PlacementFeasible plugin: {status.message}").by(plugin.name)
+            answer = status.by(plugin.name)
+        return answer
+
+    @_reported("PodGroupPostFilter", lambda answer: answer.status.code.text)
+    def pod_group_post_filter(self, group: FailedGroup, trial: GroupTrial) -> GroupPostFiltered:
+        """Run the PodGroupPostFilters until one finds a way out; merge what the others say."""
+        reasons: list[str] = []
+        for plugin in self.pod_group_post_filters:
+            answer = self.call("PodGroupPostFilter", plugin, plugin.pod_group_post_filter, group, trial)
+            if not isinstance(answer, GroupPostFiltered) or not isinstance(answer.status, Status):
+                raise misanswered(plugin.name, "PodGroupPostFilter", "GroupPostFiltered", answer)
+            status = answer.status
+            if status.is_success or status.code is Code.UNRESOLVABLE:
+                return answer
+            if not status.is_rejected:
+                return GroupPostFiltered(failed(f'error in "{plugin.name}" PodGroupPostFilter plugins: {status.message}'))
+            reasons.extend(status.reasons)
+        return GroupPostFiltered(unschedulable(*reasons))
 
     def generate_placements(self, group: GroupKey, nodes: Snapshot) -> Sequence[Placement] | Status:
         """Ask the first generator, as the reference does; without one there is one placement, the whole cluster."""

@@ -70,6 +70,7 @@ RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
 RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
 DEVICE_CLASS = "resource.k8s.io/DeviceClass"
 POD_GROUP = "scheduling.k8s.io/PodGroup"
+COMPOSITE_POD_GROUP = "scheduling.k8s.io/CompositePodGroup"
 ANY = "*"
 
 

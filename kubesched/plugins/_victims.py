@@ -11,6 +11,7 @@ one node only or at counters that these pods do not move. The other nodes are ta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,7 @@ from kubesched.framework.thinning import Thinned
 from kubesched.plugins._budgets import Budgets
 from kubesched.plugins._importance import Importance, Lines, started_at
 from kubesched.plugins._outlook import PRIORITY_OFFSET, UNKNOWN, Findings, Outlook
+from kubesched.plugins._victim_units import Unit, split
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 _FEW = 4
@@ -239,6 +241,53 @@ class DryRun:
                 is_selected=np.array([True]),
             ),
         )
+
+    # Pods that go together
+
+    def look_at_units(self, row: int, lower: Sequence[Unit]) -> tuple[tuple[PodView, ...], int] | None:
+        """Return who would have to go from a node, with everybody who goes with them, and how many of them break a budget;
+        None with the reason in the outlook. `lower` are the units of lower priority, most important first."""
+        try:
+            return self._victims_among(row, lower)
+        except PluginRaised:
+            raise
+        except SchedulerError as error:
+            self.outlook.fail(row, str(error))
+            return None
+
+    def _victims_among(self, row: int, lower: Sequence[Unit]) -> tuple[tuple[PodView, ...], int] | None:
+        if not lower:
+            self.outlook.refuse(row, (NO_VICTIMS,))
+            return None
+        node = ImaginedNode(self.nodes, row)
+        state = self.imagining.state.clone() if self.imagining.counting else None
+        for unit in lower:
+            self._move_unit(unit, -1, node, state)
+        refused = self._refusal(node, state)
+        if refused is not None:
+            self.outlook.refuse(row, tuple(reason.text for reason in refused[1]))
+            return None
+        violating, others, counts = split(lower, self.budgets)
+        gone: list[Unit] = []
+        for unit in (*violating, *others):
+            self._move_unit(unit, 1, node, state)
+            if self._refusal(node, state) is not None:
+                self._move_unit(unit, -1, node, state)
+                gone.append(unit)
+        if not gone:
+            self.outlook.fail(row, no_victim(self.nodes.name(row)))
+            return None
+        gone.sort(key=lambda unit: unit.order)
+        return tuple(pod for unit in gone for pod in unit.pods), sum(counts[unit.pods[0].uid] for unit in gone)
+
+    def _move_unit(self, unit: Unit, sign: int, node: ImaginedNode, state: CycleState | None) -> None:
+        """Let a unit come or go. Its pods on other nodes are told to the counters; those nodes are not looked at."""
+        for pod in unit.pods:
+            row = self.nodes.row(pod.node_name)
+            if row == node.base_row:
+                node.move(pod, sign)
+            if state is not None:
+                self.imagining.profile.adjust(self.pod, pod, row, sign, self.nodes, state)
 
     def _move(self, other: PodView, sign: int, node: ImaginedNode, state: CycleState | None) -> None:
         node.move(other, sign)

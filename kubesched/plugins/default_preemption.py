@@ -1,5 +1,6 @@
 """DefaultPreemption: when nothing fits, find the cheapest pods of lower priority to evict.
 
+A pod group needs room as a whole (plugins/_group_preemption); where pods of groups have places, they go as their group says.
 Nodes on which an eviction may help are visited from a random one on, until enough candidates are found; among them the
 node is chosen whose victims matter least. The plugin only decides: it returns the node and the victims, and the engine
 evicts them (engine/eviction). While it does, the pod is kept out of the active queue.
@@ -24,11 +25,13 @@ from kubesched.config.gates import Gates
 from kubesched.config.wire import Int32
 from kubesched.errors import SchedulerError
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.grouping import workload_of
+from kubesched.framework.grouping import FailedGroup, GroupPostFiltered, GroupTrial, workload_of
+from kubesched.framework.hierarchy import Hierarchy
 from kubesched.framework.imagining import Imagining
 from kubesched.framework.nominated import nominated_by_row
-from kubesched.framework.plugin import Plugin, PostFiltered, Preemption
+from kubesched.framework.plugin import Plugin, PostFiltered
 from kubesched.framework.ports import Handle
+from kubesched.framework.preempting import Preemption
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import (
     CLEAR,
@@ -44,8 +47,10 @@ from kubesched.framework.verdicts import (
 )
 from kubesched.framework.wakeups import DELETE, POD, on
 from kubesched.plugins._budgets import Budgets
+from kubesched.plugins._group_preemption import make_room
 from kubesched.plugins._importance import Importance, started_at
 from kubesched.plugins._outlook import CANDIDATE, ERROR, PRIORITY_OFFSET, UNKNOWN, Outlook
+from kubesched.plugins._victim_units import VictimUnits, makes_way
 from kubesched.plugins._victims import DryRun
 
 
@@ -77,9 +82,9 @@ STILL_TERMINATING = "not eligible due to a terminating pod on the nominated node
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NO_CANDIDATE = "no candidate node for preemption"
 UNDER_WAY = unresolvable("waiting for the preemption for this pod to be finished")
-
-DISRUPTION_TARGET = "DisruptionTarget"
-BY_SCHEDULER = "PreemptionByScheduler"
+GROUP_UNDER_WAY = unresolvable("waiting for the preemption for this pod group to be finished")
+FOR_THE_GROUP = "not eligible due to workload aware preemption enabled"
+GROUP_PREFIX = "pod group preemption: "
 
 Narrow = Callable[[PodView, Sequence[Preemption], Snapshot], Sequence[Preemption]]
 """(preemptor, candidates, nodes) -> those of the candidates that are left, maybe with other victims. Raises a
@@ -103,12 +108,27 @@ class DefaultPreemption(Plugin):
         self.attempts = 0
         self.narrow: list[Narrow] = []
         self._tells_found = handle.gates.behaviour.tells_placement_found
-        self._has_placements = handle.gates.is_enabled("TopologyAwareWorkloadScheduling")
+        gates = handle.gates
+        self._has_placements = gates.is_enabled("TopologyAwareWorkloadScheduling")
+        self._evicts_for_groups = gates.is_enabled("WorkloadAwarePreemption")
+        self._has_policies = gates.is_enabled("PodGroupPreemptionPolicy")
+        self._hierarchy = Hierarchy(handle.objects, has_composites=gates.is_enabled("CompositePodGroup"))
+        self._units = VictimUnits(self._hierarchy, handle.groups)
+        self._counts_groups = gates.is_enabled("GenericWorkload") and gates.behaviour.judges_groups_whole
+        """Whether pods of groups go with their group, and count with its priority, when a single pod needs room, too."""
         self._outlooks: OrderedDict[tuple[bytes, frozenset[str]], Outlook] = OrderedDict()
 
     def pre_enqueue(self, pod: PodView) -> Status | None:
-        """Keep a pod back whose victims are just being evicted."""
-        return UNDER_WAY if self.handle.preempting.is_under_way(pod.uid) else None
+        """Keep a pod back whose victims, or whose group's, are just being evicted."""
+        preempting = self.handle.preempting
+        if not len(preempting):
+            return None
+        key = workload_of(pod) if self._evicts_for_groups else None
+        if key is None:
+            return UNDER_WAY if preempting.is_under_way(pod.uid) else None
+        root = self._hierarchy.root(key)
+        group = self._hierarchy.get(root) if root is not None else None
+        return GROUP_UNDER_WAY if group is not None and preempting.is_under_way(group.metadata.uid) else None
 
     def pod_went(self, pod: PodView, old: Pod, new: Pod | None) -> bool:
         """Return False: whether the pod fits now is for the plugins to say that refused it."""
@@ -119,13 +139,16 @@ class DefaultPreemption(Plugin):
     ) -> PostFiltered:
         """Find the node whose pods of lower priority it costs least to evict."""
         self.attempts += 1
-        why_not = self._why_not_in_group(pod) or _why_not_eligible(pod, nodes, diagnosis)
+        why_not = self._why_not_in_group(pod) or self._why_not_eligible(pod, nodes, diagnosis)
         if why_not:
             return PostFiltered(unschedulable(PREFIX + why_not))
         potential = np.flatnonzero(_may_be_helped(diagnosis, nodes))
         if not len(potential):
             return replace(_no_candidates(nodes.n, {}), is_settled=not pod.pod.status.nominated_node_name)
-        run = self._dry_run(pod, nodes, state, diagnosis, profile)
+        by_units = self._counts_groups and self._units.are_any()
+        run = self._dry_run(pod, nodes, state, diagnosis, profile, remembers=not by_units)
+        if by_units:
+            return self._evict_units(potential, run)
         rows = self._candidates(potential, run)
         answer = self._choose(rows, run) if len(rows) else _explain(potential, run)
         own_row = run.coming.row_of(pod.uid)
@@ -136,15 +159,81 @@ class DefaultPreemption(Plugin):
     def _why_not_in_group(self, pod: PodView) -> str:
         """Return why a member of a pod group may not evict anybody: its group must lie in one domain, and what is freed
         elsewhere is of no use. Empty if it may."""
-        key = workload_of(pod) if self._has_placements else None
+        key = workload_of(pod) if self._has_placements or self._evicts_for_groups else None
         if key is None:
             return ""
+        if self._evicts_for_groups and not self._has_placements:
+            return FOR_THE_GROUP
         group = self.handle.objects.get(PodGroup, key.name, key.namespace)
         if group is None:
             return NO_GROUP
-        return IN_PLACEMENTS if group.spec.scheduling_constraints is not None else ""
+        if group.spec.scheduling_constraints is not None:
+            return IN_PLACEMENTS
+        return FOR_THE_GROUP if self._evicts_for_groups else ""
 
-    def _dry_run(self, pod: PodView, nodes: Snapshot, state: CycleState, diagnosis: Diagnosis, profile: Profile) -> DryRun:
+    def _why_not_eligible(self, pod: PodView, nodes: Snapshot, diagnosis: Diagnosis) -> str:
+        """Return why a pod may not evict anybody; empty if it may."""
+        if pod.pod.spec.preemption_policy == "Never":
+            return NEVER
+        nominated = pod.pod.status.nominated_node_name
+        if nominated and diagnosis.status(nominated).code is not Code.UNRESOLVABLE:
+            row = nodes.row(nominated)
+            if row >= 0 and any(makes_way(other) and self._priority(other) < pod.priority for other in nodes.pods_on(row)):
+                return STILL_TERMINATING
+        return ""
+
+    def _priority(self, pod: PodView) -> int:
+        return self._units.priority(pod) if self._counts_groups else pod.priority
+
+    # For a group
+
+    def pod_group_post_filter(self, failed: FailedGroup, trial: GroupTrial) -> GroupPostFiltered:
+        """Find the pods of lower priority, wherever they are, that have to go so that a group fits."""
+        budgets = self.handle.objects.shared(Budgets)
+        budgets.follow()
+        if self._has_policies:
+            never = failed.group.spec.preemption_policy == "Never"
+        else:
+            never = any(pod.pod.spec.preemption_policy == "Never" for pod in failed.members)
+        found = make_room(failed, trial, self._units, budgets, never=never, plugin=self.name)
+        status = found.status
+        return replace(found, status=Status(status.code, (GROUP_PREFIX + status.message,)) if status.message else status)
+
+    # Where groups lie about
+
+    def _evict_units(self, potential: Ints, run: DryRun) -> PostFiltered:
+        """Propose the cheapest eviction for a pod where pods of groups go with their group: node by node, from a random one
+        on, until there are enough candidates."""
+        args: DefaultPreemptionArgs = self.args
+        n = len(potential)
+        limit = min(n, max(n * args.min_candidate_nodes_percentage // 100, args.min_candidate_nodes_absolute))
+        offset = self.handle.random.randrange(n)
+        clean: list[Preemption] = []
+        breaking: list[Preemption] = []
+        for row in (*potential[offset:].tolist(), *potential[:offset].tolist()):
+            lower = [u for u in self._units.of(run.nodes.pods_on(row), run.nodes) if u.priority < run.pod.priority]
+            found = run.look_at_units(row, sorted(lower, key=lambda unit: unit.order))
+            if found is None:
+                continue
+            pods, violations = found
+            (breaking if violations else clean).append(Preemption(run.nodes.name(row), pods, violations, self.name))
+            if clean and len(clean) + len(breaking) >= limit:
+                break
+        candidates = [*clean[:limit], *breaking[:limit]]
+        return self._narrowed(candidates, run) if candidates else _explain(potential, run)
+
+    # Node by node
+
+    def _dry_run(
+        self,
+        pod: PodView,
+        nodes: Snapshot,
+        state: CycleState,
+        diagnosis: Diagnosis,
+        profile: Profile,
+        *,
+        remembers: bool = True,
+    ) -> DryRun:
         """Return a dry run that starts from what is remembered for the pod's class."""
         objects = nodes.objects
         coming = nominated_by_row(nodes, self.handle.nominations)
@@ -155,7 +244,7 @@ class DefaultPreemption(Plugin):
         imagining = Imagining(profile, pod, state, diagnosis.verdicts)
         versions = imagining.versions(nodes)
         key = (pod.template.signature, imagining.skipped)
-        is_remembered = imagining.is_remembered
+        is_remembered = remembers and imagining.is_remembered
         outlook = self._outlooks.pop(key, None) if is_remembered else None
         if outlook is None or not outlook.follow(nodes, coming, budgets, versions):
             outlook = Outlook(nodes.n)
@@ -210,7 +299,10 @@ class DefaultPreemption(Plugin):
         """Propose the cheapest of the candidates, or of those that extenders leave."""
         if not self.narrow:
             return self._proposal(_preemption(int(rows[self._pick(_costs_of_rows(rows, run.outlook))]), run))
-        candidates: Sequence[Preemption] = [_preemption(row, run) for row in rows.tolist()]
+        return self._narrowed([_preemption(row, run) for row in rows.tolist()], run)
+
+    def _narrowed(self, candidates: Sequence[Preemption], run: DryRun) -> PostFiltered:
+        """Propose the cheapest of the candidates that extenders leave."""
         try:
             for narrow in self.narrow:
                 candidates = narrow(run.pod, candidates, run.nodes)
@@ -259,26 +351,6 @@ def _enough(rows: Ints, limit: int, outlook: Outlook) -> tuple[Ints, bool]:
         seen = int(enough.argmax()) + 1
         rows, breaks = rows[:seen], breaks[:seen]
     return np.concatenate((rows[~breaks][:limit], rows[breaks][:limit])), is_enough
-
-
-def _why_not_eligible(pod: PodView, nodes: Snapshot, diagnosis: Diagnosis) -> str:
-    """Return why a pod may not evict anybody; empty if it may."""
-    if pod.pod.spec.preemption_policy == "Never":
-        return NEVER
-    nominated = pod.pod.status.nominated_node_name
-    if nominated and diagnosis.status(nominated).code is not Code.UNRESOLVABLE:
-        row = nodes.row(nominated)
-        if row >= 0 and any(other.priority < pod.priority and _makes_way(other) for other in nodes.pods_on(row)):
-            return STILL_TERMINATING
-    return ""
-
-
-def _makes_way(other: PodView) -> bool:
-    """Return whether a pod is on its way out because the scheduler evicted it."""
-    if other.pod.metadata.deletion_timestamp is None:
-        return False
-    target = next((c for c in other.pod.status.conditions if c.type == DISRUPTION_TARGET), None)
-    return target is not None and target.status == "True" and target.reason == BY_SCHEDULER
 
 
 def _may_be_helped(diagnosis: Diagnosis, nodes: Snapshot) -> Bools:

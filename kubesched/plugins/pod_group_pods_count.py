@@ -10,14 +10,23 @@ from collections.abc import Sequence
 from kubesched.cluster import GroupKey, Snapshot
 from kubesched.framework import Plugin, Status, failed
 from kubesched.framework.grouping import Proposal
+from kubesched.framework.hierarchy import Hierarchy
+from kubesched.framework.ports import Handle
 
 
 class PodGroupPodsCount(Plugin):
+    def __init__(self, args: None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._hierarchy = Hierarchy(handle.objects, has_composites=handle.gates.is_enabled("CompositePodGroup"))
+
     def score_placement(self, group: GroupKey, proposal: Proposal, nodes: Snapshot) -> int | Status:
-        members = self.handle.groups.get(group)
-        if members is None:
-            return failed(f"pod group state not found for pod group {group}")
-        return members.n_scheduled + len(proposal.assignments)
+        count = len(proposal.assignments)
+        for leaf in self._hierarchy.leaves(group):
+            members = self.handle.groups.get(leaf)
+            if members is None:
+                return failed(f"pod group state not found for pod group {leaf}")
+            count += members.n_scheduled
+        return count
 
     def normalize_placements(self, scores: Sequence[int]) -> Sequence[int] | Status:
         most = max(scores, default=0)

@@ -10,17 +10,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubesched.api.workload import PodGroup
 from kubesched.cluster import ABSENT, GroupKey, Snapshot
 from kubesched.framework import Plugin, Status, failed
 from kubesched.framework.grouping import Placement
+from kubesched.framework.hierarchy import Hierarchy
+from kubesched.framework.ports import Handle
 
 NO_DOMAIN = "cannot determine domain for already scheduled pods: "
 
 
 class TopologyPlacementGenerator(Plugin):
+    def __init__(self, args: None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._hierarchy = Hierarchy(handle.objects, has_composites=handle.gates.is_enabled("CompositePodGroup"))
+
     def generate_placements(self, group: GroupKey, nodes: Snapshot) -> Sequence[Placement] | Status:
-        found = self.handle.objects.get(PodGroup, group.name, group.namespace)
+        found = self._hierarchy.get(group)
         if found is None:
             return failed(f'podgroup.scheduling.k8s.io "{group.name}" not found')
         constraints = found.spec.scheduling_constraints
@@ -38,9 +43,9 @@ class TopologyPlacementGenerator(Plugin):
 
     def _domain(self, group: GroupKey, nodes: Snapshot, key: str) -> int | Status | None:
         """Return the number of the value that the group's placed pods share, None if there are none."""
-        members = self.handle.groups.get(group)
+        below = [self.handle.groups.get(leaf) for leaf in self._hierarchy.leaves(group)]
         found: set[int] = set()
-        for pod in members.scheduled() if members is not None else ():
+        for pod in (pod for members in below if members is not None for pod in members.scheduled()):
             row = nodes.row(pod.node_name)
             if row < 0:
                 return failed(f'{NO_DOMAIN}getting node for pod {pod.key}: nodeinfo not found for node name "{pod.node_name}"')

@@ -230,6 +230,9 @@ class Metrics:
             elif point == "PostFilter" and plugin == PREEMPTION:
                 self.preemption_attempt()
                 self.histograms["scheduler_preemption_evaluation_duration_seconds"].observe((POD, status), seconds)
+            elif point == "PodGroupPostFilter" and plugin == PREEMPTION:
+                self.counters["scheduler_workload_preemption_attempts_total"][(status,)] += 1
+                self.histograms["scheduler_preemption_evaluation_duration_seconds"].observe(("podgroup", status), seconds)
 
         return observe
 
@@ -295,17 +298,26 @@ class Metrics:
         """Count that preemption was tried."""
         self.counters["scheduler_preemption_attempts_total"][()] += 1
 
-    def preemption_victims(self, n_victims: int, n_violations: int = 0) -> None:
-        """Take how many pods a preemption evicts, and how many of them against a budget."""
-        self.histograms["scheduler_preemption_victims"].observe((), n_victims)
-        if n_violations:
-            self.counters["scheduler_preemption_pdb_violations_total"][(POD,)] += n_violations
+    def placement_evaluated(self, result: str, profile: str, seconds: float) -> None:
+        """Count a placement of a pod group that was made and tried: feasible or infeasible."""
+        self.counters["scheduler_generated_placements_total"][(profile,)] += 1
+        self.counters["scheduler_placement_evaluations_total"][result, profile] += 1
+        self.histograms["scheduler_placement_evaluation_duration_seconds"].observe((result, profile), seconds)
 
-    def preemption_finished(self, result: str, seconds: float) -> None:
+    def preemption_victims(self, n_victims: int, n_violations: int = 0, n_groups: int = 0, preemptor: str = POD) -> None:
+        """Take how many pods a preemption evicts, how many of them against a budget, and how many groups, or pods of groups."""
+        family = "scheduler_preemption_victims" if preemptor == POD else "scheduler_workload_preemption_victims"
+        self.histograms[family].observe((), n_victims)
+        if n_groups:
+            self.histograms["scheduler_preemption_workload_disruptions"].observe((preemptor,), n_groups)
+        if n_violations:
+            self.counters["scheduler_preemption_pdb_violations_total"][(preemptor,)] += n_violations
+
+    def preemption_finished(self, result: str, seconds: float, preemptor: str = POD) -> None:
         """Take how long evicting in the background took, and whether it ended in success or error."""
         self.counters["scheduler_preemption_goroutines_execution_total"][(result,)] += 1
         self.histograms["scheduler_preemption_goroutines_duration_seconds"].observe((result,), seconds)
-        self.histograms["scheduler_preemption_execution_duration_seconds"].observe((POD, result), seconds)
+        self.histograms["scheduler_preemption_execution_duration_seconds"].observe((preemptor, result), seconds)
 
     # Devices, volumes, pod groups
 

@@ -7,7 +7,7 @@ with the reference's texts at the reference's verbosity. It never raises and nev
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Protocol
 
 from kubesched.telemetry.logs import logger
@@ -35,6 +35,19 @@ class Keyed(Protocol):
     def key(self) -> str:
         """Return namespace/name."""
         ...
+
+
+class Evicting(Protocol):
+    """A preemption: who goes, how many of them against a budget, and how many groups among them."""
+
+    @property
+    def victims(self) -> Sized: ...
+
+    @property
+    def violations(self) -> int: ...
+
+    @property
+    def disruptions(self) -> int: ...
 
 
 class Reporter:
@@ -100,13 +113,18 @@ class Reporter:
         """Count it out again."""
         self.metrics.working(BINDING, -1)
 
-    def preempted(self, victims: int, violations: int) -> None:
-        """Take how many pods a preemption evicts, and how many of them against a budget."""
-        self.metrics.preemption_victims(victims, violations)
+    def preempted(self, preemption: Evicting, preemptor: str) -> None:
+        """Take how many pods a preemption evicts, how many of them against a budget, and how many groups are hurt."""
+        found = preemption
+        self.metrics.preemption_victims(len(found.victims), found.violations, found.disruptions, preemptor)
 
-    def evictions_ended(self, result: str, seconds: float) -> None:
+    def placement_tried(self, is_feasible: bool, profile: str, seconds: float) -> None:
+        """Take how trying a pod group in one of its placements ended."""
+        self.metrics.placement_evaluated("feasible" if is_feasible else "infeasible", profile, seconds)
+
+    def evictions_ended(self, result: str, seconds: float, preemptor: str) -> None:
         """Take how evicting in the background ended: success or error."""
-        self.metrics.preemption_finished(result, seconds)
+        self.metrics.preemption_finished(result, seconds, preemptor)
 
     def event_handled(self, event: str, seconds: float) -> None:
         """Take how long it took to take in an event."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from kubesched.telemetry import Metrics, Reporter
-from kubesched.telemetry.reporting import Keyed
+from kubesched.telemetry.reporting import Evicting, Keyed
 from kubesched.web.history import History
 
 SECONDS = 60
@@ -36,10 +36,10 @@ class Throughput(Reporter):
         self.history.bound(seconds_since_first)
         self._bound_in[self._second % SECONDS] += 1
 
-    def preempted(self, victims: int, violations: int) -> None:
+    def preempted(self, preemption: Evicting, preemptor: str) -> None:
         """Count and remember how many pods a preemption evicts."""
-        super().preempted(victims, violations)
-        self.history.evicted(victims)
+        super().preempted(preemption, preemptor)
+        self.history.evicted(len(preemption.victims))
 
     def per_second(self) -> list[int]:
         """Return how many pods were bound in each of the last seconds, oldest first; the current one is the last."""

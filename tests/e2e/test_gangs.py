@@ -66,9 +66,11 @@ def add_node(store: ObjectStore, name: str, cpu: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def running(store: ObjectStore) -> AsyncIterator[None]:
+async def running(
+    store: ObjectStore, asked: str = "GenericWorkload=true,GangScheduling=true", release: tuple[int, int] = (1, 36)
+) -> AsyncIterator[None]:
     async with ApiServer(store) as server:
-        gates = config.Gates.parse("GenericWorkload=true,GangScheduling=true", emulated=(1, 36))
+        gates = config.Gates.parse(asked, emulated=release)
         configuration = config.load(BOTH, gates=gates, registry=Scheduler.catalogue())
         scheduler = Scheduler(configuration, Wiring(AddressSource(server.url), gates=gates))
         task = asyncio.create_task(scheduler.run())
@@ -136,6 +138,28 @@ async def test_pod_groups_and_coscheduling_side_by_side() -> None:
         await bound(store, *(f"in-{i}" for i in range(3)), *(f"out-{i}" for i in range(3)))
         told = await condition(store, "podgroups.scheduling.k8s.io", "inside", "PodGroupScheduled", "True")
         assert (told["reason"], told.get("message", ""), told["observedGeneration"]) == ("Scheduled", "", 1)
+
+
+async def test_room_is_made_for_a_group_of_1_37_as_a_whole() -> None:
+    store = ObjectStore()
+    store.create("priorityclasses", {"metadata": {"name": "high"}, "value": 10})
+    for name in ("n1", "n2"):
+        add_node(store, name, "1")
+        low = a_pod(f"low-{name}")
+        low["spec"]["terminationGracePeriodSeconds"] = 0  # there is no kubelet that would end it
+        store.create("pods", low)
+    async with running(store, "GenericWorkload=true", (1, 37)):
+        await bound(store, "low-n1", "low-n2")
+        policy = {"priorityClassName": "high", "schedulingPolicy": {"gang": {"minCount": 2}}}
+        store.create("podgroups.scheduling.k8s.io", {"metadata": {"name": "g", "namespace": "default"}, "spec": policy})
+        for i in range(2):
+            member = a_pod(f"g-{i}", group="g")
+            member["spec"]["priorityClassName"] = "high"
+            store.create("pods", member)
+        assert sorted(await bound(store, "g-0", "g-1")) == ["n1", "n2"]
+        told = await condition(store, "podgroups.scheduling.k8s.io", "g", "PodGroupInitiallyScheduled", "True")
+        assert told["reason"] == "Scheduled"
+        assert {pod["metadata"]["name"] for pod in store.list("pods").items} == {"g-0", "g-1"}
 
 
 def add_device(store: ObjectStore, node: str) -> None:

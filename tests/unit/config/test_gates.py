@@ -76,10 +76,6 @@ REFUSED = [
         "DRADeviceTaints=false",
         "DRADeviceTaintRules is enabled, but depends on features that are disabled: [DRADeviceTaints]",
     ),
-    (
-        "GenericWorkload=true",
-        "cannot set feature gate GenericWorkload to true, the feature is not built in this scheduler",
-    ),
     ("GenericWorkload", "missing bool value for GenericWorkload"),
     (
         "GenericWorkload=maybe",

@@ -83,9 +83,15 @@ class Scene:
     """The engine and everything around it. Must be made inside a running event loop, virtual or, with extenders, real."""
 
     def __init__(
-        self, *objects: Any, gates: str = "", configuration: str = "", plugins: tuple[Any, ...] = (), poster: Any = None
+        self,
+        *objects: Any,
+        gates: str = "",
+        configuration: str = "",
+        plugins: tuple[Any, ...] = (),
+        poster: Any = None,
+        release: tuple[int, int] = (1, 36),
     ) -> None:
-        self.gates = config.Gates.parse(gates, emulated=(1, 36))
+        self.gates = config.Gates.parse(gates, emulated=release)
         registry = registry_with(plugins)
         loaded = (
             config.load(configuration, gates=self.gates, registry=catalogue(registry))

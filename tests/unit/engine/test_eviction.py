@@ -13,12 +13,12 @@ from kubesched import config
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.cluster import Objects, PodView, Store
 from kubesched.engine.assembly import Ports, assemble, default_configuration
-from kubesched.engine.eviction import Evictions
+from kubesched.engine.eviction import Evictions, Preemptor
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import Changed, Inbox
 from kubesched.engine.loop import Engine, EngineOptions
 from kubesched.errors import Conflict, NotFound, Unreachable
-from kubesched.framework.plugin import Preemption
+from kubesched.framework.preempting import Preemption
 from kubesched.simulator.clock import StillClock
 from kubesched.testing import FakeRecorder, FakeWriter, node, pod
 
@@ -34,10 +34,10 @@ class Observer:
     victims: list[int] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
 
-    def preempted(self, victims: int, violations: int) -> None:
-        self.victims.append(victims)
+    def preempted(self, preemption: Preemption, preemptor: str) -> None:
+        self.victims.append(len(preemption.victims))
 
-    def evictions_ended(self, result: str, seconds: float) -> None:
+    def evictions_ended(self, result: str, seconds: float, preemptor: str) -> None:
         self.ended.append(result)
 
 
@@ -109,7 +109,7 @@ class Scene:
 
     def begin(self, *victims: Pod, then: Callable[[str], None] | None = None) -> None:
         views = tuple(self.view(victim) for victim in victims)
-        self.evictions.carry_out(self.preemptor, Preemption("n1", views, 0, "DefaultPreemption"), then)
+        self.evictions.carry_out(Preemptor.of(self.preemptor), Preemption("n1", views, 0, "DefaultPreemption"), then)
 
     async def finish(self) -> None:
         await asyncio.gather(*self.tasks)

@@ -19,7 +19,7 @@ from kubesched.engine.ties import SeededTies
 from kubesched.errors import SchedulerError
 from kubesched.framework import Plugin, Scope
 from kubesched.framework.building import build_profile
-from kubesched.framework.plugin import Preemption
+from kubesched.framework.preempting import Preemption
 from kubesched.framework.registry import Registry
 from kubesched.framework.verdicts import Code, Unschedulable
 from kubesched.plugins import IN_TREE
@@ -678,15 +678,15 @@ def test_a_pod_waits_while_its_victims_are_being_evicted():
     view, victim = scene.store.view(high()), next(iter(scene.store.pods()))
     preempting = scene.handle.preempting
     assert scene.plugin.pre_enqueue(view) is None
-    preempting.begin(view)
+    preempting.begin(view.uid)
     status = scene.plugin.pre_enqueue(view)
     assert status is not None and status.code is Code.UNRESOLVABLE
     assert status.message == "waiting for the preemption for this pod to be finished"
-    preempting.await_last(view, victim)
+    preempting.await_last(view.uid, victim)
     assert scene.plugin.pre_enqueue(view) is not None, "the last victim is still there"
     preempting.stays_on = lambda pod: False
     assert scene.plugin.pre_enqueue(view) is None, "it is on its way, whether or not the eviction has returned"
-    preempting.end(view)
+    preempting.end(view.uid)
     assert len(preempting) == 0
 
 

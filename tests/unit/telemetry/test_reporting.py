@@ -12,6 +12,7 @@ import pytest
 from kubesched.client.connection import Observers
 from kubesched.engine.observer import EngineObserver as EngineObserver
 from kubesched.framework.ports import Meter
+from kubesched.framework.preempting import Preemption
 from kubesched.queue.observer import QueueObserver
 from kubesched.telemetry import Metrics, Reporter
 from kubesched.telemetry.log_lines import TextFormatter
@@ -85,8 +86,8 @@ def test_everything_told_is_counted(reporter: Reporter) -> None:
     reporter.binding_started()
     reporter.binding_started()
     reporter.binding_ended()
-    reporter.preempted(3, 1)
-    reporter.evictions_ended("error", 4.0)
+    reporter.preempted(Preemption("n1", (None,) * 3, 1), "pod")  # type: ignore[arg-type]
+    reporter.evictions_ended("error", 4.0, "pod")
     reporter.event_handled("NodeAdd", 0.1)
     reporter.hint("NodeName", "NodeAdd", "Queue", 0.1)
     reporter.unschedulable("NodeName", "p", 1)

@@ -26,6 +26,7 @@ from kubesched.engine.decision_recorder import DecisionRecorder
 from kubesched.engine.handle import NoWriter
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
+from kubesched.framework.preempting import Preemption
 from kubesched.telemetry import Metrics
 from kubesched.testing import FakeClock
 from kubesched.testing.builders import node, pod, taint
@@ -343,7 +344,7 @@ async def test_figures_of_the_last_hours(scene: Scene, client: Client) -> None:
     assert len(first["at"]) == 1 and first["bound"][0] > 0 and first["unschedulable"] == [1]
     assert first["p50"][0] == first["p99"][0] >= 0
     assert first["cpu"] == [pytest.approx(500 / 20_000)]
-    scene.throughput.preempted(3, 0)
+    scene.throughput.preempted(Preemption("n1", (None,) * 3), "pod")  # type: ignore[arg-type]
     scene.throughput.history.step(scene.engine)
     more = await get(client, f"/ui/api/history?after={first['at'][0]}")
     assert (more["evicted"], more["p50"], more["bound"]) == ([3], [None], [0.0])

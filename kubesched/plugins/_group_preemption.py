@@ -1,0 +1,65 @@
+"""Room for a pod group as a whole: whom to evict, anywhere in the cluster, so that all of it has a place.
+
+In: a group that came to nothing, and a trial (framework/grouping). Out: the victims and where the members would go. Everybody
+of lower priority is imagined away. If the group fits then, they come back one by one as far as the members can stay where they
+went: first those whose eviction would break a disruption budget, then the others, the most important ones first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubesched.cluster import PodView
+from kubesched.framework.grouping import FailedGroup, GroupPostFiltered, GroupTrial
+from kubesched.framework.preempting import Preemption
+from kubesched.framework.verdicts import Code, Nomination, Status, unresolvable, unschedulable
+from kubesched.plugins._budgets import Budgets
+from kubesched.plugins._victim_units import VictimUnits, makes_way, split
+
+NEVER = "not eligible due to preemptionPolicy=Never."
+UNDER_WAY = "ongoing preemption on nominated nodes"
+NO_VICTIMS = "No preemption victims found for incoming preemptor"
+EVERYWHERE = "cluster"
+"""What victims are told they were evicted for, where single pods name a node."""
+
+
+def make_room(
+    group: FailedGroup, trial: GroupTrial, units: VictimUnits, budgets: Budgets, *, never: bool, plugin: str
+) -> GroupPostFiltered:
+    """Find the pods that have to go so that a group fits; `never` says that it must not evict anybody."""
+    if never:
+        return GroupPostFiltered(unschedulable(NEVER))
+    if _is_under_way(group, trial, units):
+        kept = {pod.uid: Nomination(pod.pod.status.nominated_node_name) for pod in group.members}
+        return GroupPostFiltered(Status(Code.SUCCESS, (UNDER_WAY,)), kept)
+    nodes = trial.nodes
+    potential = [unit for unit in units.of(_placed(trial), nodes) if unit.priority < group.priority]
+    if not potential:
+        return GroupPostFiltered(unresolvable(NO_VICTIMS))
+    with trial.without([pod for unit in potential for pod in unit.pods]):
+        status = trial.rehearse()
+        if not status.is_success:
+            return GroupPostFiltered(status)
+        potential.sort(key=lambda unit: unit.order)
+        violating, others, counts = split(potential, budgets)
+        victims = [unit for unit in (*violating, *others) if not trial.spare(unit.pods)]
+        nominations = trial.nominations()
+    victims.sort(key=lambda unit: unit.order)
+    pods = tuple(pod for unit in victims for pod in unit.pods)
+    violations = sum(counts[unit.pods[0].uid] for unit in victims)
+    preemption = Preemption(EVERYWHERE, pods, violations, plugin, sum(unit.is_group for unit in victims))
+    found = Status(Code.SUCCESS, (f"found a placement for podgroup, preempting {len(pods)} victims",))
+    return GroupPostFiltered(found, nominations, preemption)
+
+
+def _placed(trial: GroupTrial) -> Iterable[PodView]:
+    nodes = trial.nodes
+    return (pod for row in range(nodes.n) for pod in nodes.pods_on(row))
+
+
+def _is_under_way(group: FailedGroup, trial: GroupTrial, units: VictimUnits) -> bool:
+    """Return whether pods that were evicted for this group are still on their way out."""
+    nodes = trial.nodes
+    names = {pod.pod.status.nominated_node_name for pod in group.members}
+    rows = [nodes.row(name) for name in names if name and nodes.row(name) >= 0]
+    return any(makes_way(pod) and units.priority(pod) < group.priority for row in rows for pod in nodes.pods_on(row))

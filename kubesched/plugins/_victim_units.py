@@ -1,0 +1,98 @@
+"""Who is evicted together: a pod alone, or a group that goes as one or not at all.
+
+In: placed pods. Out: units. Pods of a group count with the group's priority, that of its root. A unit is more important than
+another if its priority is higher; among equals groups of groups come before pods of groups and these before loners, then the
+one with more pods, then the one that started earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kubesched.cluster import GroupKey, Groups, PodView, Snapshot
+from kubesched.framework.grouping import COMPOSITE, workload_of
+from kubesched.framework.hierarchy import Hierarchy
+from kubesched.plugins._budgets import Budgets
+from kubesched.plugins._importance import started_at
+
+DISRUPTION_TARGET = "DisruptionTarget"
+BY_SCHEDULER = "PreemptionByScheduler"
+
+_LONER, _OF_GROUP, _OF_GROUPS = 1, 2, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Pods that go together."""
+
+    pods: tuple[PodView, ...]
+    priority: int
+    rank: int
+    started: float
+
+    @property
+    def order(self) -> tuple[int, int, int, float]:
+        """Return what units are sorted by, most important first."""
+        return -self.priority, -self.rank, -len(self.pods), self.started
+
+    @property
+    def is_group(self) -> bool:
+        """Return whether the unit is a group, or a pod of one."""
+        return self.rank > _LONER
+
+
+class VictimUnits:
+    """Finds out who goes with whom."""
+
+    def __init__(self, hierarchy: Hierarchy, groups: Groups) -> None:
+        self._hierarchy = hierarchy
+        self._groups = groups
+
+    def priority(self, pod: PodView) -> int:
+        """Return the priority that a placed pod counts with."""
+        return self._hierarchy.priority(pod)
+
+    def are_any(self) -> bool:
+        """Return whether any placed pod is of a group, so that who goes with whom matters."""
+        return self._groups.are_any_scheduled()
+
+    def of(self, pods: Iterable[PodView], nodes: Snapshot) -> list[Unit]:
+        """Return the units that pods belong to, each once. Members on nodes that are not here are left out."""
+        units: list[Unit] = []
+        seen: set[GroupKey] = set()
+        for pod in pods:
+            key = self._hierarchy.evicted_with(pod)
+            if key is None:
+                rank = _LONER if workload_of(pod) is None else _OF_GROUP
+                units.append(Unit((pod,), self.priority(pod), rank, started_at(pod)))
+            elif key not in seen:
+                seen.add(key)
+                members = tuple(each for each in self._members(key) if nodes.row(each.node_name) >= 0)
+                started = min(started_at(each) for each in members)
+                rank = _OF_GROUPS if key.kind == COMPOSITE else _OF_GROUP
+                units.append(Unit(members, self.priority(pod), rank, started))
+        return units
+
+    def _members(self, key: GroupKey) -> Iterable[PodView]:
+        for leaf in self._hierarchy.leaves(key):
+            group = self._groups.get(leaf)
+            if group is not None:
+                yield from group.scheduled()
+
+
+def makes_way(pod: PodView) -> bool:
+    """Return whether a pod is on its way out because the scheduler evicted it."""
+    if pod.pod.metadata.deletion_timestamp is None:
+        return False
+    target = next((c for c in pod.pod.status.conditions if c.type == DISRUPTION_TARGET), None)
+    return target is not None and target.status == "True" and target.reason == BY_SCHEDULER
+
+
+def split(units: Sequence[Unit], budgets: Budgets) -> tuple[list[Unit], list[Unit], dict[str, int]]:
+    """Return the units of which a pod violates a budget, those without, and how often each violates, by its first pod's uid."""
+    violating, _ = budgets.split([pod for unit in units for pod in unit.pods])
+    over = {pod.uid for pod in violating}
+    counts = {unit.pods[0].uid: sum(pod.uid in over for pod in unit.pods) for unit in units}
+    bad = [unit for unit in units if counts[unit.pods[0].uid]]
+    return bad, [unit for unit in units if not counts[unit.pods[0].uid]], counts
