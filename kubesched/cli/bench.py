@@ -16,6 +16,7 @@ from kubesched.errors import SchedulerError
 from kubesched.simulator.bench import Bench, run
 from kubesched.simulator.cluster_bench import ClusterBench
 from kubesched.simulator.cluster_bench import run as run_cluster
+from kubesched.simulator.node_groups.bench import run as run_nodes
 
 
 def run_bench_engine(
@@ -37,6 +38,10 @@ def run_bench_engine(
         with bar(f"{kind}, {nodes} nodes", pods) as done:
             rows.append(run(bench, done))
     print_figures(rows, output)
+
+
+def run_bench_nodes(kind: str, pods: int, output: str) -> None:
+    print_figures([run_nodes(kind, pods)], output)
 
 
 def run_bench_cluster(kind: str, nodes: int, pods: int, kubeconfig: str, timeout: float, output: str) -> None:

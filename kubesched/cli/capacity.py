@@ -10,6 +10,7 @@ from kubesched.cli.layout import say
 from kubesched.cli.printing import bar, fewer, print_document, warned
 from kubesched.cli.sources import Policy, namespace_of, read_cluster, read_given
 from kubesched.simulator.dryrun.capacity import Capacity, measure
+from kubesched.simulator.node_groups.reading import read_node_groups
 
 _MOST_NODES = 10
 
@@ -24,6 +25,7 @@ def run_capacity(
     limit: int,
     without: tuple[str, ...],
     drain: tuple[str, ...],
+    groups_file: Path | None,
     snapshot_file: Path | None,
     kubeconfig: str,
     context: str,
@@ -34,6 +36,7 @@ def run_capacity(
 ) -> None:
     policy = Policy.for_dry_run(config_file, feature_gates, plugins)
     manifests = read_given(files, more_files, kustomization, recursive)
+    groups = read_node_groups(groups_file) if groups_file is not None else []
     with Console(stderr=True).status("reading the cluster"):
         cluster = read_cluster(snapshot_file, kubeconfig, context, policy.gates)
     namespace = namespace_of(namespace, snapshot_file, kubeconfig, context)
@@ -48,6 +51,7 @@ def run_capacity(
             without=without,
             drain=drain,
             progress=done,
+            groups=groups,
         )
     if output == "table":
         print_capacity(found)
@@ -65,8 +69,11 @@ def print_capacity(found: Capacity) -> None:
     if found.lost:
         say(f"{len(found.lost)} {'pod goes' if len(found.lost) == 1 else 'pods go'} with the nodes")
     more = "at least " if found.is_limited else ""
-    nodes = "1 node" if found.n_nodes == 1 else f"{found.n_nodes} nodes"
+    n_nodes = found.n_nodes + sum((found.added or {}).values())
+    nodes = "1 node" if n_nodes == 1 else f"{n_nodes} nodes"
     say(f"{more}{found.count} more of {found.workload} {'fits' if found.count == 1 else 'fit'} on {nodes}")
+    if found.added:
+        say(f"{sum(found.added.values())} more nodes for {found.price:g} an hour: {fewer(found.added, _MOST_NODES)}")
     if found.zones:
         say(f"zones:  {fewer(found.zones, _MOST_NODES)}", hang="        ")
     if found.nodes:

@@ -14,8 +14,10 @@ from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.dryrun.applying import apply_manifests
 from kubesched.simulator.dryrun.manifests import Manifest
-from kubesched.simulator.dryrun.plan import Plan, PlannedPod, PlannedVictim, PlannedWorkload, counted
+from kubesched.simulator.dryrun.plan import AddedNode, Plan, PlannedPod, PlannedVictim, PlannedWorkload, counted
 from kubesched.simulator.dryrun.planning import decide
+from kubesched.simulator.node_groups.reading import read_node_groups
+from kubesched.simulator.scenarios.scenario import NodeGroup
 
 _MOST_NODES = 8
 _MOST_VICTIMS = 4
@@ -31,6 +33,8 @@ def run_plan(
     namespace: str,
     only: bool,
     fail_on_pending: bool,
+    groups_file: Path | None,
+    consolidates: bool,
     snapshot_file: Path | None,
     kubeconfig: str,
     context: str,
@@ -39,11 +43,16 @@ def run_plan(
     plugins: tuple[str, ...],
     output: str,
 ) -> None:
+    if consolidates and groups_file is None:
+        raise click.UsageError("--consolidate goes with --node-groups")
     policy = Policy.for_dry_run(config_file, feature_gates, plugins)
-    manifests = read_given(files, more_files, kustomization, recursive)
+    groups = read_node_groups(groups_file) if groups_file is not None else []
+    has_manifests = not groups or bool(files or more_files or kustomization)
+    manifests = read_given(files, more_files, kustomization, recursive) if has_manifests else []
     with Console(stderr=True).status("reading the cluster"):
         cluster = read_cluster(snapshot_file, kubeconfig, context, policy.gates)
-    plan = _made(cluster, manifests, policy, namespace_of(namespace, snapshot_file, kubeconfig, context), only)
+    namespace = namespace_of(namespace, snapshot_file, kubeconfig, context)
+    plan = _made(cluster, manifests, policy, namespace, only, groups, consolidates)
     for warning in plan.warnings:
         click.echo(f"Warning: {warning}", err=True)
     if output == "table":
@@ -54,7 +63,15 @@ def run_plan(
         raise SchedulerError(f"{len(plan.pending)} of {len(plan.placed) + len(plan.pending)} pods would wait")
 
 
-def _made(cluster: Captured, manifests: list[Manifest], policy: Policy, namespace: str, only: bool) -> Plan:
+def _made(
+    cluster: Captured,
+    manifests: list[Manifest],
+    policy: Policy,
+    namespace: str,
+    only: bool,
+    groups: list[NodeGroup],
+    consolidates: bool,
+) -> Plan:
     applied, n_tried = apply_manifests(cluster, manifests, namespace=namespace, only=only), 0
     with warned(), bar("planning", applied.n_pods) as done:
 
@@ -64,7 +81,7 @@ def _made(cluster: Captured, manifests: list[Manifest], policy: Policy, namespac
             if not n_tried % 50:
                 done(n_tried)
 
-        return decide(applied, policy.engine, tried)
+        return decide(applied, policy.engine, tried, groups=groups, consolidates=consolidates)
 
 
 # --- printing ---------------------------------------------------------------------------------------------------------
@@ -81,6 +98,7 @@ def print_plan(plan: Plan) -> None:
             rows.append((workload.title, workload.namespace, *counts, "\n".join(lines)))
         print_table(("WORKLOAD", "NAMESPACE", "PODS", "PLACED", "WHERE"), rows, right=(2, 3), sentences=True)
     _print_others(plan)
+    _print_nodes(plan)
     click.echo()
     say(_total(plan))
 
@@ -146,11 +164,36 @@ def _print_others(plan: Plan) -> None:
             say(f"{victim.pod.key} would be evicted from {victim.node} for {victim.by}", indent="  ", hang="  ")
 
 
+def _print_nodes(plan: Plan) -> None:
+    if plan.added:
+        by_group: dict[str, list[AddedNode]] = {}
+        for node in plan.added:
+            by_group.setdefault(node.group, []).append(node)
+        rows = [
+            (group, str(len(nodes)), str(sum(node.n_pods for node in nodes)), f"{sum(node.price for node in nodes):g}")
+            for group, nodes in by_group.items()
+        ]
+        click.echo()
+        print_table(("NEW NODES", "COUNT", "PODS", "AN HOUR"), rows, right=(1, 2, 3))
+    if plan.spared is not None:
+        click.echo()
+        say(f"Nodes that could go: {len(plan.spared)}, which saves {sum(each.saves for each in plan.spared):g} an hour")
+        for each in plan.spared[:_MOST_OTHERS]:
+            instead = f", for a node of {each.replaced_by}" if each.replaced_by else ""
+            text = f"{each.name} ({100 * each.utilisation:.0f} % used): {len(each.moves)} pods move{instead}"
+            say(f"{text}, saves {each.saves:g}", indent="  ", hang="  ")
+        if len(plan.spared) > _MOST_OTHERS:
+            say(f"and {len(plan.spared) - _MOST_OTHERS} more", indent="  ")
+
+
 def _total(plan: Plan) -> str:
     n_placed, n_pending, n_victims = len(plan.placed), len(plan.pending), len(plan.victims)
     text = f"{n_placed + n_pending} {'pod' if n_placed + n_pending == 1 else 'pods'} on "
     text += f"{len(plan.zones)} {'node' if len(plan.zones) == 1 else 'nodes'}: "
     text += f"{n_placed} would be placed, {n_pending} would wait"
+    if plan.added:
+        price = sum(node.price for node in plan.added)
+        text += f", {len(plan.added)} {'node' if len(plan.added) == 1 else 'nodes'} would be added for {price:g} an hour"
     if n_victims:
         text += f", {n_victims} {'pod' if n_victims == 1 else 'pods'} would be evicted"
     if plan.foreign:

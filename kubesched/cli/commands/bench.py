@@ -10,6 +10,7 @@ from kubesched.cli.commands.lazy import runs
 
 _PERF_KINDS = ("basic", "spread", "softspread", "affinity", "antiaffinity", "prefaffinity", "mixed", "churn", "csi", "dra")
 KINDS = (*_PERF_KINDS, "owned", "statefulset", "indexed-job", "daemonset", "gang", "unlike", "appspread", "gpu")
+NODES_KINDS = ("basic", "spread", "affinity", "antiaffinity")
 CLUSTER_KINDS = tuple(kind for kind in _PERF_KINDS if kind not in ("churn", "csi"))
 
 
@@ -70,6 +71,25 @@ def cluster() -> None:
     """Schedule pods through an API server: bindings a second as the server saw them, CPU a pod, memory.
 
     All pods wait when the scheduler starts. Its CPU is given with its start and (steady) from the first binding on.
+    """
+
+
+@command.command(
+    "nodes",
+    short_help="Find the nodes that pods need.",
+    epilog="Example:  kubesched bench nodes --kind spread --pods 51000 -o json",
+)
+@click.option(
+    "--kind", type=click.Choice(NODES_KINDS), default="basic", show_default=True, help="What the pods ask for beside resources."
+)
+@click.option("--pods", type=click.IntRange(51), default=51000, show_default=True, help="How many; one in 51 is larger.")
+@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")
+@runs("kubesched.cli.bench:run_bench_nodes")
+def nodes() -> None:
+    """Find out which nodes of a group would have to be added for pods, as `plan --node-groups` does.
+
+    The pods and the node are those of the benchmark of cluster-autoscaler's estimator: 50,000 pods of 50m and 1,000 of 95m,
+    nodes of one core, which makes 2,595 nodes. Seconds are those of the clock, cpu_s those of the processor.
     """
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import click
 
 from kubesched.cli.commands.lazy import runs
-from kubesched.cli.commands.shared import cluster_options, manifest_options, namespace_option, output_option, policy_options
+from kubesched.cli.commands.shared import (
+    cluster_options,
+    manifest_options,
+    namespace_option,
+    node_groups_option,
+    output_option,
+    policy_options,
+)
 
 
 @click.command(
@@ -19,6 +26,7 @@ from kubesched.cli.commands.shared import cluster_options, manifest_options, nam
 @click.option("--limit", type=click.IntRange(1), default=100_000, show_default=True, help="Do not count further.")
 @click.option("--without", multiple=True, metavar="NODE", help="As if this node were lost with all that is on it.")
 @click.option("--drain", multiple=True, metavar="NODE", help="As if this node were lost and its pods had to go elsewhere.")
+@node_groups_option
 @cluster_options
 @policy_options
 @output_option

@@ -33,6 +33,14 @@ namespace_option = click.option(
 )
 
 
+node_groups_option = click.option(
+    "--node-groups",
+    "groups_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Groups of nodes that may grow (docs/node-groups.md), or Karpenter's NodePools with instanceTypes.",
+)
+
+
 def policy_options(command: F) -> F:
     """Add the options that say how pods are decided."""
     return config_option(gates_option(plugin_option(command)))

@@ -22,6 +22,7 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.requests import node_allocatable
 from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.apiserver.fake_cluster.daemonsets import daemon_pod
 from kubesched.cluster.claims import class_of_claim
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
@@ -44,6 +45,8 @@ class AppliedCluster:
     workloads: list[PlannedWorkload] = field(default_factory=list)
     """Their pods are not planned yet: none has a node."""
     others: list[Pod] = field(default_factory=list)
+    daemons: list[Pod] = field(default_factory=list)
+    """A pod of each DaemonSet of the manifests, on no node: nodes that come later would have one too."""
     warnings: list[str] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
     """uid -> what is missing for a pod to be placed as it would be in reality"""
@@ -136,6 +139,8 @@ class _Apply:
         if raw["kind"] == "StatefulSet":
             for claim in self._admission.claims_of(raw):
                 self._put(codec.convert(claim, PersistentVolumeClaim))
+        if raw["kind"] == "DaemonSet":
+            self._made.daemons.append(self._admission.admit_pod(daemon_pod(raw, "", ""), meta["name"]))
         for pod in added.pods:
             pod, claims, missing = with_claims(self._distinct(pod, raw["kind"]), self._templates, self._admission)
             for obj in claims:

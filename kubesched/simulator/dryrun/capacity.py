@@ -3,7 +3,8 @@
 In: a captured cluster, the manifest of a pod or of a workload whose template is taken, and how to build an engine. Out: a
 `Capacity`. Replicas of the pod go through the engine one after the other: pop, decide, reserve and book, without binding, so
 thousands take a moment. NoObserver is evicted for them: with preemption the count would say how much of the cluster is less
-important, not how much room it has. Pods that wait in the cluster are left out; nodes can be taken away first.
+important, not how much room it has. Pods that wait in the cluster are left out; nodes can be taken away first, and where
+groups of nodes may grow, nodes that the copies need are added.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ from kubesched.simulator.dryrun.manifests import WORKLOADS, Manifest
 from kubesched.simulator.dryrun.plan import PlannedPod, counted
 from kubesched.simulator.dryrun.planning import Build
 from kubesched.simulator.dryrun.replicas import Replicas
+from kubesched.simulator.node_groups.daemons import DaemonPods
+from kubesched.simulator.node_groups.estimate import NewNode, NodeEstimator
+from kubesched.simulator.node_groups.sizes import GroupSizes
+from kubesched.simulator.scenarios.scenario import NodeGroup
 
 MIRROR = "kubernetes.io/config.mirror"
 _BATCH = 256
@@ -59,6 +64,10 @@ class Capacity:
     """The pods that went with the nodes that were taken away."""
     drained: list[PlannedPod] = field(default_factory=list)
     """The pods of drained nodes, and where they went."""
+    added: dict[str, int] | None = None
+    """How many nodes each group would grow by; None if there are no groups."""
+    price: float = 0.0
+    """Of these nodes, for an hour."""
 
     @property
     def count(self) -> int:
@@ -83,6 +92,8 @@ class Capacity:
                     for each in self.stopped_by.refusals
                 ],
             }
+        if self.added is not None:
+            told["newNodes"], told["pricePerHour"] = self.added, self.price
         told["lost"] = self.lost
         told["drained"] = [
             {
@@ -107,10 +118,12 @@ def measure(
     without: Iterable[str] = (),
     drain: Iterable[str] = (),
     progress: Callable[[int], None] | None = None,
+    groups: Sequence[NodeGroup] = (),
 ) -> Capacity:
     """Return how many more of the one workload in the manifests fit, at most `limit`; `workload` says which of several.
 
-    `without` are nodes that are gone, with all that is on them; the pods of those in `drain` are placed elsewhere first.
+    `without` are nodes that are gone, with all that is on them; the pods of those in `drain` are placed elsewhere first. The
+    `groups` grow as far as they may.
     """
     asked = _the_one(manifests, workload)
     others = [manifest for manifest in manifests if manifest.kind not in WORKLOADS]
@@ -120,11 +133,16 @@ def measure(
     applied.objects += copies.kept_by
     homeless = _take_away(applied, set(without), set(drain), answer)
     answer.n_nodes = len(applied.of(Node))
-    counting = _Counting(build, applied)
+    counting = _Counting(build, applied, groups)
     answer.drained = counting.rehouse(homeless)
     answer.nodes = counting.fill(copies.endless(), limit, progress)
+    if groups:
+        used = [new for new in counting.added if answer.nodes.get(new.name)]
+        answer.added = counted(new.group.name for new in used)
+        answer.price = round(sum(new.group.price for new in used), 6)
     answer.is_limited, answer.stopped_by = counting.refused is None, counting.told()
-    labels = {node.name: node.metadata.labels.get(ZONE, "") for node in applied.of(Node)}
+    nodes = [*applied.of(Node), *(new.node for new in counting.added)]
+    labels = {node.name: node.metadata.labels.get(ZONE, "") for node in nodes}
     answer.zones = counted(labels[name] for name, count in answer.nodes.items() for _ in range(count) if labels[name])
     return answer
 
@@ -178,7 +196,7 @@ def _moves(pod: Pod) -> bool:
 class _Counting(NoObserver):
     """An engine that books and goes no further."""
 
-    def __init__(self, build: Build, cluster: Captured) -> None:
+    def __init__(self, build: Build, cluster: Captured, groups: Sequence[NodeGroup] = ()) -> None:
         self.refused: Pod | None = None
         self._messages: dict[str, str] = {}
         self._placed: list[AssumedBinding] = []
@@ -187,6 +205,10 @@ class _Counting(NoObserver):
         self._engine.attempts.rules = dataclasses.replace(self._engine.attempts.rules, preempts=False)
         self._engine.bookings.hand_over = self._keep
         self._engine.failures.writes = False
+        self.added: list[NewNode] = []
+        self._daemons = DaemonPods(cluster.of(Pod))
+        sizes = GroupSizes(groups, cluster.of(Node))
+        self._estimator = NodeEstimator(self._engine, sizes, self._daemons) if groups else None
 
     def _keep(self, binding: AssumedBinding) -> None:
         self._placed.append(binding)
@@ -219,18 +241,34 @@ class _Counting(NoObserver):
         """Place copies until one does not fit; return how many went where."""
         engine, fed = self._engine, 0
         while fed < limit and self.refused is None:
+            batch = []
             for pod, claims in _next(copies, min(_BATCH, limit - fed)):
                 for obj in claims:
                     engine.intake.apply(INFO[type(obj)].kind, None, obj)
                 engine.intake.apply("Pod", None, pod)
+                batch.append(pod)
                 fed += 1
             while self.refused is None and engine.step():
-                pass
+                if self.refused is not None and self._grow([pod for pod in batch if engine.store.pod(pod.uid) is None]):
+                    self.refused = None
             if len(self._placed) < fed:
                 self.refused = self.refused or self._stuck()
             if progress is not None:
                 progress(len(self._placed))
         return dict(sorted(Counter(binding.node_name for binding in self._placed).items()))
+
+    def _grow(self, waiting: list[Pod]) -> bool:
+        """Add the nodes that copies need, and have the one that was refused tried again; False if no node helps."""
+        new = self._estimator.estimate(waiting) if self._estimator is not None else []
+        for each in new:
+            self._engine.intake.apply("Node", None, each.node)
+            for pod in self._daemons.on(each.node):
+                self._engine.intake.apply("Pod", None, pod)
+        if new and self.refused is not None:  # as if it came now: time stands still, so its pause would never be over
+            self._engine.intake.apply("Pod", self.refused, None)
+            self._engine.intake.apply("Pod", None, self.refused)
+        self.added += new
+        return bool(new)
 
     def _stuck(self) -> Pod:
         """Return a pod that is not even tried: a gate keeps it, or its scheduler is not configured here."""

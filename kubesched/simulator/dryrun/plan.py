@@ -81,6 +81,32 @@ class PlannedVictim:
         return self.pod.spec.node_name
 
 
+@dataclass(frozen=True, slots=True)
+class AddedNode:
+    """A node that a group would grow by, and how many pods it would have, besides those of DaemonSets."""
+
+    name: str
+    group: str
+    price: float
+    zone: str
+    n_pods: int
+
+
+@dataclass(frozen=True, slots=True)
+class SparedNode:
+    """A node that could go: its pods fit elsewhere, or on a cheaper node that comes instead."""
+
+    name: str
+    group: str
+    saves: float
+    utilisation: float
+    """The larger share of its cpu and memory that is asked for."""
+    moves: tuple[str, ...]
+    """The pods that would have to move, namespace/name."""
+    replaced_by: str = ""
+    """The group of the node that comes instead, if one has to."""
+
+
 @dataclass(slots=True)
 class Plan:
     """All of it."""
@@ -92,6 +118,10 @@ class Plan:
     zones: Mapping[str, str] = field(default_factory=dict)
     """node -> zone, for all nodes; empty where a node has none"""
     warnings: list[str] = field(default_factory=list)
+    added: list[AddedNode] | None = None
+    """The nodes that groups would grow by; None if there are no groups."""
+    spared: list[SparedNode] | None = None
+    """Nodes that could go; None if nobody asked."""
 
     @property
     def placed(self) -> list[PlannedPod]:
@@ -154,7 +184,30 @@ class Plan:
                 "ofOtherSchedulers": len(self.foreign),
                 "victims": len(self.victims),
             },
+            **self._nodes_dict(),
         }
+
+    def _nodes_dict(self) -> dict[str, Any]:
+        told: dict[str, Any] = {}
+        if self.added is not None:
+            told["newNodes"] = [
+                {"name": each.name, "group": each.group, "zone": each.zone, "pods": each.n_pods, "price": each.price}
+                for each in self.added
+            ]
+            told["pricePerHour"] = round(sum(each.price for each in self.added), 6)
+        if self.spared is not None:
+            told["spareNodes"] = [
+                {
+                    "name": each.name,
+                    "group": each.group,
+                    "utilisation": round(each.utilisation, 4),
+                    "saves": each.saves,
+                    "moves": list(each.moves),
+                    **({"replacedBy": each.replaced_by} if each.replaced_by else {}),
+                }
+                for each in self.spared
+            ]
+        return told
 
     def _workload_dict(self, workload: PlannedWorkload) -> dict[str, Any]:
         told: dict[str, Any] = {"kind": workload.kind, "namespace": workload.namespace, "name": workload.name}

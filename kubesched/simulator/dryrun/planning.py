@@ -2,7 +2,8 @@
 
 In: a captured cluster, manifests, and how to build an engine. Out: a `Plan`. The manifests are applied (`applying.py`), and the
 engine works in a simulation until nothing more happens: queue order, gangs, nominations and preemption are its own, and what
-it writes becomes true in the simulated cluster, whose controllers replace nothing. Nothing is written anywhere.
+it writes becomes true in the simulated cluster, whose controllers replace nothing. If groups of nodes may grow, those that pods
+wait for are added, and the engine goes on. Nothing is written anywhere.
 """
 
 from __future__ import annotations
@@ -18,8 +19,13 @@ from kubesched.engine.loop import Engine
 from kubesched.simulator.captured import Captured, after_what_it_needs, is_over
 from kubesched.simulator.dryrun.applying import AppliedCluster, apply_manifests
 from kubesched.simulator.dryrun.manifests import Manifest
-from kubesched.simulator.dryrun.plan import Plan, PlannedPod, PlannedVictim, PlannedWorkload
-from kubesched.simulator.scenarios.pod_record import PodRecord
+from kubesched.simulator.dryrun.plan import AddedNode, Plan, PlannedPod, PlannedVictim, PlannedWorkload
+from kubesched.simulator.node_groups.consolidation import spare_nodes
+from kubesched.simulator.node_groups.daemons import DaemonPods
+from kubesched.simulator.node_groups.estimate import NewNode, NodeEstimator
+from kubesched.simulator.node_groups.sizes import GroupSizes
+from kubesched.simulator.scenarios.pod_record import PENDING, PodRecord
+from kubesched.simulator.scenarios.scenario import NodeGroup
 from kubesched.simulator.scenarios.simulated_cluster import PREEMPTED
 from kubesched.simulator.scenarios.simulation import Simulation
 
@@ -37,13 +43,24 @@ def make_plan(
     namespace: str = "default",
     only: bool = False,
     progress: Callable[[], None] | None = None,
+    groups: Sequence[NodeGroup] = (),
+    consolidates: bool = False,
 ) -> Plan:
     """Return where the pods of manifests would go; with `only`, as if no other pod of the cluster waited."""
-    return decide(apply_manifests(cluster, manifests, namespace=namespace, only=only), build, progress)
+    applied = apply_manifests(cluster, manifests, namespace=namespace, only=only)
+    return decide(applied, build, progress, groups=groups, consolidates=consolidates)
 
 
-def decide(applied: AppliedCluster, build: Build, progress: Callable[[], None] | None = None) -> Plan:
-    """Let an engine place the pods that wait, and return what came of it."""
+def decide(
+    applied: AppliedCluster,
+    build: Build,
+    progress: Callable[[], None] | None = None,
+    *,
+    groups: Sequence[NodeGroup] = (),
+    consolidates: bool = False,
+) -> Plan:
+    """Let an engine place the pods that wait, on nodes that `groups` grow by where it must be; return what came of it, and if
+    asked, which nodes could go then."""
     cluster, victims = applied.cluster, []
 
     def note(event: dict[str, Any]) -> None:
@@ -59,7 +76,43 @@ def decide(applied: AppliedCluster, build: Build, progress: Callable[[], None] |
             if not (isinstance(obj, Pod) and is_over(obj)):
                 sim.add(obj)
         sim.run()
-        return _told(applied, sim, victims)
+        if not groups:
+            return _told(applied, sim, victims)
+        sizes, daemons = GroupSizes(groups, cluster.of(Node)), DaemonPods([*cluster.of(Pod), *applied.daemons])
+        added = grow(sim, sizes, daemons)
+        plan = _told(applied, sim, victims)
+        plan.zones = {name: _zone(node) for name, node in sim.nodes.items()}
+        plan.added = [
+            AddedNode(new.name, new.group.name, new.group.price, _zone(new.node), n_pods)
+            for new in added
+            if (n_pods := sum(not record.is_daemon for record in sim.world.pods_on(new.name)))
+        ]
+        plan.spared = spare_nodes(sim.engine, sizes, daemons) if consolidates else None
+        return plan
+
+
+def grow(sim: Simulation, sizes: GroupSizes, daemons: DaemonPods) -> list[NewNode]:
+    """Add the nodes that pods wait for, let the engine decide, and again until nobody waits whom a node would help."""
+    estimator, added = NodeEstimator(sim.engine, sizes, daemons), list[NewNode]()
+    while waiting := [record.pod for record in sim.pods.values() if record.state == PENDING and record.note]:
+        new = estimator.estimate(waiting)
+        for each in new:
+            sim.add(each.node)
+            for pod in daemons.on(each.node):
+                sim.add(pod)
+        sim.run()
+        n_left = sum(record.state == PENDING and bool(record.note) for record in sim.pods.values())
+        if n_left >= len(waiting):  # what stands in their way is no filter: nodes do not help
+            for each in reversed(new):
+                sim.world.drop_node(each.name)
+                sizes.take_back(each.name)
+            break
+        added += new
+    return added
+
+
+def _zone(node: Node) -> str:
+    return (node.metadata.labels or {}).get(ZONE, "")
 
 
 def _told(applied: AppliedCluster, sim: Simulation, victims: Sequence[str]) -> Plan:
@@ -73,7 +126,7 @@ def _told(applied: AppliedCluster, sim: Simulation, victims: Sequence[str]) -> P
         return PlannedPod(pod, record.node, "" if record.node else applied.problems.get(pod.uid) or _why(engine, record, pod))
 
     plan = Plan(warnings=list(applied.warnings), others=[planned(pod) for pod in applied.others if _is_ours(engine, pod)])
-    plan.zones = {node.name: node.metadata.labels.get(ZONE, "") for node in cluster.of(Node)}
+    plan.zones = {node.name: _zone(node) for node in cluster.of(Node)}
     for workload in applied.workloads:
         foreign = next((p.pod.spec.scheduler_name for p in workload.pods if not _is_ours(engine, p.pod)), "")
         pods = workload.pods if foreign else [planned(each.pod) for each in workload.pods]

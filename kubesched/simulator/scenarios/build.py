@@ -17,8 +17,7 @@ from random import Random
 from kubesched import config as configs
 from kubesched.api import codec
 from kubesched.api.bounds import lines_of
-from kubesched.api.meta import ObjectMeta
-from kubesched.api.node import Node, NodeCondition, NodeSpec, NodeStatus
+from kubesched.api.node import Node
 from kubesched.engine.loop import EngineOptions
 from kubesched.engine.ties import FirstByName, FirstShuffled, Ties, UniformTies
 from kubesched.errors import ConfigError, SchedulerError
@@ -27,8 +26,9 @@ from kubesched.simulator.captured import Captured, after_what_it_needs, read_cap
 from kubesched.simulator.clock import EPOCH
 from kubesched.simulator.dryrun.admission import Admission
 from kubesched.simulator.dryrun.manifests import SILENT, WORKLOADS, Manifest, read_manifests
+from kubesched.simulator.node_groups.sizes import make_node
 from kubesched.simulator.scenarios import incidents
-from kubesched.simulator.scenarios.scenario import HOSTNAME, Choice, Event, NodeGroup, Scenario, numbered, seconds
+from kubesched.simulator.scenarios.scenario import Choice, Event, NodeGroup, Scenario, seconds
 from kubesched.simulator.scenarios.simulated_cluster import LogWriter, SimulatedCluster
 from kubesched.simulator.scenarios.simulation import DEFAULT_SAMPLE_SECONDS, Simulation
 from kubesched.simulator.scenarios.traces import read_nodes
@@ -198,22 +198,6 @@ class _Builder:
 
     def _manifests(self, files: tuple[str, ...]) -> list[Manifest]:
         return read_manifests([Path(self._scenario.folder) / file for file in files])
-
-
-def make_node(group: NodeGroup, i: int) -> Node:
-    """Return node number i of a group; the label kubernetes.io/hostname is its name unless the group says otherwise."""
-    name = f"{group.name}-{i}"
-    labels = {HOSTNAME: name, **{key: numbered(value, i) for key, value in group.labels.items()}}
-    offered = {"pods": "110", **(group.allocatable if group.allocatable is not None else group.capacity)}
-    return Node(
-        metadata=ObjectMeta(name=name, uid=f"uid-{name}", labels=labels),
-        spec=NodeSpec(taints=group.taints),
-        status=NodeStatus(
-            capacity={"pods": "110", **group.capacity},
-            allocatable=offered,
-            conditions=(NodeCondition(type="Ready", status="True"),),
-        ),
-    )
 
 
 def _captured(scenario: Scenario) -> Captured | None:

@@ -36,9 +36,16 @@ class Strict(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     """The base of all parts of a scenario or experiment file."""
 
 
+class Spot(Strict, kw_only=True):
+    """Nodes that their owner may take back: each after a time of its own, by chance; drained when notice is given."""
+
+    mean_life: Seconds
+    notice: Seconds = 120
+
+
 class NodeGroup(Strict, kw_only=True):
     """Equal nodes, NAME-0 to NAME-(count-1). In labels, {i} stands for a node's number, {i%3} and {i/3} for what
-    is left when it is divided, and for the quotient."""
+    is left when it is divided, and for the quotient. With a `max` it may grow, and shrink down to its `min`."""
 
     name: str
     count: int = 1
@@ -47,6 +54,18 @@ class NodeGroup(Strict, kw_only=True):
     labels: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
     startup: Seconds = 0
+    min: int = 0
+    max: int | None = None
+    price: float = 0.0
+    """Of one node for an hour, in any currency."""
+    weight: int = 0
+    """Groups of a higher weight are taken first, whatever they cost."""
+    spot: Spot | None = None
+    selector: dict[str, str] = {}
+    """The labels by which nodes of a cluster belong to the group; by their names, NAME-NUMBER, if none are given."""
+    pool: str = ""
+    limits: dict[str, Quantity] = {}
+    """What all nodes of the groups of one pool may offer together."""
 
 
 class NodeList(Strict, kw_only=True):
@@ -193,7 +212,7 @@ def read_document(file: Path, kind: type[T]) -> T:
     except OSError as error:
         raise ConfigError(str(file), error.strerror or str(error)) from error
     except msgspec.ValidationError as error:
-        raise _refused(file, str(error)) from error
+        raise refused(str(file), str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(str(file), "not YAML: " + " ".join(str(error).split())) from error
 
@@ -210,7 +229,7 @@ def check(scenario: Scenario) -> None:
     if scenario.sample_every is not None and not seconds(scenario.sample_every):
         raise ConfigError("sampleEvery", "must be longer than 0")
     for i, group in enumerate(scenario.cluster.nodes):
-        _check_group(group, f"cluster.nodes[{i}]")
+        check_group(group, f"cluster.nodes[{i}]")
     for i, workload in enumerate(scenario.workloads):
         _check_workload(workload, f"workloads[{i}]")
     names = [workload.name for workload in scenario.workloads]
@@ -223,15 +242,25 @@ def check(scenario: Scenario) -> None:
             raise ConfigError(f"events[{i}]", f"expected one thing to happen, found {', '.join(given) or 'none'}")
         seconds(event.at, f"events[{i}].at")
         if event.add is not None:
-            _check_group(event.add, f"events[{i}].add")
+            check_group(event.add, f"events[{i}].add")
         if event.scale is not None and event.scale.workload not in names:
             raise ConfigError(f"events[{i}].scale.workload", f"{event.scale.workload!r} is none of the workloads")
 
 
-def _check_group(group: NodeGroup, where: str) -> None:
-    if group.count < 0:
-        raise ConfigError(f"{where}.count", f"must not be negative, found {group.count}")
+def check_group(group: NodeGroup, where: str) -> None:
+    """Raise ConfigError, with the field, for a group of nodes that makes no sense."""
+    for name, value in (("count", group.count), ("min", group.min), ("max", group.max), ("price", group.price)):
+        if value is not None and value < 0:
+            raise ConfigError(f"{where}.{name}", f"must not be negative, found {value:g}")
+    if group.max is not None and group.max < group.min:
+        raise ConfigError(f"{where}.max", f"must not be less than min, which is {group.min}")
+    if group.limits and not group.pool:
+        raise ConfigError(f"{where}.limits", "are those of a pool, which is not named")
     seconds(group.startup, f"{where}.startup")
+    if group.spot is not None:
+        seconds(group.spot.notice, f"{where}.spot.notice")
+        if not seconds(group.spot.mean_life, f"{where}.spot.meanLife"):
+            raise ConfigError(f"{where}.spot.meanLife", "must be longer than 0")
 
 
 def _check_workload(workload: Workload, where: str) -> None:
@@ -293,8 +322,9 @@ def numbered(pattern: str, i: int) -> str:
     return _PATTERN.sub(filled, pattern)
 
 
-def _refused(file: Path, message: str) -> ConfigError:
+def refused(file: str, message: str) -> ConfigError:
+    """Return what a decoder says of a file as an error that names file and field."""
     found = _REASON.fullmatch(message)
     detail, where = (found[1], found[2] or "") if found is not None else (message, "")
     detail = detail.replace("Object contains unknown field", "unknown field").replace("Object missing", "missing")
-    return ConfigError(f"{file}: {where}" if where else str(file), detail[:1].lower() + detail[1:])
+    return ConfigError(f"{file}: {where}" if where else file, detail[:1].lower() + detail[1:])

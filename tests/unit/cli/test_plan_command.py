@@ -16,6 +16,7 @@ from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
 from kubesched.testing import node, pod
 
+GROUPS = "nodeGroups: [{name: spare, capacity: {cpu: 4, memory: 16Gi}, max: 5, price: 0.25}]"
 SHOP = """
 apiVersion: scheduling.k8s.io/v1
 kind: PriorityClass
@@ -293,3 +294,21 @@ def test_a_plugin_that_no_profile_enables_is_said_to_do_nothing(folder: Path) ->
     for file, said in (("without.yaml", IDLE_WARNING), ("with.yaml", "")):
         done = CliRunner().invoke(cli, ["config", "check", str(folder / file), "--plugin", str(folder / "idle.py")])
         assert (done.exit_code, done.stderr) == (0, said)
+
+
+def test_node_groups_say_which_nodes_to_add(folder: Path) -> None:
+    (folder / "groups.yaml").write_text(GROUPS)
+    grown = ("--node-groups", str(folder / "groups.yaml"))
+    done = run(folder, "plan", "-f", str(folder / "shop.yaml"), *grown, "--consolidate")
+    assert ["spare", "1", "2", "0.25"] in [line.split() for line in done.stdout.splitlines()]
+    assert "0 would wait, 1 node would be added for 0.25 an hour, 1 pod would be evicted" in done.stdout
+    assert "Nodes that could go: 0" in done.stdout
+    told = json.loads(run(folder, "plan", *grown, "-o", "json").stdout)
+    assert told["newNodes"] == [] and told["pricePerHour"] == 0  # nine cores for the one that waits are nowhere to be had
+    counted = run(folder, "capacity", "-f", str(folder / "shop.yaml"), "--workload", "Deployment/web", *grown)
+    assert "12 more of Deployment/default/web fit on 7 nodes\n5 more nodes for 1.25 an hour: spare x5" in counted.stdout
+
+
+def test_consolidate_needs_node_groups(folder: Path) -> None:
+    done = run(folder, "plan", "-f", str(folder / "shop.yaml"), "--consolidate")
+    assert done.exit_code == 2 and "--consolidate goes with --node-groups" in done.stderr
