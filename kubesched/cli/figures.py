@@ -26,6 +26,11 @@ def time(value: float) -> str:
     return f"{value:,.3f} s" if abs(value) < 10 else f"{value:,.1f} s"
 
 
+def money(value: float) -> str:
+    """Return an amount of money."""
+    return f"{value:,.2f}"
+
+
 class Row(NamedTuple):
     """One figure: what it is called, where it stands in the document, how it is written."""
 
@@ -65,6 +70,16 @@ ROWS = (
     Row("memory asked for, mean", ("utilisation", "memory", "mean"), share),
     Row("memory asked for, peak", ("utilisation", "memory", "peak"), share),
     Row("nodes at the end", ("packing", "nodes")),
+    Row("nodes that the autoscaler added", ("nodes", "scaledUp")),
+    Row("nodes that it removed", ("nodes", "scaledDown")),
+    Row("spot nodes taken back", ("nodes", "reclaimed")),
+    Row("cost", ("cost", "total"), money),
+    Row("cost of an hour, mean", ("cost", "perHour", "mean"), money),
+    Row("cost of an hour, peak", ("cost", "perHour", "peak"), money),
+    Row("pods refused by quotas", ("quotas", "refused")),
+    Row("waiting for quotas at the end", ("quotas", "waiting")),
+    Row("rollouts", ("rollouts", "finished")),
+    Row("longest rollout", ("rollouts", "longest"), time),
     Row("nodes used, mean", ("packing", "nodesUsed", "mean")),
     Row("nodes used, peak", ("packing", "nodesUsed", "peak")),
     Row("nodes used, end", ("packing", "nodesUsed", "end")),
@@ -74,6 +89,8 @@ ROWS = (
     Row("zone skew, end", ("spread", "maxSkew", "end")),
 )
 _SELDOM = {("pods", "there"), ("pods", "again"), ("pods", "deleted")}
+_RARE = ("nodes", "cost", "quotas", "rollouts")
+"""What is shown only if it is not nothing."""
 
 
 def figure_rows(documents: Sequence[Mapping[str, Any]]) -> list[list[str]]:
@@ -82,7 +99,7 @@ def figure_rows(documents: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     rows = []
     for row in ROWS:
         values = [row.of(document) for document in documents]
-        if row.path in _SELDOM and not any(values):
+        if (row.path in _SELDOM or row.path[0] in _RARE) and not any(values):
             continue
         cells = [
             NONE if row.path[0] == "timeToPlacement" and not document["pods"]["placed"] else row.write(value)

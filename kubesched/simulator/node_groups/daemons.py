@@ -33,6 +33,11 @@ class DaemonPods:
             pod = _unpinned(pod)
             self._sets[pod.metadata.namespace, owner.name] = (pod, compile_required_node_affinity(pod))
 
+    @property
+    def pods(self) -> list[Pod]:
+        """Return one pod of each set, on no node."""
+        return [pod for pod, _ in self._sets.values()]
+
     def on(self, node: Node) -> list[Pod]:
         """Return the pods that would run on a node."""
         return [

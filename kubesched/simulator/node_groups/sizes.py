@@ -60,7 +60,7 @@ class GroupSizes:
         name = node.metadata.name
         for group in self.groups.values():
             if _belongs(group, node):
-                self._take(group, name)
+                self.take(group, name)
             elif (number := _number(group, name)) is not None:
                 self._taken.setdefault(group.name, set()).add(number)
 
@@ -88,7 +88,7 @@ class GroupSizes:
     def add(self, group: NodeGroup, variant: int | None = None) -> Node:
         """Let a group have another node, and return it."""
         node = self.next_node(group, variant)
-        self._take(group, node.metadata.name)
+        self.take(group, node.metadata.name)
         return node
 
     def remove(self, node_name: str) -> None:
@@ -119,7 +119,8 @@ class GroupSizes:
         """Return whether the group may lose a node."""
         return group.max is not None and self.n_nodes[group.name] > group.min
 
-    def _take(self, group: NodeGroup, node_name: str) -> None:
+    def take(self, group: NodeGroup, node_name: str) -> None:
+        """Let a group have a node of this name."""
         number = _number(group, node_name)
         if number is not None:
             self._taken.setdefault(group.name, set()).add(number)

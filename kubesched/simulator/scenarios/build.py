@@ -26,8 +26,11 @@ from kubesched.simulator.captured import Captured, after_what_it_needs, read_cap
 from kubesched.simulator.clock import EPOCH
 from kubesched.simulator.dryrun.admission import Admission
 from kubesched.simulator.dryrun.manifests import SILENT, WORKLOADS, Manifest, read_manifests
-from kubesched.simulator.node_groups.sizes import make_node
+from kubesched.simulator.node_groups.daemons import DaemonPods
 from kubesched.simulator.scenarios import incidents
+from kubesched.simulator.scenarios.autoscaler import ClusterAutoscaler
+from kubesched.simulator.scenarios.node_supply import NodeSupply
+from kubesched.simulator.scenarios.quotas import Quotas
 from kubesched.simulator.scenarios.scenario import Choice, Event, NodeGroup, Scenario, seconds
 from kubesched.simulator.scenarios.simulated_cluster import LogWriter, SimulatedCluster
 from kubesched.simulator.scenarios.simulation import DEFAULT_SAMPLE_SECONDS, Simulation
@@ -91,11 +94,16 @@ class _Builder:
         self._admission = Admission(sim.world.objects.values())
         self._runners: dict[str, WorkloadRunner] = {}
         self._daemons: list[WorkloadRunner] = []
-        self._n_made: dict[str, int] = {}
-        """How many nodes of each group were made, also those that are on their way or gone: no name is used twice."""
+        there = [record.pod for record in sim.world.records.values() if record.is_daemon]
+        self._daemons_there = DaemonPods(there)
+        self._supply = NodeSupply(sim, scenario.cluster.nodes, self._follow)
 
     def set_up(self) -> None:
         """Put everything on the agenda."""
+        if self._scenario.quotas:
+            quotas = self._sim.world.quotas = Quotas(self._scenario.quotas)
+            for record in self._sim.world.records.values():
+                quotas.count(record.pod, 1)
         for i, group in enumerate(self._scenario.cluster.nodes):
             self._add_nodes(group, f"cluster.nodes[{i}]")
         for listed in self._scenario.cluster.node_lists:
@@ -124,6 +132,11 @@ class _Builder:
         self._check_events()
         for event in self._scenario.events:
             self._sim.at(seconds(event.at), partial(self._happen, event))
+        if self._scenario.autoscaler is not None:
+            if self._scenario.duration is None:
+                raise ConfigError("autoscaler", "it would scan forever: give a duration")
+            daemons = DaemonPods([*self._daemons_there.pods, *(runner.daemon_pod() for runner in self._daemons)])
+            ClusterAutoscaler(self._sim, self._supply, self._scenario.autoscaler, daemons).begin()
 
     def _check_events(self) -> None:
         """Refuse an event on nodes that there never are."""
@@ -153,21 +166,15 @@ class _Builder:
 
     def _add_nodes(self, group: NodeGroup, where: str = "") -> None:
         """Let a group's nodes come, after their startup time; a group of a name that is there grows."""
-        startup, first = seconds(group.startup), self._n_made.get(group.name, 0)
-        if where and (first or any(name.rpartition("-")[0] == group.name for name in self._sim.world.nodes)):
+        names = (*self._sim.world.nodes, *self._supply.coming)
+        if where and group.count and any(name.rpartition("-")[0] == group.name for name in names):
             raise ConfigError(f"{where}.name", f"there are nodes named {group.name} already")
-        self._n_made[group.name] = first + group.count
-        for i in range(first, first + group.count):
-            node = make_node(group, i)
-            if where and not startup:
-                self._sim.add(node)
-            else:
-                self._sim.at(self._sim.now + startup, partial(self._join, node))
+        self._supply.add(group, group.count, at_once=bool(where))
 
-    def _join(self, node: Node) -> None:
-        """Let a node come, and what runs on every node come to it."""
-        self._sim.add(node)
-        self._sim.world.tell("nodeAdded", node=node.metadata.name)
+    def _follow(self, node: Node) -> None:
+        """Let what runs on every node come to one that came later."""
+        for pod in self._daemons_there.on(node):
+            self._sim.add(pod)
         for runner in self._daemons:
             runner.follow(node)
 
@@ -179,6 +186,8 @@ class _Builder:
         elif event.scale is not None:
             world.tell("scaled", workload=event.scale.workload, replicas=event.scale.replicas)
             self._runners[event.scale.workload].scale(event.scale.replicas)
+        elif event.rollout is not None:
+            self._runners[event.rollout.workload].roll_out(event.rollout)
         elif event.fail is not None:
             for name in self._chosen(event.fail):
                 incidents.fail(world, name)

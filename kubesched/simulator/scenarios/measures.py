@@ -71,6 +71,9 @@ class Measures:
         """Takes each row of the series."""
         self.states: Counter[str] = Counter()
         self.because: Counter[str] = Counter()
+        self.n_scaled_up = self.n_scaled_down = self.n_reclaimed = self.n_refused_by_quota = self.n_waiting_for_quota = 0
+        self.rollouts: list[float] = []
+        """How long each that is through took."""
         self.n_there = self.n_arrived = self.n_again = self.n_placed = self.n_preempted = self.n_refused = 0
         self.cpu, self.memory, self.nodes_used = Usage(), Usage(), Level()
         self.n_nodes = 0
@@ -80,7 +83,9 @@ class Measures:
         self._n_told = (0, 0)
         """How many placements and preemptions the rows have told so far."""
         self._sizes: tuple[list[int], list[int]] = ([], [])
-        self._pending: dict[str, PodRecord] = {}
+        self.pending: dict[str, PodRecord] = {}
+        """By uid, in the order in which they came."""
+        self._price = Level()
         self._users: Counter[str] = Counter()
         self._in_zones: dict[str, Counter[str]] = {}
         self._zones: Counter[str] = Counter()
@@ -95,7 +100,7 @@ class Measures:
             self._n_samples += 1
             self._sample(at)
         passed = now - self._seconds
-        for level in (self.cpu.level, self.memory.level, self.nodes_used):
+        for level in (self.cpu.level, self.memory.level, self.nodes_used, self._price):
             level.hold(passed)
         self._seconds = now
 
@@ -110,7 +115,7 @@ class Measures:
             return
         self.n_arrived += 1
         self.n_again += bool(record.n_before)
-        self._pending[record.pod.metadata.uid] = record
+        self.pending[record.pod.metadata.uid] = record
         insort(self._sizes[0], record.cpu_milli)
         insort(self._sizes[1], record.memory_bytes)
 
@@ -118,7 +123,7 @@ class Measures:
         """A pending pod was bound."""
         self.states[PENDING] -= 1
         self.states[RUNNING] += 1
-        del self._pending[record.pod.metadata.uid]
+        del self.pending[record.pod.metadata.uid]
         self.n_placed += 1
         assert record.placed is not None
         self._waits.append(record.placed - record.arrived)
@@ -128,11 +133,16 @@ class Measures:
         """A pod finished or was deleted; `before` is what it did until then."""
         self.states[before] -= 1
         self.states[record.state] += 1
-        self._pending.pop(record.pod.metadata.uid, None)
+        self.pending.pop(record.pod.metadata.uid, None)
         if record.state == DELETED:
             self.because[record.why] += 1
         if before == RUNNING:
             self._settle(record, -1)
+
+    def pay(self, now: float, price: float) -> None:
+        """So much more (or less) is paid an hour from now on."""
+        self.advance(now)
+        self._price.now += price
 
     def node_offers(self, cpu_milli: int, memory_bytes: int, zone: str, sign: int) -> None:
         """A node came (1) or went (-1)."""
@@ -161,7 +171,7 @@ class Measures:
 
     def longest_pending(self) -> float:
         """Return how long the pod that came first of those that are pending has waited."""
-        return self._seconds - min((record.arrived for record in self._pending.values()), default=self._seconds)
+        return self._seconds - min((record.arrived for record in self.pending.values()), default=self._seconds)
 
     def _sample(self, at: float) -> None:
         seen = self.look()
@@ -216,9 +226,9 @@ class Measures:
 
     def _median(self) -> tuple[int, int]:
         cpus, memories = self._sizes
-        if self._pending:
-            cpus = sorted(record.cpu_milli for record in self._pending.values())
-            memories = sorted(record.memory_bytes for record in self._pending.values())
+        if self.pending:
+            cpus = sorted(record.cpu_milli for record in self.pending.values())
+            memories = sorted(record.memory_bytes for record in self.pending.values())
         return (cpus[len(cpus) // 2], memories[len(memories) // 2]) if cpus else (0, 0)
 
     def _skew(self) -> tuple[int, str]:
@@ -268,6 +278,10 @@ class Measures:
                     "end": rounded(self.fragmentation(seen["snapshot"], seen["out"])),
                 },
             },
+            "nodes": {"scaledUp": self.n_scaled_up, "scaledDown": self.n_scaled_down, "reclaimed": self.n_reclaimed},
+            "cost": {"total": rounded(self._price.area / 3600), "perHour": self._price.figures(seconds)},
+            "quotas": {"refused": self.n_refused_by_quota, "waiting": self.n_waiting_for_quota},
+            "rollouts": {"finished": len(self.rollouts), "longest": rounded(max(self.rollouts, default=0.0))},
             "spread": {
                 "zones": sum(1 for n in self._zones.values() if n),
                 "maxSkew": {"peak": peak_skew[0], "end": end_skew[0], "workload": peak_skew[1]},

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, dataclass_transform
 
 import msgspec
 
+from kubesched.api import quantity
 from kubesched.api.bounds import check_yaml
 from kubesched.api.meta import Quantity
 from kubesched.api.node import Taint
@@ -155,6 +156,19 @@ class Scale(Strict, kw_only=True):
     replicas: int
 
 
+class Rollout(Strict, kw_only=True):
+    """A new template for a workload, rolled out as a Deployment does it: the same pod, or one that asks for something else."""
+
+    workload: str
+    requests: dict[str, Quantity] = {}
+    pod: dict[str, Any] | None = None
+    max_surge: int | str | None = None
+    max_unavailable: int | str | None = None
+    """Numbers or percentages of the replicas; what the manifest says, or 25% of both."""
+    ready_after: Seconds = 0
+    """How long after its start a pod is ready."""
+
+
 class Event(Strict, kw_only=True):
     """Something that happens to the cluster: one of these, at a time."""
 
@@ -168,11 +182,32 @@ class Event(Strict, kw_only=True):
     resize: Resize | None = None
     add: NodeGroup | None = None
     scale: Scale | None = None
+    rollout: Rollout | None = None
 
     @property
     def what(self) -> str:
         """Return which of them it is."""
         return next((name for name in self.__struct_fields__[1:] if getattr(self, name) is not None), "")
+
+
+class Autoscaler(Strict, kw_only=True):
+    """A cluster autoscaler for the node groups that have a `max`; settings and defaults are cluster-autoscaler's flags."""
+
+    scan_interval: Seconds = 10
+    new_pod_scale_up_delay: Seconds = 0
+    scale_down: bool = True
+    scale_down_unneeded_time: Seconds = 600
+    scale_down_delay_after_add: Seconds = 600
+    scale_down_utilization_threshold: float = 0.5
+    max_scale_down_parallelism: int = 10
+    max_drain_parallelism: int = 1
+
+
+class Quota(Strict, kw_only=True):
+    """What the pods of a namespace may use together, as `hard` of a ResourceQuota says it."""
+
+    namespace: str = "default"
+    hard: dict[str, Quantity]
 
 
 class Scenario(Strict, kw_only=True):
@@ -189,6 +224,8 @@ class Scenario(Strict, kw_only=True):
     cluster: Cluster = Cluster()
     workloads: tuple[Workload, ...] = ()
     events: tuple[Event, ...] = ()
+    autoscaler: Autoscaler | None = None
+    quotas: tuple[Quota, ...] = ()
     folder: str = ""
     """Where the files that it names are looked for; the folder of the scenario's own file if nothing else is said."""
 
@@ -243,8 +280,51 @@ def check(scenario: Scenario) -> None:
         seconds(event.at, f"events[{i}].at")
         if event.add is not None:
             check_group(event.add, f"events[{i}].add")
-        if event.scale is not None and event.scale.workload not in names:
-            raise ConfigError(f"events[{i}].scale.workload", f"{event.scale.workload!r} is none of the workloads")
+        for what in (event.scale, event.rollout):
+            if what is not None and what.workload not in names:
+                raise ConfigError(f"events[{i}].{event.what}.workload", f"{what.workload!r} is none of the workloads")
+        if event.rollout is not None:
+            _check_rollout(event.rollout, f"events[{i}].rollout")
+    if scenario.autoscaler is not None:
+        _check_autoscaler(scenario.autoscaler)
+        if not any(group.max is not None for group in scenario.cluster.nodes):
+            raise ConfigError("autoscaler", "no group of cluster.nodes has a max: there is nothing to scale")
+    for i, quota in enumerate(scenario.quotas):
+        for name, amount in quota.hard.items():
+            if name != "pods" and not name.startswith(
+                ("count/pods", "requests.", "limits.", "cpu", "memory", "ephemeral-storage")
+            ):
+                raise ConfigError(f"quotas[{i}].hard.{name}", "only what pods use is simulated")
+            try:
+                quantity.parse(amount)
+            except quantity.QuantityError as error:
+                raise ConfigError(f"quotas[{i}].hard.{name}", str(error)) from error
+
+
+def _check_rollout(rollout: Rollout, where: str) -> None:
+    seconds(rollout.ready_after, f"{where}.readyAfter")
+    if rollout.pod is not None and rollout.requests:
+        raise ConfigError(f"{where}.requests", "a rollout has either requests or a pod that makes its own")
+    for name, value in (("maxSurge", rollout.max_surge), ("maxUnavailable", rollout.max_unavailable)):
+        if value is not None and not re.fullmatch(r"[0-9]+%?" if isinstance(value, str) else r"[0-9]+", str(value)):
+            raise ConfigError(f"{where}.{name}", f"expected a number or a percentage, found {value!r}")
+
+
+def _check_autoscaler(settings: Autoscaler) -> None:
+    for name in ("scan_interval", "new_pod_scale_up_delay", "scale_down_unneeded_time", "scale_down_delay_after_add"):
+        first, *rest = name.split("_")
+        seconds(getattr(settings, name), f"autoscaler.{first}{''.join(word.title() for word in rest)}")
+    if not seconds(settings.scan_interval):
+        raise ConfigError("autoscaler.scanInterval", "must be longer than 0")
+    if not 0 <= settings.scale_down_utilization_threshold <= 1:
+        found = settings.scale_down_utilization_threshold
+        raise ConfigError("autoscaler.scaleDownUtilizationThreshold", f"must be between 0 and 1, found {found:g}")
+    for name, count in (
+        ("maxScaleDownParallelism", settings.max_scale_down_parallelism),
+        ("maxDrainParallelism", settings.max_drain_parallelism),
+    ):
+        if count < 0:
+            raise ConfigError(f"autoscaler.{name}", f"must not be negative, found {count}")
 
 
 def check_group(group: NodeGroup, where: str) -> None:

@@ -28,6 +28,7 @@ from kubesched.simulator.dryrun.claims import is_bound, settled_at_once
 from kubesched.simulator.scenarios.agenda import Agenda
 from kubesched.simulator.scenarios.measures import Measures, rounded
 from kubesched.simulator.scenarios.pod_record import DELETED, FINISHED, RUNNING, PodRecord
+from kubesched.simulator.scenarios.quotas import Quotas
 
 ZONE = "topology.kubernetes.io/zone"
 PREEMPTED, LOST, DRAINED, SCALED, REMOVED = "preempted", "lost", "drained", "scaled", "removed"
@@ -61,6 +62,11 @@ class SimulatedCluster:
         """Claims that were made for a pod, by its uid: they go with it."""
         self.replaces = True
         """Whether controllers replace what was evicted or lost."""
+        self.watchers: list[Callable[[PodRecord], None]] = []
+        """Called with every pod that was placed or has ended."""
+        self.node_watchers: list[Callable[[str], None]] = []
+        """Called with the name of every node that is gone."""
+        self.quotas: Quotas | None = None
         self._on_node: dict[str, dict[str, PodRecord]] = {}
         self._sizes: dict[int, tuple[PodSpec, int, int]] = {}
         self._version = 0
@@ -71,12 +77,47 @@ class SimulatedCluster:
         """Return the virtual seconds since the beginning."""
         return self.clock.monotonic()
 
+    @property
+    def version(self) -> int:
+        """Return a number that changes whenever anything does."""
+        return self._version
+
     def tell(self, event: str, **fields: Any) -> None:
         """Write down that something happened."""
         if self._journal is not None:
             self._journal({"at": rounded(self.now), "event": event, **fields})
 
     # Pods
+
+    def create(
+        self,
+        pod: Pod,
+        then: Callable[[PodRecord], None] | None = None,
+        *,
+        workload: str = "",
+        runs: float | None = None,
+        restarts: bool | None = None,
+        n_before: int = 0,
+    ) -> None:
+        """Let a pod arrive as soon as its namespace's quotas allow it, and `then` have something done with its record."""
+
+        def come() -> None:
+            record = self.arrive(pod, workload=workload, runs=runs, restarts=restarts, n_before=n_before)
+            if then is not None:
+                then(record)
+
+        if self.quotas is None:
+            come()
+        elif not self.quotas.create(pod, come):
+            self._measures.n_refused_by_quota += 1
+            self.tell("refusedByQuota", pod=pod.key, workload=workload)
+        if self.quotas is not None:
+            self._measures.n_waiting_for_quota = self.quotas.n_waiting
+
+    def count_rollout(self, workload: str, revision: str, seconds: float) -> None:
+        """Take notice that a rollout is through."""
+        self._measures.rollouts.append(seconds)
+        self.tell("rolledOut", workload=workload, revision=revision, seconds=rounded(seconds))
 
     def arrive(
         self, pod: Pod, *, workload: str = "", runs: float | None = None, restarts: bool | None = None, n_before: int = 0
@@ -112,6 +153,8 @@ class SimulatedCluster:
             record.node, record.state = pod.spec.node_name, RUNNING
             self._settle(record)
         self._measures.arrived(record)
+        if self.quotas is not None:
+            self.quotas.count(pod, 1)
         self.put_pod(record, pod, is_new=True)
         self.tell("arrived", pod=record.key, workload=record.workload, **({"node": record.node} if record.node else {}))
         return record
@@ -129,6 +172,8 @@ class SimulatedCluster:
             self._agenda.add(self.now + record.runs, lambda: self.finish(record))
         if node_name not in self.nodes:
             self._agenda.add(self.now, lambda: self._go(record, LOST))
+        for watch in tuple(self.watchers):
+            watch(record)
 
     def record(self, key: str) -> PodRecord | None:
         """Return the newest pod of a namespace/name, or None."""
@@ -181,6 +226,7 @@ class SimulatedCluster:
         if record.node:
             self._on_node.get(record.node, {}).pop(record.pod.metadata.uid, None)
         self._measures.ended(record, before)
+        self._version += 1
         self.inbox.post(Changed("Pod", record.pod, None))
         made = {status.name: status.resource_claim_name for status in record.pod.status.resource_claim_statuses}
         for asked in record.pod.spec.resource_claims:
@@ -194,6 +240,11 @@ class SimulatedCluster:
             **({"node": record.node} if record.node else {}),
             **({"why": record.why} if state == DELETED else {}),
         )
+        if self.quotas is not None:
+            self.quotas.count(record.pod, -1)
+            self._measures.n_waiting_for_quota = self.quotas.n_waiting
+        for watch in tuple(self.watchers):
+            watch(record)
 
     def _let_go(self, record: PodRecord, claim_name: str) -> None:
         """Take a pod that has ended off a claim for devices; the devices are free when nobody is left on it."""
@@ -218,7 +269,7 @@ class SimulatedCluster:
         pod = _with(record.pod, metadata=meta, spec=_with(record.pod.spec, node_name=""), status=status)
 
         def come() -> None:
-            self.arrive(pod, workload=record.workload, runs=record.runs, restarts=True, n_before=n)
+            self.create(pod, workload=record.workload, runs=record.runs, restarts=True, n_before=n)
 
         if keeps_name and record.is_alive:  # not before the old one has let go of the name
             grace = record.pod.spec.termination_grace_period_seconds
@@ -264,6 +315,7 @@ class SimulatedCluster:
     def put_node(self, node: Node) -> None:
         """Take in a node, or its new version."""
         self._measures.advance(self.now)
+        self._version += 1
         old = self.nodes.get(node.metadata.name)
         if old is not None:
             self._count_node(old, -1)
@@ -279,7 +331,10 @@ class SimulatedCluster:
         for record in self.pods_on(name):
             self._go(record, LOST)
         self._count_node(node, -1)
+        self._version += 1
         self.inbox.post(Changed("Node", node, None))
+        for watch in tuple(self.node_watchers):
+            watch(name)
 
     def _count_node(self, node: Node, sign: int) -> None:
         offer = requests.node_allocatable(node)

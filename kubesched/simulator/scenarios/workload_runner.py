@@ -7,7 +7,7 @@ which pods come: NAME-1, NAME-2, and for what a manifest makes several times NAM
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,13 +23,16 @@ from kubesched.api.pod import Pod, PodSpec, ResourceRequirements
 from kubesched.api.requests import is_extended_name
 from kubesched.api.resource import ResourceClaimTemplate
 from kubesched.api.storage import PersistentVolumeClaim
+from kubesched.apiserver.fake_cluster.daemonsets import daemon_pod
+from kubesched.apiserver.fake_cluster.deployments import whole
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.simulator.dryrun.admission import Admission
 from kubesched.simulator.dryrun.claims import with_claims
 from kubesched.simulator.dryrun.manifests import Raw
 from kubesched.simulator.scenarios.arrivals import running_time, times
-from kubesched.simulator.scenarios.pod_record import PENDING
-from kubesched.simulator.scenarios.scenario import FOREVER, Workload, seconds
+from kubesched.simulator.scenarios.pod_record import PENDING, PodRecord
+from kubesched.simulator.scenarios.rollout import HASH, RollingUpdate
+from kubesched.simulator.scenarios.scenario import FOREVER, Rollout, Workload, seconds
 from kubesched.simulator.scenarios.simulated_cluster import SCALED, WITHDRAWN
 from kubesched.simulator.scenarios.simulation import Simulation
 from kubesched.simulator.scenarios.traces import TracedPod, arranged, offered_by, read_trace
@@ -63,6 +66,8 @@ class WorkloadRunner:
         self._n_arrivals = self._n_pods = 0
         self._coming: Iterator[float] = iter(())
         self._specs: dict[tuple[Any, ...], PodSpec] = {}
+        self._n_revisions = 0
+        self._rolling: RollingUpdate | None = None
 
     @classmethod
     def of_manifest(cls, raw: Raw, sim: Simulation, admission: Admission) -> WorkloadRunner:
@@ -95,7 +100,7 @@ class WorkloadRunner:
         """Put the arrivals on the agenda."""
         arrivals = self.workload.arrivals
         if self._manifest is None:
-            self._cast = [self._template()] * (self.workload.replicas if self.workload.replicas is not None else 1)
+            self._cast = [self._owned(self._template())] * (self.workload.replicas if self.workload.replicas is not None else 1)
         if arrivals.trace:
             self._follow_trace(self._folder / arrivals.trace)
             return
@@ -117,6 +122,48 @@ class WorkloadRunner:
             if not self._cast:
                 raise SchedulerError(f"workload {self.workload.name} has no pod that could be made more of")
             self._come(self._next_of(self._cast[0]))
+
+    def roll_out(self, rollout: Rollout) -> None:
+        """Replace the pods by those of a new template, a few at a time."""
+        if not self._cast:
+            raise SchedulerError(f"workload {self.workload.name} has no pod that could be made anew")
+        old, self._n_revisions = self._cast[0], self._n_revisions + 1
+        if rollout.pod is not None:
+            made = self._template(rollout.pod)
+            new = _with(made, metadata=_with(made.metadata, owner_references=old.metadata.owner_references))
+        else:
+            first, *others = old.spec.containers
+            limits = {name: amount for name, amount in rollout.requests.items() if is_extended_name(name)}
+            asked = ResourceRequirements(requests=rollout.requests, limits=limits) if rollout.requests else first.resources
+            new = _with(old, spec=_with(old.spec, containers=(_with(first, resources=asked), *others)))
+        labels = {**(new.metadata.labels or {}), HASH: str(self._n_revisions)}
+        self._cast = [_with(new, metadata=_with(new.metadata, labels=labels))] * len(self._cast)
+        replicas = sum(
+            record.workload == self.workload.name and record.is_alive and not record.is_going
+            for record in self._sim.world.records.values()
+        )
+        rolling = (((self._manifest or {}).get("spec") or {}).get("strategy") or {}).get("rollingUpdate") or {}
+        surge = rollout.max_surge if rollout.max_surge is not None else rolling.get("maxSurge", "25%")
+        missing = rollout.max_unavailable if rollout.max_unavailable is not None else rolling.get("maxUnavailable", "25%")
+        if self._rolling is not None:
+            self._rolling.stop()
+        self._rolling = RollingUpdate(
+            self._sim.world,
+            self.workload.name,
+            str(self._n_revisions),
+            replicas=replicas,
+            surge=whole(_number(surge), replicas, round_up=True),
+            unavailable=whole(_number(missing), replicas, round_up=False),
+            ready_after=seconds(rollout.ready_after),
+            come=lambda: self._come(self._next_of(self._cast[0])),
+            at=self._sim.at,
+        )
+        self._rolling.begin()
+
+    def daemon_pod(self) -> Pod:
+        """Return a pod of a DaemonSet, on no node."""
+        assert self._manifest is not None
+        return self._admission.admit_pod(daemon_pod(self._manifest, "", ""), self.workload.name)
 
     def follow(self, node: Node) -> None:
         """Have the pod of a DaemonSet on a node that came later."""
@@ -158,19 +205,21 @@ class WorkloadRunner:
             pod, made, _ = with_claims(pod, templates, self._admission)
             for claim in made:
                 world.put(claim)
-        record = world.arrive(pod, workload=self.workload.name, runs=runs, restarts=self.workload.restarts)
 
-        def give_up() -> None:
-            if record.state == PENDING:
-                world.remove(record, WITHDRAWN)
+        def wait(record: PodRecord) -> None:
+            def give_up() -> None:
+                if record.state == PENDING:
+                    world.remove(record, WITHDRAWN)
 
-        if patience is not None:
-            self._sim.at(self._sim.now + seconds(patience), give_up)
+            if patience is not None:
+                self._sim.at(self._sim.now + seconds(patience), give_up)
 
-    def _template(self) -> Pod:
-        """Return the pod that all of a scenario's own workload are copies of, admitted."""
+        world.create(pod, wait, workload=self.workload.name, runs=runs, restarts=self.workload.restarts)
+
+    def _template(self, given: Mapping[str, Any] | None = None) -> Pod:
+        """Return the pod that all of a scenario's own workload are copies of, admitted; `given` replaces what it says."""
         workload = self.workload
-        given = workload.pod or {}
+        given = given if given is not None else workload.pod or {}
         metadata = {"namespace": workload.namespace, "labels": {"app": workload.name}, **(given.get("metadata") or {})}
         limits = {name: amount for name, amount in workload.requests.items() if is_extended_name(name)}
         spec = {"containers": [{"resources": {"requests": workload.requests, "limits": limits}}], **(given.get("spec") or {})}
@@ -181,10 +230,12 @@ class WorkloadRunner:
             raise ConfigError(f"{self._where}.pod", str(error)) from error
         if workload.priority is not None:
             pod = _with(pod, spec=_with(pod.spec, priority=workload.priority))
-        return self._owned(pod) if workload.restarts is not False else pod
+        return pod
 
     def _owned(self, pod: Pod) -> Pod:
         """Return the pod as its controller makes it: a ReplicaSet for pods that run on, a Job for those that end."""
+        if self.workload.restarts is False:
+            return pod
         name, namespace = self.workload.name, pod.metadata.namespace
         kind = "ReplicaSet" if self.workload.runs == FOREVER and not self.workload.arrivals.trace else "Job"
         owner = OwnerReference(
@@ -237,6 +288,11 @@ class WorkloadRunner:
             meta = _with(meta, labels=labels, annotations=annotations)
         pod = _renamed(_with(template, metadata=meta, spec=spec), traced.name, traced.namespace)
         self._submit(pod, traced.duration if self.workload.arrivals.durations == "trace" else None)
+
+
+def _number(value: int | str) -> int | str:
+    """Return a number as one, if it was written as text; a percentage stays what it is."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
 def _unborn(pod: Pod) -> Pod:
