@@ -4,6 +4,8 @@ In: objects and what to do with them. Out: one HTTP request each, or `ApiError` 
 request is lost, the server is asked what became of it before anything is sent again: no pod is bound twice and none is
 forgotten. Tried again on our own are only things that are the same when done twice.
 An answer that is not what the API promises, a page of something in between for instance, counts as lost.
+Writes about one pod go out one after the other: a status that had to be sent again must not arrive after the binding and say
+that there is none.
 An object that is replaced is first read as it stands, so that fields we do not know survive.
 """
 
@@ -23,6 +25,7 @@ from kubesched.api.pod import Pod
 from kubesched.client.connection import STRATEGIC_MERGE_PATCH, Connection
 from kubesched.client.resources import collection_path, object_path
 from kubesched.client.timing import SYSTEM_CHANCE, Chance
+from kubesched.client.turns import Turns
 from kubesched.errors import (
     AlreadyExists,
     AnswerLost,
@@ -64,9 +67,14 @@ class Writer:
         self._connection = connection
         self._clock = connection.clock
         self._chance = chance
+        self._turns = Turns()
 
     async def bind(self, pod: Named, node_name: str) -> None:
         """Create the pod's binding. Return only when the pod is on the node, whatever happened to the answer."""
+        async with self._turns.of(pod.uid):
+            await self._bind(pod, node_name)
+
+    async def _bind(self, pod: Named, node_name: str) -> None:
         namespace, name, uid = pod.namespace, pod.name, pod.uid
         path = f"{_pod_path(namespace, name)}/binding"
         body = codec.encode(
@@ -96,7 +104,8 @@ class Writer:
         """Patch a pod's status with a strategic merge patch of the status object."""
         path = f"{_pod_path(pod.namespace, pod.name)}/status"
         body = codec.encode({"status": status})
-        await self._repeat(lambda: self._connection.request("PATCH", path, body, STRATEGIC_MERGE_PATCH))
+        async with self._turns.of(pod.uid):
+            await self._repeat(lambda: self._connection.request("PATCH", path, body, STRATEGIC_MERGE_PATCH))
 
     async def patch_status(self, obj: TopLevel, status: Mapping[str, Any]) -> None:
         """Patch the status of an object that is no pod with a strategic merge patch of the status object."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -282,3 +283,11 @@ async def test_deleting_an_object_names_its_place() -> None:
     desk = Desk(b"{}")
     await desk.writer.delete(claim("v"))
     assert desk.sent == ["DELETE /api/v1/namespaces/a/persistentvolumeclaims/data"]
+
+
+async def test_a_status_that_has_to_be_sent_again_does_not_arrive_after_the_binding() -> None:
+    desk = Desk(status(503, "ServiceUnavailable"), b"{}", BOUND)
+    patched = asyncio.ensure_future(desk.writer.patch_pod_status(WEB, {"conditions": []}))
+    bound = asyncio.ensure_future(desk.writer.bind(WEB, "n1"))
+    await desk.clock.run(asyncio.gather(patched, bound))
+    assert desk.sent == [f"PATCH {PATH}/status", f"PATCH {PATH}/status", f"POST {PATH}/binding"]
