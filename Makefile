@@ -47,11 +47,11 @@ e2e: $(STAMP)
 nightly: $(STAMP)
 	$(BIN)/pytest -n $(WORKERS) -m nightly
 
-# make chaos SEEDS=200, SECONDS=3600, REPLAY=SEED [FAULTS=0,3], BUG=NAME [SEEDS=300]; FIRST=1 is where seeds begin.
+# make chaos SEEDS=200, SECONDS=3600, REPLAY=SEED [FAULTS=0,3], BUG=NAME|all [SEEDS=300], PAGE=docs/testing.md; FIRST=1 is where seeds begin.
 chaos: $(STAMP)
 	@PYTHONPATH=tests $(BIN)/python -m chaos --workers $(WORKERS) \
 	  $(if $(SEEDS),--seeds $(SEEDS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(FIRST),--first $(FIRST)) \
-	  $(if $(REPLAY),--replay $(REPLAY)) $(if $(FAULTS),--faults $(FAULTS)) $(if $(BUG),--bug $(BUG))
+	  $(if $(REPLAY),--replay $(REPLAY)) $(if $(FAULTS),--faults $(FAULTS)) $(if $(BUG),--bug $(BUG)) $(if $(PAGE),--page $(PAGE))
 
 bench: $(STAMP)
 	$(BIN)/python bench/run.py

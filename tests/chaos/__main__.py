@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from pathlib import Path
 
 from chaos.faults import Fault
 from chaos.known_bugs import BUGS
@@ -42,7 +43,7 @@ def _outcomes(seeds: Iterator[str], workers: int) -> Iterator[Outcome]:
             yield from (one.result() for one in done)
 
 
-def _search(first: int, count: int | None, seconds: float | None, workers: int) -> int:
+def _search(first: int, count: int | None, seconds: float | None, workers: int, page: Path | None) -> int:
     began, failed, n_runs, virtual = time.monotonic(), [], 0, 0.0
     for seed, violations, lasted in _outcomes(_seeds(first, count, seconds), workers):
         n_runs, virtual = n_runs + 1, virtual + lasted
@@ -52,7 +53,10 @@ def _search(first: int, count: int | None, seconds: float | None, workers: int) 
         elif n_runs % 100 == 0:
             print(f"{n_runs} seeds, {len(failed)} failed, {time.monotonic() - began:.0f} s", flush=True)
     wall = time.monotonic() - began
-    print(f"{n_runs} seeds from {first}: {len(failed)} failed; {virtual / 3600:.1f} hours of cluster life in {wall:.0f} s")
+    told = f"{n_runs} seeds from {first}: {len(failed)} failed; {virtual / 3600:.1f} hours of cluster life in {wall:.0f} s"
+    print(told)
+    if page is not None:
+        write_between(page, "run", [f"{told}, on {workers} workers."])
     for seed in failed[:3]:
         _explain(run(seed))
     return 1 if failed else 0
@@ -78,16 +82,36 @@ def _replay(seed: str, faults: str | None) -> int:
     return 1 if result.violations else 0
 
 
-def _hunt(name: str, first: int, count: int) -> int:
-    """Put a bug back and count the seeds until it is found."""
+def _hunt(name: str, first: int, count: int) -> int | None:
+    """Put a bug back and return how many seeds it took until it was found; None if it was not."""
     began = time.monotonic()
-    with BUGS[name]():
+    with BUGS[name].put_back():
         for number in range(first, first + count):
             if violations := run(str(number)).violations:
-                print(f"{name}: found by seed {number} after {time.monotonic() - began:.0f} s: {violations[0]}")
-                return 0
-    print(f"{name}: not found by {count} seeds from {first}")
-    return 1
+                print(f"{name}: found by seed {number} after {time.monotonic() - began:.0f} s: {violations[0]}", flush=True)
+                return number - first + 1
+    print(f"{name}: not found by {count} seeds from {first}", flush=True)
+    return None
+
+
+def _hunt_all(names: Sequence[str], first: int, count: int, page: Path | None) -> int:
+    """Put bugs back one after the other; write the counts into a page where one is given."""
+    found = {name: _hunt(name, first, count) for name in names}
+    if page is not None:
+        rows = sorted(found.items(), key=lambda row: (row[1] or count + 1, row[0]))
+        lines = [f"| `{name}` | {BUGS[name].what} | {n or f'not by {count}'} |" for name, n in rows]
+        write_between(page, "bugs", ["| `BUG=` | what is wrong | seeds |", "|---|---|---|", *lines])
+    return 1 if None in found.values() else 0
+
+
+def write_between(page: Path, marker: str, lines: Sequence[str]) -> None:
+    """Replace what stands between two comments of a page."""
+    begin, end = f"<!-- {marker} -->", f"<!-- /{marker} -->"
+    before, _, rest = page.read_text().partition(begin)
+    _, found, after = rest.partition(end)
+    if not found:
+        raise SystemExit(f"{page} has no place for it: {begin} ... {end}")
+    page.write_text("\n".join([before + begin, *lines, end]) + after)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -100,15 +124,17 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--replay", metavar="SEED", default=None, help="one seed again, with its log")
     parser.add_argument("--faults", default=None, help="of its faults only these, by their numbers")
     parser.add_argument(
-        "--bug", choices=sorted(BUGS), default=None, help="how many seeds it takes to find a bug that is put back"
+        "--bug", choices=[*sorted(BUGS), "all"], default=None, help="how many seeds it takes to find a bug that is put back"
     )
+    parser.add_argument("--page", type=Path, default=None, help="write the counts into this page, between its comments")
     given = parser.parse_args(arguments)
     if given.bug is not None:
-        return _hunt(given.bug, given.first, given.seeds or 300)
+        names = sorted(BUGS) if given.bug == "all" else [given.bug]
+        return _hunt_all(names, given.first, given.seeds or 300, given.page)
     if given.replay is not None:
         return _replay(given.replay, given.faults)
     count = given.seeds if given.seeds is not None or given.seconds is not None else 200
-    return _search(given.first, count, given.seconds, given.workers)
+    return _search(given.first, count, given.seconds, given.workers, given.page)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,23 @@
 """What must never happen, and what must be so once everything has calmed down.
 
 In: a world. Out: violations in its history, in the moment in which they happen: a pod whose node changes, a node over its
-capacity, a write of somebody who does not lead. And, on request, what still stands between the world and its rest: a pod
-that fits and is not bound, a cache that differs from the API, something that is booked, queued or under way for nothing.
+capacity, a write of somebody who does not lead, a device or volume that two have, an eviction of whom nobody is above. And, on
+request, what still stands between the world and its rest: a pod that fits, or might evict others, and is not bound; a cache
+that differs from the API; a condition that is not so; something that is booked, queued or under way for nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 
 from chaos.processes import Process
+from chaos.users import HIGH_PRIORITY
 from chaos.world import SchedulerHost, World
 from kubesched.apiserver.write_ahead_log import Record
+from kubesched.cluster.device_claims import DeviceClaims
 
 _FINISHED = ("Succeeded", "Failed")
 _LEASE = "kube-system/kube-scheduler"
@@ -30,7 +33,7 @@ class Checker:
         self._violated = world.history.violated
         self._node_of: dict[str, str] = {}
         self._last_binder: dict[str, SchedulerHost] = {}
-        self._n_bound = 0
+        self._holders: dict[tuple[str, ...], str] = {}
         world.server.wrote = self.wrote
         world.network.on_request = self.requested
 
@@ -44,6 +47,8 @@ class Checker:
         if path.endswith("/binding"):
             parts = path.split("/")
             self._last_binder[f"{parts[4]}/{parts[6]}"] = self._world.schedulers[number]
+        if method == "DELETE":
+            self._check_victim(path)
         holder = self._leader()
         if holder and holder != process.name.replace(".", "_"):
             self._violated(f"{process.name} sends {method} {path} while {holder} leads")
@@ -51,6 +56,8 @@ class Checker:
     def wrote(self, record: Record) -> None:
         """Look at a write of the server."""
         _, table, key, raw = record
+        if table in _HOLDINGS:
+            self._check_holdings(table, key, list(_HOLDINGS[table](msgspec.json.decode(raw))) if raw else [])
         if table != "pods" or not raw:
             return
         pod = msgspec.json.decode(raw)
@@ -61,6 +68,24 @@ class Checker:
         if node and not before:
             self._node_of[uid] = node
             self._check_room(key, pod, node)
+
+    def _check_holdings(self, table: str, key: str, held: list[tuple[str, ...]]) -> None:
+        """Complain when something is given to two."""
+        mine = f"{table} {key}"
+        for thing in [thing for thing, holder in self._holders.items() if holder == mine and thing not in held]:
+            del self._holders[thing]
+        for thing in held:
+            other = self._holders.setdefault(thing, mine)
+            if other != mine:
+                self._violated(f"{mine} gets {'/'.join(thing)}, which {other} has")
+
+    def _check_victim(self, path: str) -> None:
+        """Complain when a scheduler evicts a pod that no other can be above."""
+        _, _, _, _, namespace, _, name = path.partition("?")[0].split("/")
+        for pod in self._world.server.entries("pods") if self._world.server.is_up else ():
+            meta = pod["metadata"]
+            if (meta["namespace"], meta["name"]) == (namespace, name) and _priority(pod) >= HIGH_PRIORITY:
+                self._violated(f"pod {namespace}/{name} is evicted, and none has a higher priority")
 
     def _check_room(self, key: str, pod: dict[str, Any], node_name: str) -> None:
         """Complain when a node is over its capacity and the one who decided could know that."""
@@ -102,19 +127,48 @@ class Checker:
             yield f"{len(leaders)} schedulers lead: {' '.join(leaders)}"
         pods = [pod for pod in server.entries("pods") if pod.get("status", {}).get("phase") not in _FINISHED]
         yield from self._forgotten(pods)
+        yield from _untrue(pods)
         for host in self._world.schedulers:
             yield from self._beliefs(host, pods)
 
     def _forgotten(self, pods: list[dict[str, Any]]) -> Iterator[str]:
-        """Yield the pods that would fit on a node and are on none."""
+        """Yield the pods that are on no node, and would fit on one, if need be by evicting others."""
         nodes = [node for node in self._world.server.entries("nodes") if _takes_pods(node)]
         for pod in pods:
             if pod["spec"].get("nodeName") or pod["metadata"].get("deletionTimestamp"):
                 continue
             for node in nodes:
-                if _fits(node, [pod, *(other for other in pods if _is_on(other, node["metadata"]["name"]))]):
-                    yield f"pod {pod['metadata']['name']} fits on {node['metadata']['name']} and is not bound"
+                name = node["metadata"]["name"]
+                if self._lacks_something(pod, name):
+                    continue
+                there = [other for other in pods if _is_on(other, name)]
+                if _fits(node, [pod, *there]):
+                    yield f"pod {pod['metadata']['name']} fits on {name} and is not bound"
                     break
+                if _fits(node, [pod, *(other for other in there if _priority(other) >= _priority(pod))]):
+                    yield f"pod {pod['metadata']['name']} might evict others from {name} and does not"
+                    break
+
+    def _lacks_something(self, pod: dict[str, Any], node_name: str) -> bool:
+        """Return whether a volume claim or a device that the pod needs is not to be had on a node."""
+        server = self._world.server
+        for volume in pod["spec"].get("volumes") or ():
+            wanted = volume["persistentVolumeClaim"]["claimName"]
+            if not any(claim["metadata"]["name"] == wanted for claim in server.entries("persistentvolumeclaims")):
+                return True
+        claims = {claim["metadata"]["name"]: claim for claim in server.entries("resourceclaims.resource.k8s.io")}
+        for reference in pod["spec"].get("resourceClaims") or ():
+            claim = claims.get(reference["resourceClaimName"])
+            if claim is None:
+                return True
+            given = list(_devices(claim))
+            if given:
+                return any(pool != node_name for _, _, pool, _ in given)
+            taken = {device for other in claims.values() for device in _devices(other)}
+            slices = server.entries("resourceslices.resource.k8s.io")
+            if not any(_devices_of(one) - taken for one in slices if one["spec"].get("nodeName") == node_name):
+                return True
+        return False
 
     def _beliefs(self, host: SchedulerHost, pods: list[dict[str, Any]]) -> Iterator[str]:
         """Yield what a scheduler believes and what is not so."""
@@ -148,12 +202,57 @@ class Checker:
             ("bindings under way", len(engine.bookings)),
             ("arrivals in the inbox", len(engine.inbox)),
             ("events in flight", sum(engine.queue.in_flight_events().values())),
+            ("device claims promised", len(list(engine.store.objects.shared(DeviceClaims).in_flight()))),
         ):
             if count:
                 yield f"{name} has {count} {what}"
         links = self._world.network.n_links_of(host.process.name if host.process is not None else "")
         if links > MOST_LINKS:
             yield f"{name} has {links} connections"
+
+
+def _untrue(pods: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the pods on nodes of which it is said that they found none."""
+    for pod in pods:
+        for condition in pod.get("status", {}).get("conditions") or ():
+            if pod["spec"].get("nodeName") and (condition["type"], condition["status"]) == ("PodScheduled", "False"):
+                yield f"pod {pod['metadata']['name']} is on {pod['spec']['nodeName']}, and is said to be unscheduled"
+
+
+def _devices(claim: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield the devices that a claim was given."""
+    allocation = claim.get("status", {}).get("allocation") or {}
+    for result in (allocation.get("devices") or {}).get("results") or ():
+        yield "device", result["driver"], result["pool"], result["device"]
+
+
+def _devices_of(slice_: dict[str, Any]) -> set[tuple[str, ...]]:
+    spec = slice_["spec"]
+    return {("device", spec["driver"], spec["pool"]["name"], device["name"]) for device in spec["devices"]}
+
+
+def _volumes(claim: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield the volume that a claim is bound to."""
+    if name := claim["spec"].get("volumeName"):
+        yield "volume", name
+
+
+def _claims(volume: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield the claim that a volume is bound to."""
+    if (claim := volume["spec"].get("claimRef")) and volume.get("status", {}).get("phase") == "Bound":
+        yield "claim", claim.get("uid", "")
+
+
+_HOLDINGS: dict[str, Callable[[dict[str, Any]], Iterator[tuple[str, ...]]]] = {
+    "resourceclaims.resource.k8s.io": _devices,
+    "persistentvolumeclaims": _volumes,
+    "persistentvolumes": _claims,
+}
+"""What objects of a kind have that nobody else may have."""
+
+
+def _priority(pod: dict[str, Any]) -> int:
+    return int(pod["spec"].get("priority") or 0)
 
 
 def _uid(pod: dict[str, Any]) -> str:

@@ -6,10 +6,10 @@ takes. Nothing of this is ever part of the program.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 from chaos.disk import SimulatedLog
@@ -20,12 +20,24 @@ from kubesched.client import reflector, writer
 from kubesched.client.connection import Connection
 from kubesched.client.fencing import FencedConnection
 from kubesched.client.locks import LeaseLock, Record, _record
+from kubesched.client.turns import Turns
+from kubesched.cluster.device_claims import DeviceClaims
 from kubesched.engine.binding import Binder
 from kubesched.engine.inbox import BindFailed, Bound, Inbox
 from kubesched.engine.intake import Intake
 from kubesched.errors import AnswerLost
+from kubesched.framework.plugin import PostFiltered
+from kubesched.framework.verdicts import SUCCESS
+from kubesched.plugins.default_preemption import DefaultPreemption
 
-Bug = Callable[[], AbstractContextManager[Any]]
+
+class KnownBug(NamedTuple):
+    """A bug in words, and what puts it back."""
+
+    what: str
+    put_back: Callable[[], AbstractContextManager[Any]]
+
+
 _DAY = 86_400.0
 
 
@@ -42,6 +54,11 @@ async def _bind_blindly(self: writer.Writer, pod: Any, node_name: str) -> None:
         await self._connection.request("POST", path, codec.encode(body))
     except AnswerLost:
         return  # it will have arrived
+
+
+@asynccontextmanager
+async def _no_turn(self: Turns, key: str) -> AsyncIterator[None]:
+    yield
 
 
 def _fsync_forgotten(self: SimulatedLog) -> None:
@@ -67,24 +84,57 @@ def _append_untidily(self: SimulatedLog, record: Any) -> None:
         _append(self, record)
 
 
+def _evict_nobody(self: DefaultPreemption, pod: Any, nodes: Any, state: Any, diagnosis: Any, profile: Any) -> PostFiltered:
+    return PostFiltered(SUCCESS)
+
+
 def _read_as_mine(self: LeaseLock, found: dict[str, Any]) -> Record:
     """Takes every lease for one that has run out."""
     record = _record(found.get("spec") or {}, "leaseTransitions", "lease")
     return replace(record, lease_duration_seconds=0)
 
 
-BUGS: dict[str, Bug] = {
-    "pre-bind-exception": lambda: mock.patch.object(Binder, "carry_out", _carry_out),
-    "garbage-200": lambda: mock.patch.object(writer, "says_bound", lambda body: True),
-    "silent-watch": lambda: mock.patch.object(reflector, "LONGEST_SILENCE_SECONDS", _DAY),
-    "no-fence": lambda: mock.patch.object(FencedConnection, "_timed", Connection._timed),
-    "no-fsync": lambda: mock.patch.object(SimulatedLog, "sync", _fsync_forgotten),
-    "half-record": lambda: mock.patch.object(SimulatedLog, "append", _append_untidily),
-    "lost-answer": lambda: mock.patch.object(writer.Writer, "bind", _bind_blindly),
-    "new-inbox": lambda: mock.patch.object(Scheduler, "swap", _swap_with_new_inbox),
-    "missed-wake-up": lambda: mock.patch.object(Intake, "_apply_node", _apply_node_quietly),
-    "gone-ignored": lambda: mock.patch.object(reflector, "is_version_unknown", lambda error: False),
-    "any-lease": lambda: mock.patch.object(LeaseLock, "_read", _read_as_mine),
+BUGS: dict[str, KnownBug] = {
+    "pre-bind-exception": KnownBug(
+        "an exception in the binding cycle is reported to nobody", lambda: mock.patch.object(Binder, "carry_out", _carry_out)
+    ),
+    "garbage-200": KnownBug("any 200 counts as a binding", lambda: mock.patch.object(writer, "says_bound", lambda body: True)),
+    "silent-watch": KnownBug(
+        "a watch may be silent for ever", lambda: mock.patch.object(reflector, "LONGEST_SILENCE_SECONDS", _DAY)
+    ),
+    "no-fence": KnownBug(
+        "the lease is not looked at again before a write",
+        lambda: mock.patch.object(FencedConnection, "_timed", Connection._timed),
+    ),
+    "no-fsync": KnownBug(
+        "the log is not synced before a write is acknowledged",
+        lambda: mock.patch.object(SimulatedLog, "sync", _fsync_forgotten),
+    ),
+    "half-record": KnownBug(
+        "half a record stays in the log after the disk was full",
+        lambda: mock.patch.object(SimulatedLog, "append", _append_untidily),
+    ),
+    "lost-answer": KnownBug(
+        "a lost answer to a binding counts as success", lambda: mock.patch.object(writer.Writer, "bind", _bind_blindly)
+    ),
+    "new-inbox": KnownBug("a reload replaces the inbox", lambda: mock.patch.object(Scheduler, "swap", _swap_with_new_inbox)),
+    "missed-wake-up": KnownBug(
+        "a change to a node wakes no pod", lambda: mock.patch.object(Intake, "_apply_node", _apply_node_quietly)
+    ),
+    "gone-ignored": KnownBug(
+        "410 does not lead to a new list", lambda: mock.patch.object(reflector, "is_version_unknown", lambda error: False)
+    ),
+    "never-evicts": KnownBug(
+        "nobody is ever preempted", lambda: mock.patch.object(DefaultPreemption, "post_filter", _evict_nobody)
+    ),
+    "device-twice": KnownBug(
+        "a device is not booked before its claim is written",
+        lambda: mock.patch.object(DeviceClaims, "promise", lambda self, claim, pod_uid: None),
+    ),
+    "any-lease": KnownBug("every lease counts as run out", lambda: mock.patch.object(LeaseLock, "_read", _read_as_mine)),
+    "late-status": KnownBug(
+        "a status that is sent again may arrive after the binding", lambda: mock.patch.object(Turns, "of", _no_turn)
+    ),
 }
 
 

@@ -14,7 +14,6 @@ so whoever comes to rest has heard what he had to hear.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import logging
 import random
@@ -25,14 +24,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from chaos.checkers import Checker
-from chaos.disk import PowerLost
 from chaos.faults import FAULTS_END, Fault, draw
 from chaos.history import History, Listener, is_ours
 from chaos.processes import Process, ProcessLoop
+from chaos.users import Users
 from chaos.world import SchedulerHost, World, temporary_directory
-from kubesched.errors import ApiError
 
-USERS_END = FAULTS_END - 10.0
 SETTLE_SECONDS = 290.0
 LOOK_EVERY_SECONDS = 5.0
 
@@ -222,73 +219,3 @@ _BEGINNINGS: dict[str, Callable[[World, Fault], None]] = {
     "reload": _each(_reload),
     "node_fails": _fail_node,
 }
-
-
-class Users:
-    """People who create, scale and delete; their network is good, and what fails they try no second time."""
-
-    def __init__(self, world: World, seed: str) -> None:
-        self._world, self._chance = world, random.Random(f"{seed}/users")
-        self._n = 0
-
-    async def work(self) -> None:
-        """Work until their time is over."""
-        for _ in range(self._chance.randint(3, 6)):
-            await self._do(self._add_node)
-        acts = (self._add_pod, self._add_pods, self._delete_pod, self._scale, self._cordon, self._add_node, self._drop_node)
-        while self._world.loop.time() < USERS_END:
-            act = self._chance.choices(acts, (6, 4, 4, 2, 2, 1, 1))[0]
-            await self._do(act)
-            await asyncio.sleep(self._chance.expovariate(0.4))
-
-    async def _do(self, act: Callable[[], None]) -> None:
-        await self._world.until(lambda: self._world.server.is_up, 60.0)
-        if self._world.server.is_up:
-            with contextlib.suppress(ApiError, OSError, PowerLost):
-                act()
-
-    def _name(self, kind: str) -> str:
-        self._n += 1
-        return f"{kind}-{self._n}"
-
-    def _add_node(self) -> None:
-        name = self._name("node")
-        room = {"cpu": self._chance.choice(("2", "4", "8")), "memory": "32Gi", "pods": self._chance.choice(("8", "110"))}
-        self._create("nodes", {"metadata": {"name": name}, "status": {"capacity": room, "allocatable": room}})
-
-    def _spec(self) -> dict[str, Any]:
-        cpu = self._chance.choice(("100m", "500m", "1", "1500m"))
-        spec = {"containers": [{"name": "main", "image": "app", "resources": {"requests": {"cpu": cpu}}}]}
-        return {**spec, "terminationGracePeriodSeconds": self._chance.choice((0, 1, 5))}
-
-    def _add_pod(self) -> None:
-        self._create("pods", {"metadata": {"name": self._name("pod"), "namespace": "default"}, "spec": self._spec()})
-
-    def _add_pods(self) -> None:
-        name = self._name("app")
-        template = {"metadata": {"labels": {"app": name}}, "spec": self._spec()}
-        spec = {"replicas": self._chance.randint(1, 4), "selector": {"matchLabels": {"app": name}}, "template": template}
-        self._create("replicasets.apps", {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
-
-    def _delete_pod(self) -> None:
-        if name := self._any("pods"):
-            self._world.server.do("delete", "pods", name, "default")
-
-    def _scale(self) -> None:
-        if name := self._any("replicasets.apps"):
-            self._world.server.do("scale", "replicasets.apps", name, self._chance.randint(0, 5), "default")
-
-    def _cordon(self) -> None:
-        if name := self._any("nodes"):
-            self._world.server.do("patch", "nodes", name, {"spec": {"unschedulable": self._chance.random() < 0.4}})
-
-    def _drop_node(self) -> None:
-        if name := self._any("nodes"):
-            self._world.server.do("delete", "nodes", name)
-
-    def _create(self, resource: str, obj: dict[str, Any]) -> None:
-        self._world.server.do("create", resource, obj)
-
-    def _any(self, resource: str) -> str:
-        names = [obj["metadata"]["name"] for obj in self._world.server.entries(resource)]
-        return self._chance.choice(names) if names else ""

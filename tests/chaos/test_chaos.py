@@ -51,7 +51,7 @@ def test_the_same_seed_gives_the_same_history_in_another_process_under_another_h
 
 @pytest.mark.parametrize("name", PROVOKED_BY)
 def test_a_bug_that_is_put_back_is_found(name: str) -> None:
-    with BUGS[name]():
+    with BUGS[name].put_back():
         assert any(run(str(seed), list(PROVOKED_BY[name])).violations for seed in range(1, 6))
 
 
@@ -70,3 +70,12 @@ def test_a_script_shrinks_to_what_makes_it_fail() -> None:
 
     assert shrink("1", script, fails) == [script[2], script[7]]
     assert len(asked) < 30
+
+
+def test_counts_are_written_into_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "testing.md"
+    page.write_text("before\n<!-- bugs -->\nold\n<!-- /bugs -->\nbetween\n<!-- run -->\n<!-- /run -->\nafter\n")
+    main(["--bug", "garbage-200", "--seeds", "1", "--page", str(page)])
+    lines = page.read_text().splitlines()
+    assert lines[0] == "before" and lines[-1] == "after" and "old" not in lines
+    assert lines[4].startswith("| `garbage-200` | any 200 counts as a binding | ")
