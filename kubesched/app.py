@@ -45,7 +45,7 @@ from kubesched.cluster.pods import Templates
 from kubesched.engine.assembly import Ports, assemble, engine_options, new_handle, queue_options, registry_with
 from kubesched.engine.cache_debugger import debug_later
 from kubesched.engine.decision_log import DecisionLog
-from kubesched.engine.decision_recorder import DecisionRecorder
+from kubesched.engine.decision_recorder import SHARE, DecisionRecorder
 from kubesched.engine.decision_spans import DecisionSpans
 from kubesched.engine.gc_tuning import spare_the_collector
 from kubesched.engine.handle import EngineHandle
@@ -116,6 +116,8 @@ class Wiring:
     inbox_log: IO[bytes] | None = None
     decision_records: int = DECISION_RECORDS
     """How many decisions are kept on record; 0 for none."""
+    decision_share: float = SHARE
+    """How much of the time may go into what takes longer of a record: the scores by plugin; 1 for all of every decision."""
     decision_log: DecisionLog | None = None
     decision_spans: DecisionSpans | None = None
     reload: Callable[[], config.Configuration] | None = None
@@ -153,7 +155,9 @@ class Scheduler:
         self.identity = wiring.identity or make_identity()
         self.throughput = web.Throughput(self.metrics, wiring.clock.now)
         self.page_data = web.EnginePageData(lambda: self.engine, self.throughput)
-        self.decisions = DecisionRecorder(wiring.decision_records) if wiring.decision_records else None
+        self.decisions = (
+            DecisionRecorder(wiring.decision_records, share=wiring.decision_share) if wiring.decision_records else None
+        )
         self.decision_routes = web.decision_routes(self.decisions.ring if self.decisions is not None else None)
         self.engine: Engine | None = None
         self.reflectors: Reflectors | None = None

@@ -31,6 +31,7 @@ from kubesched.cli.page_what_if import what_if_of
 from kubesched.cli.sources import Policy
 from kubesched.client.connection import connect
 from kubesched.client.credentials import find_credentials
+from kubesched.engine.decision_recorder import SHARE
 from kubesched.errors import AlreadyExists
 from kubesched.serving import raise_file_limit
 
@@ -38,6 +39,8 @@ _STUCK_SECONDS = 60.0
 """After so long without a change the demo goes on with what there is."""
 _REPORTS_A_SECOND = 20
 _TICK_SECONDS = 0.1
+_FULLY_RECORDED_NODES = 1000
+"""Up to so many nodes, every decision of a demo is recorded with all scores: it is there to be looked at."""
 _STEADY_TICKS = 3
 _LINES_EVERY_SECONDS = 1.0
 _RESOURCES = {
@@ -142,6 +145,7 @@ async def _cluster(
             gates=policy.gates,
             plugins=policy.plugins,
             decision_records=given.decision_records,
+            decision_share=1.0 if given.nodes <= _FULLY_RECORDED_NODES else SHARE,
         )
         scheduler = Scheduler(_unhurried(policy.configuration), wiring)
         IgnoredObjects(server.store, policy.configuration, policy.gates, say)

@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 
 from kubesched.api.quantity import amount_text, is_bytes
-from kubesched.cluster import CPU, Ints, Snapshot
+from kubesched.cluster import CPU, Ints, PodView, Snapshot
 from kubesched.engine.pod_report import requests_of
+from kubesched.framework.grouping import workload_of
 
 ZONE = "topology.kubernetes.io/zone"
 MOST_RESOURCES = 8
 MOST_PODS = 250
+MOST_INSIDE = 5000
+"""Pods that are told for a map that draws them inside their nodes."""
 _MEBI = 1 << 20
 
 
@@ -74,6 +77,42 @@ def label_column(nodes: Snapshot, key: str) -> dict[str, Any]:
     """Return a label of all nodes: its values, and for each node which of them it has, -1 for none."""
     column = nodes.label(key)
     return {"key": key, "values": list(column.values.values) if column is not None else [], "codes": nodes.codes(key).tolist()}
+
+
+def pods_inside(nodes: Snapshot) -> dict[str, Any]:
+    """Return the pods on nodes as columns: row, workload and what each asks for in the order of the facts' resources, without
+    `pods`. Of more pods than can be drawn only the number is told."""
+    n_pods = int(nodes.pod_count.sum())
+    told: dict[str, Any] = {"podCount": n_pods, "workloads": [], "names": [], "rows": [], "workload": [], "requests": []}
+    if n_pods > MOST_INSIDE:
+        return told
+    shown = _resources(nodes)
+    codes: dict[str, int] = {}
+    columns: list[list[int]] = [[] for _ in shown]
+    told["requests"] = columns
+    for row in range(nodes.n):
+        for pod in sorted(nodes.pods_on(row), key=lambda each: each.key):
+            asked = dict(pod.requests)
+            told["names"].append(pod.key)
+            told["rows"].append(row)
+            told["workload"].append(codes.setdefault(_workload(pod), len(codes)))
+            for column, (_, i, unit) in zip(columns, shown, strict=True):
+                column.append(asked.get(i, 0) // unit)
+    told["workloads"] = list(codes)
+    return told
+
+
+def _workload(pod: PodView) -> str:
+    """Return what a pod belongs to: the group that it names, else the workload that made it, else itself."""
+    group, owner = workload_of(pod), pod.pod.metadata.controller()
+    if group is not None:
+        return f"{pod.namespace}/{group.name}"
+    if owner is None:
+        return pod.key
+    name = owner.name
+    if owner.kind == "ReplicaSet":
+        name = name.removesuffix("-" + pod.labels.get("pod-template-hash", ""))
+    return f"{pod.namespace}/{name}"
 
 
 def one_node(nodes: Snapshot, name: str) -> dict[str, Any] | None:

@@ -75,6 +75,9 @@ def page_routes(page_data: PageData) -> list[web.RouteDef]:
     async def node(request: web.Request) -> Document | None:
         return await page_data.node(request.match_info["name"])
 
+    async def inside(_: web.Request) -> Document:
+        return await page_data.pods_inside()
+
     async def label(request: web.Request) -> Document:
         return page_data.label(request.query.get("key", ""))
 
@@ -103,6 +106,7 @@ def page_routes(page_data: PageData) -> list[web.RouteDef]:
         web.get(f"{API}/pods/{{namespace}}/{{name}}/nodes/{{node}}", _answering(pod_node, unknown_pair)),
         web.get(f"{API}/pods/{{namespace}}/{{name}}/decisions", _answering(pod_decisions, unknown_pod)),
         web.get(f"{API}/nodes/{{name}}", _answering(node, "node {name} is not known here")),
+        web.get(f"{API}/pods-inside", _answering(inside)),
         web.get(f"{API}/labels", _answering(label)),
         web.get(f"{API}/history", _answering(history)),
         web.get(f"{API}/configuration", _answering(configuration)),

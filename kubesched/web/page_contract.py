@@ -68,6 +68,10 @@ class PageData(Protocol):
         """Return what is known of a node."""
         ...
 
+    async def pods_inside(self) -> Document:
+        """Return the pods on nodes as columns."""
+        ...
+
     def label(self, key: str) -> Document:
         """Return a label of all nodes as a column."""
         ...

@@ -24,7 +24,7 @@ from kubesched.engine.loop import Engine
 from kubesched.engine.node_verdicts import node_verdict, node_verdicts
 from kubesched.engine.pod_report import pod_report
 from kubesched.queue.queued import QueuedPod
-from kubesched.web.node_columns import facts, fingerprint, label_column, one_node, usage
+from kubesched.web.node_columns import facts, fingerprint, label_column, one_node, pods_inside, usage
 from kubesched.web.page_contract import NotReady, Versions
 from kubesched.web.profiles_data import configuration_of
 from kubesched.web.queue_data import QueueData, counts_of, message_of
@@ -122,6 +122,15 @@ class EnginePageData:
     async def node(self, name: str) -> dict[str, Any] | None:
         """Return a node with its pods; None if it is not known."""
         return await self._dated_in_turn(lambda engine: one_node(engine.store.snapshot(), name))
+
+    async def pods_inside(self) -> dict[str, Any]:
+        """Return the pods on nodes as columns, in the order of the node columns of that version."""
+
+        def ask(engine: Engine) -> dict[str, Any]:
+            nodes = engine.store.snapshot()
+            return {"nodesVersion": f"{self.process}-{fingerprint(nodes)}", **pods_inside(nodes)}
+
+        return await self._in_turn(ask)
 
     def label(self, key: str) -> dict[str, Any]:
         """Return a label of all nodes as a column, in the order of the node columns of that version."""

@@ -14,6 +14,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
+from importlib import resources
 from typing import Any
 
 import aiohttp
@@ -22,6 +23,7 @@ import pytest
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path (Debian: chromium)")
 ENOUGH_SECONDS = 60.0
+MOST_TABS = 150
 QUIETLY = [
     "--headless",
     "--no-sandbox",
@@ -39,6 +41,7 @@ QUIETLY = [
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # the page must do without any other host
     "about:blank",
 ]
+_AXE = (resources.files("axe_core_python") / "axe.min.js").read_text("utf-8")
 KEYS = {"Enter": 13, "Tab": 9, "PageDown": 34, "PageUp": 33, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 
 
@@ -116,15 +119,15 @@ class Page:
 
     async def click(self, selector: str, text: str = "") -> None:
         """Click on the first thing of that kind that holds a text, where it is on the screen."""
-        finding = (
-            f"[...document.querySelectorAll({json.dumps(selector)})].find((e) => e.innerText.includes({json.dumps(text)})"
-            " && e.getClientRects().length)"
-        )
+        finding = _finding(selector, text)
         await self.until(f"Boolean({finding})")
-        x, y = await self.run(
+        where = (
             f"(() => {{ const e = {finding}; e.scrollIntoView({{ block: 'center' }}); const r = e.getClientRects()[0];"
             " return [r.left + r.width / 2, r.top + r.height / 2]; })()"
         )
+        x, y = await self.run(where)
+        while [x, y] != (again := await self.run(f"new Promise(requestAnimationFrame).then(() => {where})")):
+            x, y = again  # something that came meanwhile has moved it
         for kind in ("mousePressed", "mouseReleased"):
             await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
@@ -136,9 +139,36 @@ class Page:
                 more = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
                 await self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **more)
 
+    async def tab_to(self, selector: str, text: str = "") -> None:
+        """Press Tab until something of that kind that holds a text has the focus, as who has no mouse does."""
+        wanted = f"e.matches({json.dumps(selector)}) && (e.innerText ?? '').includes({json.dumps(text)})"
+        there = f"((e) => {wanted})(document.activeElement)"
+        await self.until(f"Boolean({_finding(selector, text)})")
+        for _ in range(MOST_TABS):
+            if await self.run(there):
+                return
+            await self.press("Tab")
+        pytest.fail(f"{selector} {text!r} cannot be reached with the keyboard")
+
+    async def faults(self, *rules: str) -> list[str]:
+        """Return what axe-core, by all or some of its rules, finds wrong for people who see, hear or move little."""
+        if not await self.run("Boolean(window.axe)"):
+            await self.run(f"{_AXE};0")
+        options = json.dumps({"runOnly": rules} if rules else {})
+        told = "violations.map((each) => [each.impact, each.id, each.nodes[0].html].join(' '))"
+        return list(await self.run(f"axe.run({options}).then(({{ violations }}) => {told})"))
+
     async def write(self, text: str) -> None:
         """Write into what has the focus."""
         await self.call("Input.insertText", text=text)
+
+    async def type(self, text: str) -> None:
+        """Press the keys of letters, one after the other."""
+        for letter in text:
+            for kind in ("keyDown", "keyUp"):
+                await self.call(
+                    "Input.dispatchKeyEvent", type=kind, key=letter, **({"text": letter} if kind == "keyDown" else {})
+                )
 
     async def picture(self) -> bytes:
         """Return a PNG of what is seen."""
@@ -176,6 +206,11 @@ async def browsing() -> AsyncIterator[Page]:
         finally:
             browser.terminate()
             await browser.communicate()
+
+
+def _finding(selector: str, text: str) -> str:
+    wanted = f"(e.innerText ?? '').includes({json.dumps(text)}) && e.getClientRects().length"
+    return f"[...document.querySelectorAll({json.dumps(selector)})].find((e) => {wanted})"
 
 
 async def _port(browser: asyncio.subprocess.Process) -> int:

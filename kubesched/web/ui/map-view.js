@@ -5,11 +5,12 @@ import { ask, podPath } from "./api.js";
 import { amount, clock, count, duration, make, nodeLink, percent, podLink, reconcile, several } from "./dom.js";
 import { model } from "./model.js";
 import "./node-map.js";
-import { scoreSpan, verdictPaint } from "./verdicts.js";
+import { markKeys, verdictKeys, verdictPaint, verdictText } from "./verdicts.js";
 import { View } from "./view.js";
 
 const ZONE = "topology.kubernetes.io/zone";
-const chosen = { resource: "cpu", group: ZONE, sort: "name", search: "", isStretched: false, pod: "" };
+const chosen = { resource: "cpu", group: ZONE, sort: "name", search: "", isStretched: false, hasPods: true, pod: "" };
+const PARTS = 7;  // workloads with a colour of their own; the others share the last
 
 class MapView extends View {
   build() {
@@ -29,7 +30,8 @@ class MapView extends View {
       pick("sort", "Sort by", () => this.redraw()),
       write("search", "Find", "node name or taint", "oninput", (text) => { chosen.search = text.toLowerCase(); this.redraw(); }),
       write("pod", "For pod", "namespace/name", "onchange", (text) => { chosen.pod = text; this.look(); }),
-      make("label", { class: "check" }, make("input", { type: "checkbox", checked: chosen.isStretched, onchange: (event) => { chosen.isStretched = event.target.checked; this.redraw(); } }), "colours from least to most"));
+      make("label", { class: "check" }, make("input", { type: "checkbox", id: "map-pods", checked: chosen.hasPods, onchange: (event) => { chosen.hasPods = event.target.checked; this.lookInside(); } }), "pods inside"),
+      this.stretch = make("label", { class: "check" }, make("input", { type: "checkbox", checked: chosen.isStretched, onchange: (event) => { chosen.isStretched = event.target.checked; this.redraw(); } }), "colours from least to most"));
     this.legend = make("p", { class: "legend" });
     this.pending = make("div", { class: "brief" });
     this.body = make("tbody");
@@ -37,24 +39,26 @@ class MapView extends View {
     this.replaceChildren(
       make("section", { class: "nodes", "aria-labelledby": "nodes-title" }, make("h2", { id: "nodes-title", text: "Nodes" }), this.tools, this.legend, this.map),
       make("section", { class: "recent", "aria-labelledby": "recent-title" }, make("h2", { id: "recent-title", text: "Recent decisions" }),
-        make("div", { class: "scroll", tabindex: 0, role: "region", "aria-labelledby": "recent-title" },
+        make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Recent decisions, newest first" },
           make("table", { class: "cards" }, make("thead", {}, make("tr", {}, ...heads.map(([name, look]) => make("th", { scope: "col", class: look, text: name })))), this.body))),
       make("section", { class: "pending", "aria-labelledby": "brief-title" }, make("h2", { id: "brief-title", text: "Waiting, and what would help" }), this.pending));
     this.column = null;
-    this.verdicts = null;
+    this.verdicts = this.inside = null;
     this.every(5000, async () => {
       this.showPending(await ask("pending", { signal: this.ends.signal }));
       if (chosen.pod) await this.look();
+      await this.lookInside();
       this.worked();
     });
     if (chosen.group !== ZONE) this.regroup();
   }
 
   onState({ hasNodes, hasUsage, isAnother }) {
-    if (isAnother) this.column = this.verdicts = null;
+    if (isAnother) this.column = this.verdicts = this.inside = null;
     if (hasNodes) this.fillTools();
     if (hasNodes && this.column) this.regroup();
     if (hasNodes || hasUsage) this.redraw();
+    if (hasUsage && !this.inside) this.lookInside().catch((error) => { if (error.name !== "AbortError") this.failed(error); });
     this.showDecisions(model.state.decisions);
   }
 
@@ -88,6 +92,34 @@ class MapView extends View {
     if (this.isThere && pod === chosen.pod) this.redraw();
   }
 
+  // Ask for the pods on the nodes if they can be drawn: cells are large enough, and there are not too many.
+  async lookInside() {
+    const version = model.versions.usage;
+    if (!chosen.hasPods || !model.isReady || !this.map.hasRoom) this.inside = null;
+    else if (this.inside?.version !== version) {
+      const told = await ask("pods-inside", { signal: this.ends.signal }), byRow = new Map(), counts = told.workloads.map(() => 0);
+      told.rows.forEach((row, i) => { if (!byRow.has(row)) byRow.set(row, []); byRow.get(row).push(i); counts[told.workload[i]] += 1; });
+      const most = counts.map((_, i) => i).sort((a, b) => counts[b] - counts[a]).slice(0, PARTS);
+      const named = most.sort((a, b) => (told.workloads[a] < told.workloads[b] ? -1 : 1));  // by name, so that colours stay while counts change
+      const kind = told.workloads.map((_, i) => (named.includes(i) ? named.indexOf(i) : PARTS));
+      this.inside = told.names.length ? { ...told, version, byRow, kind, named } : null;
+    }
+    if (this.isThere) this.redraw();
+  }
+
+  // The pods of a row as parts of its cell, those of a workload beside each other.
+  partsOf(row, resource, colours) {
+    const { byRow, requests, workload, kind } = this.inside, all = model.nodes.resources[resource].allocatable[row];
+    const asks = requests[resource] ? (i) => requests[resource][i] : () => 1;
+    return (byRow.get(row) || []).map((i) => ({ share: all ? asks(i) / all : 0, kind: kind[workload[i]] })).filter(({ share }) => share > 0).sort((a, b) => a.kind - b.kind).map(({ share, kind: at }) => ({ share, fill: colours.kinds[at] }));
+  }
+
+  podsText(row) {
+    const found = {};
+    for (const i of this.inside?.byRow.get(row) || []) { const name = this.inside.workloads[this.inside.workload[i]]; found[name] = (found[name] || 0) + 1; }
+    return Object.entries(found).slice(0, 8).map(([name, n]) => (n > 1 ? `${name} × ${n}` : name));
+  }
+
   titleOf(row) {
     if (!chosen.group) return "all nodes";
     if (chosen.group === ZONE) return model.zone(row) || "no zone";
@@ -104,15 +136,18 @@ class MapView extends View {
     const groups = model.grouped((row) => this.titleOf(row), before);
     const verdicts = this.verdicts && this.verdicts.nodesVersion === model.versions.nodes ? this.verdicts : null;
     const matches = (row) => !chosen.search || `${model.nodes.names[row]} ${model.taints(row).join(" ")}`.toLowerCase().includes(chosen.search);
+    const inside = !verdicts && chosen.hasPods && this.inside?.nodesVersion === model.versions.nodes ? this.inside : null;
     const paint = verdicts ? verdictPaint(verdicts) : this.usePaint(share);
     const summaries = groups.map(({ title, rows }) => `${title} ${verdicts ? `${count(rows.filter((row) => verdicts.refusedBy[row] < 0).length)} feasible` : this.summary(rows, resource)}`);
     this.map.show({
       groups: groups.map(({ title, rows }) => ({ rows, title: `${title} · ${several(rows.length, "node")} · ${verdicts ? `${count(rows.filter((row) => verdicts.refusedBy[row] < 0).length)} feasible` : this.summary(rows, resource)}` })),
-      paint: (row, colours) => ({ fill: paint(row, colours), isFaint: !matches(row) }),
+      paint: (row, colours) => (inside ? { fill: colours.heat[0], parts: this.partsOf(row, resource, colours), isFaint: !matches(row) } : { fill: paint(row, colours), isFaint: !matches(row) }),
       describe: (row) => this.describe(row, verdicts),
       label: `${several(model.nodes.names.length, "node")}, coloured by ${verdicts ? `what ${verdicts.pod} meets` : `${model.nodes.resources[resource].name} requested`}: ${summaries.join(", ")}`,
     });
-    this.showLegend(verdicts, share);
+    this.stretch.hidden = Boolean(verdicts || inside);  // these have their own colours
+    this.showLegend(verdicts, share, inside);
+    if (!performance.getEntriesByName("drawn").length) performance.mark("drawn");  // how long the first picture took
   }
 
   usePaint(share) {
@@ -144,24 +179,21 @@ class MapView extends View {
     const { names, resources } = model.nodes;
     const used = resources.map((resource, i) => [resource, model.usage[i][row], resource.allocatable[row]]).filter(([, u, all]) => u || all)
       .map(([resource, u, all]) => `${resource.name}: ${amount(u, resource.unit)} of ${amount(all, resource.unit)}`);
+    const pods = this.inside && !verdicts ? this.podsText(row) : [];
     const marks = [...(model.nodes.isCordoned.has(row) ? ["cordoned"] : []), ...model.taints(row).map((taint) => `taint ${taint}`)];
-    const verdict = verdicts ? [verdicts.refusedBy[row] >= 0 ? `refused by ${verdicts.plugins[verdicts.refusedBy[row]]}` : `takes it${verdicts.totals ? `, score ${verdicts.totals[row]}` : ""}`] : [];
-    return [`${names[row]}  ${model.zone(row)}`, ...verdict, ...used, ...marks];
+    return [`${names[row]}  ${model.zone(row)}`, ...(verdicts ? [verdictText(verdicts, row)] : []), ...used, ...pods, ...marks];
   }
 
-  showLegend(verdicts, share) {
+  showLegend(verdicts, share, inside) {
     const key = (look, text) => make("span", { class: "key" }, make("span", { class: `mark ${look}` }), text);
-    const marks = [key("cordoned", "cordoned"), key("tainted", "tainted")];
-    if (!verdicts) {
-      this.legend.replaceChildren(make("span", { class: "key" }, percent(this.span[0]), make("span", { class: "heat" }), percent(this.span[1])),
-        ...(model.nodes.names.some((_, row) => share(row) > 1) ? [key("over", "more than there is")] : []), ...marks);
+    if (verdicts) { this.legend.replaceChildren(...verdictKeys(verdicts), ...markKeys()); return; }
+    if (inside) {
+      const names = inside.named.map((workload, i) => key(`kind-${i}`, inside.workloads[workload])), more = inside.workloads.length - names.length;
+      this.legend.replaceChildren(...names, ...(more ? [key(`kind-${PARTS}`, several(more, "more workload"))] : []), key("free", "free"), ...markKeys());
       return;
     }
-    const refusing = verdicts.plugins.map((name, i) => [name, i, verdicts.refusedBy.filter((by) => by === i).length]).filter(([, , n]) => n);
-    const span = scoreSpan(verdicts);
-    this.legend.replaceChildren(
-      ...(span ? [make("span", { class: "key" }, `score ${span[0]}`, make("span", { class: "heat" }), String(span[1]))] : []),
-      ...refusing.map(([name, i, n]) => key(`kind-${i % 8}`, `${name} refuses ${count(n)}`)), ...marks);
+    this.legend.replaceChildren(make("span", { class: "key" }, percent(this.span[0]), make("span", { class: "heat" }), percent(this.span[1])),
+      ...(model.nodes.names.some((_, row) => share(row) > 1) ? [key("over", "more than there is")] : []), ...markKeys());
   }
 
   showPending(told) {

@@ -1,13 +1,14 @@
 // The node map: every node a cell, in groups. Drawn on a canvas, thousands of cells in some milliseconds; what is pointed at is
 // an element of its own above it, so that moving the mouse draws nothing anew.
 //
-//   map.show({ groups: [{ title, rows }], paint, describe, label, model? });  paint(row) -> { fill, isFaint, text }
+//   map.show({ groups: [{ title, rows }], paint, describe, label, model? });  paint(row) -> { fill, isFaint, text, parts: [{ share, fill }] }
 //   Arrow keys stay in their group, PageUp and PageDown go to the next one, Enter opens.
 
 import { make } from "./dom.js";
 import { model as current } from "./model.js";
 
 const TITLE = 20, BELOW = 8;
+const ROOM = 20;  // cells so large have room for their pods
 
 export function readColours() {
   const style = getComputedStyle(document.documentElement);
@@ -95,12 +96,13 @@ class NodeMap extends HTMLElement {
   }
 
   drawCell(pen, row, x, y) {
-    const { size, colours } = this, { fill, isFaint, text } = this.picture.paint(row, colours);
+    const { size, colours } = this, { fill, isFaint, text, parts } = this.picture.paint(row, colours);
     pen.globalAlpha = isFaint ? 0.18 : 1;
     if (fill) {
       pen.fillStyle = fill;
       pen.fillRect(x, y, size, size);
     }
+    if (parts) this.drawParts(pen, parts, x, y);
     if (!fill || size > 6) {  // an edge, so that a node of little use is seen in the dark and an empty one in the light
       pen.strokeStyle = colours.edge;
       pen.lineWidth = 1;
@@ -132,6 +134,19 @@ class NodeMap extends HTMLElement {
       pen.stroke();
     }
   }
+
+  // What is in a cell, from its floor up, a layer each; more than there is room for ends at the ceiling.
+  drawParts(pen, parts, x, y) {
+    let floor = this.size;
+    for (const { share, fill } of parts) {
+      const ceiling = Math.max(0, floor - share * this.size), top = Math.round(ceiling), high = Math.round(floor) - top;
+      pen.fillStyle = fill;
+      pen.fillRect(x, y + top, this.size, high > 2 ? high - 1 : high);
+      floor = ceiling;
+    }
+  }
+
+  get hasRoom() { return this.size >= ROOM; }
 
   // The row of the cell at a point, -1 for none.
   at(x, y) {

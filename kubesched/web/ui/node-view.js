@@ -6,7 +6,7 @@ import { asOf, View } from "./view.js";
 
 class NodeView extends View {
   build() {
-    this.section = make("section", { "aria-labelledby": "node-title" });
+    this.section = make("section", { "aria-labelledby": "node-title" }, make("h2", { id: "node-title", text: this.node }));
     this.replaceChildren(this.section);
     this.every(4000, () => this.refresh());
   }

@@ -2,7 +2,7 @@
 // say their values of that moment.
 
 const SVG = "http://www.w3.org/2000/svg";
-const WIDTH = 600, HEIGHT = 120, MOST_POINTS = 300;
+const WIDTH = 600, HEIGHT = 120, MOST_POINTS = 300, AROUND_SECONDS = 30;
 
 const draw = (tag, attributes) => {
   const element = document.createElementNS(SVG, tag);
@@ -70,13 +70,21 @@ export class PlotBoard {
     });
     svg.addEventListener("pointerleave", () => this.point(null));
     svg.addEventListener("keydown", (event) => {
-      if (!["ArrowLeft", "ArrowRight", "Escape"].includes(event.key)) return;
+      if (!["ArrowLeft", "ArrowRight", "Escape", "Enter"].includes(event.key)) return;
       event.preventDefault();
+      if (event.key === "Enter") { this.askAround(); return; }
       const by = (event.key === "ArrowLeft" ? -1 : 1) / Math.max(1, this.times.length - 1);
       this.point(event.key === "Escape" ? null : Math.max(0, Math.min(1, (this.cursor ?? 1) + by)));
     });
     svg.addEventListener("blur", () => this.point(null));
     return { figure, title, legend, svg, lines, line, top, ends };
+  }
+
+  // What a drag asks for by mouse, Enter asks for around the cursor.
+  askAround() {
+    if (this.cursor === null || !this.onrange) return;
+    const time = this.timeAt(this.cursor);
+    this.onrange(time - AROUND_SECONDS, time + AROUND_SECONDS);
   }
 
   shareOf(svg, event) {

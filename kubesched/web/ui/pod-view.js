@@ -7,19 +7,25 @@ import { adviceList, wakeList } from "./advice.js";
 import { clock, count, duration, facts, listed, make, nodeLink, podLink, several } from "./dom.js";
 import { showVerdictsOf } from "./map-view.js";
 import { model } from "./model.js";
+import "./node-map.js";
 import { scoreBars, verdictOf } from "./scores.js";
-import { funnel } from "./verdicts.js";
+import { funnel, markKeys, verdictKeys, verdictPaint, verdictText } from "./verdicts.js";
 import { asOf, View } from "./view.js";
 
 class PodView extends View {
   build() {
-    this.head = make("section", { "aria-labelledby": "pod-title" });
+    this.head = make("section", { "aria-labelledby": "pod-title" }, make("h2", { id: "pod-title", text: this.pod }));
     this.mode = "";
     this.sequence = null;
     this.told = make("div", { class: "told" });
     this.asked = make("input", { id: "why-not", list: "node-names", placeholder: "any node", value: this.askedNode || "", onchange: () => this.askNode() });
     this.answer = make("div", { "aria-live": "polite" });
     this.names = make("datalist", { id: "node-names" });
+    this.map = make("node-map");
+    this.map.addEventListener("open", ({ detail }) => {
+      this.asked.value = detail;
+      this.askNode().then(() => this.answer.scrollIntoView({ block: "nearest" }));
+    });
     this.replaceChildren(this.head, this.told,
       make("section", { "aria-labelledby": "why-not-title" }, make("h2", { id: "why-not-title", text: "Why not this node?" }),
         make("form", { class: "tools", onsubmit: (event) => { event.preventDefault(); this.askNode(); } },
@@ -51,7 +57,7 @@ class PodView extends View {
 
   draw(isUsed) {
     const { record, report, nodes, problem, at: asked } = this.known;
-    const shown = JSON.stringify([record.decisions, { ...report, at: 0 }, problem, this.mode, this.sequence]);
+    const shown = JSON.stringify([record.decisions, { ...report, at: 0 }, nodes?.refusedBy, nodes?.totals, problem, this.mode, this.sequence]);
     if (shown !== this.shown && !isUsed) {  // a new picture would take the focus away: it waits until the focus has gone
       this.shown = shown;
       this.fill(record, report, nodes, problem);
@@ -74,6 +80,7 @@ class PodView extends View {
     } else if (report) {
       this.head.replaceChildren(title, choices, ...(decisions.length || record.isRecorded ? [] : [make("p", { class: "note", text: "No decisions are kept on record here (--decision-records 0)." })]), ...this.heading(report));
       this.told.replaceChildren(...this.explanation(report, nodes));
+      this.map.draw?.();
     } else {
       this.head.replaceChildren(title, choices, make("p", { class: "empty", text: problem }));
       this.told.replaceChildren();
@@ -100,10 +107,21 @@ class PodView extends View {
     else if (report.ever) section("Will it ever fit", make("p", { text: report.ever.text }));
     if (report.preemption) section("Preemption", preemption(report.preemption));
     if (nodes && nodes.refusedBy.length) section(`Filters, now: ${count(report.feasibleCount)} of ${several(report.nodeCount, "node")} would take ${other}`, funnelBars(nodes), refusals(report));
+    if (nodes && this.showsMap(nodes)) section("Every node, now", make("p", { class: "legend" }, ...verdictKeys(nodes), ...markKeys()), this.map, make("p", { class: "note", text: "Choose a node to see below what every plugin says of it." }));
     if (report.ranking?.length) section(`Best nodes for ${other}, now`, scoreBars(report.ranking, report.node));
     if (report.claims?.length) section("Claims", make("ul", {}, ...report.claims.map((each) => make("li", { text: each.text }))));
     if (report.wakesOn?.length && !report.node) section("What wakes it", wakeList(report.wakesOn));
     return parts;
+  }
+
+  // The map of what this pod meets; not while the columns are of other nodes than the model has.
+  showsMap(nodes) {
+    if (!model.isReady || nodes.nodesVersion !== model.versions.nodes) return false;
+    const paint = verdictPaint(nodes), feasible = (rows) => count(rows.filter((row) => nodes.refusedBy[row] < 0).length);
+    const groups = model.grouped((row) => model.zone(row) || "no zone").map(({ title, rows }) => ({ rows, title: `${title} · ${several(rows.length, "node")} · ${feasible(rows)} feasible` }));
+    this.map.picture = { groups, paint: (row, colours) => ({ fill: paint(row, colours) }), describe: (row) => [model.nodes.names[row], verdictText(nodes, row)],
+      label: `${several(model.nodes.names.length, "node")}, coloured by what ${this.pod} meets: ${groups.map(({ title }) => title).join(", ")}` };
+    return true;
   }
 
   async askNode() {

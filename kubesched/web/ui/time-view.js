@@ -21,7 +21,7 @@ class TimeView extends View {
         for (const button of this.buttons.children) button.setAttribute("aria-pressed", String(button === event.currentTarget));
         this.draw();
       } })));
-    this.replaceChildren(make("section", { "aria-labelledby": "time-title" }, make("h2", { id: "time-title", text: "The last hours" }), this.buttons, make("p", { class: "note", text: "Drag over a plot to see what was decided then." }), this.box));
+    this.replaceChildren(make("section", { "aria-labelledby": "time-title" }, make("h2", { id: "time-title", text: "The last hours" }), this.buttons, make("p", { class: "note", text: "Drag over a plot to see what was decided then, or move the cursor with the arrow keys and press Enter." }), this.box));
     this.board = new PlotBoard(this.box, clock);
     this.board.onrange = (from, to) => { location.hash = `decisions?since=${from.toFixed(0)}&until=${to.toFixed(0)}`; };
     this.every(5000, () => this.refresh());

@@ -17,6 +17,7 @@ from aiohttp.test_utils import TestClient
 from web_fakes import AuthorizationFlags, client_for, new_parts
 
 from kubesched.api import codec
+from kubesched.api.meta import OwnerReference
 from kubesched.api.pod import PodCondition
 from kubesched.cluster import PodView, Store
 from kubesched.config import Gates
@@ -406,6 +407,7 @@ EXAMPLES = {
     "/pods/{namespace}/{name}/nodes/{node}": "/pods/default/small/nodes/a-1",
     "/pods/{namespace}/{name}/decisions": "/pods/default/small/decisions",
     "/nodes/{name}": "/nodes/b-1",
+    "/pods-inside": "/pods-inside",
     "/labels": "/labels?key=topology.kubernetes.io/zone",
     "/history": "/history",
     "/configuration": "/configuration",
@@ -448,6 +450,34 @@ async def test_explaining_is_not_counted_as_an_attempt(scene: Scene, client: Cli
     await get(client, "/ui/api/pods/default/whale")
     assert not seen
     assert all(profile.observe is not None for profile in scene.engine.profiles.values())
+
+
+async def test_pods_inside_their_nodes_are_columns(scene: Scene, client: Client) -> None:
+    told, state = await get(client, "/ui/api/pods-inside"), await get(client, "/ui/api/state")
+    assert (told["podCount"], told["names"], told["workloads"]) == (1, ["default/small"], ["default/small"])
+    assert told["nodesVersion"] == state["versions"]["nodes"]
+    asked = dict(
+        zip([each["name"] for each in state["nodes"]["resources"]], [column[0] for column in told["requests"]], strict=False)
+    )
+    assert (asked["cpu"], asked["memory"]) == (500, GIB)
+    assert state["usage"][0][told["rows"][0]] == 500
+
+
+OWNED = [
+    ("its own", "", "", "default/one"),
+    ("that of a stateful set", "StatefulSet", "db", "default/db"),
+    ("that of a deployment", "ReplicaSet", "web-5d", "default/web"),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "workload"), [case[1:] for case in OWNED], ids=[case[0] for case in OWNED])
+async def test_a_pod_is_drawn_with_its_workload(scene: Scene, client: Client, kind: str, name: str, workload: str) -> None:
+    owner = OwnerReference(kind=kind, name=name, uid="u", controller=True)
+    made = pod("one", on="a-1", labels={"pod-template-hash": "5d"})
+    owned = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, owner_references=(owner,)))
+    scene.come("Pod", owned if kind else made)
+    told = await get(client, "/ui/api/pods-inside")
+    assert told["workloads"][told["workload"][told["names"].index("default/one")]] == workload
 
 
 async def test_a_node_and_its_pods(scene: Scene, client: Client) -> None:
