@@ -59,6 +59,13 @@ class CapacityRequirements(Wire, kw_only=True):
     requests: dict[str, Quantity] = field(default_factory=dict)
 
 
+class DeviceDerivedAttribute(Wire, kw_only=True):
+    """An attribute of the claim's own making: what a CEL expression says of each device."""
+
+    name: str = ""
+    expression: str = ""
+
+
 class DeviceSubRequest(Wire, kw_only=True):
     """One of several acceptable answers to a request."""
 
@@ -69,6 +76,7 @@ class DeviceSubRequest(Wire, kw_only=True):
     count: int = 0
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
+    derived_attributes: tuple[DeviceDerivedAttribute, ...] = ()
 
 
 class ExactDeviceRequest(Wire, kw_only=True):
@@ -81,6 +89,7 @@ class ExactDeviceRequest(Wire, kw_only=True):
     admin_access: bool | None = None
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
+    derived_attributes: tuple[DeviceDerivedAttribute, ...] = ()
 
 
 class DeviceRequest(Wire, kw_only=True):
@@ -133,6 +142,7 @@ class DeviceRequestAllocationResult(Wire, kw_only=True):
     binding_failure_conditions: tuple[str, ...] = ()
     share_id: str | None = field(default=None, name="shareID")
     consumed_capacity: dict[str, Quantity] = field(default_factory=dict)
+    skip_node_operations: tuple[str, ...] = ()
 
 
 class DeviceAllocationConfiguration(Wire, kw_only=True):
@@ -287,6 +297,7 @@ class DeviceCounterConsumption(Wire, kw_only=True):
 
     counter_set: str = ""
     counters: dict[str, Counter] = field(default_factory=dict)
+    compatibility_groups: tuple[str, ...] = ()
 
 
 class NodeAllocatableResourceMapping(Wire, kw_only=True):
@@ -333,6 +344,7 @@ class ResourceSliceSpec(Wire, kw_only=True):
     devices: tuple[Device, ...] = ()
     per_device_node_selection: bool | None = None
     shared_counters: tuple[CounterSet, ...] = ()
+    skip_node_operations: tuple[str, ...] = ()
 
 
 class ResourceSlice(TopLevel, kw_only=True):

@@ -184,6 +184,7 @@ REPLACED_BY: Mapping[str, str] = {"GangScheduling": "GenericWorkload", "Workload
 # These are the scheduler's and taken on either side, but there is nothing here for them to switch; the reason is logged.
 NO_EFFECT: Mapping[str, str] = {
     "InterPodAffinityHostnameFastPath": "it is about speed alone, and hostnames are counted in columns anyway",
+    "SchedulerPreQueueingHints": "it is about speed alone: whom hints are asked about first, not what comes of it",
 }
 
 # The side of a gate for which there is no code, and the releases (from, up to but without) in which there is none: asking
@@ -191,13 +192,9 @@ NO_EFFECT: Mapping[str, str] = {
 # of these takes it off the list.
 _ALWAYS = ((0, 0), (99, 0))
 NOT_BUILT: Mapping[tuple[str, bool], tuple[Version, Version]] = {
-    ("DRADerivedAttributes", True): _ALWAYS,
-    ("DRADeviceCompatibilityGroups", True): _ALWAYS,
     ("DRANodeAllocatableResources", True): _ALWAYS,
-    ("DRAOptionalNodeOperations", True): _ALWAYS,
     ("DRAWorkloadResourceClaims", True): _ALWAYS,
     ("InPlacePodVerticalScalingSchedulerPreemption", True): _ALWAYS,
-    ("SchedulerPreQueueingHints", True): _ALWAYS,
 }
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})

@@ -71,14 +71,15 @@ DeviceClass: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2! DeviceClas
 DeviceClassConfiguration: opaque#1.1 OpaqueDeviceConfiguration
 DeviceClassSpec: config#2 [DeviceClassConfiguration], extendedResourceName#4 str, selectors#1 [DeviceSelector]
 DeviceConstraint: distinctAttribute#3 str, matchAttribute#2 str, requests#1 [str]
-DeviceCounterConsumption: counterSet#1! str, counters#2! {Counter}
+DeviceCounterConsumption: compatibilityGroups#3 [str], counterSet#1! str, counters#2! {Counter}
+DeviceDerivedAttribute: expression#2! str, name#1! str
 DeviceRequest: exactly#2 ExactDeviceRequest, firstAvailable#3 [DeviceSubRequest], name#1! str
 DeviceRequestAllocationResult: adminAccess#5 bool, bindingConditions#7 [str], bindingFailureConditions#8 [str],
   consumedCapacity#10 {quantity}, device#4! str, driver#2! str, pool#3! str, request#1! str, shareID#9 str,
-  tolerations#6 [DeviceToleration]
+  skipNodeOperations#11 [str], tolerations#6 [DeviceToleration]
 DeviceSelector: cel#1 CELDeviceSelector
-DeviceSubRequest: allocationMode#4 str, capacity#7 CapacityRequirements, count#5 int, deviceClassName#2! str, name#1!
-  str, selectors#3 [DeviceSelector], tolerations#6 [DeviceToleration]
+DeviceSubRequest: allocationMode#4 str, capacity#7 CapacityRequirements, count#5 int, derivedAttributes#8
+  [DeviceDerivedAttribute], deviceClassName#2! str, name#1! str, selectors#3 [DeviceSelector], tolerations#6 [DeviceToleration]
 DeviceTaint: effect#3! str, key#1! str, timeAdded#4 time, value#2 str
 DeviceTaintRule: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2! DeviceTaintRuleSpec, status#3
   DeviceTaintRuleStatus
@@ -98,7 +99,8 @@ EndpointSlicePort: appProtocol#4 str, name#1 str, port#3 int, protocol#2 str
 EndpointSubset: addresses#1 [EndpointAddress], notReadyAddresses#2 [EndpointAddress], ports#3 [EndpointPort]
 Endpoints: apiVersion str, kind str, metadata#1 ObjectMeta, subsets#2 [EndpointSubset]
 ExactDeviceRequest: adminAccess#5 bool, allocationMode#3 str, capacity#7 CapacityRequirements, count#4 int,
-  deviceClassName#1! str, selectors#2 [DeviceSelector], tolerations#6 [DeviceToleration]
+  derivedAttributes#8 [DeviceDerivedAttribute], deviceClassName#1! str, selectors#2 [DeviceSelector], tolerations#6
+  [DeviceToleration]
 ExternalDocumentation: description#1 str, url#2 str
 FieldSelectorAttributes: rawSelector#1 str, requirements#2 [FieldSelectorRequirement]
 FieldSelectorRequirement: key#1! str, operator#2! str, values#3 [str]
@@ -187,7 +189,7 @@ ResourcePool: generation#2! int, name#1! str, resourceSliceCount#3! int
 ResourceRule: apiGroups#2 [str], resourceNames#4 [str], resources#3 [str], verbs#1! [str]
 ResourceSlice: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2! ResourceSliceSpec
 ResourceSliceSpec: allNodes#5 bool, devices#6 [Device], driver#1! str, nodeName#3 str, nodeSelector#4 NodeSelector,
-  perDeviceNodeSelection#7 bool, pool#2! ResourcePool, sharedCounters#8 [CounterSet]
+  perDeviceNodeSelection#7 bool, pool#2! ResourcePool, sharedCounters#8 [CounterSet], skipNodeOperations#10 [str]
 Role: apiVersion str, kind str, metadata#1 ObjectMeta, rules#2 [PolicyRule]
 RoleBinding: apiVersion str, kind str, metadata#1 ObjectMeta, roleRef#3! RoleRef, subjects#2 [Subject]
 RoleRef: apiGroup#1 str, kind#2! str, name#3! str

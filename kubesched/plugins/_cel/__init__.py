@@ -8,7 +8,17 @@ expression and by kind of device. Parsing and type checking are the CEL library'
 Kubernetes' functions are ours (`evaluation` and the modules beside it).
 """
 
-from kubesched.plugins._cel.devices import Allowance, DeviceFacts, FactBook, NoAllowance, holds
+from kubesched.plugins._cel.devices import Allowance, DeviceFacts, FactBook, NoAllowance, derive, holds
 from kubesched.plugins._cel.values import CelError, CompileError, EvaluationError
 
-__all__ = ["Allowance", "CelError", "CompileError", "DeviceFacts", "EvaluationError", "FactBook", "NoAllowance", "holds"]
+__all__ = [
+    "Allowance",
+    "CelError",
+    "CompileError",
+    "DeviceFacts",
+    "EvaluationError",
+    "FactBook",
+    "NoAllowance",
+    "derive",
+    "holds",
+]

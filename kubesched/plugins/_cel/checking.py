@@ -32,8 +32,8 @@ _UNTYPED = re.compile(
 """Overloads that Kubernetes has and the library does not: with these alone the check is left to the evaluation."""
 
 
-def check(expression: str) -> Node:
-    """Return the tree of an expression over a device whose value is a bool, or may be one."""
+def check(expression: str, want_bool: bool = True) -> Node:
+    """Return the tree of an expression over a device whose value is a bool, or may be one, unless any value will do."""
     if not expression.strip():
         raise CompileError("compilation failed: the expression is empty")
     if len(expression.encode(errors="replace")) > LONGEST:
@@ -52,7 +52,7 @@ def check(expression: str) -> Node:
             return parsed
         raise CompileError(f"compilation failed: {_plain(serious[0] if serious else str(error))}") from None
     name = str(compiled.return_type().name()).lower()
-    if name not in ("bool", "dyn"):
+    if want_bool and name not in ("bool", "dyn"):
         raise CompileError(f"must evaluate to bool or the unknown type, not {name}")
     tree = decode(compiled.serialize())
     check_literals(tree)

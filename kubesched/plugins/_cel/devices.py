@@ -54,7 +54,7 @@ class Allowance:
 class DeviceFacts:
     """What selectors can see of a device. Equal devices share one of these; it remembers what was found out."""
 
-    __slots__ = ("_record", "allow_multiple", "answers", "attributes", "capacity", "driver", "lists", "takes_plain")
+    __slots__ = ("_record", "allow_multiple", "answers", "attributes", "capacity", "derived", "driver", "lists", "takes_plain")
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class DeviceFacts:
         self.lists = lists
         self.takes_plain = takes_plain
         self.answers: dict[str, bool | CelError] = {}
+        self.derived: dict[str, DeviceAttribute | CelError] = {}
         self._record: dict[str, Any] | None = None
 
     def record(self) -> dict[str, Any]:
@@ -150,9 +151,52 @@ def holds(expression: str, facts: DeviceFacts, allowance: Allowance | None = Non
     return answer
 
 
+def derive(expression: str, facts: DeviceFacts, allowance: Allowance | None = None) -> DeviceAttribute:
+    """Return the attribute that an expression makes of a device; raise a `CelError` if it makes none."""
+    known = facts.derived.get(expression)
+    if known is None:
+        try:
+            known = _attribute(_value_of(expression, facts, allowance, want_bool=False))
+        except CelError as error:
+            known = error
+        facts.derived[expression] = known
+    if isinstance(known, CelError):
+        raise known.with_traceback(None)
+    return known
+
+
+def _attribute(value: Any) -> DeviceAttribute:
+    if isinstance(value, bool):
+        return DeviceAttribute(bool_value=value)
+    if isinstance(value, int):
+        return DeviceAttribute(int_value=int(value))
+    if isinstance(value, str):
+        return DeviceAttribute(string_value=value)
+    if isinstance(value, Semver):
+        return DeviceAttribute(version_value=str(value))
+    if isinstance(value, list):
+        made = [_attribute(each) for each in value]
+        if all(each.string_value is not None for each in made):
+            return DeviceAttribute(string_values=tuple(each.string_value or "" for each in made))
+        if all(each.int_value is not None for each in made):
+            return DeviceAttribute(int_values=tuple(each.int_value or 0 for each in made))
+        if all(each.bool_value is not None for each in made):
+            return DeviceAttribute(bool_values=tuple(bool(each.bool_value) for each in made))
+        if all(each.version_value is not None for each in made):
+            return DeviceAttribute(version_values=tuple(each.version_value or "" for each in made))
+    raise EvaluationError(f"unsupported derived attribute type: {type_name(value)}")
+
+
 def _evaluate(expression: str, facts: DeviceFacts, allowance: Allowance | None) -> bool:
+    value = _value_of(expression, facts, allowance)
+    if not isinstance(value, bool):
+        raise EvaluationError(f"CEL result of type {type_name(value)} could not be converted to bool")
+    return value
+
+
+def _value_of(expression: str, facts: DeviceFacts, allowance: Allowance | None, *, want_bool: bool = True) -> Any:
     misses = _compiled.cache_info().misses
-    program = _compiled(expression)
+    program = _compiled(expression, want_bool)
     if allowance is not None and _compiled.cache_info().misses > misses:
         allowance.take(len(expression) * _UNITS_A_LETTER)
     if isinstance(program, CompileError):
@@ -160,13 +204,10 @@ def _evaluate(expression: str, facts: DeviceFacts, allowance: Allowance | None) 
     record = facts.record()
     scope = Scope({"device": record, **{f"device.{name}": value for name, value in record.items()}}, facts.takes_plain)
     try:
-        value = _run(program, scope)
+        return _run(program, scope)
     finally:
         if allowance is not None:
             allowance.take(max(scope.spent, scope.worked // _STEPS_A_UNIT))
-    if not isinstance(value, bool):
-        raise EvaluationError(f"CEL result of type {type_name(value)} could not be converted to bool")
-    return value
 
 
 def _run(program: Run, scope: Scope) -> Any:
@@ -190,9 +231,9 @@ def _run(program: Run, scope: Scope) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(expression: str) -> Run | CompileError:
+def _compiled(expression: str, want_bool: bool = True) -> Run | CompileError:
     try:
-        return build(check(expression))
+        return build(check(expression, want_bool))
     except CompileError as error:
         return error
     except RecursionError:

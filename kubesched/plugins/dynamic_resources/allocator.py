@@ -128,6 +128,10 @@ class Search:
         request.validate()
         if request.admin and not self._features.admin_access:
             raise AllocationError(f"{request.where}: admin access is requested, but the feature is disabled", request.claim)
+        if request.derived and not self._features.derived_attributes:
+            raise AllocationError(
+                f"{request.where}: cannot handle request with derived attributes, the feature is disabled", request.claim
+            )
         if request.mode == EXACT_COUNT:
             return request.count
         if request.mode != ALL:
@@ -263,7 +267,11 @@ class Search:
             return False
         if device.consumes and not features.partitionable_devices:
             return False
+        if device.skip_operations and not (features.optional_node_operations and self._group.skips_operations):
+            return False
         counts = bool(device.consumes) and not (is_shared and self._is_shared_already(device))
+        if counts and features.compatibility_groups and not self._counters.is_compatible(pool, device):
+            return False
         if counts and not self._counters.fits(pool, device):
             return False
         if features.device_taints and device.taints and not request.tolerates(device.taints):
@@ -295,7 +303,8 @@ class Search:
     def _satisfies(self, c: int, request: RequestShape, device: DeviceView) -> bool:
         sub_request = request.name if request.parent else ""
         for i, constraint in enumerate(self._constraints[c]):
-            if not constraint.add(request.base, sub_request, device):
+            attribute = request.attribute(constraint.attribute, device, self._allowance)
+            if not constraint.add(request.base, sub_request, attribute):
                 self._unconstrain(c, request, i)
                 return False
         return True

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Protocol
 
 from kubesched.api.resource import DeviceAttribute, DeviceConstraint
-from kubesched.plugins.dynamic_resources.devices import DeviceView
 from kubesched.plugins.dynamic_resources.features import Features
 
 Value = tuple[str, object]
@@ -17,8 +16,10 @@ Value = tuple[str, object]
 class Constraint(Protocol):
     """One constraint of one claim during one search."""
 
-    def add(self, request: str, sub_request: str, device: DeviceView) -> bool:
-        """Accept a device or refuse it."""
+    attribute: str
+
+    def add(self, request: str, sub_request: str, attribute: DeviceAttribute | None) -> bool:
+        """Accept a device, with its value of the attribute that this is about, or refuse it."""
         ...
 
     def remove(self, request: str, sub_request: str) -> None:
@@ -54,7 +55,7 @@ class _Scoped:
 
     def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
         self._requests = frozenset(requests)
-        self._attribute = attribute
+        self.attribute = attribute
         self._count = 0
 
     def _is_about(self, request: str, sub_request: str) -> bool:
@@ -67,10 +68,9 @@ class _Match(_Scoped):
 
     _first: Value | None = None
 
-    def add(self, request: str, sub_request: str, device: DeviceView) -> bool:
+    def add(self, request: str, sub_request: str, attribute: DeviceAttribute | None) -> bool:
         if not self._is_about(request, sub_request):
             return True
-        attribute = device.attribute(self._attribute)
         if attribute is None:
             return False
         value = _value(attribute)
@@ -93,10 +93,9 @@ class _Distinct(_Scoped):
         super().__init__(requests, attribute)
         self._seen: list[Value | None] = []
 
-    def add(self, request: str, sub_request: str, device: DeviceView) -> bool:
+    def add(self, request: str, sub_request: str, attribute: DeviceAttribute | None) -> bool:
         if not self._is_about(request, sub_request):
             return True
-        attribute = device.attribute(self._attribute)
         if attribute is None:
             return False
         value = _value(attribute)
@@ -120,10 +119,9 @@ class _DistinctRequests(_Scoped):
         super().__init__(requests, attribute)
         self._seen: dict[str, Value | None] = {}
 
-    def add(self, request: str, sub_request: str, device: DeviceView) -> bool:
+    def add(self, request: str, sub_request: str, attribute: DeviceAttribute | None) -> bool:
         if not self._is_about(request, sub_request):
             return True
-        attribute = device.attribute(self._attribute)
         if attribute is None:
             return False
         value = _value(attribute)

@@ -17,21 +17,36 @@ class CounterBook:
     def __init__(self, book: DeviceClaims) -> None:
         self._book = book
         self._left: dict[PoolId, Counters] = {}
+        self._beside: dict[tuple[PoolId, str], list[frozenset[str]]] = {}
+        """What the devices that use a counter set say about beside whom they may be used."""
 
     def fits(self, pool: Pool, device: DeviceView) -> bool:
         """Return whether a device can be taken without overdrawing any counter of its pool."""
         left = self._left_in(pool)
         return all(amount >= device.consumes.get(counter, 0) for counter, amount in left.items())
 
+    def is_compatible(self, pool: Pool, device: DeviceView) -> bool:
+        """Return whether a device shares a group with all that use its counter sets; one of no group goes with such only."""
+        self._left_in(pool)
+        for counter_set, groups in device.compatible.items():
+            beside = self._beside.get((pool.id, counter_set), ())
+            if beside and (not groups.intersection(*beside) if groups else any(beside)):
+                return False
+        return True
+
     def take(self, pool: Pool, device: DeviceView) -> None:
         """Use what a device needs."""
         left = self._left_in(pool)
+        for counter_set, groups in device.compatible.items():
+            self._beside.setdefault((pool.id, counter_set), []).append(groups)
         for counter, amount in device.consumes.items():
             left[counter] -= amount
 
     def give_back(self, pool: Pool, device: DeviceView) -> None:
         """Return what a device used."""
         left = self._left_in(pool)
+        for counter_set in device.compatible:
+            self._beside[pool.id, counter_set].pop()
         for counter, amount in device.consumes.items():
             left[counter] += amount
 
@@ -43,4 +58,6 @@ class CounterBook:
                 if device.consumes and (device.id in self._book.exclusive or device.id in self._book.shares):
                     for counter, amount in device.consumes.items():
                         left[counter] -= amount
+                    for counter_set, groups in device.compatible.items():
+                        self._beside.setdefault((pool.id, counter_set), []).append(groups)
         return left

@@ -50,6 +50,7 @@ class DeviceView:
         "binding_failure_conditions",
         "binds_to_node",
         "capacities",
+        "compatible",
         "consumes",
         "facts",
         "id",
@@ -58,6 +59,7 @@ class DeviceView:
         "own_all_nodes",
         "own_node_name",
         "own_node_selector",
+        "skip_operations",
         "taints",
     )
 
@@ -74,6 +76,9 @@ class DeviceView:
             for use in device.consumes_counters
             for name, counter in use.counters.items()
         }
+        self.compatible = {use.counter_set: frozenset(use.compatibility_groups) for use in device.consumes_counters}
+        """By counter set the groups of which another device there must share one; without any, it must have none either."""
+        self.skip_operations = view.skip_operations
         self.taints = _blocking_taints(self.id, device, rules)
         self.binds_to_node = bool(device.binds_to_node)
         self.binding_conditions = device.binding_conditions
@@ -108,6 +113,7 @@ class SliceView:
         "node_selector",
         "per_device",
         "pool",
+        "skip_operations",
     )
 
     def __init__(self, published: ResourceSlice, book: FactBook, rules: Iterable[DeviceTaintRule]) -> None:
@@ -119,11 +125,17 @@ class SliceView:
         self.node_name = spec.node_name or None
         self.node_selector: NodeSelector | None = spec.node_selector
         self.all_nodes = bool(spec.all_nodes)
+        self.skip_operations = spec.skip_node_operations
         self.per_device = bool(spec.per_device_node_selection)
         self.counter_sets: tuple[CounterSet, ...] = spec.shared_counters
         # A slice that declares counters contributes nothing else.
         published_devices = () if self.counter_sets else spec.devices
         self.devices = tuple(DeviceView(device, self, book, rules) for device in published_devices)
+
+    @property
+    def has_compatibility_groups(self) -> bool:
+        """Return whether a device says beside which others it may be used."""
+        return any(groups for device in self.devices for groups in device.compatible.values())
 
     @property
     def is_of_one_node(self) -> bool:

@@ -23,6 +23,9 @@ class Features:
     filter_timeout: bool = True
     list_attributes: bool = False
     fractional_capacity: bool = True
+    compatibility_groups: bool = False
+    derived_attributes: bool = False
+    optional_node_operations: bool = False
     behaviour: Behaviour = field(default_factory=lambda: Behaviour.of(NEWEST))
 
     @staticmethod
@@ -41,5 +44,8 @@ class Features:
             filter_timeout=on("DRASchedulerFilterTimeout"),
             list_attributes=on("DRAListTypeAttributes"),
             fractional_capacity=on("DRAFractionalCapacityRange"),
+            compatibility_groups=on("DRADeviceCompatibilityGroups"),
+            derived_attributes=on("DRADerivedAttributes"),
+            optional_node_operations=on("DRAOptionalNodeOperations"),
             behaviour=gates.behaviour,
         )

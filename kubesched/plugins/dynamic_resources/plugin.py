@@ -65,7 +65,7 @@ from kubesched.plugins.dynamic_resources.extended import Variant
 from kubesched.plugins.dynamic_resources.features import Features
 from kubesched.plugins.dynamic_resources.offers import Offer, offers
 from kubesched.plugins.dynamic_resources.outcomes import OutcomeBook, Outcomes
-from kubesched.plugins.dynamic_resources.pools import Pools
+from kubesched.plugins.dynamic_resources.pools import OPTIONAL_NODE_OPERATIONS, Pools
 from kubesched.plugins.dynamic_resources.writes import BindError, ClaimWriter, with_finalizer
 
 CANNOT_ALLOCATE = Reason("cannot allocate all claims", resolvable=False)
@@ -346,7 +346,12 @@ class DynamicResources(Plugin):
             and conditions.is_unusable(holder.claim, self.handle.clock.now(), self._binding_seconds)
         ):
             return np.ones(nodes.n, dtype=np.bool_)
-        return ~match_node_selector(holder.where, nodes) if holder.where is not None else None
+        away = ~match_node_selector(holder.where, nodes) if holder.where is not None else None
+        allocation = holder.shared or holder.claim.status.allocation
+        if allocation is not None and any(result.skip_node_operations for result in allocation.devices.results):
+            lacking = np.array([OPTIONAL_NODE_OPERATIONS not in declared for declared in nodes.feature_sets])
+            return lacking[nodes.feature_set] if away is None else away | lacking[nodes.feature_set]
+        return away
 
     def post_filter(
         self, pod: PodView, nodes: Snapshot, state: CycleState, diagnosis: Diagnosis, profile: Profile

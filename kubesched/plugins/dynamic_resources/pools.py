@@ -30,6 +30,9 @@ from kubesched.plugins.dynamic_resources.features import Features
 GroupKey = tuple[bytes, tuple[int, ...], tuple[str, ...]]
 """(the ways that selectors open, those that name the node, the node's own slices)"""
 
+OPTIONAL_NODE_OPERATIONS = "DRAOptionalNodeOperations"
+"""What a node declares that can do without the calls to a driver which a slice says may be skipped."""
+
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
 
 
@@ -66,10 +69,14 @@ class Candidate:
 class Group:
     """Nodes that reach the same devices in the same way."""
 
-    __slots__ = ("candidates", "error", "has_invalid", "index", "pools", "reach")
+    __slots__ = ("candidates", "error", "has_invalid", "index", "pools", "reach", "skips_operations")
 
-    def __init__(self, index: int, pools: Sequence[Pool], unreachable: frozenset[int], error: str | None) -> None:
+    def __init__(
+        self, index: int, pools: Sequence[Pool], unreachable: frozenset[int], error: str | None, skips_operations: bool
+    ) -> None:
         self.index = index
+        self.skips_operations = skips_operations
+        """Whether the nodes can do without operations that a driver does not need."""
         self.pools = tuple(pools)
         self.error = error
         self.has_invalid = any(pool.invalid for pool in pools)
@@ -124,6 +131,7 @@ class Pools:
         self._counters: dict[PoolId, list[SliceView]] = {}
         self._broken_elsewhere: dict[PoolId, Pool] = {}
         self._error: str | None = None
+        self._has_skips = False
         self._journal.forget()
         self._ways = _Ways()
         self._regroup_nodes: set[str] = set()
@@ -211,6 +219,7 @@ class Pools:
         self._regroup_nodes.add(view.node_name or "")
 
     def _sort_in(self, view: SliceView) -> None:
+        self._has_skips = self._has_skips or bool(view.skip_operations)
         self._by_pool.setdefault(view.pool, []).append(view)
         if view.counter_sets:
             self._counters.setdefault(view.pool, []).append(view)
@@ -230,7 +239,7 @@ class Pools:
 
     @property
     def _reads_labels(self) -> bool:
-        return any(view.node_selector is not None or view.per_device for view in self._wide)
+        return self._has_skips or any(view.node_selector is not None or view.per_device for view in self._wide)
 
     def _group(self, nodes: Snapshot) -> None:
         """Give every row its group."""
@@ -246,7 +255,7 @@ class Pools:
                 ways.to.append((view, device))
         ways.patterns = self._patterns([column for _, column in ways.columns], nodes.n)
         self._regroup_nodes.clear()
-        self.group_of_row = np.array([self._group_for(row, name) for row, name in enumerate(nodes.names)], np.int64)
+        self.group_of_row = np.array([self._group_for(row, nodes) for row in range(nodes.n)], np.int64)
         self._sort_rows()
 
     def _regroup(self, nodes: Snapshot) -> None:
@@ -255,19 +264,21 @@ class Pools:
         for name in self._regroup_nodes:
             row = nodes.row(name)
             if row >= 0:
-                group_of_row[row] = self._group_for(row, name)
+                group_of_row[row] = self._group_for(row, nodes)
         self._regroup_nodes.clear()
         self.group_of_row = group_of_row
         self._sort_rows()
 
-    def _group_for(self, row: int, name: str) -> int:
+    def _group_for(self, row: int, nodes: Snapshot) -> int:
+        name = nodes.name(row)
         ways, local = self._ways, self._local.get(name, ())
         own = tuple(ways.named.get(name, ()))
-        key: GroupKey = (ways.patterns[row], own, tuple(view.name for view in local))
+        skips = not self._has_skips or OPTIONAL_NODE_OPERATIONS in nodes.node(row).status.declared_features
+        key: GroupKey = (ways.patterns[row] + (b"" if skips else b"-"), own, tuple(view.name for view in local))
         group = self._by_key.get(key)
         if group is None:
             reached = [ways.to[way] for way in (*own, *(way for way, column in ways.columns if column[row]))]
-            group = self._by_key[key] = self._new_group(local, reached)
+            group = self._by_key[key] = self._new_group(local, reached, skips)
             for view in local:
                 self._keys_of_slice.setdefault(view.name, []).append(key)
         return group
@@ -311,7 +322,9 @@ class Pools:
     def _error_mark(self) -> bytes:
         return b"!" if self._error else b""
 
-    def _new_group(self, local: Sequence[SliceView], reached: list[tuple[SliceView, DeviceView | None]]) -> int:
+    def _new_group(
+        self, local: Sequence[SliceView], reached: list[tuple[SliceView, DeviceView | None]], skips_operations: bool
+    ) -> int:
         slices: dict[PoolId, dict[str, SliceView]] = {}
         for view in (*local, *(view for view, _ in reached)):
             slices.setdefault(view.pool, {})[view.name] = view
@@ -329,7 +342,7 @@ class Pools:
         binding = self.features.binding_conditions
         found.sort(key=lambda pool: (binding and any(d.binding_conditions for d in pool.devices), pool.id))
         index = len(self.groups)
-        self.groups.append(Group(index, found, frozenset(unreachable), self._error))
+        self.groups.append(Group(index, found, frozenset(unreachable), self._error, skips_operations))
         for pool in found:
             if pool.devices:
                 self.groups_of_pool.setdefault(pool.id, []).append(index)
@@ -339,12 +352,19 @@ class Pools:
 
     def _pool(self, key: PoolId, relevant: Iterable[SliceView]) -> Pool | None:
         """Return a pool as it looks to nodes that reach these slices of it; None if it is being replaced."""
-        newest = max(view.generation for view in relevant)
-        kept = sorted((view for view in relevant if view.generation == newest), key=lambda view: view.name)
+        seen = [view for view in relevant if not self._is_ignored(view)]
+        if not seen:
+            return None
+        newest = max(view.generation for view in seen)
+        kept = sorted((view for view in seen if view.generation == newest), key=lambda view: view.name)
         known, names = self._pools.setdefault(key, {}), tuple(view.name for view in kept)
         if names not in known:
             known[names] = self._build(key, newest, kept)
         return known[names]
+
+    def _is_ignored(self, view: SliceView) -> bool:
+        """Return whether nobody here can tell which devices of a slice go together, so that its pool is incomplete."""
+        return not self.features.compatibility_groups and view.has_compatibility_groups
 
     def _build(self, key: PoolId, newest: int, kept: list[SliceView]) -> Pool | None:
         everything = self._by_pool[key]
@@ -352,7 +372,7 @@ class Pools:
         if len(kept) != wanted:
             if any(view.generation > newest for view in everything):
                 return None
-            if sum(view.generation == newest for view in everything) != wanted:
+            if sum(view.generation == newest and not self._is_ignored(view) for view in everything) != wanted:
                 return Pool(key, tuple(device for view in kept for device in view.devices), is_incomplete=True)
         mine = {view.name for view in kept}
         devices = tuple(device for view in kept for device in view.devices)

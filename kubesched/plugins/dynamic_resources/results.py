@@ -83,6 +83,7 @@ def _result(pick: Pick, features: Features, chance: Random) -> DeviceRequestAllo
         binding_failure_conditions=device.binding_failure_conditions if features.binding_conditions else (),
         share_id=new_uid(chance) if pick.shared is not None else None,
         consumed_capacity={taken.name: taken.text for taken in pick.shared or ()},
+        skip_node_operations=device.skip_operations,
     )
 
 

@@ -12,6 +12,7 @@ import msgspec
 from kubesched.api.meta import Quantity
 from kubesched.api.quantity import QuantityError
 from kubesched.api.resource import (
+    DeviceAttribute,
     DeviceClass,
     DeviceSubRequest,
     DeviceTaint,
@@ -21,7 +22,7 @@ from kubesched.api.resource import (
     ResourceClaimSpec,
 )
 from kubesched.cluster import Objects
-from kubesched.plugins._cel import Allowance, CelError, CompileError, DeviceFacts, holds
+from kubesched.plugins._cel import Allowance, CelError, CompileError, DeviceFacts, derive, holds
 from kubesched.plugins.dynamic_resources.capacity import CapacityError, Consumption, consumption
 from kubesched.plugins.dynamic_resources.devices import DeviceView
 from kubesched.plugins.dynamic_resources.features import Features
@@ -65,6 +66,7 @@ class RequestShape:
         "claim",
         "class_name",
         "count",
+        "derived",
         "device_class",
         "mode",
         "name",
@@ -93,6 +95,7 @@ class RequestShape:
         self.count = wanted.count
         self.admin = bool(wanted.admin_access) if isinstance(wanted, ExactDeviceRequest) else False
         self.tolerations = wanted.tolerations
+        self.derived = {derived.name: derived.expression for derived in wanted.derived_attributes}
         self.capacity: Mapping[str, Quantity] = wanted.capacity.requests if wanted.capacity is not None else {}
         self._matches: dict[DeviceFacts, bool] = {}
         self._consumption: dict[DeviceFacts, tuple[Consumption, ...] | None] = {}
@@ -154,6 +157,19 @@ class RequestShape:
                         text += _OPTIONAL_CHAINING if "no such key:" in text else ""
                     raise AllocationError(f"{where}: CEL runtime error: {text}", self.claim) from None
         return True
+
+    def attribute(self, name: str, device: DeviceView, allowance: Allowance | None = None) -> DeviceAttribute | None:
+        """Return a device's attribute as the request sees it: its own expression for it comes before what is published."""
+        expression = self.derived.get(name)
+        if expression is None:
+            return device.attribute(name)
+        try:
+            return derive(expression, device.facts, allowance)
+        except CompileError as error:
+            raise AllocationError(f"{self.where}: compile derived attribute {name} failed: {error}", self.claim) from None
+        except CelError as error:
+            text = f"{self.where}: evaluate derived attribute {name} on device {device.id} failed: {error}"
+            raise AllocationError(text, self.claim) from None
 
     def consumption(self, device: DeviceView) -> tuple[Consumption, ...] | None:
         """Return what the request takes of the device's capacities; None if the device cannot serve it."""
