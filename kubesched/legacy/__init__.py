@@ -10,6 +10,7 @@ the names, `algorithms` what they stand for, `predicates` and `priorities` the p
 
 from kubesched.legacy.componentconfig import ComponentConfig, load_component_config
 from kubesched.legacy.convert import Conversion, convert_policy
+from kubesched.legacy.factory_args import PluginFactoryArgs
 from kubesched.legacy.policy import CONFIG_MAP_KEY, Policy, load_policy
 from kubesched.legacy.profile import Algorithm, Options, profile_from_policy, profile_from_provider
 from kubesched.legacy.registry import (
@@ -17,7 +18,12 @@ from kubesched.legacy.registry import (
     Registry,
     register_algorithm_provider,
     register_fit_predicate,
+    register_fit_predicate_factory,
+    register_list_priority,
+    register_predicate_metadata_producer,
+    register_predicate_precomputation,
     register_priority,
+    register_priority_factory,
 )
 from kubesched.legacy.releases import LATEST, RELEASES, LegacyGates, Release, release_of
 from kubesched.legacy.scheduler import LegacyScheduler
@@ -48,6 +54,7 @@ __all__ = [
     "LegacyGates",
     "LegacyScheduler",
     "Options",
+    "PluginFactoryArgs",
     "Policy",
     "PolicyFlags",
     "Registry",
@@ -63,7 +70,12 @@ __all__ = [
     "profile_from_provider",
     "register_algorithm_provider",
     "register_fit_predicate",
+    "register_fit_predicate_factory",
+    "register_list_priority",
+    "register_predicate_metadata_producer",
+    "register_predicate_precomputation",
     "register_priority",
+    "register_priority_factory",
     "release_of",
     "source_of",
     "ties_of",

@@ -71,6 +71,11 @@ def say_framework(framework: Framework) -> None:
         _say(2, f"The final configuration of the framework: {msgspec.json.encode(framework.document()).decode()}")
 
 
+def say_precomputation(name: str) -> None:
+    """Say that a predicate's own metadata is computed."""
+    _say(SCORES, f"Precompute: {name}")
+
+
 class SayingTies:
     """Chooses as another does, and says every node's score before."""
 

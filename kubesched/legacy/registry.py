@@ -16,8 +16,16 @@ from kubesched.framework import Plugin
 from kubesched.framework.ports import Handle
 from kubesched.legacy.algorithms import PREDICATES, PRIORITIES, PredicateFactory, PriorityFactory
 from kubesched.legacy.context import LegacyContext
-from kubesched.legacy.predicates.custom import FitFunction, FunctionPredicate
-from kubesched.legacy.priorities.custom import FunctionPriority, MapFunction, ReduceFunction
+from kubesched.legacy.factory_args import MetadataProducerFactory, MetadataSource, PluginFactoryArgs, Precomputation
+from kubesched.legacy.predicates.custom import FitFunction, FitFunctionFactory, FunctionPredicate
+from kubesched.legacy.priorities.custom import (
+    FunctionPriority,
+    ListFunctionFactory,
+    ListPriority,
+    MapFunction,
+    MapReduceFactory,
+    ReduceFunction,
+)
 from kubesched.legacy.providers import known_to, providers_of
 from kubesched.legacy.releases import LegacyGates, Release
 
@@ -47,13 +55,22 @@ class Custom:
     mandatory: set[str] = field(default_factory=set)
     priorities: dict[str, PriorityEntry] = field(default_factory=dict)
     providers: dict[str, tuple[set[str], set[str]]] = field(default_factory=dict)
+    precomputations: dict[str, Precomputation] = field(default_factory=dict)
+    metadata_producer: MetadataProducerFactory | None = None
 
     def __len__(self) -> int:
-        return len(self.predicates) + len(self.priorities) + len(self.providers)
+        return len(self.predicates) + len(self.priorities) + len(self.providers) + len(self.precomputations)
 
     def register_fit_predicate(self, name: str, function: FitFunction, *, mandatory: bool = False) -> str:
         """Register `function(pod, node)`, which says whether a pod fits a node; return the name."""
-        cls = FunctionPredicate.of(_checked(name), function)
+        return self.register_fit_predicate_factory(name, lambda args: function, mandatory=mandatory)
+
+    def register_fit_predicate_factory(self, name: str, factory: FitFunctionFactory, *, mandatory: bool = False) -> str:
+        """Register `factory(args)`, which is given listers and returns a function as above; return the name.
+
+        A function of three, `function(pod, metadata, node)`, is given the attempt's metadata.
+        """
+        cls = FunctionPredicate.of(_checked(name), factory, self._metadata_source)
         self.predicates[name] = lambda context, handle: [cls(context, handle)]
         if mandatory:
             self.mandatory.add(name)
@@ -61,9 +78,30 @@ class Custom:
 
     def register_priority(self, name: str, function: MapFunction, weight: int = 1, reduce: ReduceFunction | None = None) -> str:
         """Register `function(pod, node)`, which scores a node from 0 to the release's maximum; return the name."""
-        cls = FunctionPriority.of(_checked(name), function, reduce)
+        return self.register_priority_factory(name, lambda args: (function, reduce), weight)
+
+    def register_priority_factory(self, name: str, factory: MapReduceFactory, weight: int = 1) -> str:
+        """Register `factory(args)`, which is given listers and returns a map function and a reduce function or None."""
+        cls = FunctionPriority.of(_checked(name), factory)
         self.priorities[name] = PriorityEntry(lambda context, handle: cls(context, handle), weight)
         return name
+
+    def register_list_priority(self, name: str, factory: ListFunctionFactory, weight: int = 1) -> str:
+        """Register `factory(args)`, which returns the oldest form: `function(pod, nodes)`, a score for each node by name."""
+        cls = ListPriority.of(_checked(name), factory)
+        self.priorities[name] = PriorityEntry(lambda context, handle: cls(context, handle), weight)
+        return name
+
+    def register_predicate_precomputation(self, name: str, function: Precomputation) -> None:
+        """Register `function(metadata)`, which adds what a predicate wants to know about a pod, once for each attempt."""
+        self.precomputations[name] = function
+
+    def register_predicate_metadata_producer(self, factory: MetadataProducerFactory) -> None:
+        """Register `factory(args)`, which returns `producer(pod, nodes)`: the metadata in the place of ours."""
+        self.metadata_producer = factory
+
+    def _metadata_source(self, args: PluginFactoryArgs) -> MetadataSource:
+        return MetadataSource(args, self.metadata_producer, self.precomputations)
 
     def register_algorithm_provider(self, name: str, predicates: Iterable[str], priorities: Iterable[str]) -> str:
         """Register a set of predicates and priorities as a provider; return the name."""
@@ -77,6 +115,11 @@ CUSTOM = Custom()
 register_fit_predicate = CUSTOM.register_fit_predicate
 register_priority = CUSTOM.register_priority
 register_algorithm_provider = CUSTOM.register_algorithm_provider
+register_fit_predicate_factory = CUSTOM.register_fit_predicate_factory
+register_priority_factory = CUSTOM.register_priority_factory
+register_list_priority = CUSTOM.register_list_priority
+register_predicate_precomputation = CUSTOM.register_predicate_precomputation
+register_predicate_metadata_producer = CUSTOM.register_predicate_metadata_producer
 
 
 class Registry:

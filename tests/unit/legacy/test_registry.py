@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from legacy_clusters import World, node, pod
+from legacy_clusters import World, node, pod, service
 
 from kubesched.cluster import PodView
 from kubesched.errors import ConfigError
@@ -16,6 +17,7 @@ from kubesched.legacy import (
     Algorithm,
     Custom,
     Options,
+    PluginFactoryArgs,
     Registry,
     load_policy,
     profile_from_policy,
@@ -189,3 +191,74 @@ def test_to_the_letter_unlisted_predicates_never_run() -> None:
         algorithm = profile_from_policy(load_policy(text), world.handle, options=options)
         mandatory = {"CheckNodeUnschedulable", "PodToleratesNodeTaints"}
         assert tuple(name for name in algorithm.predicates if name not in mandatory) == names
+
+
+def test_factories_are_given_listers() -> None:
+    """RegisterFitPredicateFactory and PriorityFunctionFactory2: functions that look at more than the pod and the node."""
+    custom = Custom()
+
+    def near_a_service(args: PluginFactoryArgs) -> Any:
+        return lambda pod, node: (
+            any(service.metadata.name == node.name for service in args.services()) or "node(s) without service"
+        )
+
+    def fewest_pods(args: PluginFactoryArgs) -> Any:
+        def score(pod: PodView, node: NodeView) -> int:
+            info = args.node_info(node.name)
+            assert info is not None and len(args.nodes()) == 3
+            return 10 - sum(1 for other in args.pods() if other.node_name == node.name)
+
+        return score, None
+
+    custom.register_fit_predicate_factory("NearAService", near_a_service)
+    custom.register_priority_factory("FewestPods", fewest_pods, 2)
+    world = World([*WORLD, service("a", {"x": "y"}), service("b", {"x": "y"}), pod("busy", "a")])
+    algorithm = policy(
+        world, custom, "1.6", predicates=[{"name": "NearAService"}], priorities=[{"name": "FewestPods", "weight": 2}]
+    )
+    made = world.attempt(algorithm.profile)
+    assert isinstance(made.decision, Placed) and made.decision.node_name == "b"
+    assert made.verdicts is not None and made.verdicts.statuses()["c"].reasons == ("node(s) without service",)
+    assert made.scores is not None and made.scores.total.tolist() == [18, 20, -1]
+
+
+def test_a_priority_of_the_oldest_form_sees_all_nodes_that_fit() -> None:
+    custom = Custom()
+    custom.register_fit_predicate("HasDisk", has_disk)
+    custom.register_list_priority("ByPlace", lambda args: lambda pod, nodes: {node.name: i for i, node in enumerate(nodes)})
+    world = World(list(WORLD))
+    algorithm = policy(world, custom, "1.4", predicates=[{"name": "HasDisk"}], priorities=[{"name": "ByPlace", "weight": 1}])
+    made = world.attempt(algorithm.profile)
+    assert made.scores is not None and made.scores.total.tolist() == [0, 1, -1]
+
+
+def test_a_reduce_may_change_the_scores_in_place() -> None:
+    custom = Custom()
+
+    def double(pod: PodView, scores: dict[str, int]) -> None:
+        for name in scores:
+            scores[name] *= 2
+
+    custom.register_priority("PrefersHdd", prefers_hdd, 1, reduce=double)
+    world = World(list(WORLD))
+    made = world.attempt(policy(world, custom, "1.6", priorities=[{"name": "PrefersHdd", "weight": 1}]).profile)
+    assert made.scores is not None and made.scores.total.tolist() == [4, 14, 4]
+
+
+def test_predicates_are_given_metadata_with_what_was_precomputed() -> None:
+    custom = Custom()
+    seen: list[Any] = []
+
+    def count_letters(metadata: Any) -> None:
+        metadata.letters = len(metadata.pod.name)
+        seen.append(metadata)
+
+    custom.register_predicate_precomputation("Letters", count_letters)
+    custom.register_fit_predicate("Short", lambda pod, metadata, node: metadata.letters < 9 and metadata.pod_best_effort)
+    world = World(list(WORLD))
+    made = world.attempt(policy(world, custom, "1.6", predicates=[{"name": "Short"}]).profile)
+    assert isinstance(made.decision, Placed) and len(seen) == 1
+
+    custom.register_predicate_metadata_producer(lambda args: lambda pod, nodes: SimpleNamespace(pod=pod, pod_best_effort=False))
+    refused = world.attempt(policy(world, custom, "1.6", predicates=[{"name": "Short"}]).profile)
+    assert isinstance(refused.decision, Unschedulable)
