@@ -159,6 +159,8 @@ def load_policy(text: str, version: str | Release = LATEST) -> Policy:
 
 def _read(text: str, release: Release) -> Policy:
     tree, complaints = _parse(text, release)
+    if release.defaults_kind and isinstance(tree, Object):
+        tree = _with_kind(tree, complaints)
     _check_kind(tree, text, release)
     assert isinstance(tree, Object)
     policy, strict = decode(Policy, _at_release(tree, release), with_type=True)
@@ -175,6 +177,42 @@ def _parse(text: str, release: Release) -> tuple[Value, list[str]]:
         except ConfigError as error:
             raise ConfigError("", f"couldn't get version/kind; json parse error: {error}") from error
     return read_yaml(text)
+
+
+def _with_kind(tree: Object, complaints: list[str]) -> Object:
+    """Return a document with the kind and the version that it leaves out. Without a version it is read as the release's own
+    struct, whose fields are spelled as in Go: `Predicates`, and `predicates` is unknown."""
+    given: list[tuple[str, Value]] = [("kind", KIND)] if not tree.get_folded("kind") else []
+    if not tree.get_folded("apiVersion"):
+        tree = _from_go(tree, complaints)
+        given.append(("apiVersion", "v1"))
+    return Object((*given, *tree.pairs))
+
+
+def _from_go(value: Any, complaints: list[str]) -> Any:
+    if isinstance(value, list):
+        return [_from_go(item, complaints) for item in value]
+    if not isinstance(value, Object):
+        return value
+    pairs = []
+    for key, item in value.pairs:
+        if key in ("kind", "apiVersion"):
+            pairs.append((key, item))
+        elif key[:1].isupper():
+            pairs.append((_GO_NAMES.get(key, key[:1].lower() + key[1:]), _from_go(item, complaints)))
+        else:
+            complaints.append(f'unknown field "{key}"')
+    return Object(tuple(pairs))
+
+
+_GO_NAMES = {
+    "URLPrefix": "urlPrefix",
+    "EnableHTTPS": "enableHttps",
+    "HTTPTimeout": "httpTimeout",
+    "TLSConfig": "tlsConfig",
+    "CAFile": "caFile",
+    "CAData": "caData",
+}
 
 
 def _check_kind(tree: Value, text: str, release: Release) -> None:

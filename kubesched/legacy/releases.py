@@ -73,6 +73,11 @@ class Release:
         return self.minor >= 17
 
     @property
+    def defaults_kind(self) -> bool:
+        """Return whether a Policy may leave out its kind and version."""
+        return self.minor >= 17
+
+    @property
     def folds_extender_keys(self) -> bool:
         """Return whether the keys of an extender are read in any case."""
         return self.minor >= 8

@@ -10,7 +10,14 @@ import pytest
 from kubesched.config import Duration
 from kubesched.errors import ConfigError
 from kubesched.legacy import load_policy
-from kubesched.legacy.policy import LabelPreference, LabelsPresence, Policy, ServiceAffinity, ServiceAntiAffinity
+from kubesched.legacy.policy import (
+    LabelPreference,
+    LabelsPresence,
+    Policy,
+    PredicatePolicy,
+    ServiceAffinity,
+    ServiceAntiAffinity,
+)
 
 HEAD = {"kind": "Policy", "apiVersion": "v1"}
 
@@ -81,8 +88,10 @@ def test_yaml_is_read_from_1_15_on() -> None:
         (text(nonsense=1), 'strict decoding error: unknown field "nonsense"'),
         (text(predicates=[{"name": "A", "weight": 1}]), 'strict decoding error: unknown field "predicates[0].weight"'),
         ('{"kind":"Policy","apiVersion":"v1","predicates":[],"predicates":[]}', 'duplicate field "predicates"'),
-        ('{"apiVersion":"v1"}', "Object 'Kind' is missing in"),
-        ('{"kind":"Policy"}', "Object 'apiVersion' is missing in"),
+        ('{"kind":"Policy","predicates":[]}', 'strict decoding error: unknown field "predicates"'),
+        ('{"predicates":[]}', 'strict decoding error: unknown field "predicates"'),
+        ('{"Predicates":[{"name":"A"}]}', 'strict decoding error: unknown field "name"'),
+        ('{"kind":"Deployment"}', 'no kind "Deployment" is registered for version "v1"'),
         ('{"kind":"Policy","apiVersion":"v2"}', 'no kind "Policy" is registered for version "v2"'),
         ('{"kind":"Deployment","apiVersion":"v1"}', 'no kind "Deployment" is registered for version "v1"'),
         (text(priorities=[{"name": "A", "weight": "2"}]), "cannot unmarshal string into Go struct field"),
@@ -94,6 +103,30 @@ def test_what_1_17_refuses(document: str, complaint: str) -> None:
     with pytest.raises(ConfigError) as error:
         load_policy(document)
     assert str(error.value).startswith("invalid policy: ") and complaint in str(error.value)
+
+
+KINDLESS = [
+    ("nothing at all", "{}", Policy()),
+    ("a version alone", '{"apiVersion":"v1","predicates":[]}', Policy(predicates=())),
+    (
+        "Go's names",
+        '{"Predicates":[{"Name":"A"}],"AlwaysCheckAllPredicates":true}',
+        Policy((PredicatePolicy("A"),), None, (), 0, True),
+    ),
+    ("a kind and Go's names", '{"kind":"Policy","Predicates":[]}', Policy(predicates=())),
+]
+
+
+@pytest.mark.parametrize(("what", "document", "policy"), KINDLESS, ids=[case[0] for case in KINDLESS])
+def test_1_17_reads_a_policy_that_does_not_say_what_it_is(what: str, document: str, policy: Policy) -> None:
+    """Without a version it is taken for the struct that the program has inside, under Go's names."""
+    assert load_policy(document) == policy
+
+
+@pytest.mark.parametrize("document", ['{"apiVersion":"v1"}', "{}"])
+def test_before_1_17_a_policy_says_what_it_is(document: str) -> None:
+    with pytest.raises(ConfigError, match="Object 'Kind' is missing in"):
+        load_policy(document, "1.13")
 
 
 def test_before_1_17_unknown_fields_are_ignored() -> None:
