@@ -171,6 +171,7 @@ class Scheduler:
         self._outside = Ports()
         self._broadcaster: Broadcaster | None = None
         self._policy: ConfigMap | None = None
+        self._annotations = wiring.legacy.annotations if wiring.legacy is not None else None
         self._timing = self._check_election()
 
     def _check_election(self) -> Timing:
@@ -193,6 +194,8 @@ class Scheduler:
     def deliver(self, kind: str, old: Any | None, new: Any | None) -> None:
         """Put a change into the inbox."""
         assert self.engine is not None
+        if self._annotations is not None:
+            old, new = self._annotations.read(old), self._annotations.read(new)
         self.engine.inbox.post(Changed(kind, old, new))
 
     def synced(self, kind: str) -> None:

@@ -115,6 +115,11 @@ class Release:
         return self.minor >= 8
 
     @property
+    def reads_annotations(self) -> bool:
+        """Return whether affinity, tolerations, taints and the scheduler's name are annotations."""
+        return self.minor < 6
+
+    @property
     def max_backoff_seconds(self) -> int:
         """Return how long a pod that failed waits at most before it is tried again."""
         return 10 if self.minor >= 17 else 60
@@ -175,6 +180,7 @@ class LegacyGates:
     even_pods_spread: bool = False
     balance_attached_node_volumes: bool = False
     pod_overhead: bool = False
+    affinity_in_annotations: bool = False
 
     @staticmethod
     def of(release: Release, switches: Mapping[str, bool] | None = None) -> LegacyGates:
@@ -182,7 +188,7 @@ class LegacyGates:
         values = {"taint_nodes_by_condition": release.minor >= 12}
         for name, on in (switches or {}).items():
             since = _SINCE.get(name)
-            if since is None or release.minor < since:
+            if since is None or not since <= release.minor <= _UNTIL.get(name, release.minor):
                 raise ConfigError("", f"legacy feature gate {name} does not exist in {release}")
             if name == "TaintNodesByCondition" and release.minor >= 17 and not on:
                 raise ConfigError("", f"cannot set feature gate {name} to false, feature is locked to true")
@@ -196,7 +202,9 @@ _SINCE = {
     "EvenPodsSpread": 16,
     "BalanceAttachedNodeVolumes": 11,
     "PodOverhead": 16,
+    "AffinityInAnnotations": 6,
 }
+_UNTIL = {"AffinityInAnnotations": 7}
 _FIELDS = {"".join(word.capitalize() for word in field.name.split("_")): field.name for field in fields(LegacyGates)}
 
 LEGACY_GATES = frozenset(_FIELDS)

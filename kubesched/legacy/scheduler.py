@@ -20,6 +20,7 @@ from kubesched.engine.ties import Ties
 from kubesched.errors import ConfigError
 from kubesched.framework import Plugin
 from kubesched.framework.ports import Handle
+from kubesched.legacy.annotations import AnnotationReader
 from kubesched.legacy.componentconfig import ComponentConfig
 from kubesched.legacy.log_lines import saying
 from kubesched.legacy.policy import Policy
@@ -132,6 +133,12 @@ class LegacyScheduler:
     def remembers(self) -> bool:
         """Return whether answers may be remembered: not where the best nodes take turns."""
         return self.release.minor >= 17
+
+    @property
+    def annotations(self) -> AnnotationReader | None:
+        """Return what reads annotations as fields, if the release did."""
+        reader = AnnotationReader(self.release, LegacyGates.of(self.release, self.feature_gates))
+        return reader if reader.reads_any else None
 
     def queueing(self, today: QueueOptions) -> QueueOptions:
         """Return how the queue keeps time: nobody is popped during a pause, and nobody wakes himself by his status."""

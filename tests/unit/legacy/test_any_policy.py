@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from legacy_clusters import World
 
 from kubesched.errors import ConfigError
-from kubesched.legacy import convert_policy, load_policy, profile_from_policy
+from kubesched.legacy import Policy, convert_policy, load_policy, profile_from_policy
 from kubesched.legacy.algorithms import PREDICATES, PRIORITIES
 
 VERSIONS = ["1.3", "1.4", "1.6", "1.13", "1.17"]
@@ -105,5 +105,8 @@ def test_what_can_be_built_can_be_converted_or_is_told_why_not(document: dict[st
 @given(text=st.text(max_size=40) | ANYTHING.map(lambda value: json.dumps(value)))
 @pytest.mark.parametrize("version", ["1.6", "1.17"])
 def test_any_text_is_read_or_refused(version: str, text: str) -> None:
-    with pytest.raises(ConfigError):
-        load_policy(text, version)
+    try:
+        found = load_policy(text, version)
+    except ConfigError:
+        return
+    assert version == "1.17" and isinstance(found, Policy)  # which takes a document that does not say what it is
