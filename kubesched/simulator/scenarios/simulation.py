@@ -26,6 +26,7 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
 from kubesched.engine.assembly import Ports, assemble, engine_options, registry_with
+from kubesched.engine.attempts import Tried
 from kubesched.engine.inbox import AssumedBinding
 from kubesched.engine.loop import Engine, EngineOptions
 from kubesched.engine.ties import Ties
@@ -176,7 +177,7 @@ class Simulation:
 
     def run(self, until: float | None = None, progress: Callable[[float], None] | None = None) -> dict[str, Any]:
         """Run to a time, or until nothing happens any more; return the figures."""
-        self._wait(self._live(until, False, progress))
+        self._wait(self._live(until, progress=progress))
         return self.metrics()
 
     def step(self) -> Decided | None:
@@ -185,8 +186,32 @@ class Simulation:
         Bindings and evictions get their turn after every decision; `run`, as a scheduler does, makes a few before it looks.
         """
         self._decided.clear()
-        self._wait(self._live(None, True, None))
+        self._wait(self._live(None, (self.engine.step, lambda: bool(self._decided))))
         return self._decided[0] if self._decided else None
+
+    def next_pod(self, until: float | None = None) -> Tried | None:
+        """Run until a pod is to be tried and take it out of the queue, for `decide`; None if none will be before that time."""
+        self._decided.clear()
+        taken: list[Tried] = []
+
+        def take() -> bool:
+            tried = self.engine.attempts.take()
+            if tried is not None:
+                taken.append(tried)
+            return tried is not None
+
+        self._wait(self._live(until, (take, lambda: bool(taken))))
+        return taken[0] if taken else None
+
+    def decide(self, tried: Tried) -> Decided | None:
+        """Decide a pod that `next_pod` took out of the queue, and act on it; None if it was not refused and has no node."""
+
+        async def act() -> None:
+            self.engine.attempts.act(tried, self.engine.attempts.decide(tried))
+
+        self._decided.clear()
+        self._wait(act())
+        return self._decided[-1] if self._decided else None
 
     def metrics(self) -> dict[str, Any]:
         """Return the figures as they are now; docs/simulate.md says what each of them means."""
@@ -240,8 +265,14 @@ class Simulation:
         self._decided.append(Decided(self.now, binding.booked.key, binding.node_name))
         self._carry_out(binding)
 
-    async def _live(self, until: float | None, is_one_step: bool, progress: Callable[[float], None] | None) -> None:
-        """Do what `Engine.run` does, and what the agenda says; stop at a time, at a decision, or when all is quiet."""
+    async def _live(
+        self,
+        until: float | None,
+        single: tuple[Callable[[], bool], Callable[[], bool]] | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        """Do what `Engine.run` does, and what the agenda says; stop at a time, or when all is quiet. `single` is one step of
+        the engine's, which is made instead of a turn, and whether that is enough."""
         engine, agenda, measures = self.engine, self._agenda, self.measures
         while True:
             now, n_before = self._loop.time(), engine.queue.scheduling_cycle
@@ -250,10 +281,10 @@ class Simulation:
             measures.advance(now)
             if agenda.do_due(now + _HAIR):
                 self._last_news = now
-            if is_one_step:
+            if single is not None:
                 worked = bool(engine.take_in())
                 engine.flush()
-                worked = engine.step() or worked
+                worked = single[0]() or worked
             else:
                 self._decided.clear()
                 worked = engine.turn()
@@ -262,7 +293,7 @@ class Simulation:
                 self._loop.advance(taken if until is None else min(taken, until - now))
                 if until is not None and now + taken >= until:
                     return
-            if is_one_step and self._decided:
+            if single is not None and single[1]():
                 return
             if worked:
                 await asyncio.sleep(0)
