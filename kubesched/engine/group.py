@@ -9,7 +9,7 @@ With placements the rehearsal is repeated on one set of nodes after another, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
@@ -87,6 +87,7 @@ class Rehearsal:
     """What PodGroupPostFilter had to say."""
     nominations: Mapping[str, Nomination] = field(default_factory=dict)
     preemption: Preemption | None = None
+    follow_up: Callable[[], Awaitable[None]] | None = None
 
     @property
     def told_untried(self) -> str:

@@ -236,7 +236,8 @@ class Gangs:
             return
         tried = [part.members.values() for part in (rehearsal.parts.values() or (rehearsal,))]
         states = {m.queued.view.uid: m.made.state for part in tried for m in part if m.made is not None}
-        failed_group = FailedGroup(root.key, group, [member.view for member in gang.members], states)
+        diagnoses = {m.queued.view.uid: m.made.diagnosis for part in tried for m in part if m.made and m.made.diagnosis}
+        failed_group = FailedGroup(root.key, group, [member.view for member in gang.members], states, diagnoses)
         trial = StoreTrial(self._store, self._cycle, gang.profile, lambda: self._whole.rehearse(root, gang.profile))
         found = gang.profile.pod_group_post_filter(failed_group, trial)
         for each in (rehearsal, *rehearsal.parts.values()):
@@ -247,7 +248,7 @@ class Gangs:
                 each.verdict, each.nominations = Verdict.WAITING, found.nominations
             if self._judges_whole or not found.status.is_success:
                 each.way_out = found.status.message
-        rehearsal.preemption = found.preemption
+        rehearsal.preemption, rehearsal.follow_up = found.preemption, found.follow_up
 
     def broken(self, message: str) -> Rehearsal:
         """Return what it means for a group that a plugin broke at the member that was being looked at."""
@@ -265,6 +266,8 @@ class Gangs:
         """Book every member that has a place if the group has one; fail the others."""
         if not gang.members:
             return
+        if rehearsal.follow_up is not None:
+            self._spawn(rehearsal.follow_up())  # type: ignore[arg-type]
         if rehearsal.preemption is not None:
             self._actions.evict_for_group(
                 self._preemptor(gang),

@@ -7,7 +7,7 @@ take, and everything is taken back. Only if the group as a whole has a place it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -16,7 +16,7 @@ from kubesched.api.workload import CompositePodGroup, PodGroup
 from kubesched.cluster import GroupKey, Ints, PodView, Snapshot
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.preempting import Preemption
-from kubesched.framework.verdicts import Nomination, Status
+from kubesched.framework.verdicts import Diagnosis, Nomination, Status
 
 WORKLOAD = "scheduling.k8s.io"
 """The kind of the groups that pods name in spec.schedulingGroup."""
@@ -71,12 +71,14 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class FailedGroup:
-    """A group that came to nothing: its object, the members without a place, and what plugins wrote down about each by uid."""
+    """A group that came to nothing: its object, the members without a place, and by uid what plugins wrote down about each."""
 
     key: GroupKey
     group: PodGroup | CompositePodGroup
     members: Sequence[PodView]
     states: Mapping[str, CycleState]
+    diagnoses: Mapping[str, Diagnosis] = field(default_factory=dict)
+    """Why no node took them, of those that were refused."""
 
     @property
     def priority(self) -> int:
@@ -111,11 +113,13 @@ class GroupTrial(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GroupPostFiltered:
-    """PodGroupPostFilter's answer: evict these pods, and nominate members, by uid. Carried out by the engine."""
+    """PodGroupPostFilter's answer: evict these pods, and nominate members, by uid. Carried out by the engine, as is
+    `follow_up`."""
 
     status: Status
     nominations: Mapping[str, Nomination] = field(default_factory=dict)
     preemption: Preemption | None = None
+    follow_up: Callable[[], Awaitable[None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
@@ -541,17 +541,20 @@ class Profile:
     def pod_group_post_filter(self, group: FailedGroup, trial: GroupTrial) -> GroupPostFiltered:
         """Run the PodGroupPostFilters until one finds a way out; merge what the others say."""
         reasons: list[str] = []
+        follow_ups: list[FollowUp | None] = []
         for plugin in self.pod_group_post_filters:
             answer = self.call("PodGroupPostFilter", plugin, plugin.pod_group_post_filter, group, trial)
             if not isinstance(answer, GroupPostFiltered) or not isinstance(answer.status, Status):
                 raise misanswered(plugin.name, "PodGroupPostFilter", "GroupPostFiltered", answer)
             status = answer.status
+            follow_ups.append(_named_follow_up(answer.follow_up, plugin, group.members[0]))
             if status.is_success or status.code is Code.UNRESOLVABLE:
-                return answer
+                return replace(answer, follow_up=_all_of(follow_ups))
             if not status.is_rejected:
-                return GroupPostFiltered(failed(f'error in "{plugin.name}" PodGroupPostFilter plugins: {status.message}'))
+                text = f'error in "{plugin.name}" PodGroupPostFilter plugins: {status.message}'
+                return GroupPostFiltered(failed(text), follow_up=_all_of(follow_ups))
             reasons.extend(status.reasons)
-        return GroupPostFiltered(unschedulable(*reasons))
+        return GroupPostFiltered(unschedulable(*reasons), follow_up=_all_of(follow_ups))
 
     def generate_placements(self, group: GroupKey, nodes: Snapshot) -> Sequence[Placement] | Status:
         """Ask the first generator, as the reference does; without one there is one placement, the whole cluster."""

@@ -5,10 +5,9 @@ Problems are values: the text that the pod waits with.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from kubesched.api.pod import Pod, PodResourceClaim
 from kubesched.api.resource import DeviceClass, ResourceClaim
+from kubesched.api.workload import PodGroup
 from kubesched.cluster import Objects
 from kubesched.cluster.device_claims import DeviceClaims
 from kubesched.framework import Status, failed, unresolvable
@@ -16,8 +15,11 @@ from kubesched.framework import Status, failed, unresolvable
 Claims = list[ResourceClaim]
 
 
-def claims_of(pod: Pod, book: DeviceClaims) -> Claims | str:
-    """Return the claims of a pod in the order of its spec, or why they cannot be used yet."""
+def claims_of(pod: Pod, book: DeviceClaims, *, of_groups: bool = False) -> Claims | str:
+    """Return the claims of a pod in the order of its spec, or why they cannot be used yet.
+
+    `of_groups`: a claim that was made for the pod's group will do as well as one that was made for the pod.
+    """
     found: Claims = []
     namespace = pod.metadata.namespace
     for wanted in pod.spec.resource_claims:
@@ -35,10 +37,10 @@ def claims_of(pod: Pod, book: DeviceClaims) -> Claims | str:
             return f'could not find ResourceClaim "{namespace}/{name}"'
         if claim.metadata.deletion_timestamp is not None:
             return f'resourceclaim "{name}" is being deleted'
-        if is_generated and not _is_owned_by(claim, pod):
-            return (
-                f"ResourceClaim {namespace}/{name} was not created for Pod {namespace}/{pod.metadata.name} (Pod is not owner)"
-            )
+        group = pod.spec.scheduling_group.pod_group_name if of_groups and pod.spec.scheduling_group is not None else ""
+        if is_generated and not _is_owned_by(claim, pod, group):
+            who = f"neither Pod nor PodGroup {group} is the owner" if group else "Pod is not owner"
+            return f"ResourceClaim {namespace}/{name} was not created for Pod {namespace}/{pod.metadata.name} ({who})"
         found.append(claim)
     return found
 
@@ -54,9 +56,26 @@ def _made_from_template(pod: Pod, wanted: PodResourceClaim) -> str | tuple[str] 
     return (f"{where}: ResourceClaim not created yet",)
 
 
-def _is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
+def _is_owned_by(claim: ResourceClaim, pod: Pod, group: str) -> bool:
     owner = claim.metadata.controller()
-    return owner is not None and owner.uid == pod.metadata.uid
+    if owner is None:
+        return False
+    is_groups = owner.kind == "PodGroup" and owner.api_version.startswith("scheduling.k8s.io/") and owner.name == group
+    return owner.uid == pod.metadata.uid or (bool(group) and is_groups)
+
+
+def shared_with_group(pod: Pod, group: PodGroup) -> frozenset[str]:
+    """Return the names of the claims that a pod has in common with its group: those that are reserved for the group."""
+    theirs = {
+        (claim.name, claim.resource_claim_name, claim.resource_claim_template_name) for claim in group.spec.resource_claims
+    }
+    named = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    wanted = (
+        claim.resource_claim_name or named.get(claim.name)
+        for claim in pod.spec.resource_claims
+        if (claim.name, claim.resource_claim_name, claim.resource_claim_template_name) in theirs
+    )
+    return frozenset(name for name in wanted if name)
 
 
 def check_requests(claim: ResourceClaim, objects: Objects, with_lists: bool) -> Status | None:
@@ -88,12 +107,11 @@ def _check_class(request: str, class_name: str, objects: Objects) -> Status | No
     return None
 
 
-def is_reserved_for(claim: ResourceClaim, pod_uid: str) -> bool:
-    """Return whether the pod may use the claim."""
-    return any(consumer.uid == pod_uid for consumer in claim.status.reserved_for)
+def is_reserved_for(claim: ResourceClaim, uid: str) -> bool:
+    """Return whether a pod, or a group, may use the claim."""
+    return any(consumer.uid == uid for consumer in claim.status.reserved_for)
 
 
-def can_be_deallocated(claim: ResourceClaim, pod_uid: str) -> bool:
-    """Return whether nobody but the pod would miss the claim's devices."""
-    consumers: Sequence[object] = [consumer for consumer in claim.status.reserved_for if consumer.uid != pod_uid]
-    return not consumers
+def can_be_deallocated(claim: ResourceClaim, *uids: str) -> bool:
+    """Return whether nobody but these would miss the claim's devices."""
+    return all(consumer.uid in uids for consumer in claim.status.reserved_for)

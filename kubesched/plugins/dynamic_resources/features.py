@@ -26,6 +26,7 @@ class Features:
     compatibility_groups: bool = False
     derived_attributes: bool = False
     optional_node_operations: bool = False
+    group_claims: bool = False
     behaviour: Behaviour = field(default_factory=lambda: Behaviour.of(NEWEST))
 
     @staticmethod
@@ -47,5 +48,6 @@ class Features:
             compatibility_groups=on("DRADeviceCompatibilityGroups"),
             derived_attributes=on("DRADerivedAttributes"),
             optional_node_operations=on("DRAOptionalNodeOperations"),
+            group_claims=on("DRAWorkloadResourceClaims"),
             behaviour=gates.behaviour,
         )

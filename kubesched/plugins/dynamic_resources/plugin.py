@@ -10,7 +10,7 @@ claim, made for it, with the resources as requests. A pod without any of this co
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,11 +20,12 @@ import numpy as np
 from kubesched.api.matching import NodeSelectorMatcher, compile_node_selector
 from kubesched.api.pod import Pod
 from kubesched.api.resource import AllocationResult, ResourceClaim
+from kubesched.api.workload import PodGroup
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.cluster.device_claims import DeviceClaims
 from kubesched.cluster.selection import match_node_selector
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.grouping import GROUP_TURN, GroupTurn
+from kubesched.framework.grouping import GROUP_TURN, FailedGroup, GroupPostFiltered, GroupTrial, GroupTurn, workload_of
 from kubesched.framework.plugin import Plugin, PostFiltered, PreFilterAnswer, Scope
 from kubesched.framework.ports import Handle
 from kubesched.framework.profile import MAX_SCORE, Profile
@@ -60,13 +61,14 @@ from kubesched.plugins.dynamic_resources.claims import (
     check_requests,
     claims_of,
     is_reserved_for,
+    shared_with_group,
 )
 from kubesched.plugins.dynamic_resources.extended import Variant
 from kubesched.plugins.dynamic_resources.features import Features
 from kubesched.plugins.dynamic_resources.offers import Offer, offers
 from kubesched.plugins.dynamic_resources.outcomes import OutcomeBook, Outcomes
 from kubesched.plugins.dynamic_resources.pools import OPTIONAL_NODE_OPERATIONS, Pools
-from kubesched.plugins.dynamic_resources.writes import BindError, ClaimWriter, with_finalizer
+from kubesched.plugins.dynamic_resources.writes import BindError, ClaimWriter, Consumer, consumer_of, with_finalizer
 
 CANNOT_ALLOCATE = Reason("cannot allocate all claims", resolvable=False)
 INVALID_POOLS = Reason("invalid resource pools were encountered", resolvable=False)
@@ -80,6 +82,7 @@ _NOT_AVAILABLE_BIT, _CANNOT_FIT_BIT = np.uint64(4), np.uint64(8)
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 DEALLOCATED = "deallocation of ResourceClaim completed"
 DELETED = "deletion of ResourceClaim completed"
+GROUP_DEALLOCATED = "deallocation and deletion of ResourceClaims completed"
 STILL_NOT = "still not schedulable"
 DEFAULT_FILTER_TIMEOUT, DEFAULT_BINDING_TIMEOUT = 10.0, 600.0
 
@@ -101,7 +104,20 @@ class Allocated:
 class PodClaims:
     """A pod's claims in one attempt. A what-if shares it with the attempt: nothing in it depends on pods on nodes."""
 
-    __slots__ = ("allocated", "booked", "created", "found", "given", "nodes", "pending", "resources", "special", "variants")
+    __slots__ = (
+        "allocated",
+        "booked",
+        "created",
+        "found",
+        "given",
+        "group",
+        "nodes",
+        "of_group",
+        "pending",
+        "resources",
+        "special",
+        "variants",
+    )
 
     def __init__(self) -> None:
         self.allocated: list[Allocated] = []
@@ -119,6 +135,13 @@ class PodClaims:
         is found by then may belong to another member."""
         self.booked: list[tuple[ResourceClaim, AllocationResult]] = []
         self.created: ResourceClaim | None = None
+        self.group: PodGroup | None = None
+        self.of_group: frozenset[str] = frozenset()
+        """The names of the claims that are reserved for the pod's group and not for the pod."""
+
+    def consumer(self, claim: ResourceClaim, pod: PodView) -> Consumer:
+        """Return whom a claim is reserved for."""
+        return consumer_of(pod, self.group if claim.metadata.name in self.of_group else None)
 
     @property
     def is_empty(self) -> bool:
@@ -159,6 +182,7 @@ class DynamicResources(Plugin):
         super().__init__(args, handle)
         self._features = features = Features.of(handle.gates)
         self._behaviour = handle.gates.behaviour
+        self._has_placements = handle.gates.is_enabled("TopologyAwareWorkloadScheduling")
         self._filter_seconds = _seconds(args.filter_timeout if args is not None else None, DEFAULT_FILTER_TIMEOUT)
         self._binding_seconds = _seconds(args.binding_timeout if args is not None else None, DEFAULT_BINDING_TIMEOUT)
         self._book = handle.objects.shared(DeviceClaims)
@@ -188,13 +212,16 @@ class DynamicResources(Plugin):
         wanted: tuple[str, ...] = pod.template.remember((DynamicResources, "wanted"), lambda: extended.wanted_resources(pod))
         return wanted
 
+    def _claims_of(self, pod: Pod) -> list[ResourceClaim] | str:
+        return claims_of(pod, self._book, of_groups=self._features.group_claims)
+
     # Before the queue
 
     def pre_enqueue(self, pod: PodView) -> Status | None:
         """Keep a pod back until all its claims are there."""
         if not pod.pod.spec.resource_claims:
             return None
-        found = claims_of(pod.pod, self._book)
+        found = self._claims_of(pod.pod)
         return unresolvable(found) if isinstance(found, str) else None
 
     def wakeups(self) -> tuple[Wakeup, ...]:
@@ -206,7 +233,7 @@ class DynamicResources(Plugin):
         """Wake if devices were given back, or if a claim of the pod changed where it matters."""
         if new is None:
             return old is not None and old.status.allocation is not None
-        found = claims_of(pod.pod, self._book)
+        found = self._claims_of(pod.pod)
         if isinstance(found, str):
             return False
         if old is not None and old.status.allocation is not None and new.status.allocation is None:
@@ -217,7 +244,7 @@ class DynamicResources(Plugin):
 
     def pod_got_claims(self, pod: PodView, old: Pod | None, new: Pod) -> bool:
         """Wake if the pod's own claims are there now."""
-        return new.metadata.uid == pod.uid and not isinstance(claims_of(new, self._book), str)
+        return new.metadata.uid == pod.uid and not isinstance(self._claims_of(new), str)
 
     # Which nodes
 
@@ -229,7 +256,7 @@ class DynamicResources(Plugin):
         if not pod.pod.spec.resource_claims and not wanted:
             return SKIP
         self._book.refresh()
-        found = claims_of(pod.pod, self._book)
+        found = self._claims_of(pod.pod)
         if isinstance(found, str):
             return unresolvable(found)
         collected = PodClaims()
@@ -240,6 +267,11 @@ class DynamicResources(Plugin):
             )
         if not found and collected.special is None:
             return SKIP
+        key = workload_of(pod) if self._features.group_claims else None
+        if key is not None:
+            collected.group = self.handle.objects.get(PodGroup, key.name, key.namespace)
+            if collected.group is not None:
+                collected.of_group = shared_with_group(pod.pod, collected.group)
         turn: GroupTurn | None = state.find(GROUP_TURN)
         for claim in found:
             refused = self._collect(claim, collected, turn)
@@ -362,15 +394,45 @@ class DynamicResources(Plugin):
             return PostFiltered(failed("not found"))
         if mine.is_empty:
             return PostFiltered(self._unhelped(NOTHING_TO_DEALLOCATE), is_settled=True)
-        refused = self._refused_rows(diagnosis)
-        for holder in mine.allocated:
-            away = self._unavailable(holder, refused) if refused is not None and holder.shared is None else None
-            if away is not None and away.any() and can_be_deallocated(holder.claim, pod.uid):
-                return PostFiltered(unschedulable(DEALLOCATED), follow_up=partial(self._writer.deallocate, holder.claim))
+        unused = self._unused(mine, diagnosis, pod.uid)
+        if unused is not None:
+            return PostFiltered(unschedulable(DEALLOCATED), follow_up=partial(self._writer.deallocate, unused))
         left_behind = mine.special
         if left_behind is not None and not extended.is_special(left_behind):
             return PostFiltered(unschedulable(DELETED), follow_up=partial(self._writer.delete_quietly, left_behind))
         return PostFiltered(self._unhelped(STILL_NOT))
+
+    def _unused(self, mine: PodClaims, diagnosis: Diagnosis, *uids: str) -> ResourceClaim | None:
+        """Return a claim whose devices are in the way where they are, and that nobody but these use."""
+        refused = self._refused_rows(diagnosis)
+        for holder in mine.allocated:
+            away = self._unavailable(holder, refused) if refused is not None and holder.shared is None else None
+            if away is not None and away.any() and can_be_deallocated(holder.claim, *uids):
+                return holder.claim
+        return None
+
+    def pod_group_post_filter(self, failed: FailedGroup, trial: GroupTrial) -> GroupPostFiltered:
+        """Do the same for each member of a group, and for what is reserved for the group as a whole while none of it has a
+        place."""
+        group = failed.group
+        if not isinstance(group, PodGroup) or (self._has_placements and group.spec.scheduling_constraints is not None):
+            return GroupPostFiltered(unschedulable())
+        members = self.handle.groups.get(failed.key)
+        is_idle = self._features.group_claims and (members is None or not members.n_scheduled)
+        unused: dict[str, ResourceClaim] = {}
+        for pod in failed.members:
+            mine: PodClaims | None = failed.states[pod.uid].find(self.name) if pod.uid in failed.states else None
+            diagnosis = failed.diagnoses.get(pod.uid)
+            if mine is not None and diagnosis is not None:
+                found = self._unused(mine, diagnosis, pod.uid, *((group.metadata.uid,) if is_idle else ()))
+                if found is not None:
+                    unused[found.metadata.uid] = found
+        follow_up = partial(self._deallocate_all, list(unused.values())) if unused else None
+        return GroupPostFiltered(unschedulable(GROUP_DEALLOCATED), follow_up=follow_up)
+
+    async def _deallocate_all(self, claims: Sequence[ResourceClaim]) -> None:
+        for claim in claims:
+            await self._writer.deallocate(claim)
 
     def _unhelped(self, why: str) -> Status:
         return unschedulable() if self._behaviour.tells_placement_found else unschedulable(why)
@@ -506,12 +568,13 @@ class DynamicResources(Plugin):
             claim = holder.claim
             if holder.shared is not None:
                 continue  # it is among the booked ones
-            if not is_reserved_for(claim, pod.uid):
-                claim = await self._writer.reserve(claim, None, pod)
+            consumer = mine.consumer(claim, pod)
+            if not is_reserved_for(claim, consumer.uid):
+                claim = await self._writer.reserve(claim, None, pod, consumer)
             written.append(claim)
         for claim, allocation in mine.booked:
             if mine.special is None or claim.metadata.uid != mine.special.metadata.uid:
-                written.append(await self._writer.reserve(claim, allocation, pod))
+                written.append(await self._writer.reserve(claim, allocation, pod, mine.consumer(claim, pod)))
                 continue
             mine.created = created = await self._writer.create(claim)
             mine.created = stored = await self._writer.reserve_special(created, claim.metadata.uid, allocation, pod)

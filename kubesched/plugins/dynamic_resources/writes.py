@@ -23,6 +23,7 @@ from kubesched.api.resource import (
     ResourceClaimConsumerReference,
     ResourceClaimStatus,
 )
+from kubesched.api.workload import PodGroup
 from kubesched.cluster import PodView
 from kubesched.cluster.device_claims import ClaimError, DeviceClaims
 from kubesched.errors import ApiError, Conflict, NotFound, SchedulerError, Unreachable
@@ -37,6 +38,17 @@ PAUSE_SECONDS = 0.01
 CACHE_WAIT_SECONDS = 120.0
 CACHE_POLL_SECONDS = 1.0
 CONDITION_POLL_SECONDS = 5.0
+
+
+Consumer = ResourceClaimConsumerReference
+
+
+def consumer_of(pod: PodView, group: PodGroup | None = None) -> Consumer:
+    """Return whom a claim is reserved for: a pod, or its group."""
+    if group is not None:
+        meta = group.metadata
+        return Consumer(api_group="scheduling.k8s.io", resource="podgroups", name=meta.name, uid=meta.uid)
+    return Consumer(resource="pods", name=pod.name, uid=pod.uid)
 
 
 class BindError(SchedulerError):
@@ -62,8 +74,11 @@ class ClaimWriter:
 
     # Binding
 
-    async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodView) -> ResourceClaim:
-        """Write a claim's allocation, if it is ours to write, and the pod's reservation; return the stored claim.
+    async def reserve(
+        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodView, consumer: Consumer
+    ) -> ResourceClaim:
+        """Write a claim's allocation, if it is ours to write, and its reservation for the pod, or for the pod's group; return
+        the stored claim.
 
         Members of a group that share a promised allocation come here at the same time. One after another they write what
         is not written yet; one that fails gives up its own part of the promise only.
@@ -74,7 +89,7 @@ class ClaimWriter:
                 if allocation is not None:
                     latest = self._book.get(claim.metadata.name, claim.metadata.namespace)
                     claim = latest if latest is not None and latest.metadata.uid == uid else claim
-                stored = await self._retry(claim, lambda current: self._reserve_once(current, allocation, pod))
+                stored = await self._retry(claim, lambda current: self._reserve_once(current, allocation, consumer))
             except BindError:
                 self._book.release(uid, pod.uid)
                 raise
@@ -87,7 +102,9 @@ class ClaimWriter:
                 self._book.release(uid)
             return stored
 
-    async def _reserve_once(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodView) -> ResourceClaim:
+    async def _reserve_once(
+        self, claim: ResourceClaim, allocation: AllocationResult | None, consumer: Consumer
+    ) -> ResourceClaim:
         if claim.metadata.deletion_timestamp is not None:
             raise BindError(f"claim {claim.key} got deleted in the meantime")
         written = claim.status.allocation
@@ -99,12 +116,13 @@ class ClaimWriter:
             claim = await self._protect(claim)
         elif claim.status.allocation is None:
             raise BindError(f"claim {claim.key} got deallocated elsewhere in the meantime")
+        elif is_reserved_for(claim, consumer.uid):
+            return claim  # another member has reserved it for the group
         given = allocation or claim.status.allocation
         assert given is not None
         if self._with_timestamp and given.allocation_timestamp is None:
             now = format_time(self._handle.clock.now())
             given = msgspec.structs.replace(given, allocation_timestamp=now)
-        consumer = ResourceClaimConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
         status = msgspec.structs.replace(claim.status, allocation=given, reserved_for=(*claim.status.reserved_for, consumer))
         what = "add allocation and reservation to" if allocation is not None else "add reservation to"
         return await self._update(msgspec.structs.replace(claim, status=status), "status", f"{what} claim {claim.key}")
@@ -161,7 +179,7 @@ class ClaimWriter:
         self, created: ResourceClaim, booked_uid: str, allocation: AllocationResult, pod: PodView
     ) -> ResourceClaim:
         """Write the special claim's allocation, and keep the devices booked until the cache knows the claim."""
-        stored = await self._retry(created, lambda current: self._reserve_once(current, allocation, pod))
+        stored = await self._retry(created, lambda current: self._reserve_once(current, allocation, consumer_of(pod)))
         deadline = self._handle.clock.monotonic() + CACHE_WAIT_SECONDS
         while True:
             try:

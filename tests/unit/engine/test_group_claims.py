@@ -13,8 +13,12 @@ import pytest
 from group_scene import COSCHEDULING, GATES, LABEL, Scene, crew, gang
 
 from kubesched.api import codec
-from kubesched.api.resource import ResourceClaim
+from kubesched.api.meta import OwnerReference
+from kubesched.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.pod import PodResourceClaim, PodResourceClaimStatus
+from kubesched.api.resource import AllocationResult, ResourceClaim, ResourceClaimStatus
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.api.workload import PodGroupResourceClaim
 from kubesched.cluster.device_claims import DeviceClaims
 from kubesched.errors import Conflict, ServerFault
 from kubesched.simulator.clock import run_virtually
@@ -333,5 +337,68 @@ def test_devices_and_volumes_agree_on_the_node_of_each_member() -> None:
         for i in range(2):
             (device,) = scene.held(f"d{i}")[0]
             assert device.startswith(scene.bound[f"p{i}"]) and scene.volumes(f"v{i}") == [f"pv{scene.bound[f'p{i}'][1]}"]
+
+    run_virtually(main())
+
+
+@pytest.mark.parametrize("is_on", [False, True])
+def test_a_claim_of_the_group_is_reserved_for_the_group(is_on: bool) -> None:
+    async def main() -> None:
+        pods = [member(f"p{i}", ("shared",)) for i in range(3)]
+        group = gang(min_count=3, resource_claims=(PodGroupResourceClaim(name="c0", resource_claim_name="shared"),))
+        gates = f"{GATES},DRAWorkloadResourceClaims={str(is_on).lower()}"
+        scene = ClaimScene(group, node("n1", cpu="8"), devices("n1", 1), device_claim("shared"), *pods, gates=gates)
+        await scene.settle(5)
+        assert scene.nodes("p0", "p1", "p2") == ["n1"] * 3
+        assert scene.users("shared") == (["g"] if is_on else ["p0", "p1", "p2"])
+        consumer = scene.claim("shared").status.reserved_for[0]
+        assert (consumer.api_group, consumer.resource) == (("scheduling.k8s.io", "podgroups") if is_on else ("", "pods"))
+        assert scene.promises == 0
+
+    run_virtually(main())
+
+
+@pytest.mark.parametrize("is_on", [False, True])
+def test_a_claim_that_was_made_for_the_group_will_do(is_on: bool) -> None:
+    async def main() -> None:
+        claim = device_claim("made")
+        owner = OwnerReference(api_version="scheduling.k8s.io/v1beta1", kind="PodGroup", name="g", uid="uid-g", controller=True)
+        claim = msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, owner_references=(owner,)))
+        pods = []
+        for name in ("p0", "p1"):
+            plain = member(name)
+            wanted = PodResourceClaim(name="c0", resource_claim_template_name="t")
+            told = PodResourceClaimStatus(name="c0", resource_claim_name="made")
+            spec = msgspec.structs.replace(plain.spec, resource_claims=(wanted,))
+            status = msgspec.structs.replace(plain.status, resource_claim_statuses=(told,))
+            pods.append(msgspec.structs.replace(plain, spec=spec, status=status))
+        group = gang(min_count=2, resource_claims=(PodGroupResourceClaim(name="c0", resource_claim_template_name="t"),))
+        gates = f"{GATES},DRAWorkloadResourceClaims={str(is_on).lower()}"
+        scene = ClaimScene(group, node("n1", cpu="8"), devices("n1", 1), claim, *pods, gates=gates)
+        await scene.settle(5)
+        assert scene.nodes("p0", "p1") == (["n1", "n1"] if is_on else ["", ""])
+        assert scene.users("made") == (["g"] if is_on else [])
+
+    run_virtually(main())
+
+
+def test_devices_that_are_in_the_way_are_given_back_for_a_group_of_1_37() -> None:
+    async def main() -> None:
+        elsewhere = NodeSelectorRequirement(key="metadata.name", operator="In", values=("gone",))
+        selector = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(elsewhere,)),))
+        status = ResourceClaimStatus(allocation=AllocationResult(node_selector=selector))
+        held = msgspec.structs.replace(device_claim("c"), status=status)
+        scene = ClaimScene(
+            gang(min_count=1),
+            node("n1", cpu="8"),
+            devices("n1", 1),
+            held,
+            member("p0", ("c",)),
+            gates="GenericWorkload=true",
+            release=(1, 37),
+        )
+        await scene.settle(20)
+        assert scene.nodes("p0") == ["n1"]
+        assert scene.held("c") == [["n1-0"]]
 
     run_virtually(main())
