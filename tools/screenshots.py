@@ -25,12 +25,18 @@ SHOTS = [
     ("map-phone", "#map", 390, 1400, "light", "document.querySelector('.brief .card')"),
     ("pending", "#pending", 1280, 820, "light", "document.querySelector('.advice')"),
     ("pod-waiting", "#pod/demo/whale", 1280, 1100, "light", "document.querySelector('.funnel')"),
-    ("pod-placed", "#pod/demo/cache-0", 1280, 1000, "light", "document.querySelector('.scores')"),
+    ("pod-waiting-phone", "#pod/demo/whale", 390, 2200, "dark", "document.querySelector('.funnel')"),
+    ("decision", "#pod/demo/cache-0", 1280, 900, "light", "document.querySelector('.scores')"),
+    ("decision-dark", "#pod/demo/cache-0", 1280, 900, "dark", "document.querySelector('.scores')"),
+    ("decisions", "#decisions", 1280, 820, "light", "document.querySelector('decisions-view tbody tr')"),
+    ("try", "#try", 1280, 1400, "light", "document.querySelector('.weights input')"),
+    ("try-phone", "#try", 390, 2200, "dark", "document.querySelector('.weights input')"),
     ("node", "#node/node-009", 1280, 820, "light", "document.querySelector('node-view table')"),
     ("time", "#time", 1280, 900, "light", "document.querySelectorAll('.plot').length === 5"),
+    ("time-dark", "#time", 1280, 900, "dark", "document.querySelectorAll('.plot').length === 5"),
     ("configuration", "#configuration", 1280, 1200, "light", "document.querySelector('.points')"),
 ]
-_SHOWN = ("page", "report")
+_SHOWN = ("page", "decision", "report")
 _SETTLE_SECONDS = 0.5
 
 
@@ -39,6 +45,10 @@ async def take(page: Page, address: str, folder: Path) -> None:
         await page.look(width, height, scheme)
         await page.open(address + view)
         await page.until(f"document.body.dataset.ready === 'yes' && Boolean({wanted})")
+        if view == "#try":
+            await page.click(".main", "Plan")
+            await page.until("Boolean(document.querySelector('try-view .sentence'))")
+            await page.run("scrollTo(0, 0)")
         await asyncio.sleep(_SETTLE_SECONDS)  # for what is drawn after the last answer
         await save(page, name, folder)
 
@@ -75,7 +85,7 @@ async def save(page: Page, name: str, folder: Path) -> None:
 async def main() -> None:
     folder = TOP / "build" / "screenshots"
     folder.mkdir(parents=True, exist_ok=True)
-    with running("--nodes", "150", "--pods", "2600") as demo:
+    with running("--nodes", "48", "--pods", "1500") as demo:
         await asyncio.to_thread(Running.until, demo, "Ctrl-C")
         async with browsing() as page:
             await take(page, demo.page, folder)

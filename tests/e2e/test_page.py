@@ -25,6 +25,7 @@ from demos import ENOUGH_SECONDS, Running, running
 from shown import LABEL, READY, VIEWS, Shown
 
 from kubesched.apiserver import ApiServer
+from kubesched.engine.decision_record import UNSCHEDULABLE, DecisionRecord
 from kubesched.engine.inbox import Changed
 from kubesched.telemetry import Metrics
 from kubesched.testing.builders import node, pod
@@ -311,6 +312,19 @@ async def test_decisions_are_found_by_outcome(demo: Running, page: Page) -> None
     shown = "[...document.querySelectorAll('decisions-view tbody tr')].map((line) => line.innerText)"
     await page.until(f"((lines) => lines.length && lines.every((line) => line.includes('whale')))({shown})")
     assert "unschedulable 0/20 nodes are available" in await page.text("main")
+
+
+@needs_browser
+async def test_a_pod_that_is_told_the_same_again_and_again_is_one_line(page: Page) -> None:
+    shown = Shown()
+    for message in ("0/6 nodes are available", "0/6 nodes are available", "0/7 nodes are available"):
+        told = DecisionRecord("default/big", "u", "default-scheduler", outcome=UNSCHEDULABLE, message=message)
+        told.at = time.time()
+        shown.recorder.ring.append(told)
+    async with shown.serving() as url:
+        await page.open(f"{url}#decisions")
+        await page.until_text("unschedulable × 2")
+        assert await page.run("document.querySelectorAll('decisions-view tbody tr').length") == 2
 
 
 @needs_browser

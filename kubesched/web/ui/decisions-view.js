@@ -38,12 +38,23 @@ class DecisionsView extends View {
     const told = await ask(`/api/decisions?${asked}`, { signal: this.ends.signal });
     this.asked = key;
     this.worked();
-    reconcile(this.body, told.decisions, (one) => one.sequence, (one) => make("tr", {}, make("td", { text: clock(one.at) }), make("td", { class: "pod" }, podLink(one.pod)),
-      make("td", { "data-head": "outcome", class: one.outcome === "placed" ? "" : "refused", text: one.outcome }),
+    reconcile(this.body, withoutRepeats(told.decisions), (one) => `${one.sequence} ${one.times}`, (one) => make("tr", {}, make("td", { text: clock(one.at) }), make("td", { class: "pod" }, podLink(one.pod)),
+      make("td", { "data-head": "outcome", class: one.outcome === "placed" ? "" : "refused", text: one.times > 1 ? `${one.outcome} × ${count(one.times)}` : one.outcome }),
       make("td", { class: "reason" }, one.sentence, ...(one.preemption ? [make("div", {}, "evicts ", ...one.preemption.victims.slice(0, 5).flatMap((pod) => [podLink(pod), " "]), "from ", nodeLink(one.preemption.node))] : [])),
       make("td", { class: "number", "data-head": "took", text: duration(one.latencySeconds) })));
     this.note.textContent = told.decisions.length ? `${count(told.decisions.length)} shown${told.next === null ? "" : ", there are older ones"}; the last ${count(told.size)} are kept.` : "Nothing on record matches.";
   }
+}
+
+// A pod that is told the same again and again is one line, that of the last time.
+function withoutRepeats(decisions) {
+  const lines = [];
+  for (const one of decisions) {
+    const last = lines[lines.length - 1];
+    if (last && last.pod === one.pod && last.outcome === one.outcome && last.sentence === one.sentence) last.times += 1;
+    else lines.push({ ...one, times: 1 });
+  }
+  return lines;
 }
 
 customElements.define("decisions-view", DecisionsView);

@@ -44,6 +44,7 @@ from kubesched.web import (
 )
 from kubesched.web.authorization import Authorizer
 from kubesched.web.page import open_paths, page_files
+from kubesched.web.profiles_data import configuration_of
 
 Client = TestClient[web.Request, web.Application]
 GIB = 1024
@@ -478,6 +479,15 @@ async def test_a_pod_is_drawn_with_its_workload(scene: Scene, client: Client, ki
     scene.come("Pod", owned if kind else made)
     told = await get(client, "/ui/api/pods-inside")
     assert told["workloads"][told["workload"][told["names"].index("default/one")]] == workload
+
+
+@pytest.mark.parametrize("release", [(1, 36), (1, 37)])
+def test_every_plugin_of_either_release_is_said_to_do_something(release: tuple[int, int]) -> None:
+    gates = Gates.defaults(release)
+    told = configuration_of(assemble(default_configuration(gates), gates, Ports()))
+    (profile,) = told["profiles"]
+    listed = {each["name"] for point in profile["points"] for each in point["plugins"]}
+    assert listed <= {each["name"] for each in profile["plugins"] if each["purpose"]}
 
 
 async def test_a_node_and_its_pods(scene: Scene, client: Client) -> None:
