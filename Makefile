@@ -7,7 +7,7 @@ RUN_STAMP := $(VENV)/.installed
 WORKERS ?= 2
 ARGS ?=
 
-.PHONY: run test check conformance e2e nightly chaos bench screenshots format clean
+.PHONY: kubectl-plugin run test check conformance e2e nightly chaos bench screenshots format clean
 
 # What running needs, and nothing else.
 $(RUN_STAMP): pyproject.toml
@@ -52,6 +52,11 @@ chaos: $(STAMP)
 	@PYTHONPATH=tests $(BIN)/python -m chaos --workers $(WORKERS) \
 	  $(if $(SEEDS),--seeds $(SEEDS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(FIRST),--first $(FIRST)) \
 	  $(if $(REPLAY),--replay $(REPLAY)) $(if $(FAULTS),--faults $(FAULTS)) $(if $(BUG),--bug $(BUG)) $(if $(PAGE),--page $(PAGE))
+
+# The kubectl plugin for this platform in dist/kubectl-plugin: one archive, its checksum, and the manifest for krew.
+# make kubectl-plugin PLUGIN_URL=https://HOST/PATH says where the archive will be downloaded from.
+kubectl-plugin: $(STAMP)
+	$(BIN)/python tools/build_kubectl_plugin.py $(if $(PLUGIN_URL),--url $(PLUGIN_URL))
 
 bench: $(STAMP)
 	$(BIN)/python bench/run.py

@@ -51,9 +51,14 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line; turn our errors into one line and exit code 1."""
+    """Run the command line."""
+    run_program(cli, PROGRAM)
+
+
+def run_program(group: click.Group, name: str, words: list[str] | None = None) -> None:
+    """Run a group of commands under a name; turn our errors into one line and exit code 1."""
     try:
-        cli(prog_name=PROGRAM, complete_var=COMPLETE_VARIABLE)
+        group(words, prog_name=name, complete_var=COMPLETE_VARIABLE)
     except SchedulerError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)

@@ -1,0 +1,101 @@
+"""Builds the kubectl plugin for this platform, runs it, and writes what krew needs to install it.
+
+In: the checkout, and PyPI for what it depends on. Out: in dist/kubectl-plugin an archive with the program (one file, made by
+shiv, which needs nothing but the Python it was built with), its completion, and the licence; the archive's sha256; and
+`kubesched.yaml`, a manifest that krew accepts. Nothing is uploaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import platform
+import subprocess
+import sys
+import tarfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+NAME, PROGRAM, COMPLETION = "kubesched", "kubectl-kubesched", "kubectl_complete-kubesched"
+URL = "https://example.com/kubesched"
+SHORT = "Explain and plan pod placements"
+DESCRIPTION = (
+    "Says why a pod waits or is where it is, where manifests would go and whom they would evict, how many more of a pod "
+    "fit, and which nodes to add. Decides as kube-scheduler does, also where kubesched is not installed. The cluster is "
+    "only read. Needs Python {python}."
+)
+_COMPLETION = f"""\
+#!/bin/sh
+# What kubectl runs to complete a line of `kubectl {NAME}`.
+exec {PROGRAM} __complete "$@"
+"""
+_ARCHITECTURES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}
+
+
+def this_platform() -> tuple[str, str]:
+    """Return the operating system and the architecture as krew calls them."""
+    machine = platform.machine()
+    return platform.system().lower(), _ARCHITECTURES.get(machine, machine)
+
+
+def manifest(archives: dict[tuple[str, str], tuple[str, str]], release: str, url: str, python: str) -> dict[str, Any]:
+    """Return the manifest for archives: by system and architecture, the name of the file and its sha256."""
+    return {
+        "apiVersion": "krew.googlecontainertools.github.com/v1alpha2",
+        "kind": "Plugin",
+        "metadata": {"name": NAME},
+        "spec": {
+            "version": f"v{release}",
+            "shortDescription": SHORT,
+            "description": DESCRIPTION.format(python=python),
+            "caveats": f"For completion put {COMPLETION}, which is in the archive, into a folder of the PATH.",
+            "platforms": [
+                {
+                    "selector": {"matchLabels": {"os": system, "arch": architecture}},
+                    "uri": f"{url}/{file}",
+                    "sha256": digest,
+                    "bin": PROGRAM,
+                    "files": [{"from": name, "to": "."} for name in (PROGRAM, COMPLETION, "LICENSE")],
+                }
+                for (system, architecture), (file, digest) in sorted(archives.items())
+            ],
+        },
+    }
+
+
+def build(folder: Path, url: str) -> Path:
+    """Build everything into a folder; return the manifest's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    program, completion = folder / PROGRAM, folder / COMPLETION
+    shebang = f"/usr/bin/env python{python}"
+    asked = [sys.executable, "-m", "shiv", "--quiet", "--compressed", "--reproducible", "-c", PROGRAM, "-p", shebang]
+    subprocess.run([*asked, "-o", str(program), str(ROOT)], check=True)
+    completion.write_text(_COMPLETION)
+    for file in (program, completion):
+        file.chmod(0o755)
+    release, (system, architecture) = version("kubesched"), this_platform()
+    archive = folder / f"{NAME}-plugin_{release}_{system}_{architecture}.tar.gz"  # kubectl takes kubectl-* for plugins
+    with tarfile.open(archive, "w:gz") as packed:
+        for file in (program, completion, ROOT / "LICENSE"):
+            packed.add(file, file.name)
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    Path(f"{archive}.sha256").write_text(f"{digest}  {archive.name}\n")
+    written = folder / f"{NAME}.yaml"
+    document = manifest({(system, architecture): (archive.name, digest)}, release, url, python)
+    written.write_text(yaml.safe_dump(document, sort_keys=False, width=120))
+    subprocess.run([str(program), "--version"], check=True)
+    print(f"{archive} ({archive.stat().st_size // 2**20} MiB), {written}")
+    return written
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Build the kubectl plugin for this platform.")
+    parser.add_argument("--folder", type=Path, default=ROOT / "dist" / "kubectl-plugin", help="where to put it")
+    parser.add_argument("--url", default=URL, help="where the archive will be downloaded from")
+    given = parser.parse_args()
+    build(given.folder, given.url.rstrip("/"))
