@@ -37,6 +37,12 @@ class Taint(Wire, kw_only=True):
     time_added: str | None = None
 
 
+class NodePodPreemptionPolicy(Wire, kw_only=True):
+    """Who wants no pods of the node evicted so that others can grow."""
+
+    disable_resize_preemption: tuple[str, ...] = ()
+
+
 class NodeSpec(Wire, kw_only=True):
     """What the operators want of the node."""
 
@@ -44,6 +50,7 @@ class NodeSpec(Wire, kw_only=True):
     provider_id: str = field(default="", name="providerID")
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
+    pod_preemption_policy: NodePodPreemptionPolicy | None = None
 
 
 class NodeCondition(Condition, kw_only=True):

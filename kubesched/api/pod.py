@@ -278,3 +278,8 @@ class Pod(TopLevel, kw_only=True):
     def priority(self) -> int:
         """Return the pod's priority; none counts as 0."""
         return self.spec.priority or 0
+
+
+def is_resize_deferred(pod: Pod) -> bool:
+    """Return whether the kubelet has put off a resize of the pod until there is room for it."""
+    return any(each.reason == "Deferred" for each in pod.status.conditions if each.type == "PodResizePending")

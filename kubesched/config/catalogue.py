@@ -39,6 +39,7 @@ _IN_TREE_POINTS: Mapping[str, tuple[str, ...]] = {
     "Coscheduling": ("queue_sort", "pre_filter", "reserve", "permit"),
     "DefaultBinder": ("bind",),
     "DefaultPreemption": ("pre_enqueue", "post_filter"),
+    "DeferredPodScheduling": ("pre_filter", "filter", "permit"),
     "DynamicResources": ("pre_enqueue", "pre_filter", "filter", "post_filter", "score", "reserve", "pre_bind"),
     "GangScheduling": ("pre_enqueue", "permit"),
     "ImageLocality": ("score",),
@@ -80,6 +81,7 @@ _DEFAULTS: tuple[tuple[str, int], ...] = (
     ("TaintToleration", 3),
     ("NodeAffinity", 2),
     ("NodePorts", 0),
+    ("DeferredPodScheduling", 0),
     ("NodeResourcesFit", 1),
     ("VolumeRestrictions", 0),
     ("NodeVolumeLimits", 0),
@@ -98,6 +100,7 @@ _DEFAULTS: tuple[tuple[str, int], ...] = (
     ("PodGroupPodsCount", 1),
 )
 _GATED: Mapping[str, str] = {
+    "DeferredPodScheduling": "InPlacePodVerticalScalingSchedulerPreemption",
     "DynamicResources": "DynamicResourceAllocation",
     "NodeDeclaredFeatures": "NodeDeclaredFeatures",
     "GangScheduling": "GangScheduling",

@@ -193,7 +193,6 @@ NO_EFFECT: Mapping[str, str] = {
 _ALWAYS = ((0, 0), (99, 0))
 NOT_BUILT: Mapping[tuple[str, bool], tuple[Version, Version]] = {
     ("DRANodeAllocatableResources", True): _ALWAYS,
-    ("InPlacePodVerticalScalingSchedulerPreemption", True): _ALWAYS,
 }
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})

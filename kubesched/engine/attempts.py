@@ -17,6 +17,7 @@ from kubesched.cluster import Bools, PodView, Store
 from kubesched.engine.bookings import Bookings
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.decision_recorder import DecisionRecorder
+from kubesched.engine.deferred_resizes import DeferredResizes
 from kubesched.engine.eviction import Evictions, Preemptor, Then
 from kubesched.engine.failures import Failure, Failures, Spawn, explain, refusal
 from kubesched.engine.group import GroupCycle, Rehearsal
@@ -73,6 +74,7 @@ class Attempts:
         self._handle = handle
         self._observer = observer
         self.rules = rules
+        self._resizes = DeferredResizes(store)
         self._memos = memos
         self._bookings = bookings
         self._evictions = evictions
@@ -90,7 +92,8 @@ class Attempts:
                 continue
             started = self._handle.clock.monotonic()
             try:
-                gang = self.gangs.gather(queued, profile) if self._store.groups.are_kept else None
+                is_resize = bool(queued.view.node_name)
+                gang = self.gangs.gather(queued, profile) if self._store.groups.are_kept and not is_resize else None
             except PluginError as error:
                 self._broke(queued, profile, started, error)
                 continue
@@ -125,6 +128,8 @@ class Attempts:
 
     def _try(self, pod: PodView, profile: Profile, within: Bools | None = None, turn: GroupTurn | None = None) -> Attempt:
         started = self._handle.clock.monotonic()
+        if pod.node_name:
+            return self._resizes.attempt(pod, profile, self.rules)
         rules = replace(self.rules, preempts=False) if turn is not None and turn.is_judged_whole else self.rules
         made = attempt(pod, self._store.snapshot(), profile, rules, self._memos.get(profile.name), within, turn)
         ended = self._handle.clock.monotonic()
@@ -153,7 +158,10 @@ class Attempts:
 
     def _act_on(self, queued: QueuedPod, profile: Profile, made: Attempt, started: float) -> None:
         decision = made.decision
-        if isinstance(decision, Placed):
+        if made.pod.node_name:
+            failure = self._resizes.conclude(made.pod, made, profile)
+            self.follow_up(made, profile, lambda given: self.fail(queued, profile, given, started, made), failure)
+        elif isinstance(decision, Placed):
             self._bookings.book(queued, profile, made, decision.node_name, started)
         elif isinstance(decision, Unschedulable):
             self.follow_up(made, profile, lambda given: self.fail(queued, profile, given, started, made), refusal(decision))

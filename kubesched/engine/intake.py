@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any, Protocol
 
 from kubesched.api.kinds import INFO
 from kubesched.api.meta import TopLevel
 from kubesched.api.node import Node
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, is_resize_deferred
 from kubesched.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubesched.api.storage import (
     CSIDriver,
@@ -118,6 +118,7 @@ class Intake:
         given = gates if gates is not None else Gates.defaults()
         self._has_features = given.is_enabled("NodeDeclaredFeatures")
         self._has_gangs = given.is_enabled("GangScheduling")
+        self._has_resizes = given.is_enabled("InPlacePodVerticalScalingSchedulerPreemption")
         self._reject_waiting = reject_waiting
         self._members = members
         self._handled = handled
@@ -208,6 +209,8 @@ class Intake:
         except SchedulerError as error:
             log.error("pod %s is not counted on node %s: %s", pod.key, pod.spec.node_name, error)
         self._queue.wake(POD_CAME, None, pod)
+        if self._has_resizes:
+            self._follow_resize(None, pod, ())
         self._stop(started, POD_CAME)
 
     def _bound(self, old: Pod, new: Pod) -> None:
@@ -234,7 +237,31 @@ class Intake:
             log.error("pod %s keeps what it was counted for on node %s: %s", old.key, old.spec.node_name, error)
         for event in events:
             self._queue.wake(event, old, new)
+        if self._has_resizes:
+            self._follow_resize(old, new, events)
         self._stop(started, POD_CHANGED, events)
+
+    def _follow_resize(self, old: Pod | None, new: Pod | None, events: Sequence[ClusterEvent]) -> None:
+        """Queue a placed pod of ours for as long as a resize of it is deferred."""
+        some = new if new is not None else old
+        assert some is not None
+        if not self._is_ours(some):
+            return
+        is_deferred = new is not None and is_resize_deferred(new)
+        known = self._pending.get(_key(some))
+        if is_deferred:
+            assert new is not None
+            view = self._pending[_key(new)] = self._store.view(new)
+            if known is None or old is None:
+                self._queue.add(view)
+            else:
+                self._queue.update(old, view, events)
+        elif known is not None and known.uid == some.metadata.uid:
+            del self._pending[_key(some)]
+            self._queue.delete(known)
+
+    def _resizes_on(self, node_name: str) -> list[PodView]:
+        return [pod for pod in self._pending.values() if pod.node_name == node_name]
 
     def _update_pending(self, old: Pod, new: Pod) -> None:
         version = new.metadata.resource_version
@@ -267,6 +294,8 @@ class Intake:
             except SchedulerError as error:
                 log.error("pod %s: %s", pod.key, error)
             self._queue.wake(POD_WENT, pod, None)
+            if self._has_resizes:
+                self._follow_resize(pod, None, ())
             self._stop(started, POD_WENT)
         elif self._is_ours(pod):
             pending = self._pending.pop(_key(pod), None) or self._store.view(pod)
@@ -310,6 +339,8 @@ class Intake:
             self._queue.wake(NODE_CAME, None, new)
             self._stop(started, NODE_CAME)
             return
+        if self._has_resizes and _keeps_sizes(before) and not _keeps_sizes(new):
+            self._queue.activate(self._resizes_on(new.metadata.name))
         events = node_changes(before, new, with_features=self._has_features)
         for event in events:
             self._queue.wake(event, before, new)
@@ -361,3 +392,9 @@ def _resource_of(kind: str, type_: type[Any]) -> str:
         return known
     info = INFO.get(type_)
     return f"{info.plural}.{info.version}.{info.group}" if info is not None else kind
+
+
+def _keeps_sizes(node: Node) -> bool:
+    """Return whether nobody on a node is evicted so that others can grow."""
+    policy = node.spec.pod_preemption_policy
+    return policy is not None and bool(policy.disable_resize_preemption)

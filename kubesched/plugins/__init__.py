@@ -4,6 +4,7 @@ from kubesched.framework import Plugin
 from kubesched.plugins.coscheduling import Coscheduling
 from kubesched.plugins.default_binder import DefaultBinder
 from kubesched.plugins.default_preemption import DefaultPreemption
+from kubesched.plugins.deferred_pod_scheduling import DeferredPodScheduling
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.gang_scheduling import GangScheduling
 from kubesched.plugins.image_locality import ImageLocality
@@ -34,6 +35,7 @@ IN_TREE: tuple[type[Plugin], ...] = (
     TaintToleration,
     NodeAffinity,
     NodePorts,
+    DeferredPodScheduling,
     NodeResourcesFit,
     VolumeRestrictions,
     NodeVolumeLimits,

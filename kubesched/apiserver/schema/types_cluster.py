@@ -144,8 +144,9 @@ NodeDaemonEndpoints: kubeletEndpoint#1 DaemonEndpoint
 NodeFeatures: supplementalGroupsPolicy#1 bool
 NodeRuntimeHandler: features#2 NodeRuntimeHandlerFeatures, name#1 str
 NodeRuntimeHandlerFeatures: recursiveReadOnlyMounts#1 bool, userNamespaces#2 bool
-NodeSpec: configSource#6 NodeConfigSource, externalID#2 str, podCIDR#1 str, podCIDRs#7 [str|set], providerID#3 str,
-  taints#5 [Taint], unschedulable#4 bool
+NodePodPreemptionPolicy: disableResizePreemption#1 [str]
+NodeSpec: configSource#6 NodeConfigSource, externalID#2 str, podCIDR#1 str, podCIDRs#7 [str|set], podPreemptionPolicy#8
+  NodePodPreemptionPolicy, providerID#3 str, taints#5 [Taint], unschedulable#4 bool
 NodeStatus: addresses#5 [NodeAddress|type], allocatable#2 {quantity}, capacity#1 {quantity}, conditions#4
   [NodeCondition|type], config#11 NodeConfigStatus, daemonEndpoints#6 NodeDaemonEndpoints, declaredFeatures#14 [str],
   features#13 NodeFeatures, images#8 [ContainerImage], nodeInfo#7 NodeSystemInfo, phase#3 str, runtimeHandlers#12
