@@ -22,8 +22,10 @@ from kubesched.config.wire import encode, plain
 from kubesched.config.yamltext import read_yaml
 from kubesched.engine.assembly import Ports, new_handle, registry_with
 from kubesched.errors import ConfigError
+from kubesched.framework import Plugin
 from kubesched.framework.building import catalogue
 from kubesched.framework.finding import find_plugins, run_module
+from kubesched.legacy.componentconfig import API_VERSION as OLD_API_VERSION
 from kubesched.legacy.policy import KIND as POLICY
 from kubesched.legacy.policy import PolicyExtender
 from kubesched.legacy.selection import runs_as
@@ -66,7 +68,22 @@ class _Old:
         return document
 
 
-def run_config_check(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str) -> None:
+@dataclass(frozen=True, slots=True)
+class _OldFile:
+    """A configuration file of an old release, and the scheduler that it makes; none where a ConfigMap holds the policy."""
+
+    world: legacy.LegacyScheduler
+    algorithm: legacy.Algorithm | None
+
+    def document(self) -> dict[str, Any]:
+        """Return the file with its defaults, and the final plugins of the framework with their configuration."""
+        shown: dict[str, Any] = {"componentconfig": self.world.document()}
+        if self.algorithm is not None and self.algorithm.framework is not None:
+            shown["framework"] = self.algorithm.framework.document()
+        return shown
+
+
+def run_config_check(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str | None) -> None:
     found = _load(file, feature_gates, plugins, legacy_version)
     if isinstance(found, _Old):
         counts = (
@@ -75,21 +92,24 @@ def run_config_check(file: Path, feature_gates: tuple[str, ...], plugins: tuple[
         )
         click.echo(f"{file}: valid policy of {found.algorithm.release}: {counts}")
         return
+    if isinstance(found, _OldFile):
+        click.echo(f"{file}: valid configuration of {found.world.release}, scheduler: {found.world.config.scheduler_name}")
+        return
     names = ", ".join(profile.scheduler_name for profile in found.profiles)
     click.echo(f"{file}: valid, profiles: {names}")
 
 
 def run_config_show(
-    file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str, output: str
+    file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str | None, output: str
 ) -> None:
     found = _load(file, feature_gates, plugins, legacy_version)
-    _print(found.document() if isinstance(found, _Old) else effective(found), output)
+    _print(effective(found) if isinstance(found, Configuration) else found.document(), output)
 
 
 def run_config_convert(
-    file: Path, plugins: tuple[str, ...], legacy_version: str, scheduler_name: str, partial: bool, output: str
+    file: Path, plugins: tuple[str, ...], legacy_version: str | None, scheduler_name: str, partial: bool, output: str
 ) -> None:
-    text = _read(file)
+    text, legacy_version = _read(file), legacy_version or str(legacy.LATEST)
     _run_files(plugins)
     try:
         policy = legacy.load_policy(text, legacy_version)
@@ -110,16 +130,23 @@ def _print(document: dict[str, Any], output: str) -> None:
     click.echo(as_json(document) if output == "json" else as_yaml(document), nl=False)
 
 
-def _load(file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str) -> Configuration | _Old:
+def _load(
+    file: Path, feature_gates: tuple[str, ...], plugins: tuple[str, ...], legacy_version: str | None
+) -> Configuration | _Old | _OldFile:
     gates = Gates.fitting(feature_gates)
     text = _read(file)
-    if _is_policy(text):
+    if _says(text, "kind", POLICY):
         _run_files(plugins)
         try:
-            return _build_old(text, legacy_version)
+            return _build_old(text, legacy_version or str(legacy.LATEST))
         except ConfigError as error:
             raise _at(file, error) from error
     brought = [cls for asked in plugins for cls in find_plugins(asked)]
+    if legacy_version and _says(text, "apiVersion", OLD_API_VERSION):
+        try:
+            return _build_old_file(file, legacy_version, tuple(brought))
+        except ConfigError as error:
+            raise _at(file, error) from error
     try:
         found = load(text, gates=gates, registry=catalogue(registry_with(brought)) if brought else dict(IN_TREE_CATALOGUE))
     except ConfigError as error:
@@ -147,6 +174,15 @@ def _build_old(text: str, version: str) -> _Old:
     return _Old(policy, legacy.profile_from_policy(policy, handle, version))
 
 
+def _build_old_file(file: Path, version: str, brought: tuple[type[Plugin], ...]) -> _OldFile:
+    release = legacy.release_of(version)
+    given = legacy.load_component_config(str(file), release).defaulted(release)
+    world = legacy.LegacyScheduler(release, given, brought=brought)
+    if world.config_map is not None:
+        return _OldFile(world, None)
+    return _OldFile(world, world.algorithm(new_handle(Gates.defaults(), Ports())[1]))
+
+
 def _run_files(plugins: tuple[str, ...]) -> None:
     for asked in plugins:
         run_module(asked)
@@ -161,12 +197,12 @@ def _read(file: Path) -> str:
         raise unreadable(str(file), error) from error
 
 
-def _is_policy(text: str) -> bool:
+def _says(text: str, key: str, value: str) -> bool:
     try:
         tree = read_json(text) if is_json(text) else read_yaml(text)[0]
     except ConfigError:
         return False  # whoever reads it as a configuration says what is wrong
-    return isinstance(tree, Object) and tree.get_folded("kind") == POLICY
+    return isinstance(tree, Object) and tree.get_folded(key) == value
 
 
 def _at(file: Path, error: ConfigError) -> ConfigError:

@@ -14,9 +14,7 @@ _plugins = click.option("--plugin", "plugins", multiple=True, metavar="FILE.py:C
 _version = click.option(
     "--legacy-version",
     type=click.Choice(LEGACY_RELEASES),
-    default=LEGACY_RELEASES[-1],
-    show_default=True,
-    help="The release that a Policy was written for.",
+    help=f"The release that a Policy (default: {LEGACY_RELEASES[-1]}) or a v1alpha1 file was written for.",
 )
 _output = click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", help="How to print.")
 
@@ -51,7 +49,7 @@ def show() -> None:
     """Print FILE (`-`: standard input) as the scheduler understands it, every default filled in.
 
     Of a configuration it is the document that `kubesched run --write-config-to` writes; of a Policy, the predicates and
-    priorities that its release would run.
+    priorities that its release would run; of a v1alpha1 file, with --legacy-version, the file and its final plugins.
     """
 
 

@@ -158,7 +158,7 @@ def test_what_has_no_equivalent_is_said_instead_of_a_configuration() -> None:
 def test_a_policy_that_its_release_would_refuse_is_not_converted() -> None:
     result = run("convert", "-", given={**POLICY, "predicates": [{"name": "Nonsense"}]})
     assert str(result.exception) == "-: Invalid configuration: Predicate type not found for Nonsense"
-    assert str(run("convert", "-", given={"kind": "Pod"}).exception).startswith("-: invalid policy: Object 'apiVersion'")
+    assert str(run("convert", "-", given={"kind": "Pod"}).exception).startswith('-: invalid policy: no kind "Pod" is')
 
 
 def test_plugins_of_ones_own_are_known_to_check(tmp_path: Path) -> None:
@@ -195,3 +195,30 @@ def test_args_for_a_plugin_that_nobody_registered_are_warned_of(tmp_path: Path) 
     assert done.stderr == (
         'Warning: profiles[0].pluginConfig[1]: no plugin "NodeResourceFit" is registered: its args are ignored\n'
     )
+
+
+OLD = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1alpha1",
+    "kind": "KubeSchedulerConfiguration",
+    "schedulerName": "then",
+    "plugins": {"score": {"enabled": [{"name": "RequestedToCapacityRatio"}]}},
+}
+
+
+def test_a_file_of_1_17_is_shown_with_its_final_plugins(tmp_path: Path) -> None:
+    file = tmp_path / "old.json"
+    file.write_text(json.dumps({**OLD, "plugins": {}}))
+    shown = json.loads(run("show", str(file), "--legacy-version", "1.17", "-o", "json").output)
+    assert shown["componentconfig"]["schedulerName"] == "then"
+    filters = [enabled["name"] for enabled in shown["framework"]["plugins"]["filter"]["enabled"]]
+    assert filters[:2] == ["NodeUnschedulable", "NodeResourcesFit"]
+    checked = run("check", str(file), "--legacy-version", "1.17").output
+    assert checked == f"{file}: valid configuration of 1.17, scheduler: then\n"
+
+
+def test_a_file_of_1_17_is_nothing_for_todays_scheduler(tmp_path: Path) -> None:
+    file = tmp_path / "old.json"
+    file.write_text(json.dumps(OLD))
+    assert "is registered for version" in str(run("check", str(file)).exception)
+    refused = run("check", str(file), "--legacy-version", "1.17").exception
+    assert str(refused).endswith('error initializing plugin "RequestedToCapacityRatio": its arguments are read from a policy')
