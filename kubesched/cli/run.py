@@ -106,10 +106,6 @@ def _run(options: Options, own: tuple[type[Plugin], ...], configure: Configure) 
         click.echo(notice, err=True)
     logs.set_contextual(options.gates.is_enabled("ContextualLogging"))
     logs.say_flags(options.parsed.shown)
-    if options.legacy is not None:
-        say_start(options.legacy.release, options.reported_version)
-    else:
-        log.info("Starting Kubernetes Scheduler", version=options.reported_version)
     plugins = (*own, *_plugins(options))
     for cls in plugins:
         logs.hear(cls.__module__.partition(".")[0])
@@ -134,6 +130,10 @@ def _run(options: Options, own: tuple[type[Plugin], ...], configure: Configure) 
             log.info("Wrote configuration", file=options.write_config_to)
             return 0
     raise_file_limit()
+    if options.legacy is not None:
+        say_start(options.legacy.release, options.reported_version)
+    else:
+        log.info("Starting Kubernetes Scheduler", version=options.reported_version)
     with _opened(options.inbox_log) as inbox_log:
         return asyncio.run(_serve(configuration, _wiring(options, configuration, plugins, read, inbox_log)))
 
