@@ -24,6 +24,9 @@ export class Model extends EventTarget {
       this.nodes = state.nodes;
       this.nodes.isCordoned = new Set(state.nodes.cordoned);
       this.rowOf = new Map(state.nodes.names.map((name, row) => [name, row]));
+      // Where each name stands among all, once for all drawings: comparing names as people do takes longer than drawing them.
+      this.place = new Int32Array(state.nodes.names.length);
+      state.nodes.names.map((name, row) => [name, row]).sort(([a], [b]) => names.compare(a, b)).forEach(([, row], place) => { this.place[row] = place; });
     }
     if (hasUsage) this.usage = state.usage;
     this.versions = state.versions;
@@ -41,7 +44,7 @@ export class Model extends EventTarget {
   }
 
   // Rows in groups, each with its title; both sorted as people sort names.
-  grouped(titleOf, before = (a, b) => names.compare(this.nodes.names[a], this.nodes.names[b])) {
+  grouped(titleOf, before = (a, b) => this.place[a] - this.place[b]) {
     const groups = new Map();
     this.nodes.names.forEach((_, row) => {
       const title = titleOf(row);
