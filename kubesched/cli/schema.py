@@ -1,4 +1,4 @@
-"""`kubesched schema`: the JSON Schema of scenario and experiment files, made from the types that read them."""
+"""`kubesched schema`: the JSON Schema of scenario, experiment and node group files, made from the types that read them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import click
 import msgspec
 
 from kubesched.simulator.experiments.experiment import ExperimentFile
+from kubesched.simulator.node_groups.reading import NodeGroupFile
 from kubesched.simulator.scenarios.scenario import Scenario
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-TYPES: dict[str, type[Any]] = {"scenario": Scenario, "experiment": ExperimentFile}
+TYPES: dict[str, type[Any]] = {"scenario": Scenario, "experiment": ExperimentFile, "node-groups": NodeGroupFile}
 
 
 def run_schema(kind: str) -> None:

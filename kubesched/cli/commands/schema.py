@@ -6,7 +6,7 @@ import click
 
 from kubesched.cli.commands.lazy import runs
 
-KINDS = ("scenario", "experiment")
+KINDS = ("scenario", "experiment", "node-groups")
 
 
 @click.command(
