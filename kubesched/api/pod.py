@@ -236,12 +236,29 @@ class PodExtendedResourceClaimStatus(Wire, kw_only=True):
     resource_claim_name: str = ""
 
 
+class NodeAllocatableMappedResources(Wire, kw_only=True):
+    """A node resource that devices stand for."""
+
+    name: str = ""
+    quantity: Quantity | None = None
+
+
+class NodeAllocatableOverheadResources(Wire, kw_only=True):
+    """A node resource that devices need beside them."""
+
+    name: str = ""
+    per_pod: Quantity | None = None
+    per_container: Quantity | None = None
+
+
 class NodeAllocatableResourceClaimStatus(Wire, kw_only=True):
-    """Node resources that a claim's devices use up."""
+    """Node resources that a claim's devices use up; `resources` in 1.36, the other two since."""
 
     resource_claim_name: str = ""
     containers: tuple[str, ...] = ()
     resources: dict[str, Quantity] = field(default_factory=dict)
+    mapping: tuple[NodeAllocatableMappedResources, ...] = ()
+    overhead: tuple[NodeAllocatableOverheadResources, ...] = ()
 
 
 class PodStatus(Wire, kw_only=True):

@@ -8,7 +8,7 @@ they too are things that a pod takes from a node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
@@ -16,7 +16,7 @@ from kubesched.api.amount import MILLI, UNITS, Amount
 from kubesched.api.meta import Quantity
 from kubesched.api.naming import qualified_name_complaints
 from kubesched.api.node import Node
-from kubesched.api.pod import Container, ContainerStatus, Pod
+from kubesched.api.pod import Container, ContainerStatus, NodeAllocatableResourceClaimStatus, Pod
 from kubesched.api.quantity import INT64_MAX, NANO, QuantityError, milli_value, parse, value
 from kubesched.errors import MalformedObject
 
@@ -178,6 +178,18 @@ def amounts(nano: Mapping[str, int], *, pods: bool = False) -> Amounts:
     return counted
 
 
+def _claim_uses(claim: NodeAllocatableResourceClaimStatus) -> Iterator[tuple[str, Quantity]]:
+    """Yield what a claim's devices use of the node, in the words of 1.36 and of 1.37."""
+    yield from claim.resources.items()
+    for mapped in claim.mapping:
+        if mapped.quantity is not None:
+            yield mapped.name, mapped.quantity
+    for beside in claim.overhead:
+        for each in (beside.per_pod, *([beside.per_container] * len(claim.containers))):
+            if each is not None:
+                yield beside.name, each
+
+
 N = TypeVar("N", int, Amount)
 
 
@@ -213,7 +225,8 @@ class _Reading(Generic[N]):
             total = self._sum_of_largest()
         if claim_resources:
             for claim in status.node_allocatable_resource_claim_statuses:
-                _add(total, self._parsed(claim.resources))
+                for name, amount in _claim_uses(claim):
+                    _add(total, self._parsed({name: amount}))
         if pod_level and has_pod_level_requests(self.pod):
             total.update(self._pod_level())
         if spec.overhead:

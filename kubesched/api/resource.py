@@ -307,6 +307,28 @@ class NodeAllocatableResourceMapping(Wire, kw_only=True):
     allocation_multiplier: Quantity | None = None
 
 
+class NodeAllocatableMapping(Wire, kw_only=True):
+    """How much of a node's own resource a device stands for."""
+
+    capacity_key: str | None = None
+    capacity_multiplier: Quantity | None = None
+    device_multiplier: Quantity | None = None
+
+
+class NodeAllocatableOverhead(Wire, kw_only=True):
+    """How much of it is needed beside the device."""
+
+    per_pod: Quantity | None = None
+    per_container: Quantity | None = None
+
+
+class NodeAllocatableResource(Wire, kw_only=True):
+    """What a device uses up of a node's own resource, since 1.37."""
+
+    mapping: NodeAllocatableMapping | None = None
+    overhead: NodeAllocatableOverhead | None = None
+
+
 class Device(Wire, kw_only=True):
     """One device."""
 
@@ -323,6 +345,7 @@ class Device(Wire, kw_only=True):
     binding_failure_conditions: tuple[str, ...] = ()
     allow_multiple_allocations: bool | None = None
     node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] = field(default_factory=dict)
+    node_allocatable_resources: dict[str, NodeAllocatableResource] = field(default_factory=dict)
 
 
 class ResourcePool(Wire, kw_only=True):

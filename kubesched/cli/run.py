@@ -170,8 +170,6 @@ def _say_settled_gates(gates: Gates) -> None:
             log.info(f"Feature gate {name}={value} changes nothing here: {NO_EFFECT[name]}")
         if name in NOT_OURS:
             log.info(f"Feature gate {name}={value} is for another component and changes nothing here")
-    if gates.left_out:
-        log.warning(f"Feature gates that are not built in this scheduler keep their defaults: {', '.join(gates.left_out)}")
 
 
 def _plugins(options: Options) -> tuple[type[Plugin], ...]:

@@ -1,8 +1,7 @@
 """Feature gates: which behaviours of the scheduler are on.
 
 In: `--feature-gates` text and the version to emulate. Out: a frozen `Gates` that answers `is_enabled("X")`.
-A gate that nobody knows, one that is locked, one whose prerequisites are off and one whose wanted side we have not
-built are errors here, so that no setting is read and then ignored.
+A gate that nobody knows, one that is locked and one whose prerequisites are off are errors here.
 
 The table holds every gate of the scheduler with its history since 1.33, the oldest release that can be emulated; the
 gates of other components (`kubesched.config.other_gates`) are known beside them and change nothing. A gate absent at
@@ -187,14 +186,6 @@ NO_EFFECT: Mapping[str, str] = {
     "SchedulerPreQueueingHints": "it is about speed alone: whom hints are asked about first, not what comes of it",
 }
 
-# The side of a gate for which there is no code, and the releases (from, up to but without) in which there is none: asking
-# for it is an error, not a silence. A test sees to it that every other gate is read somewhere; whoever starts to read one
-# of these takes it off the list.
-_ALWAYS = ((0, 0), (99, 0))
-NOT_BUILT: Mapping[tuple[str, bool], tuple[Version, Version]] = {
-    ("DRANodeAllocatableResources", True): _ALWAYS,
-}
-
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
@@ -206,8 +197,6 @@ class Gates:
     states: Mapping[str, bool]
     emulated: Version = NEWEST
     asked: frozenset[str] = frozenset()  # set by the user, as opposed to defaulted
-    left_out: tuple[str, ...] = ()
-    """What AllAlpha or AllBeta would have switched to a side that is not built: it keeps its default."""
 
     def is_enabled(self, name: str) -> bool:
         """Tell whether a gate is on; a name that is no gate is a bug of the caller."""
@@ -229,11 +218,10 @@ class Gates:
         *,
         emulated: Version = NEWEST,
         min_compatibility: Version | None = None,
-        not_built: Mapping[tuple[str, bool], tuple[Version, Version]] | None = None,
     ) -> Gates:
         """Read `A=true,B=false`, `kube:A=true` or several of them; raise ConfigError in the reference's words."""
         asked = read_pairs([text] if isinstance(text, str) else text)
-        return cls.of(asked, emulated=emulated, min_compatibility=min_compatibility, not_built=not_built)
+        return cls.of(asked, emulated=emulated, min_compatibility=min_compatibility)
 
     @classmethod
     def fitting(cls, text: str | Iterable[str]) -> Gates:
@@ -256,18 +244,8 @@ class Gates:
         *,
         emulated: Version = NEWEST,
         min_compatibility: Version | None = None,
-        not_built: Mapping[tuple[str, bool], tuple[Version, Version]] | None = None,
     ) -> Gates:
-        """Return the gates with these set and all others at their default, or raise ConfigError.
-
-        `not_built` stands for NOT_BUILT where a test wants to see past it. Asking for such a side by name is an error; to
-        AllAlpha and AllBeta it is an exception, which whoever starts the program tells.
-        """
-        unbuilt = {
-            side
-            for side, (since, until) in (NOT_BUILT if not_built is None else not_built).items()
-            if since <= emulated < until
-        }
+        """Return the gates with these set and all others at their default, or raise ConfigError."""
         unknown = next((name for name in asked if name not in GATES or spec_of(name, emulated).stage is Stage.GONE), None)
         if unknown is not None:
             raise ConfigError("", f"unrecognized feature gate: {unknown}")
@@ -275,26 +253,14 @@ class Gates:
         if errors:
             raise ConfigError("", aggregate(errors))
         states = {name: spec_of(name, emulated).default for name in GATES}
-        left_out: list[str] = []
         for group, stage in (("AllAlpha", Stage.ALPHA), ("AllBeta", Stage.BETA)):
             if group in asked:
-                staged = [name for name in GATES if spec_of(name, emulated).stage is stage]
-                left_out += [name for name in staged if name not in asked and (name, asked[group]) in unbuilt]
-                states |= {name: asked[group] for name in staged if name not in left_out}
+                states |= {name: asked[group] for name in GATES if spec_of(name, emulated).stage is stage}
         states |= asked
-        for name, needs in NEEDS.items():
-            if states[name] and name not in asked and not set(needs).isdisjoint(left_out):
-                states[name] = False  # what was switched on together with something that is not built
-                left_out.append(name)
         errors = [text for name, needs in NEEDS.items() if (text := _unmet(name, needs, states, emulated))]
         if errors:
             raise ConfigError("", aggregate(errors))
-        for name, value in states.items():
-            if (name, value) in unbuilt:
-                raise ConfigError(
-                    "", f"cannot set feature gate {name} to {_go(value)}, the feature is not built in this scheduler"
-                )
-        return cls(_replaced(states, emulated), emulated, frozenset(asked), tuple(sorted(left_out)))
+        return cls(_replaced(states, emulated), emulated, frozenset(asked))
 
 
 def _replaced(states: dict[str, bool], emulated: Version) -> dict[str, bool]:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView, Store
-from kubesched.engine.cycle import Attempt
+from kubesched.engine.cycle import Attempt, as_booked
 from kubesched.engine.decision_recorder import DecisionRecorder
 from kubesched.engine.failures import Failure, Failures, explain, refused_on_node
 from kubesched.engine.handle import EngineHandle
@@ -68,7 +68,7 @@ class Bookings:
     def book(self, queued: QueuedPod, profile: Profile, made: Attempt, node_name: str, started: float) -> None:
         """Assume, Reserve, Permit, and hand over to the binder."""
         state = made.state
-        booked = self._store.assume(queued.view, node_name)
+        booked = self._store.assume(as_booked(queued.view, node_name, state, self._store), node_name)
         self._queue.nominations.drop(booked.uid)
         binding = AssumedBinding(queued, booked, node_name, state, profile, started)
         try:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
-from kubesched.cluster import Bools, Ints, PodView, Snapshot
+from kubesched.cluster import Bools, Ints, PodView, Snapshot, Store
 from kubesched.engine.decision_record import DecisionRecord
 from kubesched.engine.extenders import BareNodes, Extenders
 from kubesched.engine.sampling import Sampling
@@ -21,7 +22,7 @@ from kubesched.engine.ties import Ties
 from kubesched.errors import PluginError, PluginRaised, SchedulerError
 from kubesched.framework.best_rows import BestRows
 from kubesched.framework.blame import is_ctrl_c
-from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.cycle_state import NODE_ALLOCATABLE, CycleState
 from kubesched.framework.equivalence_cache import CachedAnswer, EquivalenceCache
 from kubesched.framework.grouping import GROUP_TURN, GroupTurn
 from kubesched.framework.plugin import PostFiltered
@@ -96,6 +97,16 @@ class Rules:
 
 
 _NOTHING_WRITTEN = CycleState()
+
+
+def as_booked(pod: PodView, node_name: str, state: CycleState, store: Store) -> PodView:
+    """Return a pod as it is counted on a node: with what its devices use up of the node."""
+    found = state.find(NODE_ALLOCATABLE)
+    statuses = found(node_name) if found is not None else ()
+    if not statuses:
+        return pod
+    status = msgspec.structs.replace(pod.pod.status, node_allocatable_resource_claim_statuses=statuses)
+    return store.view(msgspec.structs.replace(pod.pod, status=status))
 
 
 def attempt(

@@ -18,7 +18,7 @@ from typing import Protocol
 import numpy as np
 
 from kubesched.cluster import Bools, GroupKey, PodView, Snapshot, Store
-from kubesched.engine.cycle import Attempt
+from kubesched.engine.cycle import Attempt, as_booked
 from kubesched.engine.eviction import Preemptor, Then
 from kubesched.engine.failures import Failure, refusal, refused_on_node
 from kubesched.framework.cycle_state import CycleState
@@ -252,7 +252,7 @@ class GroupCycle:
         if it fails."""
         assert member.made is not None
         view, state = member.queued.view, member.made.state
-        booked = self._store.assume(view, member.node_name)
+        booked = self._store.assume(as_booked(view, member.node_name, state, self._store), member.node_name)
         self._actions.drop_nomination(view.uid)
         with ExitStack() as own:
             own.callback(self._store.forget, view.uid)

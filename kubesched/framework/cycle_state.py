@@ -19,6 +19,11 @@ class StateMissing(SchedulerError):
     """A point was run without the point before it that writes what it reads."""
 
 
+NODE_ALLOCATABLE = "kubesched/node-allocatable"
+"""Where a plugin leaves a function from a node's name to what the pod will use there beyond what it asks for: the
+nodeAllocatableResourceClaimStatuses that the booked pod has in its status."""
+
+
 class CycleState:
     """Values by key, and which plugins asked to be left out of this attempt."""
 

@@ -59,6 +59,7 @@ DaemonEndpoint: Port#1! int
 Device: allNodes#7 bool, allowMultipleAllocations#12 bool, attributes#2 {DeviceAttribute}, bindingConditions#10 [str],
   bindingFailureConditions#11 [str], bindsToNode#9 bool, capacity#3 {DeviceCapacity}, consumesCounters#4
   [DeviceCounterConsumption], name#1! str, nodeAllocatableResourceMappings {NodeAllocatableResourceMapping},
+  nodeAllocatableResources#14 {NodeAllocatableResource},
   nodeName#5 str, nodeSelector#6 NodeSelector, taints#8 [DeviceTaint]
 DeviceAllocationConfiguration: opaque#3.1 OpaqueDeviceConfiguration, requests#2 [str], source#1! str
 DeviceAllocationResult: config#2 [DeviceAllocationConfiguration], results#1 [DeviceRequestAllocationResult]
@@ -134,6 +135,9 @@ NamespaceStatus: conditions#2 [NamespaceCondition|type], phase#1 str
 NetworkDeviceData: hardwareAddress#3 str, interfaceName#1 str, ips#2 [str]
 Node: apiVersion str, kind str, metadata#1 ObjectMeta, spec#2 NodeSpec, status#3 NodeStatus
 NodeAddress: address#2! str, type#1! str
+NodeAllocatableMapping: capacityKey#1 str, capacityMultiplier#2 quantity, deviceMultiplier#3 quantity
+NodeAllocatableOverhead: perContainer#2 quantity, perPod#1 quantity
+NodeAllocatableResource: mapping#3 NodeAllocatableMapping, overhead#4 NodeAllocatableOverhead
 NodeAllocatableResourceMapping: allocationMultiplier quantity, capacityKey str
 NodeCondition: lastHeartbeatTime#3 time, lastTransitionTime#4 time, message#6 str, reason#5 str, status#2! str,
   type#1! str

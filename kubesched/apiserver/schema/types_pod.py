@@ -90,7 +90,10 @@ ManagedFieldsEntry: apiVersion#3 str, fieldsType#6 str, fieldsV1#7 any, manager#
 NFSVolumeSource: path#2! str, readOnly#3 bool, server#1! str
 NodeAffinity: preferredDuringSchedulingIgnoredDuringExecution#2 [PreferredSchedulingTerm],
   requiredDuringSchedulingIgnoredDuringExecution#1 NodeSelector
-NodeAllocatableResourceClaimStatus: containers#2 [str], resourceClaimName#1! str, resources! {quantity}
+NodeAllocatableMappedResources: name#1! str, quantity#2 quantity
+NodeAllocatableOverheadResources: name#1! str, perContainer#3 quantity, perPod#2 quantity
+NodeAllocatableResourceClaimStatus: containers#2 [str], mapping#4 [NodeAllocatableMappedResources|name], overhead#5
+  [NodeAllocatableOverheadResources|name], resourceClaimName#1! str, resources {quantity}
 NodeSelector: nodeSelectorTerms#1! [NodeSelectorTerm]
 NodeSelectorRequirement: key#1! str, operator#2! str, values#3 [str]
 NodeSelectorTerm: matchExpressions#1 [NodeSelectorRequirement], matchFields#2 [NodeSelectorRequirement]

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kubesched.api import quantity
+from kubesched.api.meta import Quantity
 from kubesched.api.node import NodeSelector
 from kubesched.api.resource import (
     CapacityRequestPolicy,
@@ -40,6 +41,19 @@ class Capacity:
     policy: CapacityRequestPolicy | None
 
 
+@dataclass(frozen=True, slots=True)
+class NodeUse:
+    """What a device uses of one of its node's resources: so many times what is taken of a capacity, or a fixed amount, and an
+    overhead for each pod and each container."""
+
+    resource: str
+    key: str = ""
+    multiplier: int = quantity.NANO
+    fixed: Quantity | None = None
+    per_pod: Quantity | None = None
+    per_container: Quantity | None = None
+
+
 class DeviceView:
     """One device."""
 
@@ -56,6 +70,7 @@ class DeviceView:
         "id",
         "node_name",
         "node_selector",
+        "node_uses",
         "own_all_nodes",
         "own_node_name",
         "own_node_selector",
@@ -79,6 +94,7 @@ class DeviceView:
         self.compatible = {use.counter_set: frozenset(use.compatibility_groups) for use in device.consumes_counters}
         """By counter set the groups of which another device there must share one; without any, it must have none either."""
         self.skip_operations = view.skip_operations
+        self.node_uses = _node_uses(device)
         self.taints = _blocking_taints(self.id, device, rules)
         self.binds_to_node = bool(device.binds_to_node)
         self.binding_conditions = device.binding_conditions
@@ -141,6 +157,31 @@ class SliceView:
     def is_of_one_node(self) -> bool:
         """Return whether only one node can notice a change of the slice."""
         return self.node_name is not None and not self.counter_sets
+
+
+def _node_uses(device: Device) -> tuple[NodeUse, ...]:
+    """Return what a device uses of its node, in the words of either release."""
+    uses = []
+    for resource, old in device.node_allocatable_resource_mappings.items():
+        times = old.allocation_multiplier
+        if old.capacity_key:
+            uses.append(NodeUse(resource, old.capacity_key, quantity.parse(times) if times is not None else quantity.NANO))
+        elif times is not None:
+            uses.append(NodeUse(resource, fixed=times))
+    for resource, new in device.node_allocatable_resources.items():
+        mapping, overhead = new.mapping, new.overhead
+        times = mapping.capacity_multiplier if mapping is not None else None
+        uses.append(
+            NodeUse(
+                resource,
+                (mapping.capacity_key or "") if mapping is not None else "",
+                quantity.parse(times) if times is not None else quantity.NANO,
+                mapping.device_multiplier if mapping is not None else None,
+                overhead.per_pod if overhead is not None else None,
+                overhead.per_container if overhead is not None else None,
+            )
+        )
+    return tuple(uses)
 
 
 def declared_counters(view: SliceView) -> Counters:

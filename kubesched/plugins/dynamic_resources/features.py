@@ -27,6 +27,7 @@ class Features:
     derived_attributes: bool = False
     optional_node_operations: bool = False
     group_claims: bool = False
+    node_allocatable: bool = False
     behaviour: Behaviour = field(default_factory=lambda: Behaviour.of(NEWEST))
 
     @staticmethod
@@ -49,5 +50,6 @@ class Features:
             derived_attributes=on("DRADerivedAttributes"),
             optional_node_operations=on("DRAOptionalNodeOperations"),
             group_claims=on("DRAWorkloadResourceClaims"),
+            node_allocatable=on("DRANodeAllocatableResources"),
             behaviour=gates.behaviour,
         )

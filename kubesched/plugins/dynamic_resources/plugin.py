@@ -17,14 +17,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from kubesched.api import requests
 from kubesched.api.matching import NodeSelectorMatcher, compile_node_selector
 from kubesched.api.pod import Pod
+from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY
 from kubesched.api.resource import AllocationResult, ResourceClaim
 from kubesched.api.workload import PodGroup
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.cluster.device_claims import DeviceClaims
+from kubesched.cluster.device_claims import DeviceClaims, DeviceId
 from kubesched.cluster.selection import match_node_selector
-from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.cycle_state import NODE_ALLOCATABLE, CycleState
 from kubesched.framework.grouping import GROUP_TURN, FailedGroup, GroupPostFiltered, GroupTrial, GroupTurn, workload_of
 from kubesched.framework.plugin import Plugin, PostFiltered, PreFilterAnswer, Scope
 from kubesched.framework.ports import Handle
@@ -54,7 +56,7 @@ from kubesched.framework.wakeups import (
     on,
 )
 from kubesched.plugins._device_classes import DeviceClassMap
-from kubesched.plugins.dynamic_resources import conditions, extended, results
+from kubesched.plugins.dynamic_resources import conditions, extended, node_allocatable, results
 from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
 from kubesched.plugins.dynamic_resources.claims import (
     can_be_deallocated,
@@ -65,9 +67,11 @@ from kubesched.plugins.dynamic_resources.claims import (
 )
 from kubesched.plugins.dynamic_resources.extended import Variant
 from kubesched.plugins.dynamic_resources.features import Features
+from kubesched.plugins.dynamic_resources.node_allocatable import ClaimStatus, Used
 from kubesched.plugins.dynamic_resources.offers import Offer, offers
 from kubesched.plugins.dynamic_resources.outcomes import OutcomeBook, Outcomes
 from kubesched.plugins.dynamic_resources.pools import OPTIONAL_NODE_OPERATIONS, Pools
+from kubesched.plugins.dynamic_resources.shapes import AllocationError
 from kubesched.plugins.dynamic_resources.writes import BindError, ClaimWriter, Consumer, consumer_of, with_finalizer
 
 CANNOT_ALLOCATE = Reason("cannot allocate all claims", resolvable=False)
@@ -108,6 +112,7 @@ class PodClaims:
         "allocated",
         "booked",
         "created",
+        "footprints",
         "found",
         "given",
         "group",
@@ -135,6 +140,8 @@ class PodClaims:
         is found by then may belong to another member."""
         self.booked: list[tuple[ResourceClaim, AllocationResult]] = []
         self.created: ResourceClaim | None = None
+        self.footprints: dict[int, tuple[ClaimStatus, ...]] = {}
+        """By group of nodes what the claims use up of a node's own resources."""
         self.group: PodGroup | None = None
         self.of_group: frozenset[str] = frozenset()
         """The names of the claims that are reserved for the pod's group and not for the pod."""
@@ -191,6 +198,8 @@ class DynamicResources(Plugin):
         self._outcomes = OutcomeBook(handle.objects, self._pools, self._book, features, self._deadline)
         self._writer = ClaimWriter(handle, self._book, features.binding_conditions)
         self._errands: set[asyncio.Task[None]] = set()
+        if features.node_allocatable:
+            vars(self)["filter_scope"] = Scope.ROW  # what is left of a node's resources counts, too
 
     def offers(self, pod: PodView, nodes: Snapshot) -> list[Offer]:
         """Return which nodes have the devices that a pod claims, for people to read."""
@@ -226,8 +235,12 @@ class DynamicResources(Plugin):
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         """Return what could help; claims that are deleted only in releases that look at them."""
-        wakes = self.wakes_on
-        return (*wakes, on(RESOURCE_CLAIM, DELETE, "claim_may_help")) if self._behaviour.wakes_by_deleted_claims else wakes
+        wakes: tuple[Wakeup, ...] = self.wakes_on
+        if self._behaviour.wakes_by_deleted_claims:
+            wakes += (on(RESOURCE_CLAIM, DELETE, "claim_may_help"),)
+        if self._features.node_allocatable:
+            wakes += (on(POD, DELETE),)  # what a node has too little of may be left by any pod that goes
+        return wakes
 
     def claim_may_help(self, pod: PodView, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
         """Wake if devices were given back, or if a claim of the pod changed where it matters."""
@@ -329,9 +342,97 @@ class DynamicResources(Plugin):
             away = self._unavailable(holder, nodes)
             if away is not None:
                 bits[away & (bits == 0)] = _NOT_AVAILABLE_BIT
+        reasons: tuple[Reason, ...] = REASONS
+        if self._features.node_allocatable:
+            reasons = self._look_at_node_resources(pod, mine, nodes, bits, errors, state)
         for row in errors:
             bits[row] = 0
-        return Rejections(bits, REASONS, errors or None)
+        return Rejections(bits, reasons, errors or None)
+
+    def _look_at_node_resources(
+        self, pod: PodView, mine: PodClaims, nodes: Snapshot, bits: Bits, errors: dict[int, str], state: CycleState
+    ) -> tuple[Reason, ...]:
+        """Refuse nodes that have too little left for what the pod asks for and its devices use up together, and claims whose
+        devices stand for resources of the node and are somebody else's; return all reasons there are."""
+        reasons = [*REASONS]
+
+        def refuse(rows: Bools, reason: Reason) -> None:
+            if rows.any():
+                if reason not in reasons:
+                    reasons.append(reason)
+                bits[rows] |= np.uint64(1 << reasons.index(reason))
+
+        groups = self._pools.rows(nodes)
+        pod_level = self.handle.gates.is_enabled("PodLevelResources")
+        for group in np.unique(groups[bits == 0]).tolist():
+            here = (groups == group) & (bits == 0)
+            used = self._used_in(mine, group)
+            taken = next((holder for holder in mine.allocated if self._is_taken(holder, used, mine, pod)), None)
+            if taken is not None:
+                text = f"node allocatable resource claim {taken.claim.name} {self._taken_text}"
+                refuse(here, Reason(text, resolvable=False))
+                continue
+            try:
+                found = [
+                    node_allocatable.claim_status(pod.pod, name, devices, has_overhead=self._behaviour.judges_groups_whole)
+                    for name, devices in sorted(used.items())
+                ]
+            except AllocationError as error:
+                errors |= dict.fromkeys(np.flatnonzero(here).tolist(), error.text)
+                continue
+            statuses = mine.footprints[group] = tuple(status for status in found if status is not None)
+            if not statuses:
+                continue
+            lack = node_allocatable.uncovered(pod.pod, statuses) if pod_level else ""
+            if lack:
+                refuse(here, Reason(lack, resolvable=False))
+                continue
+            wanted = requests.amounts(node_allocatable.demand(pod.pod, statuses, pod_level=pod_level))
+            for name, amount in wanted.items():
+                if amount > 0 and (name in (CPU, MEMORY, EPHEMERAL_STORAGE) or name.startswith(HUGE_PAGES_PREFIX)):
+                    number = nodes.resource(name)
+                    short = here & (nodes.free(number) < amount)
+                    too_small = nodes.allocatable(number) < amount
+                    refuse(short & too_small, Reason(f"Insufficient {name}", resolvable=False))
+                    refuse(short & ~too_small, Reason(f"Insufficient {name}"))
+        state.write(NODE_ALLOCATABLE, lambda name: mine.footprints.get(self._pools.group_of(name), ()))
+        return tuple(reasons)
+
+    def _used_in(self, mine: PodClaims, group: int) -> dict[str, list[Used]]:
+        """Return by claim the devices that a pod has or would get on nodes of a group."""
+        used: dict[str, list[Used]] = {}
+        found = mine.found.get(0)
+        allocation = found.allocations.get(group) if found is not None else None
+        if allocation is not None:
+            for claim, picks in zip(mine.pending, allocation.picks, strict=False):
+                used[claim.metadata.name] = [
+                    (pick.device, {part.name: part.text for part in pick.shared} if pick.shared is not None else None)
+                    for pick in picks
+                ]
+        if mine.allocated:
+            known = {device.id: device for pool in self._pools.groups[group].pools for device in pool.devices}
+            for holder in mine.allocated:
+                given = holder.shared or holder.claim.status.allocation
+                used[holder.claim.metadata.name] = [
+                    (known[key], result.consumed_capacity or None)
+                    for result in (given.devices.results if given is not None else ())
+                    if (key := DeviceId(result.driver, result.pool, result.device)) in known
+                ]
+        return used
+
+    @property
+    def _taken_text(self) -> str:
+        is_new = self._behaviour.judges_groups_whole
+        return "has a mapped device and cannot be shared across pods" if is_new else "is already used by another pod"
+
+    def _is_taken(self, holder: Allocated, used: dict[str, list[Used]], mine: PodClaims, pod: PodView) -> bool:
+        """Return whether a claim stands for resources of the node and belongs to another pod."""
+        if not node_allocatable.is_mapped(device for device, _ in used[holder.claim.metadata.name]):
+            return False
+        if holder.shared is not None:
+            return True
+        users = holder.claim.status.reserved_for
+        return bool(users) and not is_reserved_for(holder.claim, mine.consumer(holder.claim, pod).uid)
 
     def _served(self, mine: PodClaims, nodes: Snapshot) -> Ints | None:
         """Return for every row the set of extended resources that devices must serve there, as bits."""
@@ -530,6 +631,8 @@ class DynamicResources(Plugin):
             latest = self._book.get(claim.metadata.name, claim.metadata.namespace)
             if latest is not None and latest.status.allocation is not None and is_reserved_for(latest, pod.uid):
                 self._send(self._writer.unreserve(latest.metadata.name, latest.metadata.namespace, pod))
+        if self._features.node_allocatable and pod.pod.status.node_allocatable_resource_claim_statuses:
+            self._send(self._writer.clear_uses(pod))
         if mine.created is not None:
             self._send(self._writer.delete_quietly(mine.created))
             mine.created = None
@@ -554,6 +657,9 @@ class DynamicResources(Plugin):
         mine: PodClaims = state.read(self.name)
         try:
             written = await self._write(pod, node_name, mine)
+            statuses = pod.pod.status.node_allocatable_resource_claim_statuses
+            if self._features.node_allocatable and statuses:
+                await self._writer.tell_uses(pod, statuses)
             if self._features.binding_conditions and any(map(conditions.has_conditions, written)):
                 note = f"waiting for binding conditions for device on node {node_name}"
                 self.handle.recorder.event(pod, "Normal", "BindingConditionsPending", "Scheduling", note)

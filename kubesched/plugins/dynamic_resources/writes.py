@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from kubesched.api.meta import format_time
-from kubesched.api.pod import ContainerExtendedResourceRequest
+from kubesched.api.pod import ContainerExtendedResourceRequest, NodeAllocatableResourceClaimStatus
 from kubesched.api.resource import (
     DELETE_PROTECTION_FINALIZER,
     AllocationResult,
@@ -209,6 +209,21 @@ class ClaimWriter:
             await self._handle.writer.patch_pod_status(pod, status)
         except (ApiError, Unreachable) as error:
             raise BindError(f"update pod {pod.key} ExtendedResourceClaimStatus: {error}") from error
+
+    async def tell_uses(self, pod: PodView, statuses: Sequence[NodeAllocatableResourceClaimStatus]) -> None:
+        """Write into the pod's status what its devices use up of the node."""
+        status = {"nodeAllocatableResourceClaimStatuses": [msgspec.to_builtins(each) for each in statuses]}
+        try:
+            await self._handle.writer.patch_pod_status(pod, status)
+        except (ApiError, Unreachable) as error:
+            raise BindError(f"updating pod {pod.key} NodeAllocatableResourceClaimStatuses: {error}") from error
+
+    async def clear_uses(self, pod: PodView) -> None:
+        """Take that back; failures are only logged."""
+        try:
+            await self._handle.writer.patch_pod_status(pod, {"nodeAllocatableResourceClaimStatuses": None})
+        except SchedulerError as error:
+            log.error("pod %s: cannot clear nodeAllocatableResourceClaimStatuses: %s", pod.key, error)
 
     # Waiting for devices
 

@@ -331,8 +331,7 @@ def test_every_flag_reaches_the_options() -> None:
     assert given.gates.is_enabled("LoggingAlphaOptions")
 
 
-def test_an_emulated_version_changes_the_defaults_of_gates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubesched.config.gates.NOT_BUILT", {})
+def test_an_emulated_version_changes_the_defaults_of_gates() -> None:
     assert options().gates.is_enabled("NodeDeclaredFeatures")
     assert options().min_compatibility == (1, 36)
     older = read_options(["--emulated-version=1.35", "--feature-gates=kube:OpportunisticBatching=false"])

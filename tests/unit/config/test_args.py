@@ -21,7 +21,7 @@ NO_CONDITIONS = "DRADeviceBindingConditions=false"
 def defaulted(plugin: str, args: dict[str, Any], gates: str = "") -> Any:
     decoded, strict = decode(IN_TREE_ARGS[plugin], read_json(json.dumps(args)))
     assert strict == []
-    return decoded.defaulted(Gates.parse(gates, not_built={}))
+    return decoded.defaulted(Gates.parse(gates))
 
 
 DEFAULTS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
@@ -326,7 +326,7 @@ INVALID: list[tuple[str, dict[str, Any], str, list[str]]] = [
 
 @pytest.mark.parametrize(("plugin", "args", "gates", "errors"), INVALID)
 def test_rules(plugin: str, args: dict[str, Any], gates: str, errors: list[str]) -> None:
-    found = defaulted(plugin, args, gates).validate(Path("at"), Gates.parse(gates, not_built={}))
+    found = defaulted(plugin, args, gates).validate(Path("at"), Gates.parse(gates))
     assert [str(error) for error in found] == errors
 
 

@@ -13,7 +13,6 @@ from kubesched.config.gates import (
     GATES,
     NEEDS,
     NO_EFFECT,
-    NOT_BUILT,
     NOT_OURS,
     OUR_GATES,
     Gates,
@@ -86,10 +85,6 @@ REFUSED = [
         "set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use",
     ),
     ("wardle:GenericWorkload=true", "component not registered: wardle"),
-    (
-        "DRANodeAllocatableResources=true",
-        "cannot set feature gate DRANodeAllocatableResources to true, the feature is not built in this scheduler",
-    ),
 ]
 
 
@@ -149,7 +144,7 @@ def test_what_no_release_has_is_told_in_the_words_of_the_newest() -> None:
 
 
 def test_a_gate_that_is_gone_follows_what_replaced_it() -> None:
-    gates = Gates.parse("GenericWorkload=true", not_built={})
+    gates = Gates.parse("GenericWorkload=true")
     assert gates.is_enabled("GangScheduling")
     assert gates.is_enabled("SidecarContainers")
     assert not Gates.parse("GenericWorkload=true", emulated=(1, 36)).is_enabled("GangScheduling")
@@ -165,7 +160,7 @@ def test_a_gate_can_be_set_in_several_spellings(text: str) -> None:
 
 
 def test_a_stage_can_be_switched_and_single_gates_excepted() -> None:
-    everything = Gates.parse("AllAlpha=true,GenericWorkload=true,EventedPLEG=false", not_built={})
+    everything = Gates.parse("AllAlpha=true,GenericWorkload=true,EventedPLEG=false")
     alphas = {name for name in GATES if spec_of(name, NEWEST).stage is Stage.ALPHA}
     assert {name for name in alphas if not everything.is_enabled(name)} == {"EventedPLEG"}
 
@@ -174,7 +169,7 @@ def test_a_stage_can_be_switched_and_single_gates_excepted() -> None:
     "text", ["AllAlpha=true", "AllAlpha=false", "AllBeta=true", "AllBeta=false", "AllAlpha=true,AllBeta=true"]
 )
 @pytest.mark.parametrize("release", [(1, 36), (1, 37)], ids=["1.36", "1.37"])
-def test_the_switches_of_a_stage_start_and_tell_what_they_leave_out(text: str, release: tuple[int, int]) -> None:
+def test_the_switches_of_a_stage_switch_all_of_it(text: str, release: tuple[int, int]) -> None:
     if (text, release) == ("AllAlpha=true", (1, 37)):
         # GenericWorkload is beta and off there, and gates that need it are alpha: the reference does not start either.
         with pytest.raises(ConfigError, match=r"WorkloadWithJob is enabled, but depends on .*: \[GenericWorkload\]"):
@@ -185,8 +180,7 @@ def test_the_switches_of_a_stage_start_and_tell_what_they_leave_out(text: str, r
     for name in GATES:
         spec = spec_of(name, release)
         if spec.stage.value in stages:
-            assert gates.is_enabled(name) is (spec.default if name in gates.left_out else text.endswith("true")), name
-    assert all((name, True) in NOT_BUILT or set(NEEDS[name]) & set(gates.left_out) for name in gates.left_out)
+            assert gates.is_enabled(name) is text.endswith("true"), name
 
 
 def test_an_older_release_has_its_own_defaults() -> None:
@@ -238,14 +232,11 @@ def test_gates_of_other_components_can_be_set_and_stand_in_no_one_elses_table() 
 def test_the_tables_fit_together() -> None:
     assert set(NEEDS) <= set(GATES)
     assert {need for needs in NEEDS.values() for need in needs} <= set(GATES)
-    assert {name for name, _ in NOT_BUILT} <= set(GATES)
     assert not set(NO_EFFECT) & NOT_OURS
-    for name, value in NOT_BUILT:
-        assert spec_of(name, NEWEST).default is not value or (name, value) == ("WorkloadAwarePreemption", True), name
 
 
 def test_no_gate_is_read_and_ignored() -> None:
-    """Each gate that can be switched is looked at by some code, or its other side is refused."""
+    """Each gate of ours that can be switched is looked at by some code."""
     package = Path(kubesched.__file__).parent
     files = [file for file in package.rglob("*.py") if file.name not in ("gates.py", "other_gates.py")]
     source = "\n".join(file.read_text() for file in files)
@@ -254,8 +245,8 @@ def test_no_gate_is_read_and_ignored() -> None:
             spec = spec_of(name, emulated)
             switchable = spec.stage is not Stage.PRE_ALPHA and not spec.locked and name not in ("AllAlpha", "AllBeta")
             is_ours = name not in NOT_OURS and name not in NO_EFFECT
-            if switchable and is_ours and (name, not spec.default) not in NOT_BUILT:
-                assert f'"{name}"' in source, f"{name} can be set but nothing reads it: read it, or add it to NOT_BUILT"
+            if switchable and is_ours:
+                assert f'"{name}"' in source, f"{name} can be set but nothing reads it"
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -276,7 +267,7 @@ def test_the_usage_lists_what_can_be_switched() -> None:
 @given(st.dictionaries(st.sampled_from(sorted(GATES)), st.booleans()))
 def test_a_setting_is_honoured_or_refused_never_ignored(asked: dict[str, bool]) -> None:
     try:
-        gates = Gates.of(asked, not_built={})
+        gates = Gates.of(asked)
     except ConfigError:
         return
     assert all(gates.is_enabled(name) is value for name, value in asked.items())

@@ -245,3 +245,9 @@ def test_1_36_makes_room_for_groups_behind_a_gate_of_its_own() -> None:
     plain = "GenericWorkload=true,GangScheduling=true"
     assert deleted(plain) != [], "single members evict although the group does not fit"
     assert deleted(f"{plain},WorkloadAwarePreemption=true") == []
+
+
+@pytest.mark.parametrize("stages", ["AllAlpha=true,GenericWorkload=true", "AllAlpha=true,AllBeta=true", "AllBeta=true"])
+def test_pods_and_groups_are_scheduled_with_every_gate_of_a_stage_on(stages: str) -> None:
+    made = played(node("n1", cpu="4"), gang(min_count=3), *trio(), pod("alone", requests={"cpu": "1"}), gates=stages, seconds=5)
+    assert made.nodes("g1", "g2", "g3", "alone") == ["n1"] * 4

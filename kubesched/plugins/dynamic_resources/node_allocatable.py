@@ -1,0 +1,124 @@
+"""Devices that use up a node's own resources: cpus that they are, memory that a driver needs beside them.
+
+In: the devices that a pod's claims get on a node, or have already. Out: what the pod's status says about it
+(`nodeAllocatableResourceClaimStatuses`), from which everybody counts it, and what the pod asks for with all of it.
+In 1.36 a device maps resources; since 1.37 it maps them and may have an overhead for each pod and each container.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from kubesched.api import quantity
+from kubesched.api.meta import Quantity
+from kubesched.api.pod import (
+    NodeAllocatableMappedResources,
+    NodeAllocatableOverheadResources,
+    NodeAllocatableResourceClaimStatus,
+    Pod,
+)
+from kubesched.api.requests import Amounts, is_pod_level_name, pod_requests
+from kubesched.plugins.dynamic_resources.devices import DeviceView
+from kubesched.plugins.dynamic_resources.shapes import AllocationError
+
+Used = tuple[DeviceView, Mapping[str, Quantity] | None]
+"""A device, and what is taken of its capacities where others may use it too."""
+ClaimStatus = NodeAllocatableResourceClaimStatus
+
+
+def is_mapped(devices: Iterable[DeviceView]) -> bool:
+    """Return whether devices stand for resources of their node: then one pod alone can have them."""
+    return any(use.key or use.fixed is not None for device in devices for use in device.node_uses)
+
+
+def claim_names(pod: Pod) -> dict[str, str]:
+    """Return the name of the claim behind each entry of a pod's resourceClaims."""
+    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    found = ((entry.name, entry.resource_claim_name or made.get(entry.name)) for entry in pod.spec.resource_claims)
+    return {entry: name for entry, name in found if name}
+
+
+def claim_status(pod: Pod, claim: str, used: Sequence[Used], *, has_overhead: bool) -> ClaimStatus | None:
+    """Return what a pod's status says about one claim; None if its devices use nothing of the node."""
+    mapped: dict[str, tuple[int, str]] = {}
+    per_pod: dict[str, tuple[int, str]] = {}
+    per_container: dict[str, tuple[int, str]] = {}
+    for device, consumed in used:
+        for use in device.node_uses:
+            if use.key:
+                if consumed is None:
+                    field = "NodeAllocatableResources" if has_overhead else "NodeAllocatableResourceMappings"
+                    raise AllocationError(
+                        f"claim {pod.metadata.namespace}/{claim}, device {device.id.device}: ConsumedCapacity is nil, but "
+                        f"Capacity key '{use.key}' is set in {field} for resource {use.resource}"
+                    )
+                if use.key in consumed:
+                    amount = quantity.parse(consumed[use.key]) * use.multiplier // quantity.NANO
+                    _add(mapped, use.resource, amount, consumed[use.key])
+            elif use.fixed is not None:
+                _add(mapped, use.resource, quantity.parse(use.fixed), use.fixed)
+            for totals, overhead in ((per_pod, use.per_pod), (per_container, use.per_container)):
+                if overhead is not None:
+                    _add(totals, use.resource, quantity.parse(overhead), overhead)
+    if not mapped and not per_pod and not per_container:
+        return None
+    behind = claim_names(pod)
+    containers = tuple(
+        each.name
+        for each in (*pod.spec.init_containers, *pod.spec.containers)
+        for entry in each.resources.claims
+        if behind.get(entry.name) == claim
+    )
+    if not has_overhead:
+        resources: dict[str, Quantity] = {name: _text(found) for name, found in mapped.items()}
+        return ClaimStatus(resource_claim_name=claim, containers=containers, resources=resources)
+    return ClaimStatus(
+        resource_claim_name=claim,
+        containers=containers,
+        mapping=tuple(NodeAllocatableMappedResources(name=name, quantity=_text(mapped[name])) for name in sorted(mapped)),
+        overhead=tuple(
+            NodeAllocatableOverheadResources(
+                name=name,
+                per_pod=_text(per_pod[name]) if name in per_pod else None,
+                per_container=_text(per_container[name]) if name in per_container else None,
+            )
+            for name in sorted({*per_pod, *per_container})
+        ),
+    )
+
+
+def with_statuses(pod: Pod, statuses: Sequence[ClaimStatus]) -> Pod:
+    """Return a pod whose status says what its claims use of the node."""
+    status = msgspec.structs.replace(pod.status, node_allocatable_resource_claim_statuses=tuple(statuses))
+    return msgspec.structs.replace(pod, status=status)
+
+
+def demand(pod: Pod, statuses: Sequence[ClaimStatus], *, pod_level: bool) -> Amounts:
+    """Return what a pod asks for with what its claims use, in nano units."""
+    return pod_requests(with_statuses(pod, statuses), pod_level=pod_level, claim_resources=True)
+
+
+def uncovered(pod: Pod, statuses: Sequence[ClaimStatus]) -> str:
+    """Return why what the pod asks for as a whole is less than what its containers and claims take; empty if it is not."""
+    whole = pod.spec.resources
+    if whole is None:
+        return ""
+    taken = pod_requests(with_statuses(pod, statuses), pod_level=False, claim_resources=True)
+    for name, asked in whole.requests.items():
+        if is_pod_level_name(name) and taken.get(name, 0) > quantity.parse(asked):
+            return (
+                f"pod level request for {name} is insufficient to cover the aggregated container and "
+                "node-allocatable DRA requests"
+            )
+    return ""
+
+
+def _add(totals: dict[str, tuple[int, str]], resource: str, amount: int, text: Quantity) -> None:
+    before, style = totals.get(resource, (0, quantity.style_of(text)))
+    totals[resource] = before + amount, style
+
+
+def _text(found: tuple[int, str]) -> str:
+    return quantity.format_quantity(*found)
