@@ -8,12 +8,14 @@ from typing import Any
 
 import click
 
+from kubesched.cli.html_report import write_text
 from kubesched.cli.layout import print_table, say
 from kubesched.cli.printing import bar, print_document
 from kubesched.errors import SchedulerError
 from kubesched.simulator.experiments.executors import run_here, run_in_processes, run_on_ray
 from kubesched.simulator.experiments.experiment import Experiment, read_experiment
 from kubesched.simulator.experiments.results import Estimate, Group, Results
+from kubesched.simulator.experiments.small_multiples import report_html
 from kubesched.simulator.experiments.sweep import Executor, sweep
 
 _FIGURES = ("pods.placed", "pods.pending", "timeToPlacement.p99", "utilisation.cpu.mean", "packing.nodesUsed.mean")
@@ -21,12 +23,20 @@ _MOST_ERRORS = 5
 
 
 def run_sweep(
-    experiment: Path, folder: Path | None, where: str, workers: int | None, settings: tuple[str, ...], output: str
+    experiment: Path,
+    folder: Path | None,
+    where: str,
+    workers: int | None,
+    html_file: Path | None,
+    settings: tuple[str, ...],
+    output: str,
 ) -> None:
     read = read_experiment(experiment, parse_settings(settings))
     total = sum(1 for _ in read.trials())
     with bar(f"{experiment.name}, trials", total) as done:
         results = sweep(read, executor(where, workers), folder, lambda n, _: done(n))
+    if html_file is not None:
+        write_text(html_file, report_html(read.file.name or experiment.stem, results, read.file.report or _FIGURES))
     if output == "table":
         print_results(results, read)
     else:

@@ -23,6 +23,9 @@ from kubesched.cli.commands.shared import output_option
 @click.option(
     "--workers", type=click.IntRange(1), help="How many processes, as many as there are cores by default; 1: this one."
 )
+@click.option(
+    "--html", "html_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the report as one HTML file as well."
+)
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="An argument of an experiment in Python.")
 @output_option
 @runs("kubesched.cli.sweep:run_sweep")

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
+from kubesched.cli.commands.sweep import command as sweep_command
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.simulator.experiments import executors
 from kubesched.simulator.experiments.executors import run_here, run_in_processes
 from kubesched.simulator.experiments.experiment import Experiment, Trial, read_experiment, set_at
 from kubesched.simulator.experiments.results import Estimate, Results
+from kubesched.simulator.experiments.small_multiples import report_html
 from kubesched.simulator.experiments.sweep import TRIALS, sweep
 from kubesched.simulator.experiments.trial import Outcome
 
@@ -194,3 +196,28 @@ def test_a_full_disk_is_told_with_the_trial(tmp_path: Path) -> None:
     (tmp_path / "out" / TRIALS).symlink_to("/dev/full")
     with pytest.raises(SchedulerError, match="small/default/seed 1 is done and cannot be written down: No space left"):
         sweep(experiment, run_here, tmp_path / "out")
+
+
+def test_small_multiples_share_a_scale_say_what_is_certain_and_escape_names() -> None:
+    rows = [
+        {"scenario": "s<1>", "configuration": name, "ties": ties, "seed": seed, "left": level + seed / 10, "error": ""}
+        for name, level in (("base", 10.0), ("better", 4.0))
+        for ties in ("name", "chance")
+        for seed in range(3)
+    ]
+    results = Results((*rows, {**rows[0], "seed": 9, "left": None, "error": "no <nodes>"}), ("ties",), "base")
+    page = report_html("a & b", results, ["left", "absent"])
+    assert page.count("<svg") == 4 and "<script" not in page
+    assert "s&lt;1&gt; · name" in page and "no &lt;nodes&gt;" in page and "<h1>a &amp; b</h1>" in page
+    assert page.count("4.1 ± 0.248 (-6)</text>") == 2  # paired: what the seeds have in common falls out
+    assert page.count(">3.852</text>") == page.count(">10.35</text>") == 2
+    assert report_html("a & b", results, ["left", "absent"]) == page
+
+
+def test_the_job_for_kuberay_calls_sweep_as_it_is() -> None:
+    job = yaml.safe_load((Path(__file__).parents[4] / "docs" / "examples" / "kuberay-sweep.yaml").read_text())
+    program, command, *arguments = job["spec"]["entrypoint"].split()
+    assert (program, command) == ("kubesched", "sweep")
+    arguments = [text.replace("/experiment", str(Path(__file__).parents[4] / "docs" / "examples")) for text in arguments]
+    given = sweep_command.make_context("sweep", arguments).params
+    assert given["where"] == "ray" and given["experiment"].is_file()
