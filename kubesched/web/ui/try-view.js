@@ -88,11 +88,11 @@ class TryView extends View {
     for (const { nodes } of this.plan.workloads) for (const [node, n] of Object.entries(nodes)) comes[node] = (comes[node] || 0) + n;
     for (const { node } of this.plan.victims) goes[node] = (goes[node] || 0) + 1;
     const key = (look, text) => make("span", { class: "key" }, make("span", { class: `mark ${look}` }), text);
-    this.legend.replaceChildren(key("kind-2", "gets pods"), ...(this.plan.victims.length ? [key("kind-3", "gets pods and loses some")] : []), key("cordoned", "cordoned"), key("tainted", "tainted"));
+    this.legend.replaceChildren(make("span", { class: "key" }, `${model.nodes.resources[0].name} 0 %`, make("span", { class: "heat" }), "100 %"), key("kind-2", "gets pods"), ...(this.plan.victims.length ? [key("kind-3", "gets pods and loses some")] : []), key("cordoned", "cordoned"), key("tainted", "tainted"));
     const name = (row) => model.nodes.names[row];
     this.map.show({
       groups: model.grouped((row) => model.zone(row) || "no zone").map(({ title, rows }) => ({ rows, title: `${title} · ${several(rows.reduce((sum, row) => sum + (comes[name(row)] || 0), 0), "planned pod")}` })),
-      paint: (row, colours) => ({ fill: goes[name(row)] ? colours.kinds[3] : comes[name(row)] ? colours.kinds[2] : colours.heat[8], text: comes[name(row)] ? `+${comes[name(row)]}` : "" }),
+      paint: (row, colours) => ({ fill: goes[name(row)] ? colours.kinds[3] : comes[name(row)] ? colours.kinds[2] : colours.heat[Math.round(100 * Math.max(0, Math.min(1, model.share(0, row))))], text: comes[name(row)] ? `+${comes[name(row)]}` : "" }),
       describe: (row) => [name(row), `gets ${several(comes[name(row)] || 0, "pod")}`, ...(goes[name(row)] ? [`loses ${several(goes[name(row)], "pod")}`] : [])],
       label: `${several(model.nodes.names.length, "node")}, ${count(Object.keys(comes).length)} of them get planned pods`,
     });
