@@ -28,13 +28,15 @@ _TEMPLATE = '''"""{name}: say here what it is for."""
 
 import numpy as np
 
-from kubesched import Plugin, Reason, Rejections
+from kubesched import Input, Plugin, Reason, Rejections
 
 TOO_BUSY = Reason("node(s) were too busy")
 
 
 class {name}(Plugin):
     """Keep pods off nodes that run more than thirty pods, and prefer the quietest of the others."""
+
+    depends_on = (Input.PODS_ON_NODE,)  # the answers follow from this alone; without it they are computed for every pod
 
     def filter(self, pod, nodes, state):
         return Rejections.where(nodes.pod_count > 30, TOO_BUSY)

@@ -15,9 +15,9 @@ import numpy as np
 from kubesched.cluster import Bools, PodView, Snapshot, Store
 from kubesched.cluster.store import Aside
 from kubesched.engine.group import Fate, GroupCycle, Member, Rehearsal, Verdict
-from kubesched.framework.imagining import Imagining
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import SUCCESS, Nomination, Status, failed, unschedulable
+from kubesched.framework.whatif_filters import WhatIfFilters
 
 
 class StoreTrial:
@@ -65,7 +65,8 @@ class StoreTrial:
     def _looks_at_own_node(self, member: Member) -> bool:
         """Return whether pods on other nodes cannot drive a member from its node."""
         assert member.made is not None
-        return Imagining(self._profile, member.queued.view, member.made.state, None).is_remembered
+        what_if = WhatIfFilters(self._profile, member.queued.view, member.made.state, None)
+        return what_if.is_remembered(member.made.nodes)
 
     def spare(self, pods: Sequence[PodView]) -> bool:
         """Let pods be back if the members can stay beside them."""

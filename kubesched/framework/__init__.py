@@ -5,6 +5,7 @@ from kubesched.framework import wakeups
 from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.feasible import FeasibleNodes
+from kubesched.framework.inputs import Input
 from kubesched.framework.lifting import NodeView
 from kubesched.framework.plugin import (
     POINTS,
@@ -13,7 +14,6 @@ from kubesched.framework.plugin import (
     PostFiltered,
     PreFilterAnswer,
     Refusal,
-    Scope,
 )
 from kubesched.framework.preempting import Preemption
 from kubesched.framework.profile import Profile, Scores
@@ -50,6 +50,7 @@ __all__ = [
     "DomainVerdicts",
     "Failed",
     "FeasibleNodes",
+    "Input",
     "NodeNames",
     "NodeView",
     "Placed",
@@ -64,7 +65,6 @@ __all__ = [
     "Refused",
     "Registry",
     "Rejections",
-    "Scope",
     "Scores",
     "Snapshot",
     "Status",

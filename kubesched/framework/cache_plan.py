@@ -1,16 +1,17 @@
 """How the answers of a profile's plugins are remembered: kept, counted, or asked for every pod.
 
-In: a profile, and the plugins that will not be remembered for a kind of pod. Out: its plugins sorted by what their scope
-allows. Drawn up once for each such kind; framework/equivalence_cache follows it.
+In: a profile, and what a kind of pod has of its own. Out: its plugins sorted by what they declare (framework/inputs). Drawn up
+once for each such kind; framework/equivalence_cache follows it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from kubesched.framework.plugin import Plugin, Scope
+from kubesched.api.meta import TopLevel
+from kubesched.framework.inputs import Input, Inputs, compares_nodes, follows_pods, is_counting, is_kept, kinds_of
+from kubesched.framework.plugin import Plugin
 from kubesched.framework.profile import Profile
 
 
@@ -32,66 +33,47 @@ class CachePlan:
     kept_pre_scores: tuple[Plugin, ...]
     live_pre_scores: tuple[tuple[Plugin, bool], ...]
     """With each, whether what it writes belongs to the class (its counters) or to the one pod."""
-    domain_plugins: tuple[Plugin, ...]
     answers_for_class: bool
     """Whether all filters answer for the class as a whole."""
-    kept_reads: tuple[type[Any], ...]
+    kept_kinds: tuple[type[TopLevel], ...]
     """Kinds of objects that kept answers are made of, and below, those that counters are built from."""
-    counted_reads: tuple[type[Any], ...]
-    is_impersonal: bool
+    counted_kinds: tuple[type[TopLevel], ...]
+    is_shared: bool
     """Whether kept answers are the same for all pods that ask the same of a node."""
+    compares_nodes: bool
+    """Whether a node's change may change kept answers on other rows, other than fixed scores."""
 
 
-def plan_for(profile: Profile, unremembered: frozenset[str]) -> CachePlan:
-    """Sort a profile's plugins; those named are asked anew for every pod, whatever their scope."""
-    filters, scorers = set(profile.filters), {plugin for plugin, _ in profile.scorers}
-
-    def filter_scope(plugin: Plugin) -> Scope:
-        return Scope.CLUSTER if plugin.name in unremembered else plugin.filter_scope
-
-    def score_scope(plugin: Plugin) -> Scope:
-        return Scope.CLUSTER if plugin.name in unremembered else plugin.score_scope
-
-    def is_live(plugin: Plugin) -> bool:
-        if plugin not in filters and plugin not in scorers:  # it only looks at the pod, at PreFilter or PreScore
-            return filter_scope(plugin) >= Scope.DOMAINS
-        return (plugin in filters and filter_scope(plugin) >= Scope.DOMAINS) or (
-            plugin in scorers and score_scope(plugin) >= Scope.DOMAINS
-        )
-
-    kept_scores = [(p, w) for p, w in profile.scorers if score_scope(p) < Scope.DOMAINS]
+def plan_for(profile: Profile, own: Inputs) -> CachePlan:
+    """Sort a profile's plugins for pods that have these inputs of their own."""
+    kept = {p for p in profile.plugins if is_kept(p, own)}
+    counting = {p for p in profile.plugins if is_counting(p, own)}
+    kept_scores = [(p, w) for p, w in profile.scorers if p in kept]
     plain = [(p, w) for p, w in kept_scores if not p.implements("normalize")]
-    domains = tuple(
-        p
-        for p in profile.plugins
-        if is_live(p) and p.name not in unremembered and Scope.DOMAINS in (p.filter_scope, p.score_scope)
-    )
-    kept_filters = tuple(p for p in profile.filters if filter_scope(p) < Scope.DOMAINS)
-    kept_pre_filters = tuple(p for p in profile.pre_filters if not is_live(p))
-    kept_pre_scores = tuple(p for p in profile.pre_scores if not is_live(p))
-    kept = {*kept_filters, *kept_pre_filters, *kept_pre_scores, *(p for p, _ in kept_scores)}
+    kept_filters = tuple(p for p in profile.filters if p in kept)
+    kept_pre_filters = tuple(p for p in profile.pre_filters if p in kept)
+    kept_pre_scores = tuple(p for p in profile.pre_scores if p in kept)
+    fixed = tuple((p, w) for p, w in plain if not follows_pods(p))
+    computed_anew = {p for p, _ in fixed if not (p.implements("pre_filter") or p.implements("pre_score"))} - {*kept_filters}
+    asked = {*kept_filters, *kept_pre_filters, *kept_pre_scores, *(p for p, _ in kept_scores)}
     return CachePlan(
         kept_filters=kept_filters,
-        live_filters=tuple(p for p in profile.filters if filter_scope(p) >= Scope.DOMAINS),
-        fixed_scores=tuple((p, w) for p, w in plain if p.score_scope is not Scope.ROW),
-        row_scores=tuple((p, w) for p, w in plain if p.score_scope is Scope.ROW),
+        live_filters=tuple(p for p in profile.filters if p not in kept),
+        fixed_scores=fixed,
+        row_scores=tuple((p, w) for p, w in plain if follows_pods(p)),
         scaled_scores=tuple((p, w) for p, w in kept_scores if p.implements("normalize")),
-        live_scores=tuple(
-            (p, w, p in domains and p.implements("score_domains"))
-            for p, w in profile.scorers
-            if score_scope(p) >= Scope.DOMAINS
-        ),
+        live_scores=tuple((p, w, p in counting and p.implements("score_domains")) for p, w in profile.scorers if p not in kept),
         kept_pre_filters=kept_pre_filters,
-        live_pre_filters=tuple((p, p in domains) for p in profile.pre_filters if is_live(p)),
+        live_pre_filters=tuple((p, p in counting) for p in profile.pre_filters if p not in kept),
         kept_pre_scores=kept_pre_scores,
-        live_pre_scores=tuple((p, p in domains) for p in profile.pre_scores if is_live(p)),
-        domain_plugins=domains,
-        answers_for_class=all(p in domains for p in profile.filters if filter_scope(p) >= Scope.DOMAINS),
-        kept_reads=_all_reads(p for p in profile.plugins if p in kept),
-        counted_reads=_all_reads(p for p in profile.plugins if is_live(p)),
-        is_impersonal=all(p.is_impersonal for p in kept),
+        live_pre_scores=tuple((p, p in counting) for p in profile.pre_scores if p not in kept),
+        answers_for_class=all(p in kept or p in counting for p in profile.filters),
+        kept_kinds=_kinds(p for p in profile.plugins if p in asked),
+        counted_kinds=_kinds(p for p in profile.plugins if p in counting),
+        is_shared=not any(Input.POD_TEMPLATE in (p.depends_on or ()) for p in asked),
+        compares_nodes=any(compares_nodes(p) for p in asked if p not in computed_anew),
     )
 
 
-def _all_reads(plugins: Iterable[Plugin]) -> tuple[type[Any], ...]:
-    return tuple(dict.fromkeys(kind for plugin in plugins for kind in plugin.reads))
+def _kinds(plugins: Iterable[Plugin]) -> tuple[type[TopLevel], ...]:
+    return tuple(dict.fromkeys(kind for plugin in plugins for kind in kinds_of(plugin)))

@@ -4,8 +4,8 @@ In: a declaration by a plugin: which pods count for what, where. Out: counters t
 Everybody who declares the same shares them: they are counted once from the table of placed pods, and after that follow the
 cluster's journal, pod by pod, or begin anew where nodes changed. A what-if works on a copy (`clone`), which follows nobody.
 
-A plugin of scope DOMAINS gets its counters from `CycleState.counted`, and from nowhere else. So the framework knows when they
-changed, and lets a SKIP of the plugin's stand until then.
+A plugin that depends on COUNTED_PODS gets its counters from `CycleState.counted`, and from nowhere else. So the framework
+knows when they changed, and lets a SKIP of the plugin's stand until then.
 """
 
 from __future__ import annotations

@@ -13,13 +13,13 @@ and each derived from the ones before, element by element where few changed:
 
 So the first pod of one more Deployment finds nearly everything known.
 
-A plugin's scope says how its column is kept:
+What a plugin declares to depend on (framework/inputs) says how its answers are kept:
 
-  ROW_NODE, ROW   remembered; computed again on the rows whose node, or whose pods, changed
-  NODES           remembered; computed again as a whole when any node object changed
-  DOMAINS         its counters follow the pods; what it says is read off them for every pod, domain by domain where it can,
-                  and not at all while it has nothing to say
-  CLUSTER         computed for every pod
+  rows             remembered; computed again on the rows whose node, or whose pods, changed, or as a whole where nodes are
+                   compared with each other
+  counted pods     its counters follow the pods; what it says is read off them for every pod, domain by domain where it can,
+                   and not at all while it has nothing to say
+  nothing said     computed for every pod
 
 Whatever is out of the ordinary (a PreFilter that refuses, an error on a row) is left to the plain path: `recall` returns
 None and the caller computes. The plain path is also the oracle: tests run both and compare.
@@ -41,6 +41,7 @@ from kubesched.framework.counters import CounterTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.equivalence_class import EquivalenceClass
 from kubesched.framework.feasible import FeasibleNodes, NotCacheable, Weighted
+from kubesched.framework.inputs import Inputs, own_inputs
 from kubesched.framework.node_answers import NodeAnswers
 from kubesched.framework.plugin import NodeNames, Plugin
 from kubesched.framework.profile import PointObserver, PreFiltered, Profile
@@ -49,8 +50,8 @@ from kubesched.framework.verdicts import Code, DomainScores, DomainVerdicts, Rej
 BUDGET_BYTES = 256 << 20
 """What all remembered columns of a profile may take; the classes not asked for longest are dropped beyond it."""
 
-Key = tuple[bytes, frozenset[str]]
-"""What pods have in common, and the plugins that do not remember their answers for them."""
+Key = tuple[bytes, Inputs]
+"""What pods have in common, and what each of them has of its own."""
 
 
 class CachedAnswer:
@@ -131,19 +132,15 @@ class EquivalenceCache:
         self._classes: OrderedDict[Key, EquivalenceClass] = OrderedDict()
         self._node_answers: WeakValueDictionary[Key, NodeAnswers] = WeakValueDictionary()
         """Each is kept by the classes that use it."""
-        self._plans: dict[frozenset[str], CachePlan] = {}
+        self._plans: dict[Inputs, CachePlan] = {}
         self._counters = CounterTable()
-        self._selective = tuple(p for p in profile.plugins if p.implements("remembers"))
 
     def __len__(self) -> int:
         return len(self._classes)
 
     def recall(self, pod: PodView, nodes: Snapshot) -> CachedAnswer | None:
         """Return the answer for a pod, or None if it must be computed the plain way."""
-        unremembered = _NOBODY
-        if not _is_plain(pod):
-            unremembered = frozenset([p.name for p in self._selective if not p.remembers(pod)])
-        key = (pod.template.signature, unremembered)
+        key = (pod.template.signature, own_inputs(pod, nodes.objects))
         observe = self.profile.observe
         watch = _NO_WATCH if observe is None else _Stopwatch()
         try:
@@ -185,7 +182,7 @@ class EquivalenceCache:
 
     def _answers_for(self, plan: CachePlan, key: Key, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> NodeAnswers:
         """Return the answers for a pod's class: those for all that ask the same of a node, where nobody asks for more."""
-        if plan.is_impersonal:
+        if plan.is_shared:
             key = (pod.template.asking, key[1])
         node_answers = self._node_answers.get(key)
         if node_answers is None or not node_answers.refresh(pod, nodes):
@@ -357,11 +354,4 @@ class _NoWatch(_Stopwatch):
 
 
 _NO_WATCH = _NoWatch()
-_NOBODY: frozenset[str] = frozenset()
 _NO_PLUGINS: frozenset[Plugin] = frozenset()
-
-
-def _is_plain(pod: PodView) -> bool:
-    """Return whether a pod's signature says all that any plugin reads of it."""
-    spec = pod.pod.spec
-    return not (spec.volumes or spec.resource_claims or spec.node_name or pod.template.resources.asks_for_scalars)

@@ -42,7 +42,7 @@ class EquivalenceClass:
         self.state = CycleState(node_answers.state, counters)
         self.state.skip_filter |= node_answers.state.skip_filter
         self.state.skip_score |= node_answers.state.skip_score
-        self._read_kinds = KindVersions(nodes.objects, plan.counted_reads)
+        self._read_kinds = KindVersions(nodes.objects, plan.counted_kinds)
         self._versions: dict[str, int] = {}
         self._skips_by: dict[str, object] = {}
         self.unschedulable_result: tuple[tuple[int, ...], Any] | None = None

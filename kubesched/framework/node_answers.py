@@ -23,12 +23,12 @@ from kubesched.framework.best_rows import BestRows
 from kubesched.framework.cache_plan import CachePlan
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.feasible import REFUSED, NotCacheable, count_by
-from kubesched.framework.plugin import Plugin, Refusal, Scope
+from kubesched.framework.inputs import follows_pods
+from kubesched.framework.plugin import Plugin, Refusal
 from kubesched.framework.profile import MAX_SCORE, Profile
 from kubesched.framework.tracked import Tracked
 from kubesched.framework.verdicts import MAX_REASONS, Bits, Code, Reason, Rejections
 
-Running = tuple[str, str]
 FEW_ROWS = 16
 """Up to so many rows are repaired one by one in plain Python: arrays of a few elements cost more than the sums on them."""
 
@@ -36,12 +36,11 @@ FEW_ROWS = 16
 class Column:
     """One filter's remembered verdicts. Reasons get their bits in the order in which they are first given."""
 
-    __slots__ = ("bits", "follows_pods", "plugin", "reasons", "running", "verdict", "version")
+    __slots__ = ("bits", "follows_pods", "plugin", "reasons", "verdict", "version")
 
     def __init__(self, plugin: Plugin, rejections: Rejections) -> None:
         self.plugin = plugin
-        self.running: Running = (plugin.name, "Filter")
-        self.follows_pods = plugin.filter_scope is Scope.ROW
+        self.follows_pods = follows_pods(plugin)
         self.reasons: list[Reason] = list(rejections.reasons)
         self.version = 0
         self.bits: Bits | None = None if rejections.bits is None else rejections.bits.copy()
@@ -88,10 +87,11 @@ class Column:
 class Scaled:
     """A remembered score that is normalised over the feasible nodes of each attempt."""
 
-    __slots__ = ("flat", "plugin", "raw", "weight")
+    __slots__ = ("flat", "follows_pods", "plugin", "raw", "weight")
 
     def __init__(self, plugin: Plugin, weight: int, raw: Ints) -> None:
         self.plugin = plugin
+        self.follows_pods = follows_pods(plugin)
         self.weight = weight
         self.flat = int(raw[0]) if (raw == raw[0]).all() else None
         """What all nodes score, if it is the same. Normalised, a flat column is flat: it raises every total alike, and is left
@@ -147,7 +147,7 @@ class NodeAnswers:
         self.is_valid = True
         """Whether it may be used: false once it was found easier to begin anew."""
         self._reader = Reader(nodes.journal)
-        self._read_kinds = KindVersions(nodes.objects, plan.kept_reads)
+        self._read_kinds = KindVersions(nodes.objects, plan.kept_kinds)
         self.state = state = CycleState()
         self.admitted: Bools = np.ones(nodes.n, dtype=np.bool_)
         """The nodes that pass everything that pods do not change."""
@@ -157,7 +157,7 @@ class NodeAnswers:
         """The sum of the scores that pods do not change; None where it is zero on all nodes."""
         self.totals = Tracked(np.zeros(nodes.n, dtype=np.int64))
         self.best_rows: BestRows | None = None
-        self._raters: list[tuple[Callable[[int], int], int, Running]] | None = None
+        self._raters: list[tuple[Callable[[int], int], int]] | None = None
         self._by_key: dict[str, Ints] = {}
         self.pre_filtered = before = profile.pre_filter_with(plan.kept_pre_filters, pod, nodes, state)
         if before.status is not None:
@@ -286,7 +286,7 @@ class NodeAnswers:
         rows = {change.row for change in changes}
         if concern_nodes(changes):
             # Labels, taints or images: what follows from node objects is computed again, on these rows or on all.
-            if any(plugin.filter_scope is Scope.NODES for plugin in self.plan.kept_filters):
+            if self.plan.compares_nodes:
                 return False
             self._repair_nodes(np.array(sorted(rows)), pod, nodes)
         elif len(rows) <= FEW_ROWS:
@@ -336,7 +336,7 @@ class NodeAnswers:
         self.totals.changes.restart()
         if not every_column:
             for scaled in self.scaled:
-                if scaled.plugin.score_scope is Scope.ROW:
+                if scaled.follows_pods:
                     scaled.write(rows, self.profile.raw_score(scaled.plugin, pod, some, passing, state), nodes.n)
                     self.flat_total = None
 
@@ -350,10 +350,8 @@ class NodeAnswers:
 
     def _repair_row(self, row: int) -> None:
         """Compute one row again."""
-        profile = self.profile
         passes = self.admitted.item(row)
         for column in self._following:
-            profile.running = column.running
             if column.verdict is None:
                 column.verdict = self._verdict_of(column.plugin)
             answer = column.verdict(row)
@@ -369,20 +367,18 @@ class NodeAnswers:
             for key, counts in self._by_key.items():
                 counts[self.nodes.code_at(key, row)] += more  # the last is for nodes that lack the label, whose code is -1
         for scaled in self.scaled:
-            if scaled.plugin.score_scope is Scope.ROW:
-                raw = profile.raw_score(scaled.plugin, self.pod, self.nodes.take([row]), self.passing.values[[row]], self.state)
+            if scaled.follows_pods:
+                some, here = self.nodes.take([row]), self.passing.values[[row]]
+                raw = self.profile.raw_score(scaled.plugin, self.pod, some, here, self.state)
                 scaled.write(np.array([row]), raw, self.nodes.n)
                 self.flat_total = None
         self.totals.put(row, self._total(row) if passes else REFUSED)
 
     def _total(self, row: int) -> int:
         if self._raters is None:
-            self._raters = [
-                (self._score_of(plugin), weight, (plugin.name, "Score")) for plugin, weight in self._heard(self.plan.row_scores)
-            ]
-        profile, total = self.profile, 0 if self.fixed is None else int(self.fixed.item(row))
-        for rate, weight, running in self._raters:
-            profile.running = running
+            self._raters = [(self._score_of(plugin), weight) for plugin, weight in self._heard(self.plan.row_scores)]
+        total = 0 if self.fixed is None else int(self.fixed.item(row))
+        for rate, weight in self._raters:
             score = rate(row)
             if not 0 <= score <= MAX_SCORE:
                 raise NotCacheable

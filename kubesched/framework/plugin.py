@@ -4,15 +4,14 @@ A plugin is a class with the points it cares about; what it leaves out is not ca
 for all nodes in one expression: `filter` returns a column of rejections, `score` a column of integers. An author who
 prefers to look at one node writes `filter_node` and `score_node` instead, and the framework lifts them over the rows.
 
-`scope` declarations tell the framework when an answer remembered for a pod's class may still be used
-(framework/equivalence_cache). Saying nothing is always right and costs a recomputation for every pod.
+`depends_on` tells the framework what an answer is made of, and so when one that it remembers may still be used
+(framework/inputs). Saying nothing is always right and costs a recomputation for every pod.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -31,6 +30,7 @@ from kubesched.framework.grouping import (
     Proposal,
     Shortfall,
 )
+from kubesched.framework.inputs import DependsOn
 from kubesched.framework.ports import Handle
 from kubesched.framework.preempting import Preemption
 from kubesched.framework.verdicts import (
@@ -49,22 +49,6 @@ from kubesched.framework.wakeups import Wakeup
 if TYPE_CHECKING:
     from kubesched.framework.lifting import NodeView
     from kubesched.framework.profile import Profile
-
-
-class Scope(IntEnum):
-    """What a plugin's column depends on besides the pod's class: how much must be computed again after a change."""
-
-    ROW_NODE = 1
-    """A row's answer depends on that node's own object alone."""
-    ROW = 2
-    """A row's answer depends on that node's object and on the pods placed on it."""
-    NODES = 3
-    """A row's answer depends on the objects of all nodes, but not on pods."""
-    DOMAINS = 4
-    """Pods are counted per topology domain, by counters from `CycleState.counted`; columns are derived from them anew, and
-    whether there is anything to say (SKIP) depends on the pod's class and on these counters alone."""
-    CLUSTER = 5
-    """Anything: never remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,24 +76,25 @@ Refusal = str | Status | tuple[Reason, ...] | None
 """How `filter_node` refuses a node: with a text, a status, or reasons. None lets it pass."""
 
 
+ANSWERS = (
+    *("pre_filter", "filter", "filter_node", "row_filter", "filter_domains"),
+    *("pre_score", "score", "score_node", "row_score", "normalize", "score_domains"),
+)
+"""The methods that `depends_on` is about."""
+
+
 class Plugin:
     """Base of all plugins. `args` is the configured `Args` value, `handle` the way to the outside."""
 
     name: ClassVar[str] = ""
     Args: ClassVar[type[Any] | None] = None
     wakes_on: ClassVar[tuple[Wakeup, ...] | None] = None
-    filter_scope: ClassVar[Scope] = Scope.CLUSTER
-    score_scope: ClassVar[Scope] = Scope.CLUSTER
-    is_impersonal: ClassVar[bool] = False
-    """Whether remembered answers (scopes up to NODES) follow from what a pod asks of a node alone: resources, ports, images,
-    selector, node affinity, tolerations. They are then shared by pods of other names, labels, owners and priorities, and of
-    other wishes about where other pods are."""
+    depends_on: ClassVar[DependsOn | None] = None
+    """What the answers about nodes are made of, and nothing else: inputs, and kinds of objects. None: anything."""
     pre_binds_in_parallel: ClassVar[bool] = False
     """Whether `pre_bind` may run beside that of a neighbour that allows it too."""
     judges_size: ClassVar[bool] = False
     """Whether a refusal that no eviction changes means that the node is too small for the pod, even empty."""
-    reads: ClassVar[tuple[type[Any], ...]] = ()
-    """Kinds of objects, other than nodes and pods, that counters of scope DOMAINS are built from."""
     needs: tuple[tuple[str, str, str], ...] = ()
     """The points that read what an earlier one wrote: `("filter", "pre_filter", "... not found")`. In a profile that switches
     the earlier one off alone, an attempt that comes to the later one ends in an error with this text."""
@@ -118,8 +103,11 @@ class Plugin:
         super().__init_subclass__(**kwargs)
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
-        if "is_impersonal" not in cls.__dict__:
-            cls.is_impersonal = False  # a subclass may read more than its base: it promises this for itself
+        inherited = super(cls, cls)
+        if "depends_on" not in cls.__dict__ and any(
+            name in cls.__dict__ and getattr(inherited, name) is not getattr(Plugin, name) for name in ANSWERS
+        ):
+            cls.depends_on = None  # what replaces an answer of its base may read more: it declares for itself
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self.args = args
@@ -129,15 +117,6 @@ class Plugin:
     def implements(cls, method: str) -> bool:
         """Return whether the plugin has its own version of a point's method."""
         return getattr(cls, method) is not getattr(Plugin, method)
-
-    def remembers(self, pod: PodView) -> bool:
-        """Return whether the declared scopes hold for this pod.
-
-        A signature leaves out volumes, device claims and the node's name; a plugin that reads them says False for pods
-        that have them, and its answers for such a pod are computed anew. Asked only about pods that have volumes, claims,
-        a node's name, or ask for resources beyond cpu, memory and ephemeral storage.
-        """
-        return True
 
     def wakeups(self) -> tuple[Wakeup, ...] | None:
         """Return the events that may change the plugin's mind; None means that nothing was declared."""
@@ -181,7 +160,7 @@ class Plugin:
     def filter_domains(self, pod: PodView, nodes: Snapshot, state: CycleState) -> DomainVerdicts | None:
         """Return what `filter` would say, where all nodes of a domain of one label key are told the same; else None.
 
-        Asked of plugins of scope DOMAINS for remembered classes: a few domains are looked at instead of all nodes.
+        Asked of plugins that depend on COUNTED_PODS: a few domains are looked at instead of all nodes.
         """
         return None
 

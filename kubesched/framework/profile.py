@@ -147,7 +147,6 @@ class Profile:
         self.name = name
         self.points = {point: tuple(entries) for point, entries in points.items()}
         self.percentage_of_nodes = percentage_of_nodes
-        self.running: tuple[str, str] | None = None  # what framework/node_answers writes and nobody reads: goes with it
         self.observe: PointObserver | None = None
         self.word: Wording | None = None
         """How a pod that fits nowhere is told so, where it is not in today's words."""

@@ -9,9 +9,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 
+from kubesched.api.meta import TopLevel
 from kubesched.errors import ConfigError
+from kubesched.framework.inputs import Input
 from kubesched.framework.plugin import POINTS, Plugin
 
+_GONE = ("filter_scope", "score_scope", "is_impersonal", "reads", "remembers")
 _CONTRACT = {name for name, value in vars(Plugin).items() if inspect.isfunction(value) and not name.startswith("_")}
 
 
@@ -84,6 +87,14 @@ def verify(cls: type[Plugin]) -> None:
     except TypeError as error:
         found = ", ".join(["self", *_positional(cls)])
         raise ConfigError("", f"plugin {cls.name}: __init__({found}) is not called with args and handle: {error}") from error
+    for name in _GONE:
+        if hasattr(cls, name):
+            raise ConfigError("", f"plugin {cls.name}: {name} is gone, depends_on says what answers are made of")
+    for made_of in cls.depends_on or ():
+        if not (isinstance(made_of, Input) or (isinstance(made_of, type) and issubclass(made_of, TopLevel))):
+            raise ConfigError(
+                "", f"plugin {cls.name}: depends_on holds {made_of!r}, neither an Input nor a kind of API objects"
+            )
     for wakeup in cls.wakes_on or ():
         if wakeup.hint is not None and not callable(getattr(cls, wakeup.hint, None)):
             raise ConfigError("", f"plugin {cls.name}: wakes_on names the hint {wakeup.hint}, which is not a method")

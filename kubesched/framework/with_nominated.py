@@ -18,13 +18,12 @@ from kubesched.cluster import Bools, Codes, Ints, PodView, Snapshot
 from kubesched.cluster.changelog import Reader
 from kubesched.cluster.journal import Change
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.imagining import Imagining, Refused
 from kubesched.framework.nominated import NominatedAbove, NominatedByRow, nominated_by_row
-from kubesched.framework.onenode import ImaginedNode
 from kubesched.framework.ports import Nominations
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Rejections, Verdicts
 from kubesched.framework.whatif import WhatIf
+from kubesched.framework.whatif_filters import Refused, WhatIfFilters
 
 UNKNOWN, PASSES = 0, 1
 _MOST_CLASSES = 32
@@ -56,27 +55,27 @@ def refuse_for_nominated(
     ahead = coming.above(pod.priority)
     if not len(ahead.rows):
         return
-    imagining = Imagining(profile, pod, state, verdicts)
+    what_if = WhatIfFilters(profile, pod, state, verdicts)
     own_row = coming.row_of(pod.uid)
-    if nodes.rows is None and imagining.is_remembered and not pod.template.ports:
-        remembered = _remembered(profile, pod, imagining)
-        remembered.find_out(imagining, nodes, coming, ahead)
+    if nodes.rows is None and what_if.is_remembered(nodes) and not pod.template.ports:
+        remembered = _remembered(profile, pod, what_if)
+        remembered.find_out(what_if, nodes, coming, ahead)
         remembered.refuse(verdicts, own_row)
         if own_row >= 0 and ahead.here[own_row]:
-            _refuse_alone(imagining, nodes, np.array([own_row]), ahead, verdicts)
+            _refuse_alone(what_if, nodes, np.array([own_row]), ahead, verdicts)
         return
     positions = ahead.rows if nodes.rows is None else np.flatnonzero(ahead.here[nodes.rows])
     if verdicts.considered is not None:
         positions = positions[verdicts.considered[positions]]
     if not len(positions):
         return
-    apart = _is_apart(imagining, nodes, positions, ahead, own_row)
-    _refuse_alone(imagining, nodes, positions[apart], ahead, verdicts)
+    apart = _is_apart(what_if, nodes, positions, ahead, own_row)
+    _refuse_alone(what_if, nodes, positions[apart], ahead, verdicts)
     together = positions[~apart]
     if len(together):
         imagined = WhatIf.of(nodes, together)
         imagined.arrive(ahead)
-        verdicts.overrule(together, imagining.filter(imagined))
+        verdicts.overrule(together, what_if.filter(imagined))
 
 
 def feasible_beside_nominated(
@@ -99,31 +98,31 @@ def feasible_beside_nominated(
     return left
 
 
-def _is_apart(imagining: Imagining, nodes: Snapshot, positions: Ints, ahead: NominatedAbove, own_row: int) -> Bools:
+def _is_apart(what_if: WhatIfFilters, nodes: Snapshot, positions: Ints, ahead: NominatedAbove, own_row: int) -> Bools:
     """Return which positions cannot be imagined together with others."""
-    if imagining.by_row:
+    if what_if.by_row:
         return np.ones(len(positions), dtype=np.bool_)
     rows = positions if nodes.rows is None else nodes.rows[positions]
     apart: Bools = rows == own_row
-    if imagining.pod.template.ports and ahead.with_ports:
+    if what_if.pod.template.ports and ahead.with_ports:
         apart |= np.isin(rows, list(ahead.with_ports))
-    if imagining.counting:
-        moving = [row for row, pods in ahead.pods.items() if any(imagining.is_moved_by(o, nodes) for o in pods)]
+    if what_if.counting:
+        moving = [row for row, pods in ahead.pods.items() if any(what_if.is_moved_by(o, nodes) for o in pods)]
         apart |= np.isin(rows, moving)
     return apart
 
 
-def _refuse_alone(imagining: Imagining, nodes: Snapshot, positions: Ints, ahead: NominatedAbove, verdicts: Verdicts) -> None:
+def _refuse_alone(what_if: WhatIfFilters, nodes: Snapshot, positions: Ints, ahead: NominatedAbove, verdicts: Verdicts) -> None:
     """Refuse nodes one by one that would not do with the pods nominated to them, which may move counters."""
-    pod, profile = imagining.pod, imagining.profile
+    pod, profile = what_if.pod, what_if.profile
     for position in positions.tolist():
         row = position if nodes.rows is None else int(nodes.rows[position])
         others = [other for other in ahead.pods[row] if other.uid != pod.uid]
         if not others:
             continue
-        imagined, state = WhatIf.of(nodes, [position]), imagining.state.clone()
+        imagined, state = WhatIf.of(nodes, [position]), what_if.state.clone()
         for other in others:
-            imagined.add(other, 0)
+            imagined.move(other, 1)
             profile.adjust(pod, other, row, 1, nodes, state)
         verdicts.overrule(np.array([position], dtype=np.int64), profile.filter_again(pod, imagined, state))
 
@@ -150,17 +149,17 @@ class _Remembered:
         for i, (plugin, rejections) in enumerate(self._refusals):
             verdicts.take_over(self.outcome == i + PASSES + 1, plugin, rejections)
 
-    def find_out(self, imagining: Imagining, nodes: Snapshot, coming: NominatedByRow, ahead: NominatedAbove) -> None:
+    def find_out(self, what_if: WhatIfFilters, nodes: Snapshot, coming: NominatedByRow, ahead: NominatedAbove) -> None:
         """Bring the answers up to date."""
-        self._follow(imagining, nodes, coming, ahead)
+        self._follow(what_if, nodes, coming, ahead)
         if self._stale:
             unknown = np.array([row for row in sorted(self._stale) if ahead.here[row]], dtype=np.int64)
             self._stale.clear()
             if len(unknown):
-                self._ask(imagining, nodes, unknown, ahead)
+                self._ask(what_if, nodes, unknown, ahead)
 
-    def _follow(self, imagining: Imagining, nodes: Snapshot, coming: NominatedByRow, ahead: NominatedAbove) -> None:
-        versions = imagining.versions(nodes)
+    def _follow(self, what_if: WhatIfFilters, nodes: Snapshot, coming: NominatedByRow, ahead: NominatedAbove) -> None:
+        versions = what_if.versions(nodes)
         changes, nominated = self._journal.changed(nodes.journal), self._nominated.changed(coming.changes)
         if changes is None or nominated is None or versions != self._versions:
             self._versions = versions
@@ -175,18 +174,18 @@ class _Remembered:
         self.outcome[row] = UNKNOWN
         self._stale.add(row)
 
-    def _ask(self, imagining: Imagining, nodes: Snapshot, rows: Ints, ahead: NominatedAbove) -> None:
+    def _ask(self, what_if: WhatIfFilters, nodes: Snapshot, rows: Ints, ahead: NominatedAbove) -> None:
         if len(rows) <= _FEW:
             for row in rows.tolist():
-                node = ImaginedNode(nodes, row)
+                alone = WhatIf.of(nodes, [row])
                 for other in ahead.pods[row]:
-                    node.move(other, 1)
-                refused = imagining.refusal(node)
+                    alone.move(other, 1)
+                refused = what_if.refusal(alone)
                 self.outcome[row] = PASSES if refused is None else self._number(refused, nodes.n)
             return
         imagined = WhatIf.of(nodes, rows)
         imagined.arrive(ahead)
-        found = imagining.filter(imagined)
+        found = what_if.filter(imagined)
         self.outcome[rows] = PASSES
         for i, column in found.owned():
             mine = np.flatnonzero(column)
@@ -208,10 +207,10 @@ class _Remembered:
 _memories: WeakKeyDictionary[Profile, OrderedDict[tuple[bytes, frozenset[str]], _Remembered]] = WeakKeyDictionary()
 
 
-def _remembered(profile: Profile, pod: PodView, imagining: Imagining) -> _Remembered:
+def _remembered(profile: Profile, pod: PodView, what_if: WhatIfFilters) -> _Remembered:
     """Return what is remembered for the class of a pod."""
     memory = _memories.setdefault(profile, OrderedDict())
-    key = (pod.template.signature, imagining.skipped)
+    key = (pod.template.signature, what_if.skipped)
     found = memory.pop(key, None) or _Remembered()
     memory[key] = found
     if len(memory) > _MOST_CLASSES:

@@ -1,7 +1,6 @@
-"""Extended resources that devices serve: which class answers to which resource name, and how many devices there are.
+"""Extended resources that devices serve: how many devices there are.
 
-In: DeviceClasses, ResourceSlices and who holds what. Out: the class of a resource name, and for scoring two columns,
-devices and devices in use. DynamicResources and NodeResourcesFit share this.
+In: DeviceClasses, ResourceSlices and who holds what. Out: two columns for scoring, devices and devices in use.
 """
 
 from __future__ import annotations
@@ -9,76 +8,14 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.api.matching import compile_node_selector
-from kubesched.api.meta import parse_time
 from kubesched.api.node import NodeSelector
-from kubesched.api.resource import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass, ResourceSlice
-from kubesched.cluster import EPHEMERAL_STORAGE, Bools, Ints, Objects, PodView, Snapshot
-from kubesched.cluster.changelog import Reader
+from kubesched.api.resource import DeviceClass, ResourceSlice
+from kubesched.cluster import EPHEMERAL_STORAGE, Bools, Ints, Objects, Snapshot
 from kubesched.cluster.device_claims import DeviceClaims, DeviceId
-from kubesched.cluster.objects import ObjectChange
-from kubesched.cluster.pods import Amounts
+from kubesched.cluster.device_classes import DeviceClassMap
+from kubesched.cluster.pods import Templates
 from kubesched.cluster.selection import match_node_selector
 from kubesched.plugins._cel import CelError, FactBook, holds
-
-
-class DeviceClassMap:
-    """Resource names to classes; one for each `Objects` (see `Objects.shared`).
-
-    It follows the changes one by one, as the reference's cache does, and keeps its quirks: a class that loses a name to
-    another is not entered under its implicit name either; an update that keeps the name keeps the old object; deleting
-    one of two classes that claim a name frees the name.
-    """
-
-    def __init__(self, objects: Objects) -> None:
-        self._objects = objects
-        self._reader: Reader[ObjectChange] = Reader()
-        self._classes: dict[str, DeviceClass] = {}
-
-    @property
-    def version(self) -> int:
-        """Return a number that moves when the map may have changed."""
-        return self._objects.version(DeviceClass)
-
-    def find(self, resource: str) -> DeviceClass | None:
-        """Return the class that serves a resource, or None."""
-        self._follow()
-        return self._classes.get(resource)
-
-    def _follow(self) -> None:
-        changes = self._reader.changed(self._objects.log(DeviceClass))
-        if changes is None:
-            self._classes.clear()
-            for device_class in self._objects.all(DeviceClass):
-                self._enter(device_class)
-            return
-        for old, new in changes:
-            if new is None:
-                assert old is not None
-                self._classes.pop(old.spec.extended_resource_name or "", None)
-                self._classes.pop(DEVICE_CLASS_RESOURCE_PREFIX + old.metadata.name, None)
-                continue
-            if old is not None and old.spec.extended_resource_name != new.spec.extended_resource_name:
-                self._classes.pop(old.spec.extended_resource_name or "", None)
-            self._enter(new)
-
-    def _enter(self, device_class: DeviceClass) -> None:
-        name = device_class.spec.extended_resource_name
-        if name:
-            holder = self._classes.get(name)
-            if holder is not None and not _wins(device_class, holder):
-                return
-            self._classes[name] = device_class
-        self._classes[DEVICE_CLASS_RESOURCE_PREFIX + device_class.metadata.name] = device_class
-
-
-def _wins(challenger: DeviceClass, holder: DeviceClass) -> bool:
-    ours, theirs = _age(challenger), _age(holder)
-    return ours > theirs or (ours == theirs and challenger.metadata.name < holder.metadata.name)
-
-
-def _age(device_class: DeviceClass) -> float:
-    created = device_class.metadata.creation_timestamp
-    return parse_time(created) if created else 0.0
 
 
 class ServedByDevices:
@@ -88,22 +25,16 @@ class ServedByDevices:
         self._objects = objects
         self._is_enabled = is_enabled
 
-    def serves(self, resource: int, nodes_or_pod: Snapshot | PodView) -> bool:
+    def serves(self, resource: int, interners: Templates) -> bool:
         """Return whether devices serve a resource on nodes that do not offer it themselves."""
         if not self._is_enabled or resource <= EPHEMERAL_STORAGE:
             return False
-        interners = nodes_or_pod.templates if isinstance(nodes_or_pod, Snapshot) else nodes_or_pod.template.interners
         return delegated(interners.resources.values[resource], self._objects)
-
-    def serves_any(self, pod: PodView, asked: Amounts) -> bool:
-        """Return whether devices serve any of the resources that a pod asks for."""
-        scalars = pod.template.remember(asked, lambda: tuple(r for r, _ in asked if r > EPHEMERAL_STORAGE))
-        return bool(scalars) and any(self.serves(resource, pod) for resource in scalars)
 
     def columns(self, resource: int, used: Ints, nodes: Snapshot) -> tuple[Ints, Ints]:
         """Return what is used and what is offered of a resource; devices count where the node offers none itself."""
         offered = nodes.allocatable(resource)
-        if not self.serves(resource, nodes):
+        if not self.serves(resource, nodes.templates):
             return used, offered
         devices, in_use = device_columns(nodes.templates.resources.values[resource], nodes)
         served = (offered == 0) & (devices > 0)
@@ -112,7 +43,7 @@ class ServedByDevices:
     def row(self, resource: int, used: int, nodes: Snapshot, row: int) -> tuple[int, int]:
         """Return the same for one node."""
         offered = nodes.allocatable_at(resource, row)
-        if offered or not self.serves(resource, nodes):
+        if offered or not self.serves(resource, nodes.templates):
             return used, offered
         devices, in_use = device_columns(nodes.templates.resources.values[resource], nodes)
         return (int(in_use[row]), int(devices[row])) if devices[row] else (used, offered)

@@ -20,7 +20,7 @@ from kubesched.api.meta import parse_time
 from kubesched.cluster import Bools, Codes, Ints, Objects, PodView, Snapshot
 from kubesched.cluster.changelog import Reader
 from kubesched.cluster.journal import Change
-from kubesched.framework.thinning import TemplateNumbers
+from kubesched.framework.listed_pods import TemplateNumbers
 
 Floats = npt.NDArray[np.float64]
 

@@ -19,10 +19,9 @@ import numpy as np
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.errors import PluginRaised, SchedulerError
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.imagining import Imagining, Refused
 from kubesched.framework.nominated import NominatedAbove, NominatedByRow
-from kubesched.framework.onenode import ImaginedNode
-from kubesched.framework.thinning import Thinned
+from kubesched.framework.whatif import WhatIf
+from kubesched.framework.whatif_filters import Refused, WhatIfFilters
 from kubesched.plugins._budgets import Budgets
 from kubesched.plugins._importance import Importance, Lines, started_at
 from kubesched.plugins._outlook import PRIORITY_OFFSET, UNKNOWN, Findings, Outlook
@@ -44,7 +43,7 @@ class DryRun:
 
     pod: PodView
     nodes: Snapshot
-    imagining: Imagining
+    what_if: WhatIfFilters
     coming: NominatedByRow
     importance: Importance
     budgets: Budgets
@@ -59,7 +58,7 @@ class DryRun:
             self._look_at_each(rows)
             return
         ahead = self.coming.above(self.pod.priority)
-        apart = np.ones(len(rows), dtype=np.bool_) if self.imagining.by_row else self._is_apart(rows, ahead)
+        apart = np.ones(len(rows), dtype=np.bool_) if self.what_if.by_row else self._is_apart(rows, ahead)
         together = rows[~apart]
         if len(together):
             try:
@@ -73,7 +72,7 @@ class DryRun:
 
     def _is_apart(self, rows: Ints, ahead: NominatedAbove) -> Bools:
         """Return which rows cannot be imagined together with others."""
-        importance, imagining = self.importance, self.imagining
+        importance, what_if = self.importance, self.what_if
         importance.order(rows, self.nodes)
         apart = importance.is_crowded(rows)
         apart |= rows == self.coming.row_of(self.pod.uid)
@@ -81,11 +80,11 @@ class DryRun:
             # Where a pod holds one of the ports, what is left of the others' ports depends on the order of things.
             apart |= self.nodes.port_conflicts(self.pod.template.ports)[rows]
             apart |= np.isin(rows, list(ahead.with_ports))
-        if imagining.counting:
+        if what_if.counting:
             apart |= self._moves_counters(rows, apart)
             apart |= np.isin(
                 rows,
-                [row for row, pods in ahead.pods.items() if any(imagining.is_moved_by(other, self.nodes) for other in pods)],
+                [row for row, pods in ahead.pods.items() if any(what_if.is_moved_by(other, self.nodes) for other in pods)],
             )
         return apart
 
@@ -99,7 +98,7 @@ class DryRun:
             if number:
                 other = views[lines.slots.flat[at]]
                 assert other is not None
-                moves[number] = self.imagining.is_moved_by(other, self.nodes)
+                moves[number] = self.what_if.is_moved_by(other, self.nodes)
         moving[~crowded] = moves[lines.numbers].any(axis=1)
         return moving
 
@@ -113,7 +112,7 @@ class DryRun:
             if not len(rows):
                 return
             lines = self.importance.below(rows, self.pod.priority)
-        emptied = Thinned.without(self.nodes, rows, lines.slots, lines.numbers, self.importance.book)
+        emptied = WhatIf.without(self.nodes, rows, lines.slots, lines.numbers, self.importance.book)
         fitting = self._fits_when_empty(emptied, rows, ahead)
         if not fitting.any():
             return
@@ -128,14 +127,14 @@ class DryRun:
             )
         self._reprieve_many(rows, lines, ahead)
 
-    def _fits_when_empty(self, emptied: Thinned, rows: Ints, ahead: NominatedAbove) -> Bools:
+    def _fits_when_empty(self, emptied: WhatIf, rows: Ints, ahead: NominatedAbove) -> Bools:
         """Return which rows the pod fits with all pods of lower priority away; write down why not the others."""
-        verdicts = self.imagining.filter(emptied)
+        verdicts = self.what_if.filter(emptied)
         awaited = np.flatnonzero(ahead.here[rows])
         if len(awaited):
             crowded = emptied.take(awaited)
             crowded.arrive(ahead)
-            verdicts.overrule(awaited, self.imagining.filter(crowded))
+            verdicts.overrule(awaited, self.what_if.filter(crowded))
         for owner, column in verdicts.owned():
             mine = np.flatnonzero(column)
             rejections = verdicts.columns[owner][1]
@@ -157,21 +156,22 @@ class DryRun:
             # Those that break a budget come first, then the others; both stay in order. Short lines end in nobody.
             turn = np.argsort(np.where(numbers == 0, 2, ~charged[0]), axis=1, kind="stable")
             slots, numbers = np.take_along_axis(slots, turn, axis=1), np.take_along_axis(numbers, turn, axis=1)
-        thinned = Thinned.without(self.nodes, rows, slots, numbers, book)
+        thinned = WhatIf.without(self.nodes, rows, slots, numbers, book)
+        assert thinned.listed is not None
         awaited = np.flatnonzero(ahead.here[rows])
         for rank in range(numbers.shape[1]):
             here = numbers[:, rank] != 0
-            thinned.give_back(rank, here)
-            fits = self.imagining.fits(thinned)
+            thinned.move_listed(rank, here, 1)
+            fits = self.what_if.fits(thinned)
             if len(awaited):
                 crowded = thinned.take(awaited)
                 crowded.arrive(ahead)
-                fits[awaited] &= self.imagining.fits(crowded)
-            thinned.take_away(rank, here & ~fits)
-        gone = thinned.gone
+                fits[awaited] &= self.what_if.fits(crowded)
+            thinned.move_listed(rank, here & ~fits, -1)
+        gone = thinned.listed.gone
         if turn is not None:
-            gone = np.empty_like(thinned.gone)
-            np.put_along_axis(gone, turn, thinned.gone, axis=1)
+            gone = np.empty_like(gone)
+            np.put_along_axis(gone, turn, thinned.listed.gone, axis=1)
         self._write_down(rows, lines, gone, charged)
 
     def _write_down(self, rows: Ints, lines: Lines, gone: Bools, charged: tuple[Bools, Bools] | None) -> None:
@@ -210,8 +210,8 @@ class DryRun:
         if not lower:
             self.outlook.refuse(row, (NO_VICTIMS,))
             return
-        node = ImaginedNode(nodes, row)
-        state = self.imagining.state.clone() if self.imagining.counting else None
+        node = WhatIf.of(nodes, [row])
+        state = self.what_if.state.clone() if self.what_if.counting else None
         for other in lower:
             self._move(other, -1, node, state)
         refused = self._refusal(node, state)
@@ -259,8 +259,8 @@ class DryRun:
         if not lower:
             self.outlook.refuse(row, (NO_VICTIMS,))
             return None
-        node = ImaginedNode(self.nodes, row)
-        state = self.imagining.state.clone() if self.imagining.counting else None
+        node = WhatIf.of(self.nodes, [row])
+        state = self.what_if.state.clone() if self.what_if.counting else None
         for unit in lower:
             self._move_unit(unit, -1, node, state)
         refused = self._refusal(node, state)
@@ -280,30 +280,33 @@ class DryRun:
         gone.sort(key=lambda unit: unit.order)
         return tuple(pod for unit in gone for pod in unit.pods), sum(counts[unit.pods[0].uid] for unit in gone)
 
-    def _move_unit(self, unit: Unit, sign: int, node: ImaginedNode, state: CycleState | None) -> None:
+    def _move_unit(self, unit: Unit, sign: int, node: WhatIf, state: CycleState | None) -> None:
         """Let a unit come or go. Its pods on other nodes are told to the counters; those nodes are not looked at."""
+        assert node.rows is not None
+        here = node.rows.item(0)
         for pod in unit.pods:
             row = self.nodes.row(pod.node_name)
-            if row == node.base_row:
+            if row == here:
                 node.move(pod, sign)
             if state is not None:
-                self.imagining.profile.adjust(self.pod, pod, row, sign, self.nodes, state)
+                self.what_if.profile.adjust(self.pod, pod, row, sign, self.nodes, state)
 
-    def _move(self, other: PodView, sign: int, node: ImaginedNode, state: CycleState | None) -> None:
+    def _move(self, other: PodView, sign: int, node: WhatIf, state: CycleState | None) -> None:
         node.move(other, sign)
         if state is not None:
-            self.imagining.profile.adjust(self.pod, other, node.base_row, sign, self.nodes, state)
+            assert node.rows is not None
+            self.what_if.profile.adjust(self.pod, other, node.rows.item(0), sign, self.nodes, state)
 
-    def _refusal(self, node: ImaginedNode, state: CycleState | None) -> Refused | None:
+    def _refusal(self, node: WhatIf, state: CycleState | None) -> Refused | None:
         """Return why the pod does not fit an imagined node, with the pods nominated to it or without."""
-        awaited = [
-            other for other in self.coming.above(self.pod.priority).pods.get(node.base_row, ()) if other.uid != self.pod.uid
-        ]
+        assert node.rows is not None
+        ahead = self.coming.above(self.pod.priority).pods.get(node.rows.item(0), ())
+        awaited = [other for other in ahead if other.uid != self.pod.uid]
         if awaited:
-            fuller, their_state = node.copy(), state.clone() if state is not None else None
+            fuller, their_state = node.take([0]), state.clone() if state is not None else None
             for other in awaited:
                 self._move(other, 1, fuller, their_state)
-            refused = self.imagining.refusal(fuller, their_state)
+            refused = self.what_if.refusal(fuller, their_state)
             if refused is not None:
                 return refused
-        return self.imagining.refusal(node, state)
+        return self.what_if.refusal(node, state)

@@ -55,14 +55,6 @@ def direct_claim_names(pod: Pod) -> list[str]:
     ]
 
 
-def has_claims(pod: Pod, ephemeral: bool = True) -> bool:
-    """Return whether any of a pod's volumes is a claim, ephemeral ones included if asked for."""
-    return any(
-        volume.persistent_volume_claim is not None or (ephemeral and volume.ephemeral is not None)
-        for volume in pod.spec.volumes
-    )
-
-
 def ephemeral_claim_name(pod: Pod, volume: Volume) -> str:
     """Return the name of the claim made for an ephemeral volume of a pod."""
     return f"{pod.metadata.name}-{volume.name}"

@@ -27,7 +27,6 @@ from kubesched.errors import SchedulerError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.grouping import FailedGroup, GroupPostFiltered, GroupTrial, workload_of
 from kubesched.framework.hierarchy import Hierarchy
-from kubesched.framework.imagining import Imagining
 from kubesched.framework.nominated import nominated_by_row
 from kubesched.framework.plugin import Plugin, PostFiltered
 from kubesched.framework.ports import Handle
@@ -46,6 +45,7 @@ from kubesched.framework.verdicts import (
     unschedulable,
 )
 from kubesched.framework.wakeups import DELETE, POD, on
+from kubesched.framework.whatif_filters import WhatIfFilters
 from kubesched.plugins._budgets import Budgets
 from kubesched.plugins._group_preemption import make_room
 from kubesched.plugins._importance import Importance, started_at
@@ -241,10 +241,10 @@ class DefaultPreemption(Plugin):
         importance.reverses_unstarted = not self.handle.gates.behaviour.keeps_order_of_unstarted
         importance.follow(nodes)
         budgets.follow()
-        imagining = Imagining(profile, pod, state, diagnosis.verdicts)
-        versions = imagining.versions(nodes)
-        key = (pod.template.signature, imagining.skipped)
-        is_remembered = remembers and imagining.is_remembered
+        what_if = WhatIfFilters(profile, pod, state, diagnosis.verdicts)
+        versions = what_if.versions(nodes)
+        key = (pod.template.signature, what_if.skipped)
+        is_remembered = remembers and what_if.is_remembered(nodes)
         outlook = self._outlooks.pop(key, None) if is_remembered else None
         if outlook is None or not outlook.follow(nodes, coming, budgets, versions):
             outlook = Outlook(nodes.n)
@@ -256,7 +256,7 @@ class DefaultPreemption(Plugin):
         own_row = coming.row_of(pod.uid)
         if own_row >= 0:
             outlook.forget(own_row)
-        return DryRun(pod, nodes, imagining, coming, importance, budgets, outlook)
+        return DryRun(pod, nodes, what_if, coming, importance, budgets, outlook)
 
     def _candidates(self, potential: Ints, run: DryRun) -> Ints:
         """Return the rows to choose from: visit until there are enough, those that break no budget first."""

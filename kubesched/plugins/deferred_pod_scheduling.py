@@ -12,11 +12,11 @@ from kubesched.framework import (
     SKIP,
     SUCCESS,
     CycleState,
+    Input,
     NodeView,
     Plugin,
     PodView,
     Reason,
-    Scope,
     Snapshot,
     Status,
     unresolvable,
@@ -30,7 +30,7 @@ FITS = "pod resize fits, waiting for Kubelet actuation"
 
 class DeferredPodScheduling(Plugin):
     wakes_on = ()
-    filter_scope = Scope.ROW_NODE
+    depends_on = (Input.POD_REQUIREMENTS, Input.POD_NODE_NAME, Input.NODE)
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         return None if is_resize_deferred(pod.pod) else SKIP

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.cluster import Ints
-from kubesched.framework import CycleState, Plugin, PodView, Scope, Snapshot
+from kubesched.framework import CycleState, Input, Plugin, PodView, Snapshot
 
 MEBI = 1024 * 1024
 LEAST = 23 * MEBI
@@ -15,8 +15,7 @@ MOST_PER_CONTAINER = 1000 * MEBI
 
 class ImageLocality(Plugin):
     # How common an image is depends on all nodes.
-    score_scope = Scope.NODES
-    is_impersonal = True
+    depends_on = (Input.POD_REQUIREMENTS, Input.NODE, Input.ALL_NODES)
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         spec = pod.pod.spec

@@ -31,12 +31,12 @@ from kubesched.framework import (
     DomainScores,
     DomainVerdicts,
     FeasibleNodes,
+    Input,
     Plugin,
     PodView,
     PreFilterAnswer,
     Reason,
     Rejections,
-    Scope,
     Snapshot,
     Status,
     failed,
@@ -289,9 +289,7 @@ class InterPodAffinity(Plugin):
         ("filter", "pre_filter", 'error reading "PreFilterInterPodAffinity" from cycleState: not found'),
         ("score", "pre_score", 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'),
     )
-    filter_scope = Scope.DOMAINS
-    score_scope = Scope.DOMAINS
-    reads = (Namespace,)
+    depends_on = (Input.POD_TEMPLATE, Input.NODE, Input.COUNTED_PODS, Namespace)
 
     def __init__(self, args: InterPodAffinityArgs | None, handle: Handle) -> None:
         super().__init__(args, handle)

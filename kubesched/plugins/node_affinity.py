@@ -20,6 +20,7 @@ from kubesched.config.selectors import NodeAffinity as AddedAffinity
 from kubesched.framework import (
     SKIP,
     CycleState,
+    Input,
     NodeNames,
     NodeView,
     Plugin,
@@ -28,7 +29,6 @@ from kubesched.framework import (
     Reason,
     Refusal,
     Rejections,
-    Scope,
     Snapshot,
     Status,
     failed,
@@ -55,9 +55,7 @@ class NodeAffinityArgs(Args, frozen=True, rename="camel"):
 class NodeAffinity(Plugin):
     Args = NodeAffinityArgs
     wakes_on = (on(NODE, Action.ADD | Action.NODE_LABELS, "matches_now", by_template=True),)
-    filter_scope = Scope.ROW_NODE
-    score_scope = Scope.ROW_NODE
-    is_impersonal = True
+    depends_on = (Input.POD_REQUIREMENTS, Input.NODE)
 
     def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
         super().__init__(args, handle)

@@ -6,7 +6,7 @@ import numpy as np
 
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.framework import SKIP, CycleState, Plugin, PodView, PreFilterAnswer, Reason, Rejections, Scope, Snapshot
+from kubesched.framework import SKIP, CycleState, Input, Plugin, PodView, PreFilterAnswer, Reason, Rejections, Snapshot
 from kubesched.framework.wakeups import NODE, POD, Action, on
 
 LACKING = Reason("node(s) didn't match Pod's required features", resolvable=False)
@@ -21,8 +21,7 @@ class NodeDeclaredFeatures(Plugin):
         on(POD, Action.UPDATE, "needs_other_features", by_template=True),
     )
     needs = (("filter", "pre_filter", 'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found'),)
-    filter_scope = Scope.ROW_NODE
-    is_impersonal = True
+    depends_on = (Input.POD_REQUIREMENTS, Input.NODE)
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         return None if required_features(pod.pod) else SKIP

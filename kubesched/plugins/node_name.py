@@ -6,13 +6,13 @@ import numpy as np
 
 from kubesched.framework import (
     CycleState,
+    Input,
     NodeNames,
     Plugin,
     PodView,
     PreFilterAnswer,
     Reason,
     Rejections,
-    Scope,
     Snapshot,
     wakeups,
 )
@@ -23,11 +23,7 @@ OTHER_NODE = Reason("node(s) didn't match the requested node name", resolvable=F
 class NodeName(Plugin):
     wakes_on = (wakeups.NODE_ADDED,)
 
-    filter_scope = Scope.ROW_NODE
-    is_impersonal = True
-
-    def remembers(self, pod: PodView) -> bool:
-        return not pod.pod.spec.node_name
+    depends_on = (Input.POD_NODE_NAME, Input.NODE)
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         """Leave only the node that the pod names; releases before 1.37 leave that to the filter."""

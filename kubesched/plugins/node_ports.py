@@ -9,7 +9,7 @@ from __future__ import annotations
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.requests import host_ports, ports_conflict
-from kubesched.framework import SKIP, CycleState, Plugin, PodView, PreFilterAnswer, Reason, Rejections, Scope, Snapshot
+from kubesched.framework import SKIP, CycleState, Input, Plugin, PodView, PreFilterAnswer, Reason, Rejections, Snapshot
 from kubesched.framework.wakeups import NODE, POD, Action, on
 
 TAKEN = Reason("node(s) didn't have free ports for the requested pod ports")
@@ -18,8 +18,7 @@ TAKEN = Reason("node(s) didn't have free ports for the requested pod ports")
 class NodePorts(Plugin):
     wakes_on = (on(POD, Action.DELETE, "frees_a_port", by_template=True), on(NODE, Action.ADD, "node_came"))
     needs = (("filter", "pre_filter", 'reading "PreFilterNodePorts" from cycleState: not found'),)
-    filter_scope = Scope.ROW
-    is_impersonal = True
+    depends_on = (Input.POD_REQUIREMENTS, Input.PODS_ON_NODE)
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         return None if pod.template.ports else SKIP

@@ -17,7 +17,7 @@ from kubesched.cluster import EPHEMERAL_STORAGE, Bools, Ints
 from kubesched.config.args import CPU_AND_MEMORY, Args, ResourceSpec
 from kubesched.config.fielderrors import FieldError, Path, duplicate, invalid
 from kubesched.config.gates import Gates
-from kubesched.framework import SKIP, CycleState, NodeView, Plugin, PodView, Scope, Snapshot, Status
+from kubesched.framework import SKIP, CycleState, Input, NodeView, Plugin, PodView, Snapshot, Status
 from kubesched.framework.ports import Handle
 from kubesched.plugins._device_classes import ServedByDevices
 
@@ -44,17 +44,12 @@ class NodeResourcesBalancedAllocationArgs(Args, frozen=True, rename="camel"):
 
 class NodeResourcesBalancedAllocation(Plugin):
     Args = NodeResourcesBalancedAllocationArgs
-    score_scope = Scope.ROW
-    is_impersonal = True
+    depends_on = (Input.POD_REQUIREMENTS, Input.POD_DEVICES, Input.NODE, Input.PODS_ON_NODE)
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._names = tuple(resource.name for resource in args.resources)
         self._devices = ServedByDevices(handle.objects, handle.gates.is_enabled("DRAExtendedResource"))
-
-    def remembers(self, pod: PodView) -> bool:
-        """Return whether no device serves what is weighed: devices come and go with other pods' claims."""
-        return not self._devices.serves_any(pod, self._asked(pod))
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         return None if self._asks(pod) else SKIP

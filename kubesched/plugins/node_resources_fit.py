@@ -25,6 +25,7 @@ from kubesched.config.names import validate_label_key
 from kubesched.config.wire import Go, Wire
 from kubesched.framework import (
     CycleState,
+    Input,
     NodeView,
     Plugin,
     PodView,
@@ -32,7 +33,6 @@ from kubesched.framework import (
     Reason,
     Refusal,
     Rejections,
-    Scope,
     Snapshot,
     Status,
 )
@@ -114,11 +114,8 @@ TOO_MANY_PODS = Reason("Too many pods")
 class NodeResourcesFit(Plugin):
     Args = NodeResourcesFitArgs
     needs = (("filter", "pre_filter", 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'),)
-    filter_scope = Scope.ROW
-    score_scope = Scope.ROW
-    is_impersonal = True
+    depends_on = (Input.POD_REQUIREMENTS, Input.POD_DEVICES, Input.NODE, Input.PODS_ON_NODE, DeviceClass)
     judges_size = True
-    reads = (DeviceClass,)
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -128,10 +125,6 @@ class NodeResourcesFit(Plugin):
         self._delegates = handle.gates.is_enabled("DRAExtendedResource")
         self._devices = ServedByDevices(handle.objects, self._delegates)
         self._strategy: Strategy = strategy_of(args.scoring_strategy, self._devices)
-
-    def remembers(self, pod: PodView) -> bool:
-        """Return whether no device serves what the pod asks for: devices come and go with other pods' claims."""
-        return not self._devices.serves_any(pod, pod.requests)
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         declared = [
@@ -160,7 +153,7 @@ class NodeResourcesFit(Plugin):
             if not short.any():
                 continue
             name = nodes.templates.resources.values[resource]
-            if self._devices.serves(resource, nodes):
+            if self._devices.serves(resource, nodes.templates):
                 short &= allocatable != 0
             never = amount > allocatable
             for some, resolvable in ((short & ~never, True), (short & never, False)):
@@ -175,7 +168,7 @@ class NodeResourcesFit(Plugin):
         for resource, amount in self._asked(pod):
             offered, used = node.usage(resource)
             if amount > wrapped(offered - used):
-                if offered == 0 and self._devices.serves(resource, pod):
+                if offered == 0 and self._devices.serves(resource, pod.template.interners):
                     continue
                 name = pod.template.interners.resources.values[resource]
                 reasons.append(Reason(f"Insufficient {name}", resolvable=amount <= offered))

@@ -6,7 +6,7 @@ from kubesched.api import matching
 from kubesched.api.matching import UNSCHEDULABLE_TAINT
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.framework import CycleState, Plugin, PodView, Reason, Rejections, Scope, Snapshot
+from kubesched.framework import CycleState, Input, Plugin, PodView, Reason, Rejections, Snapshot
 from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.wakeups import NODE, POD, Action, on
 
@@ -18,8 +18,7 @@ class NodeUnschedulable(Plugin):
         on(NODE, Action.ADD | Action.NODE_TAINTS, "is_open_now", by_template=True),
         on(POD, Action.POD_TOLERATIONS, "tolerates_now", by_template=True),
     )
-    filter_scope = Scope.ROW_NODE
-    is_impersonal = True
+    depends_on = (Input.POD_REQUIREMENTS, Input.NODE)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         cordoned = nodes.is_unschedulable

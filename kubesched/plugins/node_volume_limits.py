@@ -19,7 +19,8 @@ from kubesched.api.pod import Pod
 from kubesched.api.storage import CSIDriver, CSINode, PersistentVolumeClaim, VolumeAttachment
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import Plugin, PreFilterAnswer, Scope
+from kubesched.framework.inputs import Input
+from kubesched.framework.plugin import Plugin, PreFilterAnswer
 from kubesched.framework.ports import Handle
 from kubesched.framework.verdicts import SKIP, Reason, Rejections
 from kubesched.framework.wakeups import ADD, CSI_NODE, DELETE, POD, PVC, UPDATE, VOLUME_ATTACHMENT, on
@@ -52,8 +53,7 @@ class NodeVolumeLimits(Plugin):
         on(VOLUME_ATTACHMENT, DELETE, "attachment_gone_may_help"),
     )
 
-    filter_scope = Scope.ROW_NODE
-    is_impersonal = True
+    depends_on = (Input.POD_VOLUMES, Input.NODE)
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -61,10 +61,6 @@ class NodeVolumeLimits(Plugin):
         self.attachments = Attachments(self.resolver)
         self.csi_nodes = CsiNodes(handle.objects)
         self._needs_driver = handle.gates.is_enabled("VolumeLimitScaling")
-
-    def remembers(self, pod: PodView) -> bool:
-        """Answers for pods that attach nothing can be reused: every node will do."""
-        return not any(map(is_attachable, pod.pod.spec.volumes))
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         """Skip pods that attach nothing."""

@@ -41,11 +41,11 @@ from kubesched.framework import (
     DomainScores,
     DomainVerdicts,
     FeasibleNodes,
+    Input,
     Plugin,
     PodView,
     PreFilterAnswer,
     Rejections,
-    Scope,
     Snapshot,
     Status,
     failed,
@@ -142,9 +142,7 @@ class PodTopologySpread(Plugin):
         ("filter", "pre_filter", 'reading "PreFilterPodTopologySpread" from cycleState: not found'),
         ("score", "pre_score", 'error reading "PreScorePodTopologySpread" from cycleState: not found'),
     )
-    filter_scope = Scope.DOMAINS
-    score_scope = Scope.DOMAINS
-    reads = (Service, ReplicationController, ReplicaSet, StatefulSet)
+    depends_on = (Input.POD_TEMPLATE, Input.NODE, Input.COUNTED_PODS, Service, ReplicationController, ReplicaSet, StatefulSet)
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         super().__init__(args, handle)

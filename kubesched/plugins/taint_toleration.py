@@ -11,7 +11,7 @@ from kubesched.api.matching import PREFER_NO_SCHEDULE, find_untolerated, is_tole
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.cluster import Bools, Ints
-from kubesched.framework import CycleState, Plugin, PodView, Reason, Rejections, Scope, Snapshot, Status
+from kubesched.framework import CycleState, Input, Plugin, PodView, Reason, Rejections, Snapshot, Status
 from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.wakeups import NODE, POD, Action, on
 from kubesched.plugins._normalizing import scale_to_best
@@ -26,9 +26,7 @@ class TaintToleration(Plugin):
         on(POD, Action.POD_TOLERATIONS, "is_itself", by_template=True),
     )
     needs = (("score", "pre_score", 'failed to read "PreScoreTaintToleration" from cycleState: not found'),)
-    filter_scope = Scope.ROW_NODE
-    score_scope = Scope.ROW_NODE
-    is_impersonal = True
+    depends_on = (Input.POD_REQUIREMENTS, Input.NODE)
 
     def _compares(self) -> bool:
         return self.handle.gates.is_enabled("TaintTolerationComparisonOperators")

@@ -15,7 +15,8 @@ from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.cluster import PodView, Snapshot
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import Plugin, PreFilterAnswer, Scope
+from kubesched.framework.inputs import Input
+from kubesched.framework.plugin import Plugin, PreFilterAnswer
 from kubesched.framework.ports import Handle
 from kubesched.framework.verdicts import SKIP, Reason, Rejections, unresolvable
 from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, PVC, on
@@ -25,7 +26,6 @@ from kubesched.plugins._volumes import (
     claim_not_found,
     direct_claim_names,
     find_claim,
-    has_claims,
     names_claim,
 )
 
@@ -66,16 +66,11 @@ class VolumeRestrictions(Plugin):
         on(PVC, ADD, "claim_may_help"),
     )
 
-    filter_scope = Scope.ROW_NODE
-    is_impersonal = True
+    depends_on = (Input.POD_VOLUMES,)
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
         self.disks = DisksInUse()
-
-    def remembers(self, pod: PodView) -> bool:
-        """Answers for pods without disks and claims can be reused: every node will do."""
-        return not (has_claims(pod.pod, ephemeral=False) or has_disks(pod.pod))
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         """Find the claims that only one pod may use."""

@@ -17,7 +17,8 @@ from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, Stora
 from kubesched.cluster import ABSENT, Bools, Codes, Objects, PodView, Snapshot
 from kubesched.cluster.claims import class_of_claim
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import Plugin, PreFilterAnswer, Scope
+from kubesched.framework.inputs import Input
+from kubesched.framework.plugin import Plugin, PreFilterAnswer
 from kubesched.framework.verdicts import SKIP, Reason, Rejections, Status, unresolvable
 from kubesched.framework.wakeups import ADD, NODE, PV, PVC, STORAGE_CLASS, UPDATE, Action, on
 from kubesched.plugins._csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE
@@ -27,7 +28,6 @@ from kubesched.plugins._volumes import (
     class_not_found,
     direct_claim_names,
     find_claim,
-    has_claims,
     names_claim,
     volume_not_found,
 )
@@ -141,12 +141,7 @@ class VolumeZone(Plugin):
         on(PV, ADD | UPDATE, "volume_may_help"),
     )
 
-    filter_scope = Scope.ROW_NODE
-    is_impersonal = True
-
-    def remembers(self, pod: PodView) -> bool:
-        """Answers for pods without claims can be reused: every node will do."""
-        return not has_claims(pod.pod, ephemeral=False)
+    depends_on = (Input.POD_VOLUMES, Input.NODE)
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         """Read the labels of the pod's bound volumes."""

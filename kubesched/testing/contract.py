@@ -5,8 +5,7 @@ pod, in which cluster. Clusters and pods are random and seeded: the same seed ch
 
   * the input is read-only and stays as it was        * the columns have the right length and type
   * the same question gets the same answer            * shuffling the nodes shuffles the answer, and nothing else
-  * some rows of a cluster get the answers they get among all rows (for answers that depend on rows alone)
-  * a plugin that says it is impersonal answers the same for a pod of other labels, owner, priority and company
+  * whatever `depends_on` leaves out may change, and the answers stay (testing/declarations)
   * a plugin that counts says the same from counters that followed the pods as when it counts anew
   * columns agree with the single-node methods, with the functions of a row, and with what is said of whole domains
   * empty and one-node clusters are survived
@@ -31,12 +30,14 @@ from kubesched.framework import lifting
 from kubesched.framework.counters import CounterTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.feasible import FeasibleNodes, count_by
-from kubesched.framework.plugin import NodeNames, Plugin, Scope
+from kubesched.framework.inputs import is_counting
+from kubesched.framework.plugin import NodeNames, Plugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import points_of, verify
 from kubesched.framework.tracked import Tracked
 from kubesched.framework.verdicts import Code, Rejections, Status
 from kubesched.testing import clusters
+from kubesched.testing.declarations import check_declaration
 
 
 class _Bench:
@@ -150,9 +151,7 @@ def _check_cluster(cls: type[Plugin], args: Any, random: Random, size: int) -> N
         _check_scalar(bench, pod, where)
         _check_by_row(bench, pod, where)
         _check_domains(bench, pod, random, where)
-        _check_impersonal(bench, pod, random, first, where)
-        if size > 1:
-            _check_rows(bench, pod, random, first, where)
+        check_declaration(bench, pod, nodes, random, first, where)
         _check_counts(bench, pod, random, where)
 
 
@@ -218,18 +217,11 @@ def _check_domains(bench: _Bench, pod: Pod, random: Random, where: str) -> None:
             assert column_ == by_domain, f"{where}: rate and score_domains disagree: {column_} and {by_domain}"
 
 
-def _check_impersonal(bench: _Bench, pod: Pod, random: Random, said: dict[str, Any], where: str) -> None:
-    """Ask for somebody else who asks the same of a node; if the plugin says that it does not matter, it must not."""
-    if bench.plugin.is_impersonal:
-        other = bench.answers(clusters.disguised(random, pod))
-        assert said == other, f"{where}: is_impersonal, but for another pod that asks the same: {said} and {other}"
-
-
 def _check_counts(bench: _Bench, pod: Pod, random: Random, where: str) -> None:
     """Let pods come and go; from the counters that it keeps a plugin must say what it says when it counts anew, and where none
     of them changed, what it said before."""
     plugin, store, nodes, state = bench.plugin, bench.store, bench.store.snapshot(), CycleState(None, CounterTable())
-    if not nodes.n or Scope.DOMAINS not in (plugin.filter_scope, plugin.score_scope):
+    if not nodes.n or not is_counting(plugin):
         return
     come: list[PodView] = []
     for i in range(6):
@@ -260,14 +252,3 @@ class AllPassing:
     def passing_by(self, key: str, nodes: Snapshot) -> Ints:
         """Return how many nodes are in each domain, and at the end how many lack the label."""
         return count_by(key, self.passing.values, nodes)
-
-
-def _check_rows(bench: _Bench, pod: Pod, random: Random, whole: dict[str, Any], where: str) -> None:
-    """Ask for some rows only; where the plugin says that rows are on their own, the answers must be the same."""
-    plugin, nodes = bench.plugin, bench.store.snapshot()
-    rows = sorted(random.sample(range(nodes.n), random.randrange(1, nodes.n)))
-    some = bench.answers(pod, nodes.take(rows))
-    for what, scope in (("filter", plugin.filter_scope), ("raw", plugin.score_scope)):
-        if scope < Scope.DOMAINS and what in whole and what in some:
-            expected = {name: whole[what][name] for name in some[what]}
-            assert some[what] == expected, f"{where}: {what} of some rows differs from the same rows among all"

@@ -242,12 +242,12 @@ def compare_arriving(scene: Scene, pod: Raw, random: Random) -> Iterator[str]:
         return
     imagined, their_state = WhatIf.of(nodes, [nodes.row(name)]), state.clone()
     for other in coming:
-        imagined.add(ours.view(other), 0)
+        imagined.move(ours.view(other), 1)
         ours.profile.adjust(view, ours.view(other), nodes.row(name), 1, nodes, their_state)
     for other in going:
         placed = ours.store.pod(other["metadata"]["uid"])
         assert placed is not None
-        imagined.remove(placed, 0)
+        imagined.move(placed, -1)
         ours.profile.adjust(view, placed, nodes.row(name), -1, nodes, their_state)
     gone = {other["metadata"]["uid"] for other in going}
     changed.objects = [obj for obj in scene.objects if obj["metadata"]["uid"] not in gone] + coming

@@ -177,7 +177,7 @@ def fits(world: World, wanted: PodView, imagined: WhatIf, row: int, state: Cycle
     if ahead:
         fuller, their_state = imagined.take([0]), state.clone()
         for other in ahead:
-            fuller.add(other, 0)
+            fuller.move(other, 1)
             profile.adjust(wanted, other, row, 1, nodes, their_state)
         verdicts = profile.filter(wanted, fuller, their_state)
         if not verdicts.feasible[0]:
@@ -193,7 +193,7 @@ def look_at(world: World, wanted: PodView, row: int, state: CycleState, found: F
         return None
     imagined, state = WhatIf.of(nodes, [row]), state.clone()
     for view in lower:
-        imagined.remove(view, 0)
+        imagined.move(view, -1)
         profile.adjust(wanted, view, row, -1, nodes, state)
     status = fits(world, wanted, imagined, row, state)
     if not status.is_success:
@@ -203,10 +203,10 @@ def look_at(world: World, wanted: PodView, row: int, state: CycleState, found: F
     violating, others = split(lower, list(world.store.objects.all(PodDisruptionBudget)))
     victims = []
     for view in violating + others:
-        imagined.add(view, 0)
+        imagined.move(view, 1)
         profile.adjust(wanted, view, row, 1, nodes, state)
         if not fits(world, wanted, imagined, row, state).is_success:
-            imagined.remove(view, 0)
+            imagined.move(view, -1)
             profile.adjust(wanted, view, row, -1, nodes, state)
             victims.append(view)
     if not victims:

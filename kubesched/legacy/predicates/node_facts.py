@@ -8,7 +8,7 @@ from kubesched.api.matching import UNSCHEDULABLE_TAINT, compile_required_node_af
 from kubesched.api.requests import HostPort
 from kubesched.cluster import ABSENT, PodView, Snapshot
 from kubesched.cluster.selection import match_required
-from kubesched.framework import CycleState, Rejections, Scope
+from kubesched.framework import CycleState, Input, Rejections
 from kubesched.framework.ports import Handle
 from kubesched.legacy.context import LegacyContext
 from kubesched.legacy.pod_requests import host_ports
@@ -18,10 +18,7 @@ from kubesched.legacy.predicates.base import Predicate
 class HostName(Predicate):
     """A pod that names its node fits that node only."""
 
-    filter_scope = Scope.ROW_NODE
-
-    def remembers(self, pod: PodView) -> bool:
-        return not pod.pod.spec.node_name
+    depends_on = (Input.POD_NODE_NAME, Input.NODE)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         wanted = pod.pod.spec.node_name
@@ -37,7 +34,7 @@ class HostName(Predicate):
 class MatchNodeSelector(Predicate):
     """The pod's node selector and required node affinity must match the node."""
 
-    filter_scope = Scope.ROW_NODE
+    depends_on = (Input.POD_TEMPLATE, Input.NODE)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         if not pod.pod.spec.node_selector and pod.pod.spec.affinity is None:
@@ -50,7 +47,7 @@ class MatchNodeSelector(Predicate):
 class PodFitsHostPorts(Predicate):
     """The host ports that the pod's containers want must be free; up to 1.6 a port was its number alone."""
 
-    filter_scope = Scope.ROW
+    depends_on = (Input.POD_TEMPLATE, Input.NODE, Input.PODS_ON_NODE)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         wanted = host_ports(pod)
@@ -68,7 +65,7 @@ class PodFitsHostPorts(Predicate):
 class CheckNodeUnschedulable(Predicate):
     """Keep pods off cordoned nodes, unless they tolerate the cordon."""
 
-    filter_scope = Scope.ROW_NODE
+    depends_on = (Input.POD_TEMPLATE, Input.NODE)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         if not nodes.is_unschedulable.any() or pod.tolerates(UNSCHEDULABLE_TAINT):
@@ -79,7 +76,7 @@ class CheckNodeUnschedulable(Predicate):
 class PodToleratesNodeTaints(Predicate):
     """Every taint that keeps pods away, or drives them out, must be tolerated."""
 
-    filter_scope = Scope.ROW_NODE
+    depends_on = (Input.POD_TEMPLATE, Input.NODE)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         refused = np.array([find_untolerated(taints, pod.tolerations) is not None for taints in nodes.taint_sets])
@@ -92,7 +89,7 @@ class PodToleratesNodeTaints(Predicate):
 class CheckNodeLabelPresence(Predicate):
     """The node must have some labels and must not have others, whatever their values."""
 
-    filter_scope = Scope.ROW_NODE
+    depends_on = (Input.POD_TEMPLATE, Input.NODE)
 
     def __init__(self, context: LegacyContext, handle: Handle, present: tuple[str, ...], absent: tuple[str, ...]) -> None:
         super().__init__(context, handle)

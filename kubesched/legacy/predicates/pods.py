@@ -10,7 +10,7 @@ import numpy as np
 from kubesched.api import matching
 from kubesched.api.core import Namespace
 from kubesched.cluster import ABSENT, Bools, PodView, Snapshot
-from kubesched.framework import SKIP, CycleState, PreFilterAnswer, Reason, Rejections, Scope, failed, wakeups
+from kubesched.framework import SKIP, CycleState, Input, PreFilterAnswer, Reason, Rejections, failed, wakeups
 from kubesched.framework.ports import Handle
 from kubesched.legacy.affinity import counting
 from kubesched.legacy.context import LegacyContext
@@ -31,8 +31,7 @@ class MatchInterPodAffinity(Predicate):
     the first pod of a group that wants to be near its own kind fits nodes without the topology's label, too.
     """
 
-    filter_scope = Scope.DOMAINS
-    reads = (Namespace,)
+    depends_on = (Input.POD_TEMPLATE, Input.NODE, Input.COUNTED_PODS, Namespace)
 
     def __init__(self, context: LegacyContext, handle: Handle) -> None:
         super().__init__(context, handle)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from kubesched.cluster import PodView, Snapshot
-from kubesched.framework import CycleState, Reason, Rejections, Scope
+from kubesched.framework import CycleState, Input, Reason, Rejections
 from kubesched.legacy.pod_requests import asked
 from kubesched.legacy.predicates.base import Cases, Predicate
 
@@ -18,7 +18,7 @@ _NAMES_OF_1_3 = {"pods": "PodCount", CPU: "CPU", MEMORY: "Memory", GPU: "NvidiaG
 
 
 class PodFitsResources(Predicate):
-    filter_scope = Scope.ROW
+    depends_on = (Input.POD_TEMPLATE, Input.NODE, Input.PODS_ON_NODE)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         cases: Cases = [(nodes.pod_count >= nodes.allowed_pods, self._short_of("pods"))]

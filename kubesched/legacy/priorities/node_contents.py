@@ -7,7 +7,7 @@ import numpy as np
 from kubesched.api.node import Node
 from kubesched.api.requests import CPU, MEMORY
 from kubesched.cluster import Ints, PodView, Snapshot
-from kubesched.framework import CycleState, Scope
+from kubesched.framework import CycleState, Input
 from kubesched.framework.ports import Handle
 from kubesched.legacy.context import LegacyContext
 from kubesched.legacy.pod_requests import asked
@@ -115,7 +115,7 @@ class ImageLocalityPriority(Priority):
 class ResourceLimitsPriority(Priority):
     """One for a node whose cpu or memory is enough for the pod's limit of it, if the pod has one."""
 
-    score_scope = Scope.ROW_NODE
+    depends_on = (Input.POD_TEMPLATE, Input.NODE)
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         enough = np.zeros(nodes.n, dtype=np.bool_)

@@ -13,7 +13,7 @@ from kubesched.api.matching import PREFER_NO_SCHEDULE, is_tolerated
 from kubesched.api.node import Node
 from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
 from kubesched.cluster.selection import match_term
-from kubesched.framework import CycleState, Scope, Status
+from kubesched.framework import CycleState, Input, Status
 from kubesched.framework.ports import Handle
 from kubesched.legacy.affinity import counting
 from kubesched.legacy.context import LegacyContext
@@ -27,7 +27,7 @@ AVOIDABLE = ("ReplicationController", "ReplicaSet")
 class NodeAffinityPriority(Priority):
     """The weights of the pod's preferred terms that match; what they say of fields is not looked at."""
 
-    score_scope = Scope.ROW_NODE
+    depends_on = (Input.POD_TEMPLATE, Input.NODE)
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         scores = np.zeros(nodes.n, dtype=np.int64)
@@ -53,7 +53,7 @@ def _wishes(pod: PodView) -> tuple[matching.PreferredNodeTerm, ...]:
 class TaintTolerationPriority(Priority):
     """Few soft taints that the pod does not tolerate."""
 
-    score_scope = Scope.ROW_NODE
+    depends_on = (Input.POD_TEMPLATE, Input.NODE)
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         soft = tuple(t for t in pod.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
@@ -164,7 +164,7 @@ class NodeLabelPriority(Priority):
     """Everything for a node that has (or does not have) a label, whatever its value; several are averaged."""
 
     name = "NodeLabel"
-    score_scope = Scope.ROW_NODE
+    depends_on = (Input.POD_TEMPLATE, Input.NODE)
 
     def __init__(self, context: LegacyContext, handle: Handle, present: tuple[str, ...], absent: tuple[str, ...]) -> None:
         super().__init__(context, handle)
@@ -184,7 +184,7 @@ class NodeLabelPriority(Priority):
 class EqualPriority(Priority):
     """One for every node."""
 
-    score_scope = Scope.ROW_NODE
+    depends_on = (Input.POD_TEMPLATE, Input.NODE)
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return np.ones(nodes.n, dtype=np.int64)

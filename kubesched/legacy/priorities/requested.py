@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from kubesched.api.requests import CPU, MEMORY
 from kubesched.cluster import Ints, PodView, Snapshot
-from kubesched.framework import CycleState, Scope
+from kubesched.framework import CycleState, Input
 from kubesched.framework.ports import Handle
 from kubesched.legacy.context import LegacyContext
 from kubesched.legacy.pod_requests import asked
@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class _Requested(Priority):
-    score_scope = Scope.ROW
+    depends_on = (Input.POD_TEMPLATE, Input.NODE, Input.PODS_ON_NODE)
 
     def usage(self, pod: PodView, nodes: Snapshot, name: str) -> tuple[Ints, Ints]:
         """Return what would be requested of a resource with the pod, and what the nodes offer of it."""
@@ -96,7 +96,6 @@ class BalancedWithVolumes(BalancedResourceAllocation):
     """The same behind the gate BalanceAttachedNodeVolumes: the disks that the pod brings count as a third degree."""
 
     name = "BalancedResourceAllocation"
-    score_scope = Scope.CLUSTER
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         scores = super().score(pod, nodes, state)

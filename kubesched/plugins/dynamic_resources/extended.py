@@ -24,7 +24,7 @@ from kubesched.api.resource import (
     ResourceClaimSpec,
 )
 from kubesched.cluster import PodView
-from kubesched.plugins._device_classes import DeviceClassMap
+from kubesched.cluster.device_classes import DeviceClassMap
 from kubesched.plugins.dynamic_resources.shapes import EXACT_COUNT
 
 SPECIAL_NAME = "<extended-resources>"

@@ -25,10 +25,12 @@ from kubesched.api.resource import AllocationResult, ResourceClaim
 from kubesched.api.workload import PodGroup
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.cluster.device_claims import DeviceClaims, DeviceId
+from kubesched.cluster.device_classes import DeviceClassMap
 from kubesched.cluster.selection import match_node_selector
 from kubesched.framework.cycle_state import NODE_ALLOCATABLE, CycleState
 from kubesched.framework.grouping import GROUP_TURN, FailedGroup, GroupPostFiltered, GroupTrial, GroupTurn, workload_of
-from kubesched.framework.plugin import Plugin, PostFiltered, PreFilterAnswer, Scope
+from kubesched.framework.inputs import Input
+from kubesched.framework.plugin import Plugin, PostFiltered, PreFilterAnswer
 from kubesched.framework.ports import Handle
 from kubesched.framework.profile import MAX_SCORE, Profile
 from kubesched.framework.verdicts import (
@@ -55,7 +57,6 @@ from kubesched.framework.wakeups import (
     Wakeup,
     on,
 )
-from kubesched.plugins._device_classes import DeviceClassMap
 from kubesched.plugins.dynamic_resources import conditions, extended, node_allocatable, results
 from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
 from kubesched.plugins.dynamic_resources.claims import (
@@ -181,9 +182,7 @@ class DynamicResources(Plugin):
         ("filter", "pre_filter", "not found"),
         ("score", "pre_filter", "not found"),
     )
-    filter_scope = Scope.ROW_NODE
-    score_scope = Scope.ROW_NODE
-    is_impersonal = True
+    depends_on = (Input.POD_REQUIREMENTS, Input.POD_RESOURCE_CLAIMS, Input.POD_DEVICES, Input.NODE)
 
     def __init__(self, args: DynamicResourcesArgs | None, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -199,7 +198,7 @@ class DynamicResources(Plugin):
         self._writer = ClaimWriter(handle, self._book, features.binding_conditions)
         self._errands: set[asyncio.Task[None]] = set()
         if features.node_allocatable:
-            vars(self)["filter_scope"] = Scope.ROW  # what is left of a node's resources counts, too
+            vars(self)["depends_on"] = (*self.depends_on, Input.PODS_ON_NODE)  # what is left of a node's resources counts, too
 
     def offers(self, pod: PodView, nodes: Snapshot) -> list[Offer]:
         """Return which nodes have the devices that a pod claims, for people to read."""
@@ -210,12 +209,6 @@ class DynamicResources(Plugin):
             return None
         clock, end = self.handle.clock, self.handle.clock.monotonic() + self._filter_seconds
         return lambda: clock.monotonic() > end
-
-    def remembers(self, pod: PodView) -> bool:
-        """Answers for pods without claims can be reused; those for extended resources depend on device classes."""
-        if pod.pod.spec.resource_claims:
-            return False
-        return not (self._features.extended_resources and self._wanted(pod))
 
     def _wanted(self, pod: PodView) -> tuple[str, ...]:
         wanted: tuple[str, ...] = pod.template.remember((DynamicResources, "wanted"), lambda: extended.wanted_resources(pod))

@@ -23,7 +23,8 @@ from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.cluster.claims import ClaimCache, PromiseError, VolumeCache, class_of_claim
 from kubesched.errors import ApiError, Unreachable
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import Plugin, PreFilterAnswer, Scope
+from kubesched.framework.inputs import Input
+from kubesched.framework.plugin import Plugin, PreFilterAnswer
 from kubesched.framework.ports import Handle
 from kubesched.framework.verdicts import SKIP, Reason, Rejections, Status, failed, unresolvable
 from kubesched.framework.wakeups import (
@@ -46,7 +47,6 @@ from kubesched.plugins._volumes import (
     claim_not_found,
     claim_uses,
     find_claim,
-    has_claims,
     is_fully_bound,
     names_claim,
     ownership_error,
@@ -93,9 +93,7 @@ class VolumeBinding(Plugin):
         on(CSI_DRIVER, UPDATE, "driver_may_help"),
         on(CSI_CAPACITY, ADD | UPDATE, "capacity_may_help"),
     )
-    filter_scope = Scope.ROW_NODE
-    score_scope = Scope.ROW_NODE
-    is_impersonal = True
+    depends_on = (Input.POD_VOLUMES, Input.NODE)
     reasons: tuple[Reason, Reason, Reason, Reason] = (AFFINITY, NOTHING_TO_BIND, NO_SPACE, VOLUME_MISSING)
     heeds_capacity = True
     """Whether to ask CSI drivers that keep count of their storage."""
@@ -114,10 +112,6 @@ class VolumeBinding(Plugin):
         self.needs = tuple((point, "pre_filter", "not found") for point in points)
         if handle.gates.is_enabled("StorageCapacityScoring"):
             self._line = broken_line((args.shape if args is not None else None) or PREFER_ROOM)
-
-    def remembers(self, pod: PodView) -> bool:
-        """Answers for pods without claims can be reused: every node will do."""
-        return not has_claims(pod.pod)
 
     # Which nodes
 

@@ -5,7 +5,7 @@ verdict is that of the engine's filters on nodes that do not exist yet; which no
 pods first, because that packs well. Where it will really go is the scheduler's to say when the nodes are there: whoever asks
 adds the nodes, lets it decide, and asks again if somebody still waits.
 
-Alike pods are tried together. If no filter has anything to say about them that depends on other nodes (`filter_scope`), nodes
+Alike pods are tried together. If no filter has anything to say about them that depends on other nodes (`depends_on`), nodes
 that are alike take equally many of them: one is filled pod by pod, and the others are booked like it. Otherwise each pod is
 decided for itself, from what the engine remembers of its class.
 """
@@ -24,7 +24,7 @@ from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.loop import Engine
 from kubesched.framework.best_rows import BestRows
-from kubesched.framework.plugin import Scope
+from kubesched.framework.inputs import compares_nodes, is_kept, own_inputs
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Placed
 from kubesched.simulator.node_groups.daemons import DaemonPods
@@ -272,9 +272,9 @@ class NodeEstimator:
 
     def _is_about_nodes_alone(self, made: Attempt) -> bool:
         """Return whether no filter's verdict on a node depends on anything but that node and its pods."""
-        profile = self._profile(made.pod)
+        profile, own = self._profile(made.pod), own_inputs(made.pod, made.nodes.objects)
         return all(
-            plugin.name in made.state.skip_filter or (plugin.filter_scope <= Scope.ROW and plugin.remembers(made.pod))
+            plugin.name in made.state.skip_filter or (is_kept(plugin, own) and not compares_nodes(plugin))
             for plugin in profile.filters
         )
 

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from framework_fakes import profile_of, small_store
 
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.resource import DeviceClass, DeviceClassSpec
 from kubesched.cluster import PodView, Snapshot, Store
 from kubesched.engine.cycle import Rules, attempt
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.ties import SeededTies
 from kubesched.errors import PluginRaised
-from kubesched.framework import SKIP, CycleState, Plugin, Reason, Rejections, Scope, unresolvable
+from kubesched.framework import SKIP, CycleState, Input, Plugin, Reason, Rejections, unresolvable
 from kubesched.framework.counters import CounterTable, PodCounts
 from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable, failed
@@ -25,8 +27,7 @@ FULL = Reason("full")
 class Rows(Plugin):
     """Refuses nodes with two pods, scores the emptier one higher, and counts how many rows it was asked about."""
 
-    filter_scope = Scope.ROW
-    score_scope = Scope.ROW
+    depends_on = (Input.POD_TEMPLATE, Input.PODS_ON_NODE)
     broken = False
     rows = 0
 
@@ -41,7 +42,7 @@ class Rows(Plugin):
 
 
 class Refuses(Plugin):
-    filter_scope = Scope.ROW_NODE
+    depends_on = (Input.NODE,)
     answer: Any = None
 
     def pre_filter(self, pod: Any, nodes: Any, state: CycleState) -> Any:
@@ -81,14 +82,14 @@ def test_a_pod_of_another_class_is_remembered_apart() -> None:
     assert (plugin.rows, len(memo)) == (6, 2)
 
 
-class Impersonal(Rows):
+class ForAnybody(Rows):
     """The same for whoever asks."""
 
-    is_impersonal = True
+    depends_on = (Input.PODS_ON_NODE,)  # type: ignore[assignment]
 
 
 def test_pods_that_ask_the_same_of_a_node_share_what_is_known_of_nodes() -> None:
-    store, memo, (plugin,) = build(Impersonal)
+    store, memo, (plugin,) = build(ForAnybody)
     first = decide(store, memo)
     other = decide(store, memo, "other", labels={"app": "x"}, namespace="elsewhere", priority=7)
     assert (plugin.rows, len(memo)) == (3, 2), "two classes, and every node was looked at once"
@@ -102,17 +103,23 @@ def test_pods_that_ask_the_same_of_a_node_share_what_is_known_of_nodes() -> None
 
 
 def test_a_subclass_may_read_more_of_a_pod_than_its_base() -> None:
-    class Nosy(Impersonal):
-        pass
+    class Nosy(ForAnybody):
+        def filter(self, pod: Any, nodes: Any, state: CycleState) -> Rejections:
+            refused = super().filter(pod, nodes, state)
+            return refused if pod.labels else Rejections.where(nodes.pod_count >= 0, FULL)
 
-    store, memo, (plugin,) = build(Nosy)
-    decide(store, memo)
-    decide(store, memo, "other", labels={"app": "x"})
-    assert plugin.rows == 6
+    class Renamed(ForAnybody):
+        name = "another"
+
+    assert Nosy.depends_on is None, "who replaces an answer declares for itself"
+    assert Renamed.depends_on == ForAnybody.depends_on
+    store, memo, _ = build(Nosy)
+    assert isinstance(decide(store, memo), Unschedulable)
+    assert isinstance(decide(store, memo, "other", labels={"app": "x"}), Placed)
 
 
 def test_shared_node_answers_that_a_plugin_broke_over_is_not_used_again() -> None:
-    store, memo, (plugin,) = build(Impersonal)
+    store, memo, (plugin,) = build(ForAnybody)
     decide(store, memo)
     decide(store, memo, "other", labels={"app": "x"})
     store.put_pod(pod("one", on="a"))
@@ -144,7 +151,7 @@ class OwnApp(PodCounts):
 class Lonely(Plugin):
     """Refuses all nodes but the first while there are pods of the pod's app, and counts how often it is asked."""
 
-    filter_scope = Scope.DOMAINS
+    depends_on = (Input.POD_TEMPLATE, Input.COUNTED_PODS)
     asked = 0
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Any:
@@ -242,6 +249,8 @@ def test_an_error_on_a_row_is_left_to_the_plain_path_and_forgotten() -> None:
 
 def test_a_plugin_that_raises_leaves_nothing_half_repaired() -> None:
     class Raises(Rows):
+        depends_on = Rows.depends_on
+
         def score(self, pod: Any, nodes: Any, state: CycleState) -> Any:
             if self.broken:
                 raise RuntimeError("a bug")
@@ -263,10 +272,36 @@ def test_a_plugin_that_raises_leaves_nothing_half_repaired() -> None:
     assert decide(store, memo).node_name == "c"
 
 
-def test_a_plugin_without_a_scope_is_asked_for_every_pod() -> None:
+@pytest.mark.parametrize("method", ["filter_node", "score_node"])
+def test_a_plugin_that_raises_over_a_changed_row_is_named(method: str) -> None:
+    class Scalar(Plugin):
+        """Answers node by node."""
+
+        depends_on = (Input.PODS_ON_NODE,)
+
+        def filter_node(self, pod: Any, node: Any, state: CycleState) -> Any:
+            return self._count(node, "filter_node") and None
+
+        def score_node(self, pod: Any, node: Any, state: CycleState) -> int:
+            return self._count(node, "score_node")
+
+        def _count(self, node: Any, asked: str) -> int:
+            if asked == method and len(list(node.pods)) == 1:
+                raise RuntimeError("a bug")
+            return 1
+
+    store, memo, _ = build(Scalar)
+    decide(store, memo)
+    store.put_pod(pod("one", on="a"))
+    point = "Filter" if method == "filter_node" else "Score"
+    with pytest.raises(PluginRaised, match="RuntimeError: a bug") as raised:
+        decide(store, memo, "second")
+    assert (raised.value.plugin, raised.value.point, raised.value.pod) == ("Scalar", point, "default/second")
+
+
+def test_a_plugin_that_declares_nothing_is_asked_for_every_pod() -> None:
     class Anew(Rows):
-        filter_scope = Scope.CLUSTER
-        score_scope = Scope.CLUSTER
+        depends_on = None  # type: ignore[assignment]
 
     store, memo, (plugin,) = build(Anew)
     for _ in range(3):
@@ -274,25 +309,57 @@ def test_a_plugin_without_a_scope_is_asked_for_every_pod() -> None:
     assert plugin.rows == 9
 
 
-def test_a_pod_that_a_plugin_does_not_remember_is_asked_about_anew() -> None:
+OWN = {
+    "a claim": (Input.POD_VOLUMES, {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, 3),
+    "a disk": (Input.POD_VOLUMES, {"volumes": [{"name": "v", "iscsi": {"iqn": "x"}}]}, 3),
+    "a volume of the pod": (Input.POD_VOLUMES, {"volumes": [{"name": "v", "emptyDir": {}}]}, 1),
+    "a node": (Input.POD_NODE_NAME, {"on": "a"}, 3),
+    "what devices serve": (Input.POD_DEVICES, {"requests": {"example.com/gpu": "1"}}, 3),
+    "what no device serves": (Input.POD_DEVICES, {"requests": {"example.com/tpu": "1"}}, 1),
+}
+
+
+@pytest.mark.parametrize(("declared", "fields", "times"), OWN.values(), ids=list(OWN))
+def test_a_pod_that_has_what_a_plugin_reads_of_each_pod_is_asked_about_anew(
+    declared: Input, fields: dict[str, Any], times: int
+) -> None:
     class Choosy(Rows):
-        def remembers(self, pod: Any) -> bool:
-            return not pod.pod.spec.volumes
+        depends_on = (declared, Input.PODS_ON_NODE)  # type: ignore[assignment]
 
     store, memo, (plugin,) = build(Choosy)
+    store.put(DeviceClass(metadata=ObjectMeta(name="g"), spec=DeviceClassSpec(extended_resource_name="example.com/gpu")))
     for _ in range(3):
-        decide(store, memo, volumes=[{"name": "v", "hostPath": {"path": "/"}}])
-    assert plugin.rows == 9
+        decide(store, memo, **fields)
+    assert plugin.rows == 3 * times
     decide(store, memo)
     decide(store, memo)
-    assert plugin.rows == 12
+    assert plugin.rows == 3 * times + 3
+
+
+def test_scores_that_compare_nodes_are_begun_anew_when_a_node_changes() -> None:
+    class Rarest(Plugin):
+        """Scores a node by how many others have its disk, normalised."""
+
+        depends_on = (Input.NODE, Input.ALL_NODES)
+
+        def score(self, pod: Any, nodes: Any, state: CycleState) -> Any:
+            everywhere = nodes.everything().codes("disk")
+            return np.array([10 * int((everywhere == code).sum()) for code in nodes.codes("disk")], dtype=np.int64)
+
+        def normalize(self, scores: Any, feasible: Any, pod: Any, nodes: Any, state: CycleState) -> Any:
+            return 100 - scores
+
+    store, memo, _ = build(Rarest)
+    for name in "abc":
+        store.put_node(node(name, labels={"disk": "ssd" if name == "a" else "hdd"}))
+    assert decide(store, memo).node_name == "a"
+    store.put_node(node("b", labels={"disk": "ssd"}))
+    assert decide(store, memo).node_name == "c"
 
 
 def test_a_plugin_that_stops_skipping_is_noticed() -> None:
     class Fickle(Plugin):
         """Depends on the cluster, says so, and has something to say only where there are pods."""
-
-        filter_scope = Scope.CLUSTER
 
         def pre_filter(self, pod: Any, nodes: Any, state: CycleState) -> Any:
             return None if nodes.pod_count.any() else SKIP

@@ -70,14 +70,14 @@ def test_imagined_pods_are_seen_on_their_node_and_nowhere_else() -> None:
     store = small_store("a", "b", "c")
     old = store.put_pod(pod("old", on="b", requests={"cpu": "1"}, host_ports=(80,)))
     new = store.view(pod("new", requests={"cpu": "2"}, host_ports=(443,)))
-    imagined = WhatIf.of(store.snapshot(), [1, 2])
-    imagined.add(new, 1)
-    imagined.remove(old, 0)
-    assert imagined.requested(CPU).tolist() == [0, 2000]
-    assert imagined.pod_count.tolist() == [0, 1]
-    assert [[p.name for p in imagined.pods_on(row)] for row in (0, 1)] == [[], ["new"]]
-    assert imagined.port_conflicts(old.template.ports).tolist() == [False, False]
-    assert imagined.port_conflicts(new.template.ports).tolist() == [False, True]
+    imagined = WhatIf.of(store.snapshot(), [1])
+    imagined.move(new, 1)
+    imagined.move(old, -1)
+    assert imagined.requested(CPU).tolist() == [2000]
+    assert imagined.pod_count.tolist() == [1]
+    assert [p.name for p in imagined.pods_on(0)] == ["new"]
+    assert imagined.port_conflicts(old.template.ports).tolist() == [False]
+    assert imagined.port_conflicts(new.template.ports).tolist() == [True]
     assert store.snapshot().requested(CPU).tolist() == [0, 1000, 0], "the store is as it was"
 
 
@@ -85,11 +85,11 @@ def test_what_comes_and_goes_again_leaves_no_trace() -> None:
     store = small_store("a")
     old = store.put_pod(pod("old", on="a", requests={"cpu": "1"}))
     imagined = WhatIf.of(store.snapshot(), [0])
-    imagined.remove(old, 0)
-    imagined.add(old, 0)
+    imagined.move(old, -1)
+    imagined.move(old, 1)
     new = store.view(pod("new", requests={"cpu": "2"}))
-    imagined.add(new, 0)
-    imagined.remove(new, 0)
+    imagined.move(new, 1)
+    imagined.move(new, -1)
     assert imagined.requested(CPU).tolist() == [1000]
     assert [p.name for p in imagined.pods_on(0)] == ["old"]
 
@@ -99,17 +99,17 @@ def test_of_two_holders_of_a_port_either_frees_it_when_it_is_imagined_away() -> 
     first = store.put_pod(pod("first", on="a", host_ports=(80,)))
     store.put_pod(pod("second", on="a", host_ports=(80,)))
     imagined = WhatIf.of(store.snapshot(), [0])
-    imagined.remove(first, 0)
+    imagined.move(first, -1)
     assert not imagined.port_conflicts(first.template.ports).any(), "a set, not a count: the reference's quirk"
 
 
 def test_imagining_on_top_of_imagining_keeps_what_was_imagined() -> None:
     store = small_store("a", "b")
     new = store.view(pod("new", requests={"cpu": "2"}, host_ports=(80,)))
-    first = WhatIf.of(store.snapshot(), [0, 1])
-    first.add(new, 1)
-    second = first.take([1])
-    second.add(store.view(pod("newer", requests={"cpu": "1"})), 0)
+    first = WhatIf.of(store.snapshot(), [1])
+    first.move(new, 1)
+    second = WhatIf.of(first, [0])
+    second.move(store.view(pod("newer", requests={"cpu": "1"})), 1)
     assert second.requested(CPU).tolist() == [3000]
-    assert first.requested(CPU).tolist() == [0, 2000]
+    assert first.requested(CPU).tolist() == [2000]
     assert second.port_conflicts(new.template.ports).tolist() == [True]

@@ -50,6 +50,20 @@ class Hintless(Plugin):
         return None
 
 
+class OldDeclaration(Plugin):
+    filter_scope = 2
+
+    def filter_node(self, pod: Any, node: Any, state: Any) -> Any:
+        return None
+
+
+class OddDeclaration(Plugin):
+    depends_on = ("node",)  # type: ignore[assignment]
+
+    def filter_node(self, pod: Any, node: Any, state: Any) -> Any:
+        return None
+
+
 REFUSED = [
     ("no point at all", Pointless, "plugin Pointless implements no extension point"),
     (
@@ -61,6 +75,16 @@ REFUSED = [
     ("one that waits where a plain function is wanted", TooAsync, "plugin TooAsync: reserve must be written with def"),
     ("a value where a method is wanted", NotAMethod, "plugin NotAMethod: filter is not a method"),
     ("a hint that is not there", Hintless, "plugin Hintless: wakes_on names the hint no_such_hint, which is not a method"),
+    (
+        "a declaration of older releases",
+        OldDeclaration,
+        "plugin OldDeclaration: filter_scope is gone, depends_on says what answers are made of",
+    ),
+    (
+        "a declaration of nothing that we know",
+        OddDeclaration,
+        "plugin OddDeclaration: depends_on holds 'node', neither an Input nor a kind of API objects",
+    ),
     ("no plugin", int, "<class 'int'> is not a subclass of kubesched.Plugin"),
 ]
 

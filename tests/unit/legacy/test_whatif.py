@@ -74,10 +74,7 @@ def test_a_pod_that_is_imagined_to_come_or_go(name: str, seed: int, comes: bool)
     imagined = WhatIf.of(snapshot, [row])
     view = before.view(other) if comes else before.store.pod(other["metadata"]["uid"])
     assert view is not None
-    if comes:
-        imagined.add(view, 0)
-    else:
-        imagined.remove(view, 0)
+    imagined.move(view, sign)
     profile.adjust(pod, view, row, sign, snapshot, state)
     found = profile.filter(pod, imagined, state).statuses()
     reasons = list(found[node_name].reasons) if node_name in found else []

@@ -17,7 +17,7 @@ from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.ties import SeededTies
 from kubesched.errors import SchedulerError
-from kubesched.framework import Plugin, Scope
+from kubesched.framework import Input, Plugin
 from kubesched.framework.building import build_profile
 from kubesched.framework.preempting import Preemption
 from kubesched.framework.registry import Registry
@@ -314,7 +314,7 @@ def test_equal_priority_is_not_lower():
 class BrokenOnFewPods(Plugin):
     """A filter that fails on a node from which pods were taken."""
 
-    filter_scope = Scope.ROW
+    depends_on = (Input.PODS_ON_NODE,)
 
     def filter_node(self, pod: PodView, node: object, state: object) -> None:
         if not list(node.pods):  # type: ignore[attr-defined]

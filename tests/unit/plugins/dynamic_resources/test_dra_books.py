@@ -7,7 +7,8 @@ from dra_world import DRIVER, allocation, claim, device, device_class, node, res
 from kubesched.api.resource import DeviceClass, ResourceClaim
 from kubesched.cluster import Objects, Store
 from kubesched.cluster.device_claims import ClaimError, DeviceClaims, DeviceId
-from kubesched.plugins._device_classes import DeviceClassMap, delegated, device_columns
+from kubesched.cluster.device_classes import DeviceClassMap
+from kubesched.plugins._device_classes import delegated, device_columns
 
 D1 = DeviceId(DRIVER, "p", "d1")
 

@@ -134,7 +134,6 @@ def test_a_resource_without_a_class_is_none_of_our_business():
     world = World(DEVICES)
     assert world.filter(pod(requests={GPU: "1"})) == {"n1": ""}
     assert world.state.read("DynamicResources").is_empty
-    assert not world.plugin.remembers(world.view(pod(requests={GPU: "1"})))
 
 
 def test_together_with_claims_the_special_one_comes_last():

@@ -164,8 +164,6 @@ def test_no_claims_no_filter_and_no_score():
     world = World(TWO)
     assert world.filter(pod()) == {"n1": ""}
     assert world.scores(pod()) == {"n1": 0}
-    assert world.plugin.remembers(world.view(pod()))
-    assert not world.plugin.remembers(world.view(pod(claims=["a"])))
 
 
 # PostFilter

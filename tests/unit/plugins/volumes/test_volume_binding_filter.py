@@ -59,8 +59,6 @@ def chosen(scene: Scene, wanted: Pod, node_name: str) -> tuple[dict[str, str], l
 
 def test_pods_without_claims_are_left_alone() -> None:
     assert stage().ask(pod()) is SKIP
-    assert stage().plugin.remembers(stage().view(pod()))
-    assert not stage().plugin.remembers(stage().view(pod("p", ephemeral=("v",))))
 
 
 REFUSED: list[tuple[str, list[Any], Pod, str]] = [

@@ -115,8 +115,6 @@ def test_who_is_left_alone() -> None:
     assert scene.ask(pod("p", "c")) is SKIP
     assert scene.ask(pod("p", "d")) is SKIP
     assert scene.ask(pod("p", ephemeral=("nowhere",))) is SKIP
-    assert scene.plugin.remembers(scene.view(pod("p", ephemeral=("v",))))
-    assert not scene.plugin.remembers(scene.view(pod("p", "c")))
 
 
 def test_hints() -> None:

@@ -301,9 +301,9 @@ class Scene:
         seen, state, row = self.view(wanted), self.state.clone(), nodes.row(node_name)
         view = WhatIf.of(nodes, [row])
         for other in [other for other in nodes.pods_on(row) if other.name in without]:
-            view.remove(other, 0)
+            view.move(other, -1)
             self.plugin.remove_pod(seen, other, row, nodes, state)
         for other in map(self.view, with_):
-            view.add(other, 0)
+            view.move(other, 1)
             self.plugin.add_pod(seen, other, row, nodes, state)
         return self.told(self.plugin.filter(seen, view, state), view).get(node_name, [])

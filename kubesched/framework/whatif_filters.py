@@ -17,15 +17,12 @@ from kubesched.cluster.pods import PodTemplate
 from kubesched.errors import PluginError
 from kubesched.framework.blame import blamed
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.lifting import reasons_of
-from kubesched.framework.onenode import ImaginedNode
-from kubesched.framework.plugin import Plugin, Scope
+from kubesched.framework.inputs import compares_nodes, follows_pods, is_counting, is_kept, kinds_of, own_inputs
+from kubesched.framework.lifting import NodeView, reasons_of
+from kubesched.framework.plugin import Plugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Reason, Rejections, Verdicts
 from kubesched.framework.whatif import WhatIf
-
-_ALONE = frozenset({Scope.ROW_NODE, Scope.ROW, Scope.NODES})
-_UNCHANGED = frozenset({Scope.ROW_NODE, Scope.NODES})
 
 Refused = tuple[str, tuple[Reason, ...]]
 """The plugin that refused a node, and why."""
@@ -38,7 +35,6 @@ class _Plan:
     active: tuple[Plugin, ...]
     changing: tuple[Plugin, ...]
     counting: tuple[Plugin, ...]
-    choosy: tuple[Plugin, ...]
     by_row: bool
     is_rows_only: bool
 
@@ -52,20 +48,18 @@ def _plan(profile: Profile, skipped: frozenset[str]) -> _Plan:
     if plan is None:
         active = tuple(p for p in profile.filters if p.name not in skipped)
         counting = tuple(p for p in profile.adjusting if p.name not in skipped)
-        watched = {p.name for p in counting if p.filter_scope is Scope.DOMAINS}
+        watched = {p for p in counting if is_counting(p)}
         plan = plans[skipped] = _Plan(
             active=active,
-            changing=tuple(p for p in active if p.filter_scope is Scope.ROW),
+            changing=tuple(p for p in active if follows_pods(p)),
             counting=counting,
-            choosy=tuple(p for p in active if p.implements("remembers")),
-            by_row=any(p.filter_scope not in _ALONE and p.name not in watched for p in active)
-            or any(p.name not in watched for p in counting),
-            is_rows_only=not counting and all(p.filter_scope < Scope.NODES for p in active),
+            by_row=any(not is_kept(p) and p not in watched for p in active) or any(p not in watched for p in counting),
+            is_rows_only=not counting and all(is_kept(p) and not compares_nodes(p) for p in active),
         )
     return plan
 
 
-class Imagining:
+class WhatIfFilters:
     """What may be imagined for one pod. `by_row` says that every row must be imagined on its own; `known` are the
     verdicts on the rows as they are, where there are any."""
 
@@ -85,15 +79,17 @@ class Imagining:
                 self._known.setdefault(name, rejections)
         self._moved: dict[PodTemplate, bool] = {}
 
-    @property
-    def is_remembered(self) -> bool:
+    def is_remembered(self, nodes: Snapshot) -> bool:
         """Return whether what is imagined on a row has the same answer for every pod of the class until the row, or
         who is nominated to it, changes."""
-        return self._plan.is_rows_only and all(p.remembers(self.pod) for p in self._plan.choosy)
+        if not self._plan.is_rows_only:
+            return False
+        own = own_inputs(self.pod, nodes.objects)
+        return all(is_kept(plugin, own) for plugin in self._plan.active)
 
     def versions(self, nodes: Snapshot) -> tuple[int, ...]:
         """Return the versions of the objects, other than nodes and pods, that the filters read."""
-        return tuple([nodes.objects.version(kind) for plugin in self._plan.active for kind in plugin.reads])
+        return tuple([nodes.objects.version(kind) for plugin in self._plan.active for kind in kinds_of(plugin)])
 
     def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
         """Return whether counters would change if a pod like this one came or went."""
@@ -126,12 +122,14 @@ class Imagining:
                 raise self._broken(*verdicts.error)
         return verdicts
 
-    def refusal(self, node: ImaginedNode, state: CycleState | None = None) -> Refused | None:
-        """Run the filters over one node; return the first refusal."""
+    def refusal(self, imagined: WhatIf, state: CycleState | None = None) -> Refused | None:
+        """Run the filters over a view of one node; return the first refusal."""
+        assert imagined.rows is not None
+        node, row = NodeView(imagined, 0), imagined.rows.item(0)
         for plugin in self._plan.active:
             known = self._known_of(plugin, state)
             if known is not None:
-                reasons = known.at(node.base_row)
+                reasons = known.at(row)
             elif plugin.implements("filter_node"):
                 # Not by `Profile.call`: this is the innermost step of a preemption, and points are not timed in it.
                 try:
@@ -139,7 +137,7 @@ class Imagining:
                 except BaseException as error:  # somebody else's code: whoever asks is not to blame for what it raises
                     raise blamed(error, plugin.name, "Filter", self.pod.key) from error
             else:
-                rejections = self.profile.filter_one(plugin, self.pod, node.nodes, state or self.state)
+                rejections = self.profile.filter_one(plugin, self.pod, imagined, state or self.state)
                 if rejections.errors:
                     raise self._broken(plugin.name, next(iter(rejections.errors.values())))
                 reasons = rejections.at(0)
@@ -159,10 +157,13 @@ class Imagining:
         return fitting
 
     def _known_of(self, plugin: Plugin, state: CycleState | None) -> Rejections | None:
-        """Return a plugin's answers on the rows as they are, if they stand whatever pods are imagined: the scope says so,
-        and the plugin is not told of every pod that comes or goes, as those for disks and attached volumes are."""
-        scope, is_told = plugin.filter_scope, state is not None and plugin in self.counting
-        if (scope in _UNCHANGED and not is_told) or (scope is Scope.DOMAINS and state is None):
+        """Return a plugin's answers on the rows as they are, if they stand whatever pods are imagined: it declares so, and is
+        not told of every pod that comes or goes, as those for disks and attached volumes are."""
+        if state is None:
+            stands = is_counting(plugin) or (is_kept(plugin) and not follows_pods(plugin))
+        else:
+            stands = is_kept(plugin) and not follows_pods(plugin) and plugin not in self.counting
+        if stands:
             known = self._known.get(plugin.name)
             if known is not None and not known.errors:
                 return known

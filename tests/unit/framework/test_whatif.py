@@ -1,4 +1,4 @@
-"""A node imagined as numbers says the same as the what-if that it stands for, whatever is asked."""
+"""An imagined node says the same as a real one with the same pods, whatever is asked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from kubesched.cluster import CPU, MEMORY, Store
 from kubesched.framework.lifting import NodeView
-from kubesched.framework.onenode import ImaginedNode
 from kubesched.framework.whatif import WhatIf
 from kubesched.testing import node, pod
 
@@ -47,29 +46,34 @@ def test_every_question_about_a_node_is_covered():
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_it_answers_like_a_what_if(store: Store, question: str):
+def test_it_answers_like_a_node_with_these_pods(store: Store, question: str):
     nodes = store.snapshot()
     row = nodes.row("n1")
     here = {view.name: view for view in nodes.pods_on(row)}
-    come = store.view(pod("new", requests={"cpu": "500m", "example.com/gpu": "1"}))
-    imagined, truth = ImaginedNode(nodes, row), WhatIf.of(nodes, [row])
+    come = store.view(pod("new", on="n1", requests={"cpu": "500m", "example.com/gpu": "1"}))
+    imagined, truth = WhatIf.of(nodes, [row]), Store()
+    for each in (*nodes.node_objects, *(view.pod for view in here.values())):
+        truth.put(each)
     for view, sign in ((here["a"], -1), (here["c"], -1), (come, 1), (here["a"], 1), (here["b"], -1)):
         imagined.move(view, sign)
         if sign > 0:
-            truth.add(view, 0)
+            truth.put_pod(view.pod)
         else:
-            truth.remove(view, 0)
-        answers = [
-            ask(view_of, question, nodes.resource("example.com/gpu"))
-            for view_of in (imagined, imagined.copy(), NodeView(truth, 0))
-        ]
-        assert answers[0] == answers[1] == answers[2]
+            truth.remove_pod(view.uid)
+        real = truth.snapshot()
+        expected = ask(NodeView(real, real.row("n1")), question)
+        assert ask(NodeView(imagined, 0), question) == expected
+        assert ask(NodeView(imagined.take([0]), 0), question) == expected
+        column = imagined.requested(CPU).tolist(), imagined.non_zero_requested(CPU).tolist(), imagined.pod_count.tolist()
+        there = real.take([real.row("n1")])
+        assert column == (there.requested(CPU).tolist(), there.non_zero_requested(CPU).tolist(), there.pod_count.tolist())
     assert NodeView(nodes, row).requested("cpu") == 1000, "the cluster itself is not touched"
 
 
-def ask(view: NodeView, question: str, gpu: int) -> object:
+def ask(view: NodeView, question: str) -> object:
     asked = getattr(view, question)
     if not callable(asked):
-        return [other.name for other in asked] if question == "pods" else asked
+        return sorted(other.name for other in asked) if question == "pods" else asked
+    gpu = view.nodes.resource("example.com/gpu")
     by_name = question in ("allocatable", "requested", "non_zero_requested", "free")
     return [asked(resource) for resource in ((CPU, MEMORY, gpu, *(("cpu", "nobody/knows") if by_name else ())))]

@@ -1,0 +1,124 @@
+"""Whether `depends_on` promises too much: whatever it leaves out is changed, and the answers must stay.
+
+In: a cluster with a plugin in it, a pod, and what the plugin says of it. Out: nothing, or an AssertionError that names the
+input which the answers turned out to be made of. The cluster is left as it was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any, Protocol
+
+import msgspec
+
+from kubesched.api.apps import ReplicaSet, ReplicaSetSpec, StatefulSet, StatefulSetSpec
+from kubesched.api.core import ReplicationController, ReplicationControllerSpec, Service, ServiceSpec
+from kubesched.api.meta import LabelSelector, ObjectMeta, TopLevel
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod, PodResourceClaim
+from kubesched.api.resource import DeviceClass, DeviceClassSpec
+from kubesched.api.volumes import PersistentVolumeClaimSource, Volume
+from kubesched.cluster import Snapshot, Store
+from kubesched.framework.inputs import Input, is_counting, is_kept
+from kubesched.framework.plugin import Plugin
+from kubesched.testing import clusters
+
+Answers = dict[str, Any]
+
+
+class Bench(Protocol):
+    """A cluster with one plugin built for it."""
+
+    store: Store
+    plugin: Plugin
+
+    def answers(self, pod: Pod, nodes: Snapshot | None = None) -> Answers:
+        """Return everything that the plugin says about a pod, by node name."""
+        ...
+
+
+def check_declaration(bench: Bench, pod: Pod, nodes: list[Node], random: Random, said: Answers, where: str) -> None:
+    """Raise AssertionError if answers are made of anything that the plugin does not declare."""
+    plugin = bench.plugin
+    if plugin.depends_on is None:
+        return
+    for missing, asking in _other_pods(pod, random):
+        if missing not in plugin.depends_on:
+            _compare(said, bench.answers(asking), missing.name, where)
+    if is_counting(plugin):
+        return  # its counters are held to what pods and nodes there are
+    assert is_kept(plugin), f"{where}: depends_on has PODS_ON_NODE beside COUNTED_PODS, which nothing can be kept for"
+    objects = bench.store.objects
+    for other, old in _other_objects():
+        if type(other) in plugin.depends_on or (isinstance(other, DeviceClass) and Input.POD_DEVICES in plugin.depends_on):
+            continue
+        objects.put(other)
+        _compare(said, bench.answers(pod), type(other).__name__, where)
+        if old is not None:
+            objects.put(old)
+        else:
+            objects.drop(type(other), other.metadata.name, other.metadata.namespace)
+    if len(nodes) > 1:
+        _check_nodes(bench, pod, random.sample(nodes, 2), random, said, where)
+        _check_some_rows(bench, pod, random, said, where)
+
+
+def _check_nodes(bench: Bench, pod: Pod, nodes: list[Node], random: Random, said: Answers, where: str) -> None:
+    """Let a pod come to one node, and another node's object change."""
+    store, declared = bench.store, bench.plugin.depends_on or ()
+    host, changed = (node.metadata.name for node in nodes)
+    come = store.put_pod(clusters.random_pod(random, "coming", on=host))
+    _compare(said, bench.answers(pod), "PODS_ON_NODE", where, host if Input.PODS_ON_NODE in declared else "")
+    store.remove_pod(come.uid)
+    if Input.ALL_NODES not in declared:
+        store.put_node(clusters.random_node(random, changed))
+        missing, but = ("ALL_NODES", changed) if Input.NODE in declared else ("NODE", "")
+        _compare(said, bench.answers(pod), missing, where, but)
+        store.put_node(nodes[1])
+
+
+def _check_some_rows(bench: Bench, pod: Pod, random: Random, said: Answers, where: str) -> None:
+    """Ask for some rows only: they get the answers that they get among all."""
+    nodes = bench.store.snapshot()
+    some = nodes.take(sorted(random.sample(range(nodes.n), random.randrange(1, nodes.n))))
+    found, asked = bench.answers(pod, some), set(some.names)
+    for what in ("filter", "raw"):
+        if what in said and what in found:
+            expected = {name: answer for name, answer in said[what].items() if name in asked}
+            assert found[what] == expected, f"{where}: {what} of some rows differs from the same rows among all"
+
+
+def _compare(said: Answers, found: Answers, missing: str, where: str, but: str = "") -> None:
+    """Compare answers, apart from those on one node and what follows from them when scores are normalised."""
+    for what in ("pre_filter", "filter", "pre_score", "raw", *(() if but else ("score",))):
+        ours, theirs = said.get(what), found.get(what)
+        if but and isinstance(ours, dict) and isinstance(theirs, dict):
+            ours, theirs = ({name: answer for name, answer in column.items() if name != but} for column in (ours, theirs))
+        assert ours == theirs, f"{where}: depends_on lacks {missing}, but with another {what} is {theirs} instead of {ours}"
+
+
+def _other_pods(pod: Pod, random: Random) -> Iterator[tuple[Input, Pod]]:
+    """Yield pods that differ in one input."""
+    replace = msgspec.structs.replace
+
+    def with_spec(**fields: Any) -> Pod:
+        return replace(pod, spec=replace(pod.spec, **fields))
+
+    yield Input.POD_TEMPLATE, clusters.disguised(random, pod)
+    claim = Volume(name="data", persistent_volume_claim=PersistentVolumeClaimSource(claim_name="data"))
+    yield Input.POD_VOLUMES, with_spec(volumes=(claim,))
+    yield Input.POD_RESOURCE_CLAIMS, with_spec(resource_claims=(PodResourceClaim(name="a", resource_claim_name="a"),))
+    yield Input.POD_NODE_NAME, with_spec(node_name="n0")
+
+
+def _other_objects() -> Iterator[tuple[TopLevel, TopLevel | None]]:
+    """Yield objects that come, each with the one that it takes the place of."""
+    namespace = clusters.namespaces()[0]
+    yield msgspec.structs.replace(namespace, metadata=ObjectMeta(name=namespace.metadata.name, labels={"team": "a"})), namespace
+    mine, all_of = ObjectMeta(name="new", namespace="default"), LabelSelector()
+    yield Service(metadata=mine, spec=ServiceSpec(selector={})), None
+    yield ReplicationController(metadata=mine, spec=ReplicationControllerSpec(selector={})), None
+    yield ReplicaSet(metadata=mine, spec=ReplicaSetSpec(selector=all_of)), None
+    yield StatefulSet(metadata=mine, spec=StatefulSetSpec(selector=all_of)), None
+    yield DeviceClass(metadata=ObjectMeta(name="new"), spec=DeviceClassSpec(extended_resource_name="example.com/gpu")), None
