@@ -7,7 +7,7 @@ RUN_STAMP := $(VENV)/.installed
 WORKERS ?= 2
 ARGS ?=
 
-.PHONY: kubectl-plugin run test check conformance e2e nightly chaos bench screenshots format clean
+.PHONY: kubectl-plugin run test check conformance e2e nightly chaos bench screenshots docs reference format clean
 
 # What running needs, and nothing else.
 $(RUN_STAMP): pyproject.toml
@@ -64,6 +64,15 @@ bench: $(STAMP)
 # docs/page.png and the other views, from a demo in Debian's chromium.
 screenshots: $(STAMP)
 	$(BIN)/python tools/screenshots.py
+
+# The site, in build/site. Dead links and anchors end it.
+docs: $(STAMP)
+	$(BIN)/mkdocs build --quiet --strict
+
+# What follows from the code: pages of plugins, of the configuration and of gates; the picture of a decision.
+reference: $(STAMP)
+	$(BIN)/python tools/generate_reference.py
+	$(BIN)/python tools/draw_decision.py docs/examples/decision.yaml default/web-2 docs/decision.svg
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -1,6 +1,7 @@
 """Where a command takes its cluster from, and how it is to be decided: what the shared options name, read.
 
-A live cluster is read and never written; a file is a snapshot or an inbox log, plain or gzipped.
+A live cluster is read and never written; a file is a snapshot or an inbox log, plain or gzipped, or manifests in YAML: the
+cluster then consists of these, for a question that a few nodes and pods can ask.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from kubesched.framework.finding import find_plugins
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.simulator.captured import Captured, capture, read_captured
+from kubesched.simulator.dryrun.applying import apply_manifests
 from kubesched.simulator.dryrun.manifests import Manifest, manifests_in, read_manifests
 
 _READ_QPS = 200.0
@@ -111,6 +113,8 @@ def read_cluster(snapshot_file: Path | None, kubeconfig: str, context: str, gate
         if kubeconfig or context:
             raise click.UsageError("--snapshot reads a file: --kubeconfig and --context have no part in it")
         with named(snapshot_file):
+            if snapshot_file.suffix in (".yaml", ".yml"):
+                return apply_manifests(Captured(0.0), read_manifests([snapshot_file])).cluster
             return read_captured(read_lines(snapshot_file))
     return asyncio.run(_read_live(kubeconfig, context, gates))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import json
 import re
 import shutil
 import subprocess
@@ -40,6 +41,7 @@ from kubesched.client.timing import SYSTEM_CLOCK
 from kubesched.client.writer import Writer
 from kubesched.config import Gates, load
 from kubesched.errors import NotFound
+from kubesched.telemetry.metrics import FAMILIES
 
 Object = dict[str, Any]
 
@@ -509,3 +511,50 @@ def test_helm_renders_what_our_renderer_renders(name: str, tmp_path: Path) -> No
     theirs = {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(made.stdout) if one}
     ours = {(one["kind"], one["metadata"]["name"]): one for one in chart(**CHARTS[name])}
     assert theirs == ours
+
+
+# --- monitoring ---------------------------------------------------------------------------------------------------------
+
+RULES = yaml.safe_load((DEPLOY / "kustomize" / "monitoring" / "prometheus-rule.yaml").read_text())
+DASHBOARD = json.loads((DEPLOY / "monitoring" / "grafana-dashboard.json").read_text())
+_SELECTED = re.compile(r"([a-z]\w*_\w+)(?:\{([^}]*)\})?")
+
+
+def expressions() -> list[str]:
+    rules = [rule["expr"] for group in RULES["spec"]["groups"] for rule in group["rules"]]
+    return rules + [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
+
+
+def test_alerts_and_panels_ask_for_metrics_and_labels_that_there_are() -> None:
+    families = {family.name: {*family.labels, "job", "pod", "le"} for family in FAMILIES}
+    for expression in expressions():
+        bare = re.sub(r"by \([^)]*\)|histogram_quantile\(|\$__rate_interval", "", expression)
+        asked = [(re.sub("_(bucket|sum|count)$", "", name), labels) for name, labels in _SELECTED.findall(bare)]
+        assert asked, expression
+        for name, labels in asked:
+            assert name in families, f"{expression}: no metric is called {name}"
+            assert set(re.findall(r"(\w+)=~?\"", labels)) <= families[name], f"{expression}: {name} has no such label"
+        grouped = {word for group in re.findall(r"by \(([^)]*)\)", expression) for word in group.replace(",", " ").split()}
+        assert grouped <= set().union(*(families[name] for name, _ in asked)), expression
+        assert all(expression.count(pair[0]) == expression.count(pair[1]) for pair in ("()", "{}", "[]")), expression
+
+
+def test_alerts_have_what_the_operator_wants_and_a_row_in_the_docs() -> None:
+    page = (ROOT / "docs" / "operating.md").read_text()
+    for group in RULES["spec"]["groups"]:
+        for rule in group["rules"]:
+            assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}
+            assert re.fullmatch(r"\d+[smh]", rule.get("for", "1m"))
+            assert rule["labels"]["severity"] in ("critical", "warning", "info") and rule["annotations"]["summary"]
+            assert f"| `{rule['alert']}` |" in page
+
+
+def test_the_dashboard_is_one_that_grafana_takes() -> None:
+    panels = DASHBOARD["panels"]
+    assert {"title", "uid", "schemaVersion", "panels", "templating", "time"} <= set(DASHBOARD)
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    for panel in panels:
+        place = panel["gridPos"]
+        assert panel["title"] and panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+        assert place["x"] >= 0 and place["x"] + place["w"] <= 24
+        assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])

@@ -85,7 +85,7 @@ def cluster_options(command: F) -> F:
             "--snapshot",
             "snapshot_file",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="A snapshot or an inbox log to read instead of a cluster.",
+            help="Read a snapshot, an inbox log, or manifests (.yaml) instead of a cluster.",
         ),
     ):
         command = option(command)

@@ -412,3 +412,37 @@ def test_a_pod_group_that_the_gates_ignore_is_said_to_be(tmp_path: Path) -> None
     text = said(file, "lone", "--feature-gates", "GenericWorkload=true,GangScheduling=true")
     assert "is ignored" not in text
     assert "group default/gang is tried as a whole: 0 of its 1 pods are placed" in text
+
+
+MANIFESTS = """
+apiVersion: v1
+kind: Node
+metadata: {name: a}
+status: {allocatable: {cpu: "2", memory: 4Gi, pods: "10"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: there, uid: there}
+spec: {nodeName: a, containers: [{name: main, image: x, resources: {requests: {cpu: "2"}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web, uid: web}
+spec: {containers: [{name: main, image: x, resources: {requests: {cpu: "1"}}}]}
+"""
+
+
+def test_a_cluster_may_be_a_file_of_manifests(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(MANIFESTS)
+    done = CliRunner().invoke(why_command, ["web", "--snapshot", str(file), "-o", "json"])
+    (refusal,) = json.loads(done.stdout)["refusals"]
+    assert (refusal["reason"], refusal["examples"]) == ("Insufficient cpu", ["a"])
+
+
+def test_what_is_wrong_with_manifests_is_one_line_with_the_document(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(MANIFESTS.replace("nodeName: a", "nodeNam: a"))
+    done = CliRunner().invoke(why_command, ["web", "--snapshot", str(file)])
+    assert isinstance(done.exception, SchedulerError)
+    assert "cluster.yaml, document 2" in str(done.exception) and "nodeNam" in str(done.exception)

@@ -1,0 +1,72 @@
+"""Every command that a page shows is run, and prints what the page says."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+from page_blocks import PAGES, ROOT, Block, blocks_of, commands_of, prepare, run, same, steps_of
+
+from kubesched.cli import cli
+from kubesched.cli.usage import ALL_FLAGS
+
+WITH_SESSIONS = [page for page in PAGES if any(block.language == "console" for block in blocks_of(page))]
+ALL_BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", WITH_SESSIONS, ids=name_of)
+def test_commands_print_what_the_page_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "no-cluster"))
+    prepare(tmp_path)
+    for block in blocks_of(page):
+        if block.file:
+            (tmp_path / block.file).write_text(block.text)
+        if block.language != "console" or block.tested_by:
+            continue
+        for command, said in steps_of(block.text):
+            printed = run(command, tmp_path)
+            assert same(said, printed), f"{block.where}: {command}\nprints\n{printed}\nthe page says\n{said}"
+
+
+def test_sessions_that_need_a_live_cluster_name_their_test() -> None:
+    missing = [block.where for block in ALL_BLOCKS if block.tested_by and not (ROOT / block.tested_by).exists()]
+    assert not missing
+
+
+def test_no_command_hides_from_being_run() -> None:
+    hidden = [block.where for block in ALL_BLOCKS if block.language != "console" and "$ kubesched" in block.text]
+    indented = [
+        f"{name_of(page)}: {line}"
+        for page in PAGES
+        for line in page.read_text().splitlines()
+        if line.startswith("    kubesched ")
+    ]
+    assert hidden == [], "a session belongs into a ```console block"
+    assert indented == [], "a command belongs into a ```sh block"
+
+
+SHELL = [block for block in ALL_BLOCKS if block.language == "sh" and commands_of(block)]
+
+
+@pytest.mark.parametrize("block", SHELL, ids=lambda block: block.where)
+def test_commands_that_are_not_run_are_ones_that_there_are(block: Block) -> None:
+    for line in commands_of(block):
+        words = shlex.split(line.split("|")[0].split(" > ")[0])[1:]
+        command: click.Command = cli
+        with click.Context(cli) as context:
+            while words and isinstance(command, click.Group):
+                found = command.get_command(context, words[0])
+                assert found is not None, f"{block.where}: {line}: there is no {words[0]}"
+                command, words = found, words[1:]
+        names = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+        if command.name == "run":
+            names = {f"--{flag.name}" for flag in ALL_FLAGS} | {"-v"}
+        for word in words:
+            if word.startswith("-") and word != "-":
+                assert word.split("=")[0] in names, f"{block.where}: {line}: {command.name} has no {word}"

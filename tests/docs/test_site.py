@@ -1,0 +1,68 @@
+"""The site: what links point at is there, generated pages are those of the code, and the builder agrees."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from page_blocks import PAGES, ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+import draw_decision
+import generate_reference
+
+ALL = [*PAGES, ROOT / "SECURITY.md", ROOT / "GOVERNANCE.md", ROOT / "SKILL.md", ROOT / "CHANGELOG.md"]
+_LINK = re.compile(r"(?<!`)\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")
+_FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub and mkdocs make them."""
+    heads = re.findall(r"^#+ (.*)$", _FENCED.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head).strip().lower().replace(" ", "-") for head in heads}
+
+
+def test_every_link_leads_somewhere() -> None:
+    dead = []
+    for page in ALL:
+        for target in _LINK.findall(_FENCED.sub("", page.read_text())):
+            path, _, anchor = target.partition("#")
+            there = (page.parent / path).resolve() if path else page
+            if "://" in target:
+                continue
+            if not there.exists() or (anchor and anchor not in anchors(there)):
+                dead.append(f"{page.relative_to(ROOT)}: {target}")
+    assert not dead, "\n".join(dead)
+
+
+def test_generated_pages_are_those_of_the_code() -> None:
+    pages = generate_reference.pages()
+    stale = [str(path.relative_to(ROOT)) for path, text in pages.items() if not path.exists() or path.read_text() != text]
+    assert not stale, f"run `make reference`: {stale}"
+    known = {path for path in pages if path.parent.name == "plugin-reference"}
+    assert set((ROOT / "docs" / "plugin-reference").iterdir()) == known, "a page of a plugin that is gone"
+
+
+def test_the_picture_of_a_decision_is_that_of_a_decision() -> None:
+    picture = (ROOT / "docs" / "decision.svg").read_text()
+    assert draw_decision.drawn("docs/examples/decision.yaml", "default/web-2") == picture, "run `make reference`"
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    mkdocs = pytest.importorskip("mkdocs.config")
+    from mkdocs.commands.build import build
+
+    config = mkdocs.load_config(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path / "site"))
+    config.plugins.on_startup(command="build", dirty=False)
+    build(config)  # strict: raises if anything was warned of
+    assert (tmp_path / "site" / "troubleshooting" / "index.html").exists()
+
+
+def test_the_readme_counts_the_cases_that_there_are() -> None:
+    files = (ROOT / "tests" / "conformance").rglob("*.jsonl.gz")
+    n_cases = sum(bool(line.strip()) for file in files for line in gzip.decompress(file.read_bytes()).splitlines())
+    assert f"all {n_cases:,}" in (ROOT / "README.md").read_text()

@@ -1,0 +1,65 @@
+"""What the site has that the folder does not: a front page, and lists of rooms and decisions; and links that leave the
+folder.
+
+A hook of mkdocs. The README is the front page, so that it is written once. A link to something outside docs/ (a file of the
+repository, an example)
+cannot be followed on the site: it becomes its text, after a look whether the file is there; one that is not is a warning,
+which ends a strict build.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.plugins import get_plugin_logger
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+LISTS = {"rooms": "Rooms of the house", "decisions": "Decisions that closed other roads"}
+_LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+log = get_plugin_logger("site_links")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    front = (ROOT / "README.md").read_text()
+    files.append(File.generated(config, "index.md", content=_rebased(front)))
+    for folder, title in LISTS.items():
+        pages = sorted((DOCS / folder).glob("*.md"))
+        lines = [f"- [{page.read_text().splitlines()[0].removeprefix('# ')}]({page.name})" for page in pages]
+        files.append(File.generated(config, f"{folder}/index.md", content=f"# {title}\n\n" + "\n".join(lines) + "\n"))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    here = (DOCS / page.file.src_uri).parent
+
+    def followed(match: re.Match[str]) -> str:
+        text, target = match.groups()
+        path = target.partition("#")[0]
+        if "://" in target or not path:
+            return match.group(0)
+        there = (here / path).resolve()
+        if there.is_dir() and there.name in LISTS:
+            return f"[{text}]({path.rstrip('/')}/index.md)"
+        if there.suffix == ".md" and there.is_relative_to(DOCS):
+            return match.group(0)
+        if not there.exists():
+            log.warning("%s: there is no %s", page.file.src_uri, target)
+        return text
+
+    return _LINK.sub(followed, markdown)
+
+
+def _rebased(text: str) -> str:
+    """Return the README's text as a page within docs/."""
+    return (
+        text.replace("](docs/", "](")
+        .replace("](CONTRIBUTING", "](../CONTRIBUTING")
+        .replace("](SECURITY", "](../SECURITY")
+        .replace("](GOVERNANCE", "](../GOVERNANCE")
+        .replace("](CHANGELOG", "](../CHANGELOG")
+        .replace("](SKILL", "](../SKILL")
+    )
