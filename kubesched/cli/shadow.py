@@ -149,7 +149,7 @@ class Run:
         connection = await connect(self.source, name="shadow", qps=_QPS, burst=int(2 * _QPS), observers=observers)
         try:
             async with self._serving(judge):
-                await follow(judge, connection, clock, self._stopped, warn=_warn, began=self._began)
+                await follow(judge, connection, self._stopped, warn=_warn, began=self._began)
         finally:
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
@@ -234,7 +234,7 @@ def _print_summary(document: dict[str, Any], folder: Path | None) -> None:
         taken = [f"{document[name]} {words}" for name, words in _NOTES.items() if document[name]]
         say(f"{n} placements in {document['seconds']:g} s, {document['explainedPercent']:g} % explained{_also(taken)}.")
     if document["missed"]:
-        say(f"{document['missed']} more were made while we were cut off and could not be judged.")
+        say(f"{document['missed']} more could not be judged: we were cut off, or too far behind.")
     if document["otherSchedulers"]:
         say(f"Not judged, as no profile has their name: {fewer(document['otherSchedulers'], 5)}.")
     sent = ", ".join(f"{count} {verb}" for verb, count in sorted(document["requests"].items()))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -255,3 +257,29 @@ async def test_view_alone_follows_what_it_may_and_says_what_is_missing(api: ApiS
     assert done.returncode == 0, done.stderr
     assert "Warning: storageclasses are not followed:" in done.stderr and "VolumeBinding" in done.stderr
     assert done.stdout.startswith("No pod was placed by the schedulers that are judged.\n")
+
+
+REAL = shutil.which("kube-scheduler", path=os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent")
+
+
+@pytest.mark.real
+@pytest.mark.skipif(REAL is None, reason="kube-scheduler is not judged: none in the folder that KUBEBUILDER_ASSETS names")
+async def test_kube_scheduler_is_agreed_with(api: ApiServer, tmp_path: Path) -> None:
+    assert REAL is not None
+    root = api.write_kubeconfig(tmp_path / "root.kubeconfig", "root")
+    (tmp_path / "live.yaml").write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        f"leaderElection: {{leaderElect: false}}\nclientConnection: {{kubeconfig: {root}, qps: 500, burst: 500}}\n"
+    )
+    kubeconfig = api.write_kubeconfig(tmp_path / "shadow.kubeconfig", "shadow")
+    log = tmp_path / "shadow.log"
+    live = process(REAL, f"--config={tmp_path / 'live.yaml'}", "--secure-port=0", log=tmp_path / "live.log")
+    words = (*PROGRAM, "shadow", f"--kubeconfig={kubeconfig}", "--pods=200", "--window=1", "-o", "json")
+    async with live, process(*words, log=log) as shadow:
+        await until(lambda: "Following 12 nodes" in words_of(log) or shadow.poll() is not None, "the shadow", log)
+        for first in range(0, 200, 40):
+            churn(api, first, 40)
+            await until(lambda n=first: n_bound(api) >= n + 40, "bindings", tmp_path / "live.log")  # type: ignore[misc]
+        out, _ = await asyncio.to_thread(shadow.communicate, None, PATIENCE_SECONDS)
+    found = json.loads(out)
+    assert (found["judged"], found["explainedPercent"]) == (200, 100.0), found["differences"]

@@ -13,7 +13,6 @@ from kubesched.client.connection import Connection
 from kubesched.client.reflectors import Reflectors
 from kubesched.client.resources import Watched, watch_set
 from kubesched.errors import Forbidden, SchedulerError
-from kubesched.framework.ports import Clock
 from kubesched.simulator.shadow.judging import Judge
 
 _INDISPENSABLE = ("Pod", "Node")
@@ -23,7 +22,6 @@ _SETTLE_EVERY_SECONDS = 0.25
 async def follow(
     judge: Judge,
     connection: Connection,
-    clock: Clock,
     stopped: asyncio.Event,
     *,
     warn: Callable[[str], None],
@@ -49,7 +47,7 @@ async def follow(
             began()
         while not stopping.done() and not following.done():
             await asyncio.wait((following, stopping), timeout=_SETTLE_EVERY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            judge.settle(clock.monotonic())
+            judge.settle()
         if following.done():
             following.result()
     finally:

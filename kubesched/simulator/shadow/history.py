@@ -11,6 +11,7 @@ import logging
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from itertools import islice
+from math import inf
 from typing import Any, NamedTuple
 
 import msgspec
@@ -79,6 +80,10 @@ class History:
         self.store = engine.store
         self.nominated = Nominated(self._waiting)
         engine.handle.nominations = self.nominated
+        self.arrived: dict[str, int] = {}
+        """The numbers of the changes with which pods came, by uid; not of those that were listed at first."""
+        self.forgotten_until = -inf
+        """When the newest change was made that is no longer remembered."""
         self.end = 0
         self._names = frozenset(engine.profiles)
         self._keep_seconds = keep_seconds
@@ -95,13 +100,22 @@ class History:
         self.end += 1
         if not self.end % _FORGET_EVERY:
             n_old = bisect_left(self._changes, change.at - self._keep_seconds, key=_at)
-            del self._changes[: max(n_old, len(self._changes) - MOST_CHANGES)]
+            n_old = max(n_old, len(self._changes) - MOST_CHANGES)
+            for old in self._changes[:n_old]:
+                if old.kind == "Pod" and old.new is None and old.old is not None:
+                    self.arrived.pop(old.old.metadata.uid, None)
+            if n_old:
+                self.forgotten_until = self._changes[n_old - 1].at
+            del self._changes[:n_old]
         self._show(change.key, change.new)
+        if change.kind == "Pod" and change.old is None and change.new is not None:
+            self.arrived[change.new.metadata.uid] = self.end - 1
         return self.end - 1
 
     def forget(self) -> None:
         """Forget how the present state came about: a first list is no history."""
         self._changes.clear()
+        self.arrived.clear()
 
     @property
     def begin(self) -> int:

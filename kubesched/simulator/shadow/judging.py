@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -36,8 +37,7 @@ RACE = "race"
 PROMISED = "promised"
 """We agree given what the scheduler had promised before: the pod's nomination, or what its claims are bound to."""
 _LONGEST_PROMISE_SECONDS = 60.0
-_MANY_OPEN = 64
-"""Placements in question from which on fewer states are tried for each: nobody waits for a scheduler of another mind."""
+_LONGEST_SETTLING_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,8 @@ class Judge:
         self.is_judging = False
         self.is_relisting: Callable[[], bool] = lambda: False
         self.n_missed = 0
-        """Placements that were made while we were cut off: on which states is not known."""
+        """Placements that were made while we were cut off, or were behind by more than is remembered: on which states is not
+        known."""
         self.skipped: dict[str, int] = {}
         """Placements by schedulers that the configuration does not name."""
         self._tell, self._clock = tell, clock
@@ -131,9 +132,7 @@ class Judge:
 
     def deliver(self, kind: str, old: Any | None, new: Any | None) -> None:
         """Take in a change; judge it if it is a placement."""
-        now = self._clock.monotonic()
-        self.settle(now)
-        change = Change(now, kind, old, new)
+        change = Change(self._clock.monotonic(), kind, old, new)
         if self.is_judging and change.is_placement:
             self._placed(change)
         for told in self._promises.told(change):
@@ -147,10 +146,13 @@ class Judge:
         self.history.forget()
         self.is_judging = True
 
-    def settle(self, now: float) -> None:
-        """Judge the placements around which everything has arrived by now."""
+    def settle(self) -> None:
+        """Judge placements around which everything has arrived by now; for a moment only, so that others go on arriving."""
+        now = began = self._clock.monotonic()
         while self._open and self._open[0].at + self.settings.window_seconds < now:
             self._explain(self._open.popleft())
+            if self._clock.monotonic() - began > _LONGEST_SETTLING_SECONDS:
+                break
 
     def finish(self) -> None:
         """Judge what is open, with what has arrived so far."""
@@ -173,7 +175,7 @@ class Judge:
             return
         number = self.history.end
         decided, bound = self._around(pod, number, change.at)
-        found = self._compare_at(decided, decided.now, pod, chosen)
+        found = self._compare_at(decided, pod, chosen, decided.now)
         promised = found
         if not found.kind.is_agreement and (bound is not decided or pod.status.nominated_node_name):
             self.history.show(bound.first, bound.undone_at(bound.now))
@@ -191,23 +193,26 @@ class Judge:
     def _explain(self, placement: _Placement) -> None:
         """Look for a state near by in which we agree; tell the difference if there is none."""
         pod, chosen = placement.pod, placement.chosen
+        if self.history.forgotten_until > placement.at - self.settings.window_seconds:
+            self.n_missed += 1
+            return
         decided, bound = self._around(pod, placement.number, placement.at)
         around, found = decided, placement.found
         try:
             for each in (decided,) if bound is decided else (decided, bound):
-                for moment in islice(each.moments(), MOST_STATES if len(self._open) < _MANY_OPEN else MOST_STATES // 8):
-                    raced = self._compare_at(each, moment, pod, chosen)
+                compare_at = partial(self._compare_at, each, pod, chosen)
+                for moment, raced in islice(each.search(compare_at), MOST_STATES):
                     if raced.kind.is_agreement:
                         self._told(pod, raced, RACE, state_seen=each.words_for(moment))
                         return
             if bound is not decided and found.kind is Agreement.INFEASIBLE:  # for want of what it was promised, say
-                around, found = bound, self._compare_at(bound, bound.now, pod, chosen)
+                around, found = bound, self._compare_at(bound, pod, chosen, bound.now)
             self.history.show(around.first, around.undone_at(around.now))
             self._told(pod, found, state=lambda: self._captured(pod))
         finally:
             self.history.show_newest()
 
-    def _compare_at(self, around: Surroundings, moment: Moment, pod: Pod, chosen: str) -> Comparison:
+    def _compare_at(self, around: Surroundings, pod: Pod, chosen: str, moment: Moment) -> Comparison:
         self.history.show(around.first, around.undone_at(moment))
         return self._compare(_without_nomination(pod), chosen)
 
@@ -240,7 +245,8 @@ class Judge:
     def _surroundings(self, pod: Pod, base: int, undone: set[int], at: float) -> Surroundings:
         seconds = self.settings.window_seconds
         changes = self.history.since(min(base, self.history.first_at(at - seconds)))
-        return surroundings(changes, pod, base, undone, names=self.engine.profiles, seconds=seconds, at=at)
+        names, arrived = self.engine.profiles, self.history.arrived
+        return surroundings(changes, pod, base, undone, names=names, seconds=seconds, at=at, arrived=arrived)
 
     def _captured(self, pod: Pod) -> Captured:
         return Captured(self._clock.now(), self.history.objects_for(_without_nomination(pod)), self.settings.seed)

@@ -16,7 +16,7 @@ from kubesched.api.pod import Pod
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.simulator.shadow.history import Change
-from kubesched.simulator.shadow.races import claim_names
+from kubesched.simulator.shadow.races import claim_names, is_refused
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _NODE_FIELD = "metadata.name"
@@ -65,7 +65,8 @@ class Promises:
             return Change(change.at, "Pod", before, new)
         if new.spec.volumes or new.spec.resource_claims:
             self._remember(new)
-        node_name = new.status.nominated_node_name if not _is_refused(new) else ""
+        # After a failed attempt a nomination is a preemption's, and counts less than a placement.
+        node_name = new.status.nominated_node_name if not is_refused(new) else ""
         if not node_name and before is not old and before is not None and old is not None and not _gave_up(old, new):
             node_name = before.spec.node_name
         if node_name:
@@ -89,15 +90,10 @@ class Promises:
                 self._users.pop(key, None)
 
 
-def _is_refused(pod: Pod) -> bool:
-    """Return whether the last attempt failed: then a nomination is a preemption's, and counts less than a placement."""
-    return any(each.type == "PodScheduled" and each.status == "False" for each in pod.status.conditions)
-
-
 def _gave_up(old: Pod, new: Pod) -> bool:
     """Return whether a decision was taken back: the attempt failed after all, or the node is no longer expected."""
     lost = bool(old.status.nominated_node_name) and not new.status.nominated_node_name
-    return lost or (_is_refused(new) and not _is_refused(old))
+    return lost or (is_refused(new) and not is_refused(old))
 
 
 def _node_of(claim: ResourceClaim) -> str:

@@ -3,27 +3,33 @@
 In: what happened around the moment at which we saw the pod's node. Out: those states, the likeliest first. They differ from
 what we had seen for three reasons. A scheduler counts its own placements at once, and we when their bindings arrive, which
 need not be in the order of the decisions; a binding takes time, and what others did meanwhile it had not seen; and each kind
-of object has a watch of its own, so that one may run ahead of the others. How far back or ahead any of this may lie is
-bounded, so that a scheduler of another mind is not excused by a state that never was.
+of object has a watch of its own, so that one may run ahead of the others. The order of decisions is that of the scheduler's
+queue: of two pods that wait, the one of higher priority first, then the one that came first. How far back or ahead any of this
+may lie is bounded, so that a scheduler of another mind is not excused by a state that never was. Nor is every state tried: from
+one to the next something happened on the node that was chosen or on the one that we would have taken, and the rest is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.engine.agreement import Comparison
 from kubesched.simulator.shadow.history import Change, IsUndone
 
 POD = "Pod"
-MOST_STATES = 160
+MOST_STATES = 320
 MOST_PLACEMENTS = 16
-"""How many of its own placements, before or after, a scheduler may have made in another order than their bindings arrived."""
+"""How many of its own placements, before or after, a scheduler may have made in another order than their bindings arrived,
+though its queue does not say so."""
 _ALONE = 8
-_FEW = 4
+_NEVER = 1 << 62
+_OF_DOMAINS = frozenset({"PodTopologySpread", "InterPodAffinity"})
+"""Plugins whose answer for a node depends on pods on other nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,15 @@ class Surroundings:
     others_after: list[int] = field(default_factory=list)
     """Of other kinds than pods: all pods come by one watch, in order."""
     own: set[int] = field(default_factory=set)
+    reordered: frozenset[int] = frozenset()
+    """Own placements that were decided on the other side of this one than they arrived, by the order of the queue."""
+    higher: list[tuple[int, int]] = field(default_factory=list)
+    """Own placements of pods of higher priority that came later: when each pod came, and the number of its placement. The queue
+    gave away those that were there when the judged pod's turn came, so some of the first of them before it."""
+    lower: list[tuple[int, int]] = field(default_factory=list)
+    """The same of pods of lower priority that came earlier: some of the first of them had their turn when it came."""
+    where: dict[int, str] = field(default_factory=dict)
+    """The node on which a change took place; empty for what may concern every node."""
     seen: set[int] = field(default_factory=set)
     """What is certain to be part of the state: who has seen this pod has seen what happened to others before it came."""
 
@@ -89,36 +104,68 @@ class Surroundings:
         )
         return ", ".join(text.format(n) for n, text in parts if n)
 
-    def moments(self) -> Iterator[Moment]:
-        """Yield the states other than the one that we saw, the likeliest first."""
-        base, before, after = self.base, self.own_before[:MOST_PLACEMENTS], self.own_after[:MOST_PLACEMENTS]
-        for number in after:
-            yield Moment(base, number + 1)
-        for number in before:
-            yield Moment(base, number)
-        back = [self.others_before[n - 1] for n in _steps(len(self.others_before))]
-        for number in back:
-            yield Moment(number, base)
-        for n in _steps(len(self.others_after)):
-            yield Moment(base, base, frozenset(self.others_after[:n]))
-        for number in (*before[1:_ALONE], *after[1:_ALONE]):
-            yield Moment(base, base, frozenset({number}))
-        for number in back[:_ALONE]:
-            for other in before[:_FEW]:
-                yield Moment(number, other)
-            for other in after[:_FEW]:
-                yield Moment(number, other + 1)
+    def search(self, compare: Callable[[Moment], Comparison]) -> Iterator[tuple[Moment, Comparison]]:
+        """Yield states other than the one that we saw, the likeliest first, each with how we compare in it."""
+        strictly, by_arrival = self._order(0, _NEVER), self._order(_NEVER, 0)
+        orders = list(dict.fromkeys((self.reordered, strictly, by_arrival, frozenset[int]())))
+        for order in orders:
+            yield from self._back(order, compare)
+        for order in orders:
+            yield from self._ahead(order, compare)
+        yield from self._sweep(compare)
+        for number in self.own_after[:MOST_PLACEMENTS]:
+            yield self._at(Moment(self.base, number + 1), compare)
+        for number in self.own_before[:MOST_PLACEMENTS]:
+            yield self._at(Moment(self.base, number), compare)
+        for number in (*self.own_before[:_ALONE], *self.own_after[:_ALONE]):
+            yield from self._back(self.reordered ^ {number}, compare)
 
+    def _order(self, lower: int, higher: int) -> frozenset[int]:
+        """Return what was decided on the other side of this pod than it arrived, if of the pods of lower priority those had
+        their turn before it that came before a moment, and of those of higher priority likewise."""
+        pods = ((each, until) for until, some in ((lower, self.lower), (higher, self.higher)) for each in some)
+        return self.reordered | {number for (came, number), until in pods if (came < until) is (number > self.base)}
 
-def _steps(n: int) -> Iterator[int]:
-    """Yield 1, 2, 3, ... as long as one looks closely, then with doubled steps, and at last n."""
-    count, step = 1, 1
-    while count < n:
-        yield count
-        step *= 2 if count >= MOST_PLACEMENTS else 1
-        count += step
-    if n:
-        yield n
+    def _sweep(self, compare: Callable[[Moment], Comparison]) -> Iterator[tuple[Moment, Comparison]]:
+        """Let more and more pods of higher priority be decided before this one, and more of lower priority after it."""
+        last = compare(Moment(self.base, self.base, self.reordered))
+        for lower in (0, _NEVER):
+            for came, number in self.higher:
+                if self._concerns(number, last):
+                    for moment, last in self._back(self._order(lower, came + 1), compare):
+                        yield moment, last
+        for higher in (_NEVER, 0):
+            for came, number in reversed(self.lower):
+                if self._concerns(number, last):
+                    for moment, last in self._back(self._order(came, higher), compare):
+                        yield moment, last
+
+    def _at(self, moment: Moment, compare: Callable[[Moment], Comparison]) -> tuple[Moment, Comparison]:
+        return moment, compare(moment)
+
+    def _back(self, order: frozenset[int], compare: Callable[[Moment], Comparison]) -> Iterator[tuple[Moment, Comparison]]:
+        """Undo what others did, back to where it makes a difference, and on from there."""
+        last = compare(Moment(self.base, self.base, order))
+        yield Moment(self.base, self.base, order), last
+        for number in self.others_before:
+            if self._concerns(number, last):
+                last = compare(Moment(number, self.base, order))
+                yield Moment(number, self.base, order), last
+
+    def _ahead(self, order: frozenset[int], compare: Callable[[Moment], Comparison]) -> Iterator[tuple[Moment, Comparison]]:
+        """Take in what other watches told later, likewise."""
+        last = compare(Moment(self.base, self.base, order))
+        for n, number in enumerate(self.others_after, 1):
+            if self._concerns(number, last):
+                moment = Moment(self.base, self.base, order | frozenset(self.others_after[:n]))
+                last = compare(moment)
+                yield moment, last
+
+    def _concerns(self, number: int, found: Comparison) -> bool:
+        """Return whether a change may turn a comparison."""
+        if not _OF_DOMAINS.isdisjoint((found.refused_by, *found.by_plugin)):
+            return True
+        return self.where[number] in ("", found.chosen, found.ours)
 
 
 def surroundings(
@@ -130,9 +177,12 @@ def surroundings(
     names: Collection[str],
     seconds: float,
     at: float,
+    arrived: Mapping[str, int],
 ) -> Surroundings:
-    """Sort what happened within some seconds of a decision about a pod; `names` are those that the scheduler answers to."""
+    """Sort what happened within some seconds of a decision about a pod; `names` are those that the scheduler answers to, and
+    `arrived` says by uid in which order pods came."""
     found, of_pods = Surroundings(base, frozenset(traces)), []
+    certain, came = set(), arrived.get(pod.metadata.uid)
     for number, change in changes:
         new = change.new
         is_own = (change.is_placement or change.is_nomination) and new is not None and new.spec.scheduler_name in names
@@ -144,15 +194,53 @@ def surroundings(
                 found.seen.update(of_pods)
         if number in found.traces or abs(change.at - at) > seconds or not (is_own or matters(change)):
             continue
+        found.where[number] = _where(change)
         if is_own:
             (found.own_before if number < base else found.own_after).append(number)
+            other: Pod = change.old  # type: ignore[assignment]  # it had waited
+            if _is_first(other, pod, arrived) if number > base else _is_first(pod, other, arrived):
+                certain.add(number)
+            elif (other_came := arrived.get(other.metadata.uid)) is not None and came is not None:
+                if _priority(other) > _priority(pod) and other_came > came:
+                    found.higher.append((other_came, number))
+                elif _priority(other) < _priority(pod) and other_came < came:
+                    found.lower.append((other_came, number))
         elif number < base:
             found.others_before.append(number)
         elif change.kind != POD:
             found.others_after.append(number)
     found.own_before = [number for number in reversed(found.own_before) if number not in found.seen]
     found.others_before = [number for number in reversed(found.others_before) if number not in found.seen]
+    found.reordered = frozenset(certain - found.seen)
+    found.higher = sorted(each for each in found.higher if each[1] not in found.seen)
+    found.lower = sorted(each for each in found.lower if each[1] not in found.seen)
     return found
+
+
+def _where(change: Change) -> str:
+    for each in (change.new, change.old):
+        if isinstance(each, Node):
+            return each.metadata.name
+        if isinstance(each, Pod) and each.spec.node_name:
+            return each.spec.node_name
+    return ""
+
+
+def _priority(pod: Pod) -> int:
+    return pod.spec.priority or 0
+
+
+def _is_first(first: Pod, second: Pod, arrived: Mapping[str, int]) -> bool:
+    """Return whether a queue gives away one pod before the other whenever both wait in it for the first time."""
+    if is_refused(first) or is_refused(second) or _priority(first) < _priority(second):
+        return False
+    came, came_too = arrived.get(first.metadata.uid), arrived.get(second.metadata.uid)
+    return came is not None and came_too is not None and came < came_too
+
+
+def is_refused(pod: Pod) -> bool:
+    """Return whether the last attempt for a pod failed."""
+    return any(each.type == "PodScheduled" and each.status == "False" for each in pod.status.conditions)
 
 
 def matters(change: Change) -> bool:

@@ -67,7 +67,7 @@ class Cluster:
 
     def wait(self, seconds: float) -> None:
         self.clock.time += seconds
-        self.judge.settle(self.clock.time)
+        self.judge.settle()
 
     def kinds(self) -> list[tuple[str, str, str]]:
         return [(judged.pod.partition("/")[2], str(judged.comparison.kind), judged.note) for judged in self.told]
@@ -122,6 +122,17 @@ def test_a_binding_that_arrives_too_late_excuses_nothing() -> None:
     cluster.bind("first", "n1")
     cluster.wait(3.0)
     assert ("second", "worse", "") in cluster.kinds()
+
+
+def test_bindings_that_overtake_many_others_are_put_in_the_order_of_the_queue() -> None:
+    names = [f"{number:02}" for number in range(24)]
+    sizes = [f"{16_000 - 400 * number}m" for number in range(24)]
+    cluster = Cluster(*(node(f"n{name}", cpu=cpu) for name, cpu in zip(names, sizes, strict=True)))
+    cluster.put(*(pod(f"p{name}", requests=ALMOST_ALL) for name in names))
+    for name in reversed(names):  # each took the largest node that was left, and they are told the other way round
+        cluster.bind(f"p{name}", f"n{name}")
+    cluster.wait(3.0)
+    assert {kind for _, kind, _ in cluster.kinds()} <= {"same", "tie"} and len(cluster.told) == 24
 
 
 def test_a_pod_decided_before_another_and_bound_after_it_is_a_race() -> None:
@@ -273,6 +284,16 @@ def test_a_pod_with_a_claim_is_decided_before_the_claim_got_its_node(chosen: str
     cluster.bind("a", chosen)
     cluster.wait(3.0)
     assert cluster.kinds() == [("a", kind, note)]
+
+
+def test_a_placement_whose_surroundings_are_forgotten_is_counted_as_missed() -> None:
+    cluster = Cluster(node("n1"), node("n2"), pod("old", on="n1", requests=ASKS))
+    cluster.put(pod("a", requests=ASKS))
+    cluster.bind("a", "n1")
+    cluster.clock.time += 100.0  # we are that far behind
+    cluster.put(*(pod(f"p{number}") for number in range(300)))
+    cluster.judge.settle()
+    assert (cluster.told, cluster.judge.n_missed) == ([], 1)
 
 
 def test_others_pods_and_those_that_were_missed_are_counted_and_not_judged() -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.engine.agreement import Agreement, Comparison
 from kubesched.simulator.shadow.history import Change
-from kubesched.simulator.shadow.races import MOST_STATES, Moment, matters, surroundings
+from kubesched.simulator.shadow.races import MOST_STATES, Moment, Surroundings, matters, surroundings
 from kubesched.testing import node, pod, taint
 
 PLACED = pod("p", on="n1", requests={"cpu": "1"})
@@ -44,24 +45,90 @@ def placement(number: int, at: float) -> Change:
     return Change(at, "Pod", waiting, pod(f"p{number}", on="n1"))
 
 
-def test_states_are_bounded_and_begin_with_the_nearest_placements() -> None:
+def never(around: Surroundings, ours: str = "n2") -> list[Moment]:
+    """Return the states that are tried where none explains the choice of n1."""
+    compare = lambda moment: Comparison(Agreement.WORSE, "n1", ours)  # noqa: E731
+    return [moment for moment, _ in islice(around.search(compare), MOST_STATES)]
+
+
+def test_what_lies_around_a_placement_is_what_happened_within_some_time() -> None:
     changes = [
         change
         for number in range(200)
         for change in (placement(number, number / 100), Change(number / 100, "Pod", pod(f"x{number}", on="n1"), None))
     ]
+    at = changes[200].at
     around = surroundings(
-        enumerate(changes), pod("p100"), 200, {200}, names={"default-scheduler"}, seconds=0.5, at=changes[200].at
+        enumerate(changes), pod("p100"), 200, {200}, names={"default-scheduler"}, seconds=0.5, at=at, arrived={}
     )
     assert around.own_before[:2] == [198, 196] and around.own_after[:2] == [202, 204]
     assert around.others_before[:2] == [199, 197] and around.others_after == []
     assert min(around.own_before) >= 100 and max(around.own_after) <= 300, "within half a second"
-    moments = list(islice(around.moments(), MOST_STATES))
-    assert moments[:2] == [Moment(200, 203), Moment(200, 205)]
-    assert len(moments) == len(set(moments)) <= MOST_STATES
     assert around.words_for(Moment(200, 205)) == "with 2 of its placements that arrived later"
     assert around.words_for(Moment(195, 196)) == "without 2 of its placements that arrived earlier, before 3 changes by others"
     assert around.words_for(Moment(200, 200, frozenset({196}))) == "without 1 of its placements that arrived earlier"
+    assert {Moment(199, 200), Moment(197, 200), Moment(200, 203), Moment(200, 198)} <= set(never(around))
+
+
+def test_only_what_happened_on_the_nodes_in_question_makes_another_state() -> None:
+    gone = [Change(0.0, "Pod", pod(f"x{number}", on=f"n{number % 4}"), None) for number in range(12)]
+    around = surroundings(
+        enumerate([*gone, placement(12, 0.0)]),
+        pod("p12"),
+        12,
+        {12},
+        names={"default-scheduler"},
+        seconds=1,
+        at=0.0,
+        arrived={},
+    )
+    assert [moment.others for moment in never(around) if moment.own == 12] == [12, 10, 9, 6, 5, 2, 1]
+
+
+PLACED_BEFORE_AND_AFTER = {  # priority of the pod in question, then of one placed before it and one after it, both of which
+    "equal, and both came first": (0, (0, 1), (0, 2), 9, {6}),
+    "equal, and both came later": (0, (0, 8), (0, 9), 1, {4}),
+    "the one after is more important and came first": (0, (0, 1), (5, 2), 9, {6}),
+    "the one before is less important and came later": (0, (-5, 8), (0, 9), 1, {4}),
+}
+
+
+@pytest.mark.parametrize(
+    ("priority", "before", "after", "came", "reordered"), PLACED_BEFORE_AND_AFTER.values(), ids=PLACED_BEFORE_AND_AFTER
+)
+def test_placements_are_put_in_the_order_of_the_queue(
+    priority: int, before: tuple[int, int], after: tuple[int, int], came: int, reordered: set[int]
+) -> None:
+    around = of_three(priority, before, after, came)
+    assert around.reordered == reordered
+    assert never(around)[0] == Moment(5, 5, frozenset(reordered))
+
+
+@pytest.mark.parametrize(
+    ("priority", "before", "after", "came", "swapped"),
+    [
+        (0, (0, 1), (5, 9), 2, [set(), {6}]),  # more important and came later: it may have been there when our turn came
+        (0, (-5, 1), (-5, 2), 9, [set(), {4}, {6}]),  # less important and came first: both, none or one before us
+    ],
+)
+def test_pods_of_another_priority_may_have_been_decided_before_or_after(
+    priority: int, before: tuple[int, int], after: tuple[int, int], came: int, swapped: list[set[int]]
+) -> None:
+    tried = [moment.swapped for moment in never(of_three(priority, before, after, came), ours="n1") if moment.others == 5]
+    assert all(frozenset(each) in tried for each in swapped)
+
+
+def of_three(priority: int, before: tuple[int, int], after: tuple[int, int], came: int) -> Surroundings:
+    """Return what lies around the placement of a pod, with the number 5, if two others have the numbers 4 and 6; of these and
+    of the pod it is said how important they are and when they came."""
+    pods = {4: before, 5: (priority, came), 6: after}
+    changes = [
+        (number, Change(0.0, "Pod", pod(f"p{number}", priority=rank), pod(f"p{number}", priority=rank, on="n1")))
+        for number, (rank, _) in pods.items()
+    ]
+    arrived = {pod(f"p{number}").metadata.uid: at for number, (_, at) in pods.items()}
+    judged = pod("p5", priority=priority)
+    return surroundings(changes, judged, 5, {5}, names={"default-scheduler"}, seconds=1, at=0.0, arrived=arrived)
 
 
 @pytest.mark.parametrize(
