@@ -11,6 +11,7 @@ from collections.abc import Callable
 from kubesched import config
 from kubesched.apiserver import ObjectStore
 from kubesched.apiserver.watch import Change
+from kubesched.config.gates import Stage, spec_of
 
 _GATES = {
     "podgroups.scheduling.k8s.io": ("PodGroup", ("GenericWorkload", "GangScheduling")),
@@ -30,7 +31,8 @@ class IgnoredObjects:
         self._schedulers = {profile.scheduler_name for profile in configuration.profiles}
         storage = store.context.storage
         for table, (kind, needed) in _GATES.items():
-            off = [name for name in needed if not gates.is_enabled(name)]
+            known = (name for name in needed if spec_of(name, gates.emulated).stage is not Stage.GONE)
+            off = [name for name in known if not gates.is_enabled(name)]
             if off:
                 why = f"the gate {off[-1]} is off; --feature-gates {','.join(f'{name}=true' for name in off)} switches it on"
                 storage.listen(table, lambda change, kind=kind, why=why: self._came(change, kind, why))  # type: ignore[misc]

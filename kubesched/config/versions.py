@@ -63,6 +63,8 @@ class Behaviour:
     """What a selector runs into at run time is told with the device that it was asked about."""
     wants_optionals_for_or_value: bool = _since(1, 37)
     """`or` and `orValue` of a value that is no optional are an error in device selectors; before, they gave the value."""
+    has_device_overhead: bool = _since(1, 37)
+    """What devices use up of their node is told as mapping and overhead; before, as resources."""
     counts_full_devices_in_all: bool = _since(1, 37)
     """Allocation mode All means also devices whose capacity is used up, so that it fails; before, it passed them over."""
     compares_all_distinct: bool = _since(1, 37)

@@ -17,14 +17,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kubesched.api import requests
-from kubesched.api.matching import NodeSelectorMatcher, compile_node_selector
+from kubesched.api.matching import compile_node_selector
 from kubesched.api.pod import Pod
-from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY
 from kubesched.api.resource import AllocationResult, ResourceClaim
 from kubesched.api.workload import PodGroup
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.cluster.device_claims import DeviceClaims, DeviceId
+from kubesched.cluster.device_claims import DeviceClaims
 from kubesched.cluster.device_classes import DeviceClassMap
 from kubesched.cluster.selection import match_node_selector
 from kubesched.framework.cycle_state import NODE_ALLOCATABLE, CycleState
@@ -57,7 +55,7 @@ from kubesched.framework.wakeups import (
     Wakeup,
     on,
 )
-from kubesched.plugins.dynamic_resources import conditions, extended, node_allocatable, results
+from kubesched.plugins.dynamic_resources import conditions, extended, results
 from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
 from kubesched.plugins.dynamic_resources.claims import (
     can_be_deallocated,
@@ -66,14 +64,13 @@ from kubesched.plugins.dynamic_resources.claims import (
     is_reserved_for,
     shared_with_group,
 )
-from kubesched.plugins.dynamic_resources.extended import Variant
 from kubesched.plugins.dynamic_resources.features import Features
-from kubesched.plugins.dynamic_resources.node_allocatable import ClaimStatus, Used
+from kubesched.plugins.dynamic_resources.node_resources import NodeResources
 from kubesched.plugins.dynamic_resources.offers import Offer, offers
 from kubesched.plugins.dynamic_resources.outcomes import OutcomeBook, Outcomes
+from kubesched.plugins.dynamic_resources.pod_claims import Allocated, PodClaims
 from kubesched.plugins.dynamic_resources.pools import OPTIONAL_NODE_OPERATIONS, Pools
-from kubesched.plugins.dynamic_resources.shapes import AllocationError
-from kubesched.plugins.dynamic_resources.writes import BindError, ClaimWriter, Consumer, consumer_of, with_finalizer
+from kubesched.plugins.dynamic_resources.writes import BindError, ClaimWriter, with_finalizer
 
 CANNOT_ALLOCATE = Reason("cannot allocate all claims", resolvable=False)
 INVALID_POOLS = Reason("invalid resource pools were encountered", resolvable=False)
@@ -90,81 +87,6 @@ DELETED = "deletion of ResourceClaim completed"
 GROUP_DEALLOCATED = "deallocation and deletion of ResourceClaims completed"
 STILL_NOT = "still not schedulable"
 DEFAULT_FILTER_TIMEOUT, DEFAULT_BINDING_TIMEOUT = 10.0, 600.0
-
-
-class Allocated:
-    """A claim that has its devices, and where they can be used (None: everywhere).
-
-    Those of a `shared` one are promised to other members of the pod's group and not written yet.
-    """
-
-    __slots__ = ("claim", "shared", "where")
-
-    def __init__(self, claim: ResourceClaim, where: NodeSelectorMatcher | None, shared: AllocationResult | None = None) -> None:
-        self.claim = claim
-        self.where = where
-        self.shared = shared
-
-
-class PodClaims:
-    """A pod's claims in one attempt. A what-if shares it with the attempt: nothing in it depends on pods on nodes."""
-
-    __slots__ = (
-        "allocated",
-        "booked",
-        "created",
-        "footprints",
-        "found",
-        "given",
-        "group",
-        "nodes",
-        "of_group",
-        "pending",
-        "resources",
-        "special",
-        "variants",
-    )
-
-    def __init__(self) -> None:
-        self.allocated: list[Allocated] = []
-        self.pending: list[ResourceClaim] = []
-        """Claims that need devices, in the pod's order, without the special one."""
-        self.special: ResourceClaim | None = None
-        self.resources: tuple[str, ...] = ()
-        """All extended resources that the pod asks for, when there is a special claim."""
-        self.variants: dict[int, Variant] = {}
-        self.found: dict[int, Outcomes] = {}
-        self.nodes: Snapshot | None = None
-        """The cluster that the pod was tried on: what devices must serve on a node is read off it again in Reserve."""
-        self.given: dict[str, list[AllocationResult]] = {}
-        """By node what Reserve promised there. A group's members are reserved twice, and get the same both times: what
-        is found by then may belong to another member."""
-        self.booked: list[tuple[ResourceClaim, AllocationResult]] = []
-        self.created: ResourceClaim | None = None
-        self.footprints: dict[int, tuple[ClaimStatus, ...]] = {}
-        """By group of nodes what the claims use up of a node's own resources."""
-        self.group: PodGroup | None = None
-        self.of_group: frozenset[str] = frozenset()
-        """The names of the claims that are reserved for the pod's group and not for the pod."""
-
-    def consumer(self, claim: ResourceClaim, pod: PodView) -> Consumer:
-        """Return whom a claim is reserved for."""
-        return consumer_of(pod, self.group if claim.metadata.name in self.of_group else None)
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether the pod has no claims at all."""
-        return not self.allocated and not self.pending and self.special is None
-
-    @property
-    def is_stale(self) -> bool:
-        """Return whether the special claim is one that an earlier attempt left behind."""
-        return self.special is not None and bool(self.special.spec.devices.requests)
-
-    def to_allocate(self, served: int) -> list[ResourceClaim]:
-        """Return the claims to find devices for on nodes where devices serve these resources, the special one last."""
-        variant = self.variants.get(served)
-        return [*self.pending, variant.claim] if variant is not None else self.pending
 
 
 class DynamicResources(Plugin):
@@ -197,6 +119,7 @@ class DynamicResources(Plugin):
         self._outcomes = OutcomeBook(handle.objects, self._pools, self._book, features, self._deadline)
         self._writer = ClaimWriter(handle, self._book, features.binding_conditions)
         self._errands: set[asyncio.Task[None]] = set()
+        self._node_resources = NodeResources(self._pools, handle.gates)
         if features.node_allocatable:
             vars(self)["depends_on"] = (*self.depends_on, Input.PODS_ON_NODE)  # what is left of a node's resources counts, too
 
@@ -337,95 +260,11 @@ class DynamicResources(Plugin):
                 bits[away & (bits == 0)] = _NOT_AVAILABLE_BIT
         reasons: tuple[Reason, ...] = REASONS
         if self._features.node_allocatable:
-            reasons = self._look_at_node_resources(pod, mine, nodes, bits, errors, state)
+            reasons = self._node_resources.refuse(pod, mine, nodes, bits, errors, REASONS)
+            state.write(NODE_ALLOCATABLE, lambda name: mine.footprints.get(self._pools.group_of(name), ()))
         for row in errors:
             bits[row] = 0
         return Rejections(bits, reasons, errors or None)
-
-    def _look_at_node_resources(
-        self, pod: PodView, mine: PodClaims, nodes: Snapshot, bits: Bits, errors: dict[int, str], state: CycleState
-    ) -> tuple[Reason, ...]:
-        """Refuse nodes that have too little left for what the pod asks for and its devices use up together, and claims whose
-        devices stand for resources of the node and are somebody else's; return all reasons there are."""
-        reasons = [*REASONS]
-
-        def refuse(rows: Bools, reason: Reason) -> None:
-            if rows.any():
-                if reason not in reasons:
-                    reasons.append(reason)
-                bits[rows] |= np.uint64(1 << reasons.index(reason))
-
-        groups = self._pools.rows(nodes)
-        pod_level = self.handle.gates.is_enabled("PodLevelResources")
-        for group in np.unique(groups[bits == 0]).tolist():
-            here = (groups == group) & (bits == 0)
-            used = self._used_in(mine, group)
-            taken = next((holder for holder in mine.allocated if self._is_taken(holder, used, mine, pod)), None)
-            if taken is not None:
-                text = f"node allocatable resource claim {taken.claim.name} {self._taken_text}"
-                refuse(here, Reason(text, resolvable=False))
-                continue
-            try:
-                found = [
-                    node_allocatable.claim_status(pod.pod, name, devices, has_overhead=self._behaviour.judges_groups_whole)
-                    for name, devices in sorted(used.items())
-                ]
-            except AllocationError as error:
-                errors |= dict.fromkeys(np.flatnonzero(here).tolist(), error.text)
-                continue
-            statuses = mine.footprints[group] = tuple(status for status in found if status is not None)
-            if not statuses:
-                continue
-            lack = node_allocatable.uncovered(pod.pod, statuses) if pod_level else ""
-            if lack:
-                refuse(here, Reason(lack, resolvable=False))
-                continue
-            wanted = requests.amounts(node_allocatable.demand(pod.pod, statuses, pod_level=pod_level))
-            for name, amount in wanted.items():
-                if amount > 0 and (name in (CPU, MEMORY, EPHEMERAL_STORAGE) or name.startswith(HUGE_PAGES_PREFIX)):
-                    number = nodes.resource(name)
-                    short = here & (nodes.free(number) < amount)
-                    too_small = nodes.allocatable(number) < amount
-                    refuse(short & too_small, Reason(f"Insufficient {name}", resolvable=False))
-                    refuse(short & ~too_small, Reason(f"Insufficient {name}"))
-        state.write(NODE_ALLOCATABLE, lambda name: mine.footprints.get(self._pools.group_of(name), ()))
-        return tuple(reasons)
-
-    def _used_in(self, mine: PodClaims, group: int) -> dict[str, list[Used]]:
-        """Return by claim the devices that a pod has or would get on nodes of a group."""
-        used: dict[str, list[Used]] = {}
-        found = mine.found.get(0)
-        allocation = found.allocations.get(group) if found is not None else None
-        if allocation is not None:
-            for claim, picks in zip(mine.pending, allocation.picks, strict=False):
-                used[claim.metadata.name] = [
-                    (pick.device, {part.name: part.text for part in pick.shared} if pick.shared is not None else None)
-                    for pick in picks
-                ]
-        if mine.allocated:
-            known = {device.id: device for pool in self._pools.groups[group].pools for device in pool.devices}
-            for holder in mine.allocated:
-                given = holder.shared or holder.claim.status.allocation
-                used[holder.claim.metadata.name] = [
-                    (known[key], result.consumed_capacity or None)
-                    for result in (given.devices.results if given is not None else ())
-                    if (key := DeviceId(result.driver, result.pool, result.device)) in known
-                ]
-        return used
-
-    @property
-    def _taken_text(self) -> str:
-        is_new = self._behaviour.judges_groups_whole
-        return "has a mapped device and cannot be shared across pods" if is_new else "is already used by another pod"
-
-    def _is_taken(self, holder: Allocated, used: dict[str, list[Used]], mine: PodClaims, pod: PodView) -> bool:
-        """Return whether a claim stands for resources of the node and belongs to another pod."""
-        if not node_allocatable.is_mapped(device for device, _ in used[holder.claim.metadata.name]):
-            return False
-        if holder.shared is not None:
-            return True
-        users = holder.claim.status.reserved_for
-        return bool(users) and not is_reserved_for(holder.claim, mine.consumer(holder.claim, pod).uid)
 
     def _served(self, mine: PodClaims, nodes: Snapshot) -> Ints | None:
         """Return for every row the set of extended resources that devices must serve there, as bits."""

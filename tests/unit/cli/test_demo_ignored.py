@@ -25,10 +25,20 @@ def pod(name: str, scheduler: str) -> dict:
             "podgroups",
             [{"metadata": {"name": "a"}, **GROUP}, {"metadata": {"name": "b"}, **GROUP}],
             [
+                "Ignored: PodGroup default/a: the gate GenericWorkload is off; "
+                "--feature-gates GenericWorkload=true switches it on"
+            ],
+            id="a group without its gate, once",
+        ),
+        pytest.param(
+            ("GangScheduling=false",),
+            "podgroups",
+            [{"metadata": {"name": "a"}, **GROUP}],
+            [
                 "Ignored: PodGroup default/a: the gate GangScheduling is off; "
                 "--feature-gates GenericWorkload=true,GangScheduling=true switches it on"
             ],
-            id="a group without its gate, once",
+            id="a group without the gates of 1.36",
         ),
         pytest.param(GANGS_ON, "podgroups", [{"metadata": {"name": "a"}, **GROUP}], [], id="a group with its gate"),
         pytest.param(

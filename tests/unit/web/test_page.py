@@ -333,6 +333,7 @@ async def test_the_configuration_in_use(client: Client) -> None:
     (profile,) = (await get(client, "/ui/api/configuration"))["profiles"]
     points = {each["point"]: [plugin["name"] for plugin in each["plugins"]] for each in profile["points"]}
     assert list(points)[:2] == ["PreEnqueue", "QueueSort"] and points["QueueSort"] == ["PrioritySort"]
+    assert points["PodGroupPostFilter"] == ["DynamicResources", "DefaultPreemption"], "a point of 1.37"
     scorers = next(each["plugins"] for each in profile["points"] if each["point"] == "Score")
     assert {each["name"]: each["weight"] for each in scorers}["TaintToleration"] == 3
     plugins = {each["name"]: each for each in profile["plugins"]}
