@@ -130,12 +130,13 @@ def _run(options: Options, own: tuple[type[Plugin], ...], configure: Configure) 
             log.info("Wrote configuration", file=options.write_config_to)
             return 0
     raise_file_limit()
-    if options.legacy is not None:
-        say_start(options.legacy.release, options.reported_version)
-    else:
-        log.info("Starting Kubernetes Scheduler", version=options.reported_version)
     with _opened(options.inbox_log) as inbox_log:
-        return asyncio.run(_serve(configuration, _wiring(options, configuration, plugins, read, inbox_log)))
+        wiring = _wiring(options, configuration, plugins, read, inbox_log)
+        if options.legacy is not None:
+            say_start(options.legacy.release, options.reported_version)
+        else:
+            log.info("Starting Kubernetes Scheduler", version=options.reported_version)
+        return asyncio.run(_serve(configuration, wiring))
 
 
 async def _serve(configuration: Configuration, wiring: Wiring) -> int:
