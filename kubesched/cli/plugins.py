@@ -45,6 +45,35 @@ class {name}(Plugin):
         return np.maximum(100 - 3 * nodes.pod_count, 0)
 '''
 
+_TESTS = '''"""{name}: it keeps the contract, and decides what it is for.  python -m pytest test_{module}.py"""
+
+from {module} import {name}
+
+from kubesched import Simulation
+from kubesched.testing import check_plugin, node, pod
+
+
+def test_it_keeps_the_contract():
+    check_plugin({name})
+
+
+def decided(*placed, nodes=("a", "b")):
+    """Return where one more pod goes, with pods placed already; empty if nowhere."""
+    sim = Simulation([node(name, cpu="64", memory="256Gi") for name in nodes], plugins=[({name}, 100)], seed=1)
+    for i, name in enumerate(placed):
+        sim.add(pod(f"there-{{i}}", on=name))
+    sim.submit(pod("new"))
+    return sim.step().node
+
+
+def test_the_quieter_node_is_preferred():
+    assert decided("a", "a", "b") == "b"
+
+
+def test_a_busy_node_is_refused():
+    assert decided(*["a"] * 31, nodes=("a",)) == ""
+'''
+
 
 def run_plugins_list(output: str) -> None:
     (profile,) = default_configuration().profiles
@@ -95,11 +124,14 @@ def run_plugins_new(name: str, force: bool) -> None:
         raise ConfigError("", f"{name!r} is no name for a plugin class: it is a word of Python")
     if registry_with().find(name) is not None:
         raise ConfigError("", f"a plugin named {name} is in the tree already: choose another name")
-    path = Path(re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() + ".py")
-    if path.exists() and not force:
-        raise ConfigError("", f"{path} exists; --force overwrites it")
+    module = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+    path, tests = Path(f"{module}.py"), Path(f"test_{module}.py")
+    for file in (path, tests):
+        if file.exists() and not force:
+            raise ConfigError("", f"{file} exists; --force overwrites it")
     path.write_text(_TEMPLATE.format(name=name))
-    click.echo(f"wrote {path}; try:  kubesched plugins check {path}")
+    tests.write_text(_TESTS.format(name=name, module=module))
+    click.echo(f"wrote {path} and {tests}; try:  kubesched plugins check {path}; python -m pytest {tests}")
 
 
 def run_plugins_check(where: str, seed: int) -> None:

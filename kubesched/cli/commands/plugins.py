@@ -24,7 +24,7 @@ def list_() -> None:
 @click.option("--force", is_flag=True, help="Overwrite a file that is there.")
 @runs("kubesched.cli.plugins:run_plugins_new")
 def new() -> None:
-    """Write a one-file plugin to start from."""
+    """Write a one-file plugin to start from, and tests of it beside it."""
 
 
 @command.command(

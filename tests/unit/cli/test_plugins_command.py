@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -38,6 +39,13 @@ def test_a_new_plugin_keeps_the_contract(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     assert "quiet_nodes.py" in run("new", "QuietNodes")
     assert run("check", "quiet_nodes.py") == "QuietNodes: keeps the contract (Filter, Score)\n"
+    monkeypatch.syspath_prepend(str(tmp_path))
+    written: dict[str, Any] = {}
+    exec(compile((tmp_path / "test_quiet_nodes.py").read_text(), "test_quiet_nodes.py", "exec"), written)
+    tests = [value for name, value in written.items() if name.startswith("test_")]
+    assert len(tests) == 3
+    for test in tests:
+        test()
 
 
 def test_what_is_there_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

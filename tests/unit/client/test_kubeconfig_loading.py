@@ -1,9 +1,13 @@
 """The credential loaders come without the generated client, and leave the library whole for everybody else."""
 
 import json
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
+import kubernetes_asyncio
 import pytest
 
 ALONE = """
@@ -28,6 +32,8 @@ print(json.dumps(credential_loaders().kubeconfig is kubernetes_asyncio.config.ku
 """
 WITH_ANOTHER_LIBRARY = """
 import json
+import os
+import re
 from kubesched.client import kubeconfig_loading
 kubeconfig_loading._LEFT_OUT = {"kubernetes_asyncio.client": ()}  # as if the loaders wanted names that we do not know of
 print(json.dumps(kubeconfig_loading.credential_loaders().kubeconfig.ApiClient.__name__))
@@ -46,3 +52,21 @@ print(json.dumps(kubeconfig_loading.credential_loaders().kubeconfig.ApiClient.__
 def test_the_loaders_are_imported(program: str, expected: object) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert json.loads(done.stdout) == expected
+
+
+def test_the_image_may_leave_out_what_its_dockerfile_does(tmp_path: Path) -> None:
+    dockerfile = (Path(__file__).parents[3] / "deploy" / "Dockerfile").read_text()
+    (folders,) = re.findall(r"kubernetes_asyncio \\\n && rm -rf (.*?) \\\n", dockerfile)
+    library = Path(kubernetes_asyncio.__file__).parent
+    for part in library.iterdir():
+        if part.name not in folders.split():
+            (tmp_path / "kubernetes_asyncio").mkdir(exist_ok=True)
+            (tmp_path / "kubernetes_asyncio" / part.name).symlink_to(part)
+    program = (
+        "from kubesched.client.kubeconfig_loading import credential_loaders; print(credential_loaders().kubeconfig.__file__)"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).parents[3]}"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True, env=environment
+    )
+    assert done.stdout.startswith(str(tmp_path))
