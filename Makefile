@@ -60,6 +60,7 @@ kubectl-plugin: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python bench/run.py
+	$(BIN)/python bench/simulate.py
 
 # docs/page.png and the other views, from a demo in Debian's chromium.
 screenshots: $(STAMP)
