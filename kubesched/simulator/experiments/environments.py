@@ -17,11 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, SupportsFloat
 
-import gymnasium
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from gymnasium import spaces
 
 from kubesched.cluster import CPU, MEMORY, Bools, Ints, PodView, Snapshot
 from kubesched.config import Configuration, Gates
@@ -29,7 +27,7 @@ from kubesched.contrib.gpu_table import COUNT, WHOLE, request_of, table_of
 from kubesched.engine.assembly import registry_with
 from kubesched.engine.attempts import Tried
 from kubesched.engine.cycle import Attempt, find_feasible
-from kubesched.errors import ConfigError
+from kubesched.errors import ConfigError, SchedulerError
 from kubesched.framework.best_rows import BestRows
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.equivalence_cache import EquivalenceCache
@@ -38,6 +36,12 @@ from kubesched.simulator.scenarios.build import build_simulation
 from kubesched.simulator.scenarios.configuration import read_configuration
 from kubesched.simulator.scenarios.scenario import Scenario, check, read_scenario, seconds
 from kubesched.simulator.scenarios.simulation import Simulation
+
+try:
+    import gymnasium
+    from gymnasium import spaces
+except ImportError as error:
+    raise SchedulerError("these environments need the extra: pip install 'kubesched[gym]'") from error
 
 Floats = npt.NDArray[np.float32]
 RESOURCES = ("cpu", "memory", "gpu")
