@@ -8,6 +8,7 @@ counts everybody.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,8 @@ from kubesched.api import matching
 from kubesched.api.pod import TopologySpreadConstraint
 from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
 from kubesched.cluster.selection import match_required
+from kubesched.framework import CycleState
+from kubesched.framework.counters import PodCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +48,28 @@ def with_all_keys(constraints: Iterable[Constraint], nodes: Snapshot) -> Bools:
     return held
 
 
-class SpreadCounts:
+class SpreadCounts(PodCounts):
     """How many pods match each constraint, by domain. `namespace` None counts those of all namespaces."""
 
-    __slots__ = ("_counts", "_domains", "_eligible", "constraints", "namespace")
-
-    def __init__(self, constraints: tuple[Constraint, ...], pod: PodView, nodes: Snapshot, namespace: str | None) -> None:
-        whole = nodes.everything()
+    def __init__(self, constraints: tuple[Constraint, ...], pod: PodView, namespace: str | None) -> None:
+        super().__init__()
         self.constraints = constraints
         self.namespace = namespace
-        self._eligible = with_all_keys(constraints, whole)
-        self._eligible &= match_required(matching.compile_required_node_affinity(pod.pod), whole)
+        self._required = matching.compile_required_node_affinity(pod.pod)
+
+    @staticmethod
+    def of(
+        constraints: tuple[Constraint, ...], pod: PodView, nodes: Snapshot, namespace: str | None, state: CycleState, name: str
+    ) -> SpreadCounts:
+        """Return the counters of a pod's template, kept under the name of the plugin that asks."""
+        declaration = (name, pod.template.signature)
+        return state.counted(name, declaration, nodes, lambda: SpreadCounts(constraints, pod, namespace))
+
+    def recount(self, whole: Snapshot) -> None:
+        self._eligible = with_all_keys(self.constraints, whole) & match_required(self._required, whole)
         self._domains: list[Ints] = []
         self._counts: list[Ints] = []
-        for constraint in constraints:
+        for constraint in self.constraints:
             codes = whole.codes(constraint.key)
             column = whole.label(constraint.key)
             size = (len(column.values) if column is not None else 0) + 1
@@ -79,10 +90,9 @@ class SpreadCounts:
 
     def clone(self) -> SpreadCounts:
         """Return a copy for a what-if."""
-        copy = object.__new__(SpreadCounts)
-        copy.constraints, copy.namespace, copy._eligible = self.constraints, self.namespace, self._eligible
-        copy._domains, copy._counts = self._domains, [counts.copy() for counts in self._counts]
-        return copy
+        copied = copy(self)
+        copied._counts = [counts.copy() for counts in self._counts]
+        return copied
 
     @property
     def is_empty(self) -> bool:
@@ -98,10 +108,10 @@ class SpreadCounts:
         """Return the matching pods of the emptiest domain."""
         return int(self._counts[i][self._domains[i]].min(initial=np.iinfo(np.int64).max))
 
-    def adjust(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> None:
-        """Take in one pod that came or went."""
+    def count(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> bool:
         if not self._eligible[row] or self.namespace not in (None, other.namespace):
-            return
-        for i, constraint in enumerate(self.constraints):
-            if constraint.selector.matches(other.labels):
-                self._counts[i][nodes.code_at(constraint.key, row)] += sign
+            return False
+        matched = [i for i, constraint in enumerate(self.constraints) if constraint.selector.matches(other.labels)]
+        for i in matched:
+            self._counts[i][nodes.code_at(self.constraints[i].key, row)] += sign
+        return bool(matched)

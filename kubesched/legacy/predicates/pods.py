@@ -77,6 +77,8 @@ class EvenPodsSpread(Predicate):
     Where no node has all the labels there is nothing to be uneven, and every node fits.
     """
 
+    depends_on = (Input.POD_TEMPLATE, Input.NODE, Input.COUNTED_PODS)
+
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         try:
             constraints = constraints_of(pod, "DoNotSchedule")
@@ -84,7 +86,7 @@ class EvenPodsSpread(Predicate):
             return failed(str(error))
         if not constraints:
             return SKIP
-        state.write(self.name, SpreadCounts(constraints, pod, nodes, pod.namespace))
+        SpreadCounts.of(constraints, pod, nodes, pod.namespace, state, self.name)
         return None
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
@@ -98,10 +100,10 @@ class EvenPodsSpread(Predicate):
         return Rejections.where(refused, self.reason("node(s) didn't match pod topology spread constraints"))
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
-        state.read(self.name).adjust(other, row, 1, nodes)
+        state.read(self.name).count(other, row, 1, nodes)
 
     def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
-        state.read(self.name).adjust(other, row, -1, nodes)
+        state.read(self.name).count(other, row, -1, nodes)
 
 
 @dataclass(frozen=True, slots=True)

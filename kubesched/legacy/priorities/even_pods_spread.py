@@ -10,13 +10,15 @@ import numpy as np
 
 from kubesched.api import matching
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.framework import SKIP, CycleState, Status, failed
+from kubesched.framework import SKIP, CycleState, Input, Status, failed
 from kubesched.legacy.priorities.base import Priority
 from kubesched.legacy.spread_counts import SpreadCounts, constraints_of, with_all_keys
 
 
 class EvenPodsSpreadPriority(Priority):
     """Prefer nodes whose domains hold few matching pods; a node that lacks a label of any constraint gets nothing."""
+
+    depends_on = (Input.POD_TEMPLATE, Input.NODE, Input.COUNTED_PODS)
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         try:
@@ -26,7 +28,7 @@ class EvenPodsSpreadPriority(Priority):
         if not constraints:
             return SKIP
         namespace = None if self.context.to_the_letter else pod.namespace
-        state.write(self.name, SpreadCounts(constraints, pod, nodes, namespace))
+        SpreadCounts.of(constraints, pod, nodes, namespace, state, self.name)
         return None
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
