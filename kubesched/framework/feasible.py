@@ -82,7 +82,7 @@ class FeasibleNodes:
         self._scores: tuple[Weighted, ...] = ()
         self._added: dict[str, Ints] = {}
         self._combined: Ints | None = None
-        self._rows_by_domain: dict[str, tuple[Ints, Ints, Ints]] = {}
+        self._rows_by_domain: dict[str, tuple[Ints, Ints]] = {}
         """By label key the rows sorted by domain, and where each domain begins and ends among them."""
         self._passing_read = Reader(base.passing.changes)
         self._totals_read: Reader[int] = Reader()
@@ -279,9 +279,10 @@ class FeasibleNodes:
             codes = self._nodes.codes(key)
             order = np.argsort(codes, kind="stable")
             starts = np.searchsorted(codes[order], np.arange(-1, len(self._added[key])))
-            index = self._rows_by_domain[key] = order, np.roll(starts[:-1], -1), np.roll(starts[1:], -1)
-        order, first, last = index
-        rows: list[int] = order[first.item(code) : last.item(code)][: FEW + 1].tolist()
+            index = self._rows_by_domain[key] = order, starts
+        order, starts = index
+        place = code + 1 if code < len(starts) - 2 else 0  # the last code stands for nodes without the label, which come first
+        rows: list[int] = order[starts.item(place) : starts.item(place + 1)][: FEW + 1].tolist()
         return rows
 
     def _check(self, table: DomainTable) -> None:

@@ -72,7 +72,7 @@ def assert_alike(small: list[Counter[str]], large: list[Counter[str]]) -> None:
         assert sum(one.values()) > 1000, "something was decided"
         more = {name: (one[name], n) for name, n in other.items() if n - one[name] > SLACK}
         assert not more, f"these grow with the cluster: {more}"
-        assert abs(sum(other.values()) - sum(one.values())) < 2 * SLACK
+        assert abs(sum(other.values()) - sum(one.values())) < 4 * SLACK, "a row more or less that others' pods changed"
 
 
 @pytest.mark.parametrize("remembers", [True, False], ids=["from memory", "computed anew"])
