@@ -67,6 +67,19 @@ def _references(value: Any) -> list[str]:
     return [one for inner in value for one in _references(inner)] if isinstance(value, list) else []
 
 
+NEWER = {
+    "V1NodeAllocatableResourceClaimStatus": {"mapping", "overhead"},
+    "V1NodeSpec": {"podPreemptionPolicy"},
+    "V1ExactDeviceRequest": {"derivedAttributes"},
+    "V1DeviceSubRequest": {"derivedAttributes"},
+    "V1DeviceRequestAllocationResult": {"skipNodeOperations"},
+    "V1ResourceSliceSpec": {"skipNodeOperations"},
+    "V1Device": {"nodeAllocatableResources"},
+    "V1DeviceCounterConsumption": {"compatibilityGroups"},
+}
+"""Fields of 1.37, which the client of 1.36 does not know."""
+
+
 def test_the_field_tables_agree_with_a_client_library(store: ObjectStore) -> None:
     """The client's models come from the API's own documents; ours were written down from them."""
     seen: set[tuple[str, str]] = set()
@@ -77,7 +90,7 @@ def test_the_field_tables_agree_with_a_client_library(store: ObjectStore) -> Non
         seen.add((shape.name, model))
         cls = getattr(models, model)
         theirs = {cls.attribute_map[name]: kind for name, kind in cls.openapi_types.items()}
-        assert set(shape.fields) == set(theirs), model
+        assert set(shape.fields) - NEWER.get(model, set()) == set(theirs), model
         for name, kind in theirs.items():
             inner = shape.fields[name].shape
             while inner.item is not None:

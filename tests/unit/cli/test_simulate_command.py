@@ -200,7 +200,11 @@ WRONG_FILES = [
         ["default", "small.yaml", "--snapshot", "s.jsonl"],
         "small.yaml: Object 'Kind' is missing",
     ),
-    ("a configuration for a snapshot", ["default", "default", "--snapshot", "small.yaml"], "small.yaml: inbox log, line 2"),
+    (
+        "a configuration for a snapshot",
+        ["default", "default", "--snapshot", "small.yaml"],
+        "small.yaml, document 1: apiVersion: ",
+    ),
     ("a snapshot for a configuration", ["default", "s.jsonl", "--snapshot", "s.jsonl"], "s.jsonl: couldn't get version/kind"),
 ]
 

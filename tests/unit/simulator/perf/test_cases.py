@@ -151,8 +151,8 @@ def test_what_cannot_run_says_why(written: str, params: str, said: str, tmp_path
         ("featureGates: {NoSuchGate: true}", "", "unrecognized feature gate: NoSuchGate"),
         (
             "",
-            "featureGates: {DRANodeAllocatableResources: true}",
-            "cannot set feature gate DRANodeAllocatableResources to true",
+            "featureGates: {PodSchedulingReadiness: false}",
+            "cannot set feature gate PodSchedulingReadiness to false",
         ),
         ("schedulerConfigPath: pod.yaml", "", "Object 'Kind' is missing"),
         ("defaultThresholdMetricSelector: {name: Memory, dataBucket: Max}", "", "a threshold for Memory Max is not known"),
