@@ -176,6 +176,8 @@ class ControlPlane:
             for rule in (VIEW, *roles("base"), *roles("shadow")):
                 with suppress(AlreadyThere):
                     await api.create(rule)
+            # Of a real one the rules are filled in by a controller, which is not here.
+            await api.patch(f"{_COLLECTIONS['ClusterRole']}/view", {"rules": VIEW["rules"]})
 
     def _launch(self) -> None:
         """Start the processes; each kind of control plane has its own."""
