@@ -80,7 +80,8 @@ class Workload:
     scheduler_config: Path | None = None
     threshold: float | None = None
     bucket: str = "Average"
-    release: str = "1.36"
+    release: config.Version = config.OLDEST_RECORDED
+    """The release whose files these are."""
     emulated: config.Version = config.OLDEST_RECORDED
     """The release whose gates count: an older one where a gate is asked for that is locked by now."""
     problem: str = ""
@@ -113,7 +114,7 @@ def read(root: Path, gates: Mapping[str, bool] | None = None) -> list[Workload]:
         topic = "_".join(file.parent.relative_to(root).parts) or file.parent.name
         for case in cases:
             _check_new(root, file, seen.setdefault(case.name, file), case.name)
-            base = Workload(case.name, "", file.parent, topic, release=release)
+            base = Workload(case.name, "", file.parent, topic, release=release, emulated=release)
             found += [_workload(base, case, one, gates or {}) for one in case.workloads]
     return found
 
@@ -125,15 +126,15 @@ def _check_new(root: Path, file: Path, other: Path, name: str) -> None:
         raise ConfigError(str(root), f"case {name} is in {there} and in {here}: give the folder of one release")
 
 
-def release_of(trees: Iterable[Sequence[_Case]]) -> str:
+def release_of(trees: Iterable[Sequence[_Case]]) -> config.Version:
     """Return the release whose rules count: since 1.37 pods carry a label of their signature, and a steady state replaces
     pods one by one."""
     for cases in trees:
         for written in (operation for case in cases for operation in case.workload_template):
             inner = written.get("createPodsOp")
             if any(name in written or (isinstance(inner, dict) and name in inner) for name in _NEW_FIELDS):
-                return "1.37"
-    return "1.36"
+                return config.NEWEST
+    return config.OLDEST_RECORDED
 
 
 def _read_file(file: Path) -> list[_Case]:

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kubesched import config
 from kubesched.api import codec
 from kubesched.api.node import Node
 from kubesched.api.resource import ResourceClaim
@@ -182,7 +183,7 @@ class Executor:
                 while True:
                     pod = await placed.get()
                     n_placed += 1
-                    if self.workload.release != "1.36":  # one by one since 1.37, all together before
+                    if self.workload.release > config.OLDEST_RECORDED:  # one by one since 1.37, all together before
                         await self._rest.delete_pod(namespace, pod.name, at_once=True)
                         await create(pods[:1])
                     elif n_placed % len(pods) == 0:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kubesched import config
 from kubesched.simulator.perf import cases
 from kubesched.simulator.perf.cases import Workload
 from kubesched.simulator.perf.operations import CreateNodes, CreatePods
@@ -102,7 +103,7 @@ def pods(operation: CreatePods, workload: Workload, namespace: str) -> list[NewP
     path = operation.pod_template_path or workload.default_pod_template
     n = operation.count
     bases = rendered(workload.file(path), operation.template_params, n) if path else (_base_pod() for _ in range(n))
-    signed = path is not None and workload.release != "1.36"
+    signed = path is not None and workload.release > config.OLDEST_RECORDED
     made = []
     for i, base in enumerate(bases):
         pod = {**base, "apiVersion": "v1", "kind": "Pod"}

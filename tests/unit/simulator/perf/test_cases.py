@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.config import OLDEST_RECORDED
+from kubesched.config import NEWEST, OLDEST_RECORDED
 from kubesched.errors import ConfigError
 from kubesched.simulator.perf import cases
 from kubesched.simulator.perf.operations import Churn, CreateAny, CreatePods, Sleep
@@ -214,9 +214,9 @@ def test_of_several_thresholds_the_folder_chooses(tmp_path: Path) -> None:
 
 
 def test_fields_of_1_37_tell_the_release(tmp_path: Path) -> None:
-    assert {each.release for each in cases.read(tree(tmp_path / "a", BASIC))} == {"1.36"}
+    assert {each.release for each in cases.read(tree(tmp_path / "a", BASIC))} == {OLDEST_RECORDED}
     newer = BASIC.replace("collectMetrics: true", "collectMetrics: true, signatureBatchSize: 5")
-    assert {each.release for each in cases.read(tree(tmp_path / "b", newer))} == {"1.37"}
+    assert {each.emulated for each in cases.read(tree(tmp_path / "b", newer))} == {NEWEST}
 
 
 def upstream() -> list[Path]:
