@@ -14,7 +14,7 @@ from unittest import mock
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "docs")]
 
-from page_blocks import blocks_of, prepare, run, same, steps_of  # noqa: E402
+from page_blocks import run, same, sessions_in  # noqa: E402
 
 WIDTH = 118
 
@@ -22,23 +22,17 @@ WIDTH = 118
 def rewrite(page: Path, folder: Path) -> None:
     """Bring the sessions of a page up to date."""
     text = page.read_text()
-    prepare(folder)
-    for block in blocks_of(page):
-        if block.file:
-            (folder / block.file).write_text(block.text)
-        if block.language != "console" or block.tested_by:
+    for block, command, said in sessions_in(page, folder):
+        if same(said, run(command, folder)):
             continue
-        for command, said in steps_of(block.text):
-            if same(said, run(command, folder)):
-                continue
-            print(f"{block.where}: {command}")
-            with mock.patch("kubesched.cli.layout.columns", return_value=WIDTH):
-                printed = run(command, folder)
-            text = (
-                text.replace(said, printed if printed.endswith("\n") else f"{printed}\n")
-                if said
-                else _after(text, block.text, printed)
-            )
+        print(f"{block.where}: {command}")
+        with mock.patch("kubesched.cli.layout.columns", return_value=WIDTH):
+            printed = run(command, folder)
+        text = (
+            text.replace(said, printed if printed.endswith("\n") else f"{printed}\n")
+            if said
+            else _after(text, block.text, printed)
+        )
     page.write_text(text)
 
 

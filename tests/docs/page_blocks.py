@@ -125,6 +125,17 @@ def _shim(folder: Path) -> Path:
     return there
 
 
+def sessions_in(page: Path, folder: Path) -> Iterator[tuple[Block, str, str]]:
+    """Yield a page's commands that nobody else tests, in a folder where its files are as they stand above them."""
+    prepare(folder)
+    for block in blocks_of(page):
+        if block.file:
+            (folder / block.file).write_text(block.text)
+        if block.language == "console" and not block.tested_by:
+            for command, said in steps_of(block.text):
+                yield block, command, said
+
+
 def same(said: str, printed: str) -> bool:
     """Return whether a page says what was printed: all of it, or in this order what stands between lines of dots."""
     parts = [" ".join(part.split()) for part in re.split(r"^\s*\.\.\.$", said, flags=re.MULTILINE)]

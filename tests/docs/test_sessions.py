@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
-from page_blocks import PAGES, ROOT, Block, blocks_of, commands_of, prepare, run, same, steps_of
+from page_blocks import PAGES, ROOT, Block, blocks_of, commands_of, run, same, sessions_in
 
 from kubesched.cli import cli
 from kubesched.cli.usage import ALL_FLAGS
@@ -23,15 +23,9 @@ def name_of(page: Path) -> str:
 @pytest.mark.parametrize("page", WITH_SESSIONS, ids=name_of)
 def test_commands_print_what_the_page_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "no-cluster"))
-    prepare(tmp_path)
-    for block in blocks_of(page):
-        if block.file:
-            (tmp_path / block.file).write_text(block.text)
-        if block.language != "console" or block.tested_by:
-            continue
-        for command, said in steps_of(block.text):
-            printed = run(command, tmp_path)
-            assert same(said, printed), f"{block.where}: {command}\nprints\n{printed}\nthe page says\n{said}"
+    for block, command, said in sessions_in(page, tmp_path):
+        printed = run(command, tmp_path)
+        assert same(said, printed), f"{block.where}: {command}\nprints\n{printed}\nthe page says\n{said}"
 
 
 def test_sessions_that_need_a_live_cluster_name_their_test() -> None:

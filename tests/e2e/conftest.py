@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from browser import Page, browsing
 from control_planes import Api, ControlPlane, EmbeddedPlane, RealPlane, real_assets
+from demos import Running, running
 from replicas import Replicas, replicas_of
 
 
@@ -45,3 +47,20 @@ async def replicas(control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator
     """Starts schedulers, and ends them."""
     async with replicas_of(control_plane, tmp_path) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def demo() -> Iterator[Running]:
+    """A demo with its page."""
+    with running() as found:
+        found.until("Ctrl-C")
+        yield found
+
+
+@pytest.fixture
+async def page() -> AsyncIterator[Page]:
+    """A page of a browser, about which nobody complains in the end."""
+    async with browsing() as page:
+        yield page
+        # A page that is still open asks on when the test has stopped its server; that no answer comes is no fault of the page.
+        assert not [each for each in page.complaints if "net::ERR_" not in each]

@@ -14,13 +14,12 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 from aiohttp.typedefs import Handler
-from browser import Page, browsing, needs_browser
+from browser import Page, needs_browser
 from demos import ENOUGH_SECONDS, Running, running
 from shown import LABEL, READY, VIEWS, Shown
 
@@ -33,21 +32,6 @@ from kubesched.testing.builders import node, pod
 from kubesched.web import EnginePageData, Throughput, page_app, serve_insecurely
 
 FOCUSED = "document.activeElement.innerText"
-
-
-@pytest.fixture(scope="module")
-def demo() -> Iterator[Running]:
-    with running() as found:
-        found.until("Ctrl-C")
-        yield found
-
-
-@pytest.fixture
-async def page() -> AsyncIterator[Page]:
-    async with browsing() as page:
-        yield page
-        # A page that is still open asks on when the test has stopped its server; that no answer comes is no fault of the page.
-        assert not [each for each in page.complaints if "net::ERR_" not in each]
 
 
 @needs_browser

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
 from typing import NamedTuple
 
 import pytest
-from browser import Page, browsing, needs_browser
-from demos import Running, running
+from browser import Page, needs_browser
+from demos import Running
 from shown import LABEL, READY, VIEWS, Shown
 
 from kubesched.testing.builders import pod
@@ -58,20 +57,6 @@ JOBS = [
         ["Both use as many nodes"],
     ),
 ]
-
-
-@pytest.fixture(scope="module")
-def demo() -> Iterator[Running]:
-    with running() as found:
-        found.until("Ctrl-C")
-        yield found
-
-
-@pytest.fixture
-async def page() -> AsyncIterator[Page]:
-    async with browsing() as page:
-        yield page
-        assert not [each for each in page.complaints if "net::ERR_" not in each]
 
 
 async def take(page: Page, step: Step, by_mouse: bool) -> None:
