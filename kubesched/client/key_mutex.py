@@ -1,7 +1,7 @@
-"""Turns: what is done about one thing is done one after the other, in the order in which it was asked for.
+"""A mutex for every key, first come, first served: what is done about one thing is done one after the other.
 
-In: a key for each thing. Out: a block that begins when all blocks of that key before it have ended. Other keys do not wait. A
-turn that is given up while it waits lets nobody pass who would have had to wait for the ones before it.
+In: a key for each thing. Out: a block that begins when all blocks of that key before it have ended. Other keys do not wait. Who
+gives up while waiting lets nobody pass who would have had to wait for the ones before.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class Turns:
-    """The turns of all keys; a key takes room only while somebody has a turn."""
+class KeyMutex:
+    """The mutexes of all keys; a key takes room only while somebody holds it or waits for it."""
 
     def __init__(self) -> None:
         self._last: dict[str, asyncio.Future[None]] = {}
 
     @asynccontextmanager
-    async def of(self, key: str) -> AsyncIterator[None]:
-        """Wait for one's turn."""
+    async def lock(self, key: str) -> AsyncIterator[None]:
+        """Hold a key, when everybody who asked before is through."""
         before = self._last.get(key)
         mine = self._last[key] = asyncio.get_running_loop().create_future()
 

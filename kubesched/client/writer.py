@@ -23,9 +23,9 @@ from kubesched.api.kinds import INFO
 from kubesched.api.meta import DeleteOptions, ObjectMeta, ObjectReference, Preconditions, TopLevel
 from kubesched.api.pod import Pod
 from kubesched.client.connection import STRATEGIC_MERGE_PATCH, Connection
+from kubesched.client.key_mutex import KeyMutex
 from kubesched.client.resources import collection_path, object_path
 from kubesched.client.timing import SYSTEM_CHANCE, Chance
-from kubesched.client.turns import Turns
 from kubesched.errors import (
     AlreadyExists,
     AnswerLost,
@@ -67,11 +67,11 @@ class Writer:
         self._connection = connection
         self._clock = connection.clock
         self._chance = chance
-        self._turns = Turns()
+        self._pods = KeyMutex()
 
     async def bind(self, pod: Named, node_name: str) -> None:
         """Create the pod's binding. Return only when the pod is on the node, whatever happened to the answer."""
-        async with self._turns.of(pod.uid):
+        async with self._pods.lock(pod.uid):
             await self._bind(pod, node_name)
 
     async def _bind(self, pod: Named, node_name: str) -> None:
@@ -104,7 +104,7 @@ class Writer:
         """Patch a pod's status with a strategic merge patch of the status object."""
         path = f"{_pod_path(pod.namespace, pod.name)}/status"
         body = codec.encode({"status": status})
-        async with self._turns.of(pod.uid):
+        async with self._pods.lock(pod.uid):
             await self._repeat(lambda: self._connection.request("PATCH", path, body, STRATEGIC_MERGE_PATCH))
 
     async def patch_status(self, obj: TopLevel, status: Mapping[str, Any]) -> None:

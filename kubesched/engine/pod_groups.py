@@ -27,8 +27,8 @@ from kubesched.engine.inbox import Inbox, LoopCall
 from kubesched.engine.observer import EngineObserver
 from kubesched.engine.whole_group import Branch, WholeGroupCycle
 from kubesched.errors import SchedulerError
+from kubesched.framework.group_hierarchy import GroupHierarchy
 from kubesched.framework.grouping import COMPOSITE, GROUP_TURN, WORKLOAD, FailedGroup, GroupTurn, Shortfall, workload_of
-from kubesched.framework.hierarchy import Hierarchy
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import CLEAR, Diagnosis, Nomination
@@ -87,7 +87,7 @@ class Gangs:
         self._judges_whole = gates.behaviour.judges_groups_whole
         self._evicts_for_groups = gates.is_enabled("WorkloadAwarePreemption")
         self._has_policies = gates.is_enabled("PodGroupPreemptionPolicy")
-        self._hierarchy = Hierarchy(handle.objects, has_composites=gates.is_enabled("CompositePodGroup"))
+        self._hierarchy = GroupHierarchy(handle.objects, has_composites=gates.is_enabled("CompositePodGroup"))
         self._whole = WholeGroupCycle(store, cycle, handle.clock, observer, has_placements=self._has_placements)
 
     @property

@@ -17,7 +17,7 @@ MOST_LEVELS = 4
 AnyGroup = PodGroup | CompositePodGroup
 
 
-class Hierarchy:
+class GroupHierarchy:
     """The groups of one cluster, as their objects tell just now."""
 
     def __init__(self, objects: Objects, *, has_composites: bool) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kubesched.cluster import GroupKey, Groups, PodView, Snapshot
+from kubesched.framework.group_hierarchy import GroupHierarchy
 from kubesched.framework.grouping import COMPOSITE, workload_of
-from kubesched.framework.hierarchy import Hierarchy
 from kubesched.plugins._budgets import Budgets
 from kubesched.plugins._importance import started_at
 
@@ -45,7 +45,7 @@ class Unit:
 class VictimUnits:
     """Finds out who goes with whom."""
 
-    def __init__(self, hierarchy: Hierarchy, groups: Groups) -> None:
+    def __init__(self, hierarchy: GroupHierarchy, groups: Groups) -> None:
         self._hierarchy = hierarchy
         self._groups = groups
 

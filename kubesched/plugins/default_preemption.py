@@ -25,8 +25,8 @@ from kubesched.config.gates import Gates
 from kubesched.config.wire import Int32
 from kubesched.errors import SchedulerError
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.group_hierarchy import GroupHierarchy
 from kubesched.framework.grouping import FailedGroup, GroupPostFiltered, GroupTrial, workload_of
-from kubesched.framework.hierarchy import Hierarchy
 from kubesched.framework.nominated import nominated_by_row
 from kubesched.framework.plugin import Plugin, PostFiltered
 from kubesched.framework.ports import Handle
@@ -112,7 +112,7 @@ class DefaultPreemption(Plugin):
         self._has_placements = gates.is_enabled("TopologyAwareWorkloadScheduling")
         self._evicts_for_groups = gates.is_enabled("WorkloadAwarePreemption")
         self._has_policies = gates.is_enabled("PodGroupPreemptionPolicy")
-        self._hierarchy = Hierarchy(handle.objects, has_composites=gates.is_enabled("CompositePodGroup"))
+        self._hierarchy = GroupHierarchy(handle.objects, has_composites=gates.is_enabled("CompositePodGroup"))
         self._units = VictimUnits(self._hierarchy, handle.groups)
         self._counts_groups = gates.is_enabled("GenericWorkload") and gates.behaviour.judges_groups_whole
         """Whether pods of groups go with their group, and count with its priority, when a single pod needs room, too."""

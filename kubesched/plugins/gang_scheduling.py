@@ -2,7 +2,7 @@
 
 A pod names its PodGroup in spec.schedulingGroup; the group's policy says how many pods are enough. The engine tries all
 members in one turn (engine/group): there the Permit of this plugin is what says whether the group as a whole fits, and since
-1.37 its PlacementFeasible. Groups may belong to groups (framework/hierarchy): then enough groups must have enough.
+1.37 its PlacementFeasible. Groups may belong to groups (framework/group_hierarchy): then enough groups must have enough.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from kubesched.api.workload import CompositePodGroup, GangSchedulingPolicy, PodG
 from kubesched.cluster import GroupKey
 from kubesched.cluster.groups import Group
 from kubesched.framework import SUCCESS, Code, CycleState, Plugin, PodView, Status, failed, unresolvable, unschedulable
+from kubesched.framework.group_hierarchy import AnyGroup, GroupHierarchy
 from kubesched.framework.grouping import COMPOSITE, GROUP_TURN, WORKLOAD, GroupTurn, Progress, workload_of
-from kubesched.framework.hierarchy import AnyGroup, Hierarchy
 from kubesched.framework.ports import Handle
 from kubesched.framework.wakeups import ADD, COMPOSITE_POD_GROUP, POD, POD_GROUP, UPDATE, Wakeup, on
 
@@ -31,7 +31,7 @@ class GangScheduling(Plugin):
 
     def __init__(self, args: None, handle: Handle) -> None:
         super().__init__(args, handle)
-        self._hierarchy = Hierarchy(handle.objects, has_composites=handle.gates.is_enabled("CompositePodGroup"))
+        self._hierarchy = GroupHierarchy(handle.objects, has_composites=handle.gates.is_enabled("CompositePodGroup"))
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         """Return what may help: also a group that needs fewer, where that can happen, and a group of groups that comes."""

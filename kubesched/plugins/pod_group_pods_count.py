@@ -9,15 +9,15 @@ from collections.abc import Sequence
 
 from kubesched.cluster import GroupKey, Snapshot
 from kubesched.framework import Plugin, Status, failed
+from kubesched.framework.group_hierarchy import GroupHierarchy
 from kubesched.framework.grouping import Proposal
-from kubesched.framework.hierarchy import Hierarchy
 from kubesched.framework.ports import Handle
 
 
 class PodGroupPodsCount(Plugin):
     def __init__(self, args: None, handle: Handle) -> None:
         super().__init__(args, handle)
-        self._hierarchy = Hierarchy(handle.objects, has_composites=handle.gates.is_enabled("CompositePodGroup"))
+        self._hierarchy = GroupHierarchy(handle.objects, has_composites=handle.gates.is_enabled("CompositePodGroup"))
 
     def score_placement(self, group: GroupKey, proposal: Proposal, nodes: Snapshot) -> int | Status:
         count = len(proposal.assignments)

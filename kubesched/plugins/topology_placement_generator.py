@@ -12,8 +12,8 @@ import numpy as np
 
 from kubesched.cluster import ABSENT, GroupKey, Snapshot
 from kubesched.framework import Plugin, Status, failed
+from kubesched.framework.group_hierarchy import GroupHierarchy
 from kubesched.framework.grouping import Placement
-from kubesched.framework.hierarchy import Hierarchy
 from kubesched.framework.ports import Handle
 
 NO_DOMAIN = "cannot determine domain for already scheduled pods: "
@@ -22,7 +22,7 @@ NO_DOMAIN = "cannot determine domain for already scheduled pods: "
 class TopologyPlacementGenerator(Plugin):
     def __init__(self, args: None, handle: Handle) -> None:
         super().__init__(args, handle)
-        self._hierarchy = Hierarchy(handle.objects, has_composites=handle.gates.is_enabled("CompositePodGroup"))
+        self._hierarchy = GroupHierarchy(handle.objects, has_composites=handle.gates.is_enabled("CompositePodGroup"))
 
     def generate_placements(self, group: GroupKey, nodes: Snapshot) -> Sequence[Placement] | Status:
         found = self._hierarchy.get(group)

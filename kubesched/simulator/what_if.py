@@ -75,7 +75,7 @@ def what_if_routes(read: Read, deciding: Callable[[], Deciding]) -> list[web.Rou
             await one_at_a_time.acquire()
             try:
                 cluster = await read()
-            except BaseException:
+            except BaseException:  # whatever it is, also who gives up: the next question may be asked
                 one_at_a_time.release()
                 raise
             # A thread cannot be stopped: the next question waits until it is through, also when nobody waits for its answer.

@@ -19,8 +19,8 @@ from kubesched.app import Scheduler
 from kubesched.client import reflector, writer
 from kubesched.client.connection import Connection
 from kubesched.client.fencing import FencedConnection
+from kubesched.client.key_mutex import KeyMutex
 from kubesched.client.locks import LeaseLock, Record, _record
-from kubesched.client.turns import Turns
 from kubesched.cluster.device_claims import DeviceClaims
 from kubesched.engine.binding import Binder
 from kubesched.engine.inbox import BindFailed, Bound, Inbox
@@ -57,7 +57,7 @@ async def _bind_blindly(self: writer.Writer, pod: Any, node_name: str) -> None:
 
 
 @asynccontextmanager
-async def _no_turn(self: Turns, key: str) -> AsyncIterator[None]:
+async def _lock_nothing(self: KeyMutex, key: str) -> AsyncIterator[None]:
     yield
 
 
@@ -133,7 +133,7 @@ BUGS: dict[str, KnownBug] = {
     ),
     "any-lease": KnownBug("every lease counts as run out", lambda: mock.patch.object(LeaseLock, "_read", _read_as_mine)),
     "late-status": KnownBug(
-        "a status that is sent again may arrive after the binding", lambda: mock.patch.object(Turns, "of", _no_turn)
+        "a status that is sent again may arrive after the binding", lambda: mock.patch.object(KeyMutex, "lock", _lock_nothing)
     ),
 }
 

@@ -37,7 +37,7 @@ from kubesched.simulator.dryrun.manifests import WORKLOADS, Manifest
 from kubesched.simulator.dryrun.plan import PlannedPod, counted
 from kubesched.simulator.dryrun.planning import Build
 from kubesched.simulator.dryrun.replicas import Replicas
-from kubesched.simulator.node_groups.daemons import DaemonPods
+from kubesched.simulator.node_groups.daemonset_pods import DaemonSetPods
 from kubesched.simulator.node_groups.estimate import NewNode, NodeEstimator
 from kubesched.simulator.node_groups.sizes import GroupSizes
 from kubesched.simulator.scenarios.scenario import NodeGroup
@@ -206,7 +206,7 @@ class _Counting(NoObserver):
         self._engine.bookings.hand_over = self._keep
         self._engine.failures.writes = False
         self.added: list[NewNode] = []
-        self._daemons = DaemonPods(cluster.of(Pod))
+        self._daemons = DaemonSetPods(cluster.of(Pod))
         sizes = GroupSizes(groups, cluster.of(Node))
         self._estimator = NodeEstimator(self._engine, sizes, self._daemons) if groups else None
 

@@ -21,7 +21,7 @@ from kubesched.simulator.dryrun.applying import AppliedCluster, apply_manifests
 from kubesched.simulator.dryrun.manifests import Manifest
 from kubesched.simulator.dryrun.plan import AddedNode, Plan, PlannedPod, PlannedVictim, PlannedWorkload
 from kubesched.simulator.node_groups.consolidation import spare_nodes
-from kubesched.simulator.node_groups.daemons import DaemonPods
+from kubesched.simulator.node_groups.daemonset_pods import DaemonSetPods
 from kubesched.simulator.node_groups.estimate import NewNode, NodeEstimator
 from kubesched.simulator.node_groups.sizes import GroupSizes
 from kubesched.simulator.scenarios.pod_record import PENDING, PodRecord
@@ -78,7 +78,7 @@ def decide(
         sim.run()
         if not groups:
             return _told(applied, sim, victims)
-        sizes, daemons = GroupSizes(groups, cluster.of(Node)), DaemonPods([*cluster.of(Pod), *applied.daemons])
+        sizes, daemons = GroupSizes(groups, cluster.of(Node)), DaemonSetPods([*cluster.of(Pod), *applied.daemons])
         added = grow(sim, sizes, daemons)
         plan = _told(applied, sim, victims)
         plan.zones = {name: _zone(node) for name, node in sim.nodes.items()}
@@ -91,7 +91,7 @@ def decide(
         return plan
 
 
-def grow(sim: Simulation, sizes: GroupSizes, daemons: DaemonPods) -> list[NewNode]:
+def grow(sim: Simulation, sizes: GroupSizes, daemons: DaemonSetPods) -> list[NewNode]:
     """Add the nodes that pods wait for, let the engine decide, and again until nobody waits whom a node would help."""
     estimator, added = NodeEstimator(sim.engine, sizes, daemons), list[NewNode]()
     while waiting := [record.pod for record in sim.pods.values() if record.state == PENDING and record.note]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from kubesched.cluster import CPU, MEMORY, PodView
 from kubesched.engine.loop import Engine
 from kubesched.simulator.dryrun.plan import SparedNode
-from kubesched.simulator.node_groups.daemons import DaemonPods
+from kubesched.simulator.node_groups.daemonset_pods import DaemonSetPods
 from kubesched.simulator.node_groups.sizes import GroupSizes
 from kubesched.simulator.rebalance.board import Board, Move
 from kubesched.simulator.scenarios.scenario import NodeGroup
@@ -48,7 +48,7 @@ def put_back(board: Board, node_name: str, moves: list[Move]) -> None:
     board.open(node_name)
 
 
-def spare_nodes(engine: Engine, sizes: GroupSizes, daemons: DaemonPods) -> list[SparedNode]:
+def spare_nodes(engine: Engine, sizes: GroupSizes, daemons: DaemonSetPods) -> list[SparedNode]:
     """Return the nodes that could go; the engine's store is left as if they had."""
     board, found = Board(engine), list[SparedNode]()
     nodes = engine.store.snapshot()
@@ -74,7 +74,7 @@ def spare_nodes(engine: Engine, sizes: GroupSizes, daemons: DaemonPods) -> list[
 
 
 def _replaced(
-    board: Board, sizes: GroupSizes, daemons: DaemonPods, node_name: str, group: NodeGroup
+    board: Board, sizes: GroupSizes, daemons: DaemonSetPods, node_name: str, group: NodeGroup
 ) -> tuple[NodeGroup, list[Move]] | None:
     """Let one cheaper node take what nobody else does; return its group and the moves, None if there is no such group."""
     cheaper = [each for each in sizes.groups.values() if each.price < group.price and sizes.room(each)]

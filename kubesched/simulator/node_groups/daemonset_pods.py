@@ -18,7 +18,7 @@ from kubesched.apiserver.fake_cluster.daemonsets import runs_on
 _with = msgspec.structs.replace
 
 
-class DaemonPods:
+class DaemonSetPods:
     """One pod of each DaemonSet, and where the set runs."""
 
     def __init__(self, pods: Iterable[Pod] = ()) -> None:

@@ -27,7 +27,7 @@ from kubesched.framework.best_rows import BestRows
 from kubesched.framework.inputs import compares_nodes, is_kept, own_inputs
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Placed
-from kubesched.simulator.node_groups.daemons import DaemonPods
+from kubesched.simulator.node_groups.daemonset_pods import DaemonSetPods
 from kubesched.simulator.node_groups.sizes import GroupSizes
 from kubesched.simulator.scenarios.scenario import NodeGroup
 
@@ -91,11 +91,11 @@ class _FirstFit:
 class NodeEstimator:
     """Tries nodes in an engine's store."""
 
-    def __init__(self, engine: Engine, sizes: GroupSizes, daemons: DaemonPods | None = None) -> None:
+    def __init__(self, engine: Engine, sizes: GroupSizes, daemons: DaemonSetPods | None = None) -> None:
         self._engine = engine
         self._store = engine.store
         self._sizes = sizes
-        self._daemons = daemons or DaemonPods()
+        self._daemons = daemons or DaemonSetPods()
         self._ties = _FirstFit()
         self._rules = Rules(self._ties, preempts=False)
         self._new: dict[str, NewNode] = {}

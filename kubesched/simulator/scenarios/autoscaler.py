@@ -13,7 +13,7 @@ import numpy as np
 
 from kubesched.cluster import CPU, MEMORY
 from kubesched.simulator.node_groups.consolidation import clear, put_back
-from kubesched.simulator.node_groups.daemons import DaemonPods
+from kubesched.simulator.node_groups.daemonset_pods import DaemonSetPods
 from kubesched.simulator.node_groups.estimate import NodeEstimator
 from kubesched.simulator.rebalance.board import Board, Move
 from kubesched.simulator.scenarios import incidents
@@ -31,7 +31,7 @@ _MOST_CANDIDATES = 30
 class ClusterAutoscaler:
     """Scans again and again."""
 
-    def __init__(self, sim: Simulation, supply: NodeSupply, settings: Autoscaler, daemons: DaemonPods) -> None:
+    def __init__(self, sim: Simulation, supply: NodeSupply, settings: Autoscaler, daemons: DaemonSetPods) -> None:
         self._sim = sim
         self._world = sim.world
         self._supply = supply

@@ -26,7 +26,7 @@ from kubesched.simulator.captured import Captured, after_what_it_needs, read_cap
 from kubesched.simulator.clock import EPOCH
 from kubesched.simulator.dryrun.admission import Admission
 from kubesched.simulator.dryrun.manifests import SILENT, WORKLOADS, Manifest, read_manifests
-from kubesched.simulator.node_groups.daemons import DaemonPods
+from kubesched.simulator.node_groups.daemonset_pods import DaemonSetPods
 from kubesched.simulator.scenarios import incidents
 from kubesched.simulator.scenarios.autoscaler import ClusterAutoscaler
 from kubesched.simulator.scenarios.node_supply import NodeSupply
@@ -95,7 +95,7 @@ class _Builder:
         self._runners: dict[str, WorkloadRunner] = {}
         self._daemons: list[WorkloadRunner] = []
         there = [record.pod for record in sim.world.records.values() if record.is_daemon]
-        self._daemons_there = DaemonPods(there)
+        self._daemons_there = DaemonSetPods(there)
         self._supply = NodeSupply(sim, scenario.cluster.nodes, self._follow)
 
     def set_up(self) -> None:
@@ -135,7 +135,7 @@ class _Builder:
         if self._scenario.autoscaler is not None:
             if self._scenario.duration is None:
                 raise ConfigError("autoscaler", "it would scan forever: give a duration")
-            daemons = DaemonPods([*self._daemons_there.pods, *(runner.daemon_pod() for runner in self._daemons)])
+            daemons = DaemonSetPods([*self._daemons_there.pods, *(runner.daemon_pod() for runner in self._daemons)])
             ClusterAutoscaler(self._sim, self._supply, self._scenario.autoscaler, daemons).begin()
 
     def _check_events(self) -> None:

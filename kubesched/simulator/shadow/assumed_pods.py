@@ -22,7 +22,7 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _NODE_FIELD = "metadata.name"
 
 
-class Promises:
+class AssumedPods:
     """Follows the pods that wait; `names` are those that the scheduler answers to."""
 
     def __init__(self, names: Collection[str]) -> None:

@@ -28,8 +28,8 @@ from kubesched.engine.ties import SeededTies
 from kubesched.framework.ports import Clock
 from kubesched.framework.registry import Registry
 from kubesched.simulator.captured import Captured
+from kubesched.simulator.shadow.assumed_pods import AssumedPods
 from kubesched.simulator.shadow.history import Change, History
-from kubesched.simulator.shadow.promises import Promises
 from kubesched.simulator.shadow.races import MOST_STATES, Moment, Surroundings, is_trace, surroundings
 
 RACE = "race"
@@ -125,7 +125,7 @@ class Judge:
         """Placements by schedulers that the configuration does not name."""
         self._tell, self._clock = tell, clock
         self._open: deque[_Placement] = deque()
-        self._promises = Promises(self.engine.profiles)
+        self._assumed = AssumedPods(self.engine.profiles)
         self._rules = Rules(SeededTies(settings.seed), self.history.nominated)
 
     # What the reflectors tell
@@ -135,7 +135,7 @@ class Judge:
         change = Change(self._clock.monotonic(), kind, old, new)
         if self.is_judging and change.is_placement:
             self._placed(change)
-        for told in self._promises.told(change):
+        for told in self._assumed.told(change):
             self.history.take(told)
 
     def synced(self, kind: str) -> None:

@@ -1,24 +1,24 @@
-"""What is done about one thing is done in order; who gives up his turn lets nobody pass too early."""
+"""What is done about one thing is done in order; who gives up waiting lets nobody pass too early."""
 
 from __future__ import annotations
 
 import asyncio
 
-from kubesched.client.turns import Turns
+from kubesched.client.key_mutex import KeyMutex
 
 
 class Acts:
-    """Acts that begin when it is their turn and end when they are told to."""
+    """Acts that begin when they hold their key and end when they are told to."""
 
     def __init__(self) -> None:
-        self.turns, self.begun, self._ends = Turns(), list[str](), dict[str, asyncio.Event]()
+        self.mutex, self.begun, self._ends = KeyMutex(), list[str](), dict[str, asyncio.Event]()
 
     def start(self, name: str, key: str = "pod") -> asyncio.Task[None]:
         self._ends[name] = asyncio.Event()
         return asyncio.ensure_future(self._act(name, key))
 
     async def _act(self, name: str, key: str) -> None:
-        async with self.turns.of(key):
+        async with self.mutex.lock(key):
             self.begun.append(name)
             await self._ends[name].wait()
 
@@ -43,7 +43,7 @@ async def test_one_after_the_other_and_others_do_not_wait() -> None:
     assert acts.begun[-1] == "again"
     for name in ("again", "other"):
         await acts.end(name)
-    assert not acts.turns._last, "nothing is kept of a turn that is over"
+    assert not acts.mutex._last, "nothing is kept of a key that nobody holds"
 
 
 async def test_who_gives_up_lets_nobody_pass_too_early() -> None:
@@ -59,12 +59,12 @@ async def test_who_gives_up_lets_nobody_pass_too_early() -> None:
     assert acts.begun == ["first", "third"]
 
 
-async def test_an_error_ends_a_turn() -> None:
-    turns = Turns()
+async def test_an_error_releases_the_key() -> None:
+    mutex = KeyMutex()
     try:
-        async with turns.of("pod"):
+        async with mutex.lock("pod"):
             raise ValueError
     except ValueError:
         pass
-    async with asyncio.timeout(1), turns.of("pod"):
+    async with asyncio.timeout(1), mutex.lock("pod"):
         pass

@@ -12,7 +12,7 @@ from kubesched.api.meta import OwnerReference
 from kubesched.api.pod import Pod
 from kubesched.simulator.bench import build_engine
 from kubesched.simulator.node_groups import bench
-from kubesched.simulator.node_groups.daemons import DaemonPods
+from kubesched.simulator.node_groups.daemonset_pods import DaemonSetPods
 from kubesched.simulator.node_groups.estimate import NewNode, NodeEstimator
 from kubesched.simulator.node_groups.sizes import GroupSizes, make_node
 from kubesched.simulator.scenarios.scenario import NodeGroup
@@ -34,7 +34,7 @@ def needed(asked: list[Pod], *groups: NodeGroup, there: tuple[Any, ...] = (), **
     for obj in there:
         engine.intake.apply(obj.kind, None, obj)
     before = engine.store.n_pods, engine.store.snapshot().n
-    daemons = DaemonPods(obj for obj in there if isinstance(obj, Pod))
+    daemons = DaemonSetPods(obj for obj in there if isinstance(obj, Pod))
     sizes = GroupSizes(groups, [obj for obj in there if not isinstance(obj, Pod)])
     found = NodeEstimator(engine, sizes, daemons).estimate(asked, **options)
     assert (engine.store.n_pods, engine.store.snapshot().n) == before  # everything was taken back

@@ -15,9 +15,9 @@ from kubesched.engine.agreement import Agreement
 from kubesched.engine.assembly import default_configuration, registry_with
 from kubesched.simulator.captured import read_captured
 from kubesched.simulator.replay import replay
+from kubesched.simulator.shadow.assumed_pods import SELECTED_NODE
 from kubesched.simulator.shadow.history import HELD_BACK
 from kubesched.simulator.shadow.judging import PROMISED, RACE, Judge, Judged, Settings
-from kubesched.simulator.shadow.promises import SELECTED_NODE
 from kubesched.simulator.shadow.report import Report
 from kubesched.testing import node, pod
 from kubesched.testing.fakes import FakeClock
