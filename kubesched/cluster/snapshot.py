@@ -8,6 +8,7 @@ It is lent: whoever holds it while the store changes sees the change. Its arrays
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -133,6 +134,10 @@ class Snapshot:
     def pods_on(self, row: int) -> Iterable[PodView]:
         """Return the pods of the node in a row."""
         return self._on_node.get(self.name(row), {}).values()
+
+    def uniform(self, value: int) -> Ints:
+        """Return a column with the same number on every node; whoever reads it can tell without looking (`is_uniform`)."""
+        return _uniform(value, self.n)
 
     # Resources
 
@@ -320,3 +325,13 @@ class Snapshot:
         if self.rows is None:
             return self
         return Snapshot(self.whole)  # also of a what-if, which is about some rows only: the whole is the real thing
+
+
+@lru_cache(maxsize=256)
+def _uniform(value: int, n: int) -> Ints:
+    return np.broadcast_to(np.int64(value), n)
+
+
+def is_uniform(column: Ints) -> bool:
+    """Return whether a column is known to hold the same number on every node: one that `Snapshot.uniform` made."""
+    return column.strides == (0,)

@@ -14,8 +14,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from kubesched.cluster import Bools, GroupKey, Ints, PodView, Snapshot
 from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.cycle_state import CycleState
@@ -184,7 +182,7 @@ class Plugin:
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         """Return a score for every node of the view; those of nodes that did not pass are not read."""
-        return np.zeros(nodes.n, dtype=np.int64)
+        return nodes.uniform(0)
 
     def score_node(self, pod: PodView, node: NodeView, state: CycleState) -> int:
         """Return one node's score; for authors who do not want columns."""

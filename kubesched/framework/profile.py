@@ -21,6 +21,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 
 from kubesched.cluster import Bools, GroupKey, Ints, PodView, Snapshot
+from kubesched.cluster.snapshot import is_uniform
 from kubesched.errors import PluginError
 from kubesched.framework import lifting
 from kubesched.framework.blame import blamed, misanswered, raised
@@ -64,6 +65,8 @@ Wording = Callable[[PodView, Diagnosis], str]
 
 CANCEL_SECONDS = 5.0
 """How long a plugin that is called off may take to end."""
+
+_ONE = np.ones(1, dtype=np.bool_)
 
 log = logging.getLogger(__name__)
 
@@ -333,14 +336,20 @@ class Profile:
     @_reported("Score")
     def score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Scores:
         """Run the scorers; in the total, nodes that are not feasible have -1."""
-        scores = Scores(np.zeros(nodes.n, dtype=np.int64))
+        scores, everywhere = Scores(np.zeros(nodes.n, dtype=np.int64)), 0
         for plugin, weight in self.scorers:
             if plugin.name not in state.skip_score:
                 raw = scores.raw[plugin.name] = self.raw_score(plugin, pod, nodes, feasible, state)
-                column = self.normalized(plugin, raw, pod, nodes, feasible, state) * weight
+                column = self.normalized(plugin, raw, pod, nodes, feasible, state)
+                if is_uniform(column):
+                    worth = column.item(0) * weight
+                    everywhere, column = everywhere + worth, nodes.uniform(worth)
+                else:
+                    column = column * weight
+                    scores.total += column
                 scores.by_plugin[plugin.name] = column
-                scores.total += column
-        scores.total[~feasible] = -1
+        scores.total += everywhere
+        np.copyto(scores.total, -1, where=~feasible)
         return scores
 
     def rate(self, plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Ints:
@@ -364,6 +373,9 @@ class Profile:
         """Normalise one scorer's column and check its range on the feasible nodes."""
         column: Ints = raw
         if plugin.implements("normalize"):
+            if is_uniform(raw) and nodes.n > 1:  # normalised, what is the same on all nodes is so again: one tells
+                one = self.normalized(plugin, raw[:1].copy(), pod, nodes.take([0]), _ONE, state)
+                return nodes.uniform(one.item(0))
             column = self.call("ScoreExtensionNormalize", plugin, plugin.normalize, raw, feasible, pod, nodes, state)
             self._check_shape(plugin, column, pod, nodes)
         self._check_range(plugin, column, pod, feasible)
@@ -375,7 +387,8 @@ class Profile:
 
     def _check_range(self, plugin: Plugin, column: Ints, pod: PodView, feasible: Bools) -> None:
         # Read without a sign, what is below zero is above everything: one look for both ends.
-        if not len(column) or column.view(np.uint64).max() <= MAX_SCORE:
+        looked_at = column[:1] if is_uniform(column) else column
+        if not len(column) or looked_at.view(np.uint64).max() <= MAX_SCORE:
             return
         outside = feasible & ((column < 0) | (column > MAX_SCORE))
         if outside.any():

@@ -6,6 +6,7 @@ import numpy as np
 
 from kubesched.cluster import Ints
 from kubesched.framework import CycleState, Input, Plugin, PodView, Snapshot
+from kubesched.framework.ports import Handle
 
 MEBI = 1024 * 1024
 LEAST = 23 * MEBI
@@ -17,17 +18,21 @@ class ImageLocality(Plugin):
     # How common an image is depends on all nodes.
     depends_on = (Input.POD_REQUIREMENTS, Input.NODE, Input.ALL_NODES)
 
+    def __init__(self, args: None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._counts_volumes = handle.gates.behaviour.counts_image_volumes
+
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         spec = pod.pod.spec
         images = [c.image for c in (*spec.init_containers, *spec.containers)]
         n_counted = len(images)
         images += [volume.image.reference for volume in spec.volumes if volume.image is not None]
-        if self.handle.gates.behaviour.counts_image_volumes:
+        if self._counts_volumes:
             n_counted = len(images)
-        here = np.zeros(nodes.n, dtype=np.int64)
         held = [known for known in (nodes.image(with_tag(image)) for image in images) if known is not None]
         if not held:
-            return here
+            return nodes.uniform(0)
+        here = np.zeros(nodes.n, dtype=np.int64)
         for known in held:
             worth = int(float(known.size) * (float(len(known.rows)) / float(nodes.total)))
             here[nodes.mask(known.rows)] += worth

@@ -47,7 +47,7 @@ class TaintToleration(Plugin):
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         if len(nodes.taint_sets) == 1:
-            return np.zeros(nodes.n, dtype=np.int64)
+            return nodes.uniform(0)
         compare = self._compares()
         soft = tuple(t for t in pod.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
         disliked = np.array(

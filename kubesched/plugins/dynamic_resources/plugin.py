@@ -389,12 +389,12 @@ class DynamicResources(Plugin):
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         """Prefer nodes where requests get what stands first in their lists."""
         mine: PodClaims | None = state.find(self.name)
-        scores = np.zeros(nodes.n, dtype=np.int64)
         if mine is None or not mine.found:
-            return scores
+            return nodes.uniform(0)
         held = sum(results.score_of_claim(holder.claim) for holder in mine.allocated)
         if not held and not any(found.has_lists for found in mine.found.values()):
-            return scores
+            return nodes.uniform(0)
+        scores = np.zeros(nodes.n, dtype=np.int64)
         groups = self._pools.rows(nodes)
         served = self._served(mine, nodes)
         for kind, found in mine.found.items():

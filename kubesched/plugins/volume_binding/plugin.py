@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from kubesched.api.storage import (
     CSIDriver,
     CSINode,
@@ -213,7 +211,7 @@ class VolumeBinding(Plugin):
         """Score how much of the storage of a node the pod would use."""
         claims: Claims | None = state.find(self.name)
         if self._line is None or claims is None or claims.plan is None or not claims.delayed:
-            return np.zeros(nodes.n, dtype=np.int64)
+            return nodes.uniform(0)
         scores = storage_scores(claims.plan, self._line)
         return scores if nodes.rows is None else scores[nodes.rows]
 
