@@ -26,11 +26,8 @@ from kubesched.framework.feasible import REFUSED, NotCacheable, count_by
 from kubesched.framework.inputs import follows_pods
 from kubesched.framework.plugin import Plugin, Refusal
 from kubesched.framework.profile import MAX_SCORE, Profile
-from kubesched.framework.tracked import Tracked
+from kubesched.framework.tracked import FEW_ROWS, Tracked
 from kubesched.framework.verdicts import MAX_REASONS, Bits, Code, Reason, Rejections
-
-FEW_ROWS = 16
-"""Up to so many rows are repaired one by one in plain Python: arrays of a few elements cost more than the sums on them."""
 
 
 class Column:

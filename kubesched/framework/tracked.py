@@ -1,15 +1,22 @@
-"""An array that remembers which of its elements changed: a column of the sheet that answers are worked out in.
+"""Columns of the sheet that answers are worked out in: arrays that remember which of their elements changed, and arrays that
+follow from the nodes and their pods.
 
-Who derives something from it has a Reader of its changes: a few elements are worked out again one by one, many at once.
+Who derives something has a Reader of what it is derived from: a few elements are worked out again one by one, many at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy.typing as npt
 
-from kubesched.cluster.changelog import ChangeLog
+from kubesched.cluster import Snapshot
+from kubesched.cluster.changelog import ChangeLog, Reader
+from kubesched.cluster.journal import Change
+
+FEW_ROWS = 16
+"""Up to so many rows are worked out one by one in plain Python: arrays of a few elements cost more than the sums on them."""
 
 
 class Tracked:
@@ -35,3 +42,27 @@ class Tracked:
     def copy(self) -> Tracked:
         """Return a copy to be changed on its own."""
         return Tracked(self.values.copy())
+
+
+class DerivedColumn:
+    """A number for every node that follows from the node and the pods on it, whoever the pod is that asks."""
+
+    __slots__ = ("_all", "_one", "_reader", "_values")
+
+    def __init__(self, all_rows: Callable[[Snapshot], npt.NDArray[Any]], one_row: Callable[[Snapshot, int], float]) -> None:
+        self._all = all_rows
+        self._one = one_row
+        self._reader: Reader[Change] = Reader()
+        self._values: npt.NDArray[Any] | None = None
+
+    def on(self, nodes: Snapshot) -> npt.NDArray[Any]:
+        """Return the column for a view; borrowed, and right until the next change. Only that of the whole cluster is kept."""
+        if nodes.rows is not None:
+            return self._all(nodes)
+        changes = self._reader.changed(nodes.journal)
+        if self._values is None or changes is None or len(changes) > FEW_ROWS:
+            self._values = self._all(nodes)
+        else:
+            for row in {change.row for change in changes}:
+                self._values[row] = self._one(nodes, row)
+        return self._values

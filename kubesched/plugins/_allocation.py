@@ -6,7 +6,7 @@ round towards zero, as in the reference; only the ratio strategy divides in floa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,14 +17,13 @@ from kubesched.api.requests import is_scalar_name
 from kubesched.cluster import EPHEMERAL_STORAGE, Ints, PodView, Snapshot
 from kubesched.framework import NodeView
 from kubesched.plugins._device_classes import ServedByDevices
+from kubesched.plugins._usage import LARGEST, Floats, UsageColumns
 
 if TYPE_CHECKING:
     from kubesched.plugins.node_resources_fit import ScoringStrategy
 
 _SAFE = 1 << 56
 """Amounts below this can be multiplied by a hundred."""
-_EXACT = 1 << 53
-"""Whole numbers below this are exact in floating point."""
 
 Asked = tuple[tuple[int, int, int], ...]
 """(resource number, amount, weight) of the resources that count for a pod."""
@@ -35,6 +34,7 @@ class Strategy:
 
     def __init__(self, weights: Sequence[tuple[str, int]], shape: Ints | None, spreads: bool, devices: ServedByDevices) -> None:
         self._devices = devices
+        self._usage = UsageColumns(counts_defaults=True)
         self._weights = tuple(weights)
         self._shape = shape
         self._shape_list: list[int] = shape.tolist() if shape is not None else []
@@ -51,15 +51,43 @@ class Strategy:
 
     def columns(self, asked: Asked, nodes: Snapshot) -> Ints:
         """Return a score for every node of the view."""
-        if self._shape is not None:
-            return _ratio(self._usage(asked, nodes), self._shape, nodes.n)
-        return _weighted(self._usage(asked, nodes), _least if self._spreads else _most, nodes.n)
-
-    def _usage(self, asked: Asked, nodes: Snapshot) -> Iterator[tuple[Ints, Ints, int]]:
-        """Yield for each resource what would be used, what is offered, and the weight."""
+        percent = self._percent(asked, nodes) if self._shape is None else None
+        if percent is not None:
+            return percent
+        usages = []
         for resource, amount, weight in asked:
             used, offered = self._devices.columns(resource, nodes.non_zero_requested(resource), nodes)
-            yield used + amount, offered, weight
+            usages.append((used + amount, offered, weight))
+        if self._shape is not None:
+            return _ratio(usages, self._shape, nodes.n)
+        return _weighted(usages, _least if self._spreads else _most, nodes.n)
+
+    def _percent(self, asked: Asked, nodes: Snapshot) -> Ints | None:
+        """Return how free, or full, the nodes would be in percent: the usual case, in floating point. None where that is not
+        exact, or where a node offers not all of the resources."""
+        if not asked or not nodes.n or any(amount >= LARGEST or resource > EPHEMERAL_STORAGE for resource, amount, _ in asked):
+            return None
+        total: Floats | None = None
+        for resource, amount, weight in asked:
+            used, offered = self._usage.of(resource, nodes)
+            percent = used + amount
+            if self._spreads:
+                np.subtract(offered, percent, out=percent)
+            else:
+                np.minimum(percent, offered, out=percent)
+            percent *= 100
+            percent /= offered
+            np.floor(percent, out=percent)
+            if self._spreads:
+                np.maximum(percent, 0, out=percent)  # where more would be used than there is
+            if weight != 1:
+                percent *= weight
+            total = percent if total is None else total + percent
+        assert total is not None
+        if not total.min() >= 0:
+            return None  # somewhere it is not a number
+        total /= sum([weight for _, _, weight in asked])
+        return total.astype(np.int64)
 
     def row(self, asked: Asked, node: NodeView) -> int:
         """Return one node's score."""
@@ -133,13 +161,7 @@ def _divided(number: int, by: int) -> int:
 
 
 def _quotients(numbers: Ints, by: Ints | np.int64) -> Ints:
-    """Return quotients rounded towards zero.
-
-    Dividing floats is several times faster. Below 2**53 it is exact, too: a quotient that is no whole number lies further
-    from the next one than rounding can move it.
-    """
-    if all(column.min(initial=0) > -_EXACT and column.max(initial=0) < _EXACT for column in (numbers, by)):
-        return (numbers / by).astype(np.int64)
+    """Return quotients rounded towards zero, also of numbers that overflowed."""
     quotients: Ints = numbers // by
     quotients += ((numbers < 0) != (by < 0)) & (quotients * by != numbers)
     return quotients
@@ -153,25 +175,18 @@ def _most(used: Ints, offered: Ints) -> Ints:
     return _quotients(np.minimum(used, offered) * 100, offered)
 
 
-_Usages = Iterable[tuple[Ints, Ints, int]]
+_Usages = Sequence[tuple[Ints, Ints, int]]
 """(what would be used, what is offered, weight) of each resource"""
 
 
 def _weighted(usages: _Usages, score: Callable[[Ints, Ints], Ints], n: int) -> Ints:
+    """Return the weighted mean of any amounts: resources that a node does not offer do not count, and products wrap."""
     total = np.zeros(n, dtype=np.int64)
-    weight_sum: Ints | int = 0
+    weight_sum = np.zeros(n, dtype=np.int64)
     for used, offered, weight in usages:
-        if offered.all():
-            total += score(used, offered) * weight
-            weight_sum = weight_sum + weight
-        else:
-            there = offered != 0
-            total += np.where(there, score(used, np.where(there, offered, 1)) * weight, 0)
-            weight_sum = weight_sum + np.where(there, weight, 0)
-    if isinstance(weight_sum, int):
-        if weight_sum:
-            total = _quotients(total, np.int64(weight_sum))
-        return total
+        there = offered != 0
+        total += np.where(there, score(used, np.where(there, offered, 1)) * weight, 0)
+        weight_sum += np.where(there, weight, 0)
     return _quotients(total, np.maximum(weight_sum, 1))
 
 

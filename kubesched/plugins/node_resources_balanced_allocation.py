@@ -6,7 +6,7 @@ A pod that asks for none of the resources says nothing about balance, so the plu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from math import sqrt
 
 import numpy as np
@@ -19,7 +19,12 @@ from kubesched.config.fielderrors import FieldError, Path, duplicate, invalid
 from kubesched.config.gates import Gates
 from kubesched.framework import SKIP, CycleState, Input, NodeView, Plugin, PodView, Snapshot, Status
 from kubesched.framework.ports import Handle
+from kubesched.framework.tracked import DerivedColumn
 from kubesched.plugins._device_classes import ServedByDevices
+from kubesched.plugins._usage import LARGEST, UsageColumns
+
+MOST_FOLLOWED = 16
+"""Sets of resources for which the balance of all nodes is kept."""
 
 
 class NodeResourcesBalancedAllocationArgs(Args, frozen=True, rename="camel"):
@@ -50,6 +55,8 @@ class NodeResourcesBalancedAllocation(Plugin):
         super().__init__(args, handle)
         self._names = tuple(resource.name for resource in args.resources)
         self._devices = ServedByDevices(handle.objects, handle.gates.is_enabled("DRAExtendedResource"))
+        self._usage = UsageColumns(counts_defaults=False)
+        self._before: dict[tuple[int, ...], DerivedColumn] = {}
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         return None if self._asks(pod) else SKIP
@@ -72,15 +79,63 @@ class NodeResourcesBalancedAllocation(Plugin):
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         if not self._asks(pod):  # reached only where PreScore is switched off
-            return np.zeros(nodes.n, dtype=np.int64)
-        before: list[tuple[Ints, Ints]] = []
-        after: list[tuple[Ints, Ints]] = []
-        for resource, amount in self._asked(pod):
-            used, offered = self._devices.columns(resource, nodes.requested(resource), nodes)
-            before.append((used, offered))
-            after.append((used + amount, offered))
-        gain: Ints = 50 + (50 + _balance(after, nodes.n) - _balance(before, nodes.n) >> 1)
+            return nodes.uniform(0)
+        asked = self._asked(pod)
+        gain = self._balance(asked, nodes)
+        gain -= self._balance_before(tuple([resource for resource, _ in asked]), nodes)
+        gain += 50
+        gain >>= 1
+        gain += 50
         return gain
+
+    def _balance(self, asked: Iterable[tuple[int, int]], nodes: Snapshot) -> Ints:
+        """Return how balanced the nodes are with so much more of each resource."""
+        asked = tuple(asked)
+        balance = self._balance_of_two(asked, nodes) if len(asked) == 2 and nodes.n else None
+        if balance is not None:
+            return balance
+        usages = []
+        for resource, amount in asked:
+            used, offered = self._devices.columns(resource, nodes.requested(resource), nodes)
+            usages.append((used + amount, offered))
+        return _balance(usages, nodes.n)
+
+    def _balance_of_two(self, asked: Sequence[tuple[int, int]], nodes: Snapshot) -> Ints | None:
+        """Return the same for two resources that all nodes offer, the usual case: (1 - abs((first - second) / 2)) * 100."""
+        degrees = []
+        for resource, amount in asked:
+            if resource > EPHEMERAL_STORAGE or amount >= LARGEST:
+                return None
+            used, offered = self._usage.of(resource, nodes)
+            degree = used + amount
+            degree /= offered
+            most = degree.max()
+            if not most <= 1.0:
+                if np.isnan(most):
+                    return None
+                np.minimum(degree, 1.0, out=degree)
+            degrees.append(degree)
+        first, second = degrees
+        first -= second
+        np.abs(first, out=first)
+        first *= 0.5
+        np.subtract(1, first, out=first)
+        first *= 100
+        return first.astype(np.int64)
+
+    def _balance_before(self, resources: tuple[int, ...], nodes: Snapshot) -> Ints:
+        """Return how balanced the nodes are without the pod: the same for all pods, and followed row by row."""
+        if any(self._devices.serves(resource, nodes.templates) for resource in resources):
+            return self._balance(dict.fromkeys(resources, 0).items(), nodes)
+        before = self._before.get(resources)
+        if before is None:
+            if len(self._before) == MOST_FOLLOWED:
+                self._before.clear()
+            before = self._before[resources] = DerivedColumn(
+                lambda nodes: self._balance(dict.fromkeys(resources, 0).items(), nodes),
+                lambda nodes, row: _balance_of(_degrees(nodes.usage_at(resource, row) for resource in resources)),
+            )
+        return before.on(nodes)
 
     def score_node(self, pod: PodView, node: NodeView, state: CycleState) -> int:
         if not self._asks(pod):
@@ -114,6 +169,11 @@ class NodeResourcesBalancedAllocation(Plugin):
         return score
 
 
+def _degrees(usages: Iterable[tuple[int, int]]) -> list[float]:
+    """Return to what degree one node's resources are used, of those that it offers."""
+    return [min(used / offered, 1.0) for offered, used in usages if offered]
+
+
 def _balance_of(degrees: list[float]) -> int:
     """Return the balance of one node's degrees of use."""
     count = len(degrees)
@@ -132,16 +192,6 @@ def _balance_of(degrees: list[float]) -> int:
 
 def _balance(usages: list[tuple[Ints, Ints]], n: int) -> Ints:
     """Return 100 where all resources are used to the same degree, less the more their degrees differ."""
-    if len(usages) == 2 and usages[0][1].all() and usages[1][1].all():
-        # The usual case, in one array: (1 - abs((first - second) / 2)) * 100.
-        first, second = (used / offered for used, offered in usages)
-        np.minimum(first, 1.0, out=first)
-        first -= np.minimum(second, 1.0, out=second)
-        first /= 2
-        np.abs(first, out=first)
-        np.subtract(1, first, out=first)
-        first *= 100
-        return first.astype(np.int64)
     there = [offered != 0 for _, offered in usages]
     degrees = [
         np.where(held, np.minimum(used / np.where(held, offered, 1), 1.0), 0.0)

@@ -149,9 +149,10 @@ class NodeResourcesFit(Plugin):
             cases.append((full, TOO_MANY_PODS))
         for resource, amount in self._asked(pod):
             allocatable = nodes.allocatable(resource)
-            short = amount > allocatable - nodes.requested(resource)
-            if not short.any():
+            left = allocatable - nodes.requested(resource)
+            if not nodes.n or left.min() >= amount:
                 continue
+            short = left < amount
             name = nodes.templates.resources.values[resource]
             if self._devices.serves(resource, nodes.templates):
                 short &= allocatable != 0
