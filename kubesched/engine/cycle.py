@@ -219,6 +219,8 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Equ
     pod, nodes = made.pod, made.nodes
     if not nodes.n or not profile.is_prepared or rules.scores_single or rules.percentage_for(profile) or rules.extenders:
         return False
+    if not memo.is_worth_asking(pod):
+        return False
     try:
         recalled = memo.recall(pod, nodes)
     except PluginRaised:

@@ -93,7 +93,9 @@ class Engine:
         )
         if decisions is not None:
             decisions.attach(rules, handle.clock)
-        self.memos = {name: EquivalenceCache(profile) for name, profile in profiles.items()} if self.options.remembers else {}
+        self.memos: dict[str, EquivalenceCache] = {}
+        if self.options.remembers:
+            self.memos = {name: EquivalenceCache(profile, waits_for_second=True) for name, profile in profiles.items()}
         self._read_groups()
         self.intake = Intake(
             store,

@@ -50,6 +50,9 @@ from kubesched.framework.verdicts import Code, DomainScores, DomainVerdicts, Rej
 BUDGET_BYTES = 256 << 20
 """What all remembered columns of a profile may take; the classes not asked for longest are dropped beyond it."""
 
+MOST_ASKED = 1 << 14
+"""How many ways of asking are known to have been there, before all of them are new again."""
+
 Key = tuple[bytes, Inputs]
 """What pods have in common, and what each of them has of its own."""
 
@@ -126,17 +129,31 @@ class CachedAnswer:
 class EquivalenceCache:
     """One profile's memory."""
 
-    def __init__(self, profile: Profile, budget_bytes: int = BUDGET_BYTES) -> None:
+    def __init__(self, profile: Profile, budget_bytes: int = BUDGET_BYTES, *, waits_for_second: bool = False) -> None:
+        """`waits_for_second`: remember only what is asked a second time, as a scheduler should."""
         self.profile = profile
         self.budget_bytes = budget_bytes
+        self.waits_for_second = waits_for_second
         self._classes: OrderedDict[Key, EquivalenceClass] = OrderedDict()
         self._node_answers: WeakValueDictionary[Key, NodeAnswers] = WeakValueDictionary()
         """Each is kept by the classes that use it."""
         self._plans: dict[Inputs, CachePlan] = {}
+        self._asked_before: set[bytes] = set()
         self._counters = CounterTable()
 
     def __len__(self) -> int:
         return len(self._classes)
+
+    def is_worth_asking(self, pod: PodView) -> bool:
+        """Return whether the answer for a pod is, or is going to be, remembered. To remember costs more than to work an answer
+        out, and where no two pods are alike nobody asks again: so the first who asks something of a node is noted, no more."""
+        asking, before = pod.template.asking, self._asked_before
+        if asking in before or not self.waits_for_second:
+            return True
+        if len(before) >= MOST_ASKED:
+            before.clear()
+        before.add(asking)
+        return False
 
     def recall(self, pod: PodView, nodes: Snapshot) -> CachedAnswer | None:
         """Return the answer for a pod, or None if it must be computed the plain way."""

@@ -373,3 +373,16 @@ def test_a_plugin_that_stops_skipping_is_noticed() -> None:
     assert decide(store, memo).node_name == "b"
     store.remove_pod("uid-default-old")
     assert decide(store, memo).feasible == 3
+
+
+def test_a_scheduler_remembers_what_is_asked_a_second_time() -> None:
+    store, memo, (plugin,) = build(ForAnybody)
+    memo.waits_for_second = True
+    decide(store, memo)
+    assert (plugin.rows, len(memo)) == (3, 0), "worked out, and not kept"
+    decide(store, memo, "other", labels={"app": "x"})
+    assert (plugin.rows, len(memo)) == (6, 1), "another class that asks the same of a node"
+    decide(store, memo, "third")
+    assert plugin.rows == 6
+    decide(store, memo, "hungry", requests={"cpu": "1"})
+    assert (plugin.rows, len(memo)) == (9, 2), "it asks for more, for the first time"
