@@ -8,7 +8,7 @@ they too are things that a pod takes from a node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
@@ -165,6 +165,12 @@ def has_pod_level_requests(pod: Pod) -> bool:
     """Return whether the pod as a whole asks for something that may be asked for at that level. Limits do not count."""
     whole = pod.spec.resources
     return whole is not None and any(is_pod_level_name(name) for name in whole.requests)
+
+
+def asks_for_all(pod: Pod, names: Iterable[str]) -> bool:
+    """Return whether every container asks for all of some resources, and the pod as a whole for nothing."""
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    return not has_pod_level_requests(pod) and all(name in (c.resources.requests or {}) for c in containers for name in names)
 
 
 def amounts(nano: Mapping[str, int], *, pods: bool = False) -> Amounts:

@@ -67,7 +67,8 @@ class PodResources:
         self._sample = pod
         self._interners = interners
         self._used = self._requests(use_status=True)
-        self.usage: Amounts = interners.amounts(requests.amounts(self._used))
+        self._used_amounts = requests.amounts(self._used)
+        self.usage: Amounts = interners.amounts(self._used_amounts)
         gates = interners.gates
         self.non_zero_cpu, self.non_zero_memory = requests.non_zero_requests(
             pod,
@@ -95,11 +96,17 @@ class PodResources:
     @cached_property
     def requested(self) -> Amounts:
         """Return what the pod asks for when it is placed: the spec alone counts."""
+        if self._is_plain and not self._drift:
+            return self.usage
+        asked = self._used if self._is_plain else self._requests(use_status=False)
+        return self._interners.amounts(requests.amounts(self._read_again(asked, 1)))
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """Return whether the pod's status says nothing about what it uses: then the spec alone counts in every reading."""
         status = self._sample.status
         is_resized = status.container_statuses or status.init_container_statuses or status.resources is not None
-        is_plain = not (is_resized or status.conditions or self._interners.gates.node_allocatable_claims)
-        asked = self._used if is_plain else self._requests(use_status=False)
-        return self._interners.amounts(requests.amounts(self._read_again(asked, 1)))
+        return not (is_resized or status.conditions or self._interners.gates.node_allocatable_claims)
 
     @cached_property
     def asks_for_scalars(self) -> bool:
@@ -110,13 +117,14 @@ class PodResources:
     def scored(self) -> dict[str, int]:
         """Return what NodeResourcesFit scores with: a container without a request counts as 100m and 200Mi, and
         pod-level requests are not looked at (a quirk of the reference)."""
+        if self._is_plain and requests.asks_for_all(self._sample, requests.NON_ZERO_DEFAULTS):
+            return self._used_amounts
         return requests.amounts(self._requests(use_status=False, non_missing=requests.NON_ZERO_DEFAULTS, pod_level=False))
 
     def balanced(self, names: tuple[str, ...]) -> dict[str, int]:
         """Return what NodeResourcesBalancedAllocation scores with: plain requests, resized ones included."""
         if not self._drift:
-            plain = requests.amounts(self._used)
-            return {name: plain.get(name, 0) for name in names}
+            return {name: self._used_amounts.get(name, 0) for name in names}
         return {name: requests.amounts(self._read_again(self._used, 2 + nth)).get(name, 0) for nth, name in enumerate(names)}
 
     def _read_again(self, asked: dict[str, int], times: int) -> dict[str, int]:

@@ -31,6 +31,8 @@ def default_selector(pod: PodView, objects: Objects) -> Selector:
         elif kind == ("apps/v1", "StatefulSet"):
             stateful_set = objects.get(StatefulSet, owner.name, pod.namespace)
             extra = _selector_of(stateful_set)
+    if not merged and extra is EVERYTHING:
+        return EVERYTHING
     return Selector((*selector_from_map(merged).requirements, *extra.requirements))
 
 

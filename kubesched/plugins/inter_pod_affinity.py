@@ -279,6 +279,11 @@ _SCORED = "InterPodAffinity.scored"
 """The scores of domains belong to a class, whose feasible nodes they are relative to; the counts are shared."""
 
 
+def _is_nobody_concerned(pod: PodView, nodes: Snapshot, state: CycleState) -> bool:
+    """Return whether nobody says anything about anybody, which is not worth counting for one pod alone."""
+    return state.counters is None and not pod.template.affinity_id and not nodes.slots.affinities
+
+
 class InterPodAffinity(Plugin):
     Args = InterPodAffinityArgs
     wakes_on = (
@@ -298,8 +303,8 @@ class InterPodAffinity(Plugin):
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         if pod.template.affinity.error is not None:
             return unresolvable(f"parsing pod: {pod.template.affinity.error}")
-        if state.counters is None and not pod.template.affinity_id and not nodes.slots.affinities:
-            return SKIP  # nobody says anything about anybody: not worth counting for one pod
+        if _is_nobody_concerned(pod, nodes, state):
+            return SKIP
         counters = self.counters(pod, nodes, state)
         terms = counters.wanted.terms
         if not terms.required and not terms.required_anti and counters.existing_anti.is_empty:
@@ -385,6 +390,8 @@ class InterPodAffinity(Plugin):
         """Return SKIP where nobody wishes for anything, or what is wrong with the pod's wishes."""
         if pod.template.affinity.error is not None:
             return failed(f"failed to parse pod: {pod.template.affinity.error}")
+        if _is_nobody_concerned(pod, nodes, state):
+            return SKIP
         counters = self.counters(pod, nodes, state)
         terms = counters.wanted.terms
         prefers = terms.preferred or terms.preferred_anti
