@@ -221,6 +221,11 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Equ
         return False
     if not memo.is_worth_asking(pod):
         return False
+    is_alike = _is_as_its_class(pod, rules)
+    known = memo.unchanged_refusal(pod, nodes) if is_alike and made.turn is None else None
+    if known is not None:
+        _refuse_alike(made, *known)
+        return True
     try:
         recalled = memo.recall(pod, nodes)
     except PluginRaised:
@@ -257,8 +262,23 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Equ
         evaluated = _n_looked_at(nodes, recalled.pre_filtered.considered)
         made.decision = Placed(pod, nodes.name(row), evaluated, recalled.n_feasible)
         return True
-    _give_up_from_memory(made, profile, rules, recalled)
+    _give_up_from_memory(made, profile, rules, recalled, is_alike)
     return True
+
+
+def _is_as_its_class(pod: PodView, rules: Rules) -> bool:
+    """Return whether what was concluded for one pod of the class holds for all. A nominated pod is not counted against itself,
+    so with nominations about, it may not; nor for a member of a group that is judged as a whole: for it nobody seeks a way
+    out."""
+    return rules.preempts and not pod.pod.status.nominated_node_name and not _are_any(rules.nominations)
+
+
+def _refuse_alike(
+    made: Attempt, state: CycleState, before: PreFiltered, diagnosis: Diagnosis, result: PostFiltered, wording: str
+) -> None:
+    made.state, made.pre_filtered, made.post_filtered = state, before, result
+    made.diagnosis, made.verdicts = diagnosis, diagnosis.verdicts
+    made.decision = Unschedulable(made.pod, diagnosis, result.nomination, wording)
 
 
 def _are_any(nominations: Nominations | None) -> bool:
@@ -272,24 +292,16 @@ def _n_looked_at(nodes: Snapshot, considered: Bools | None) -> int:
     return nodes.n if considered is None else int(np.count_nonzero(considered))
 
 
-def _give_up_from_memory(made: Attempt, profile: Profile, rules: Rules, recalled: CachedAnswer) -> None:
+def _give_up_from_memory(made: Attempt, profile: Profile, rules: Rules, recalled: CachedAnswer, is_alike: bool) -> None:
     """Conclude that no node does; or find that the same was concluded for the class, and nothing has changed."""
     pod, nodes, of_class = made.pod, made.nodes, recalled.of_class
-    # A nominated pod is not counted against itself, so with nominations about, what holds for one pod of the class may
-    # not hold for another.
-    # Nor for a member of a group that is judged as a whole: for it nobody seeks a way out.
-    is_alike = rules.preempts and not pod.pod.status.nominated_node_name and not _are_any(rules.nominations)
     verdict_version, cluster_version = (
         (recalled.verdict_version(), recalled.cluster_version(nodes)) if is_alike else (None, None)
     )
-    if (
-        is_alike
-        and of_class.unschedulable_result is not None
-        and of_class.unschedulable_result[0] in (verdict_version, cluster_version)
-    ):
-        diagnosis, made.post_filtered, wording = of_class.unschedulable_result[1]
-        made.diagnosis, made.verdicts = diagnosis, diagnosis.verdicts
-        made.decision = Unschedulable(pod, diagnosis, made.post_filtered.nomination, wording)
+    known = of_class.unschedulable_result
+    if is_alike and known is not None and known[0] in (verdict_version, cluster_version):
+        of_class.unschedulable_at = cluster_version
+        _refuse_alike(made, *known[1])
         return
     diagnosis = made.diagnosis = Diagnosis(nodes.n)
     diagnosis.unschedulable_plugins |= recalled.pre_filtered.narrowed_by
@@ -303,7 +315,8 @@ def _give_up_from_memory(made: Attempt, profile: Profile, rules: Rules, recalled
         return
     known_by = verdict_version if result.is_settled and verdict_version is not None else cluster_version
     if known_by is not None and result.preemption is None and result.follow_up is None:
-        of_class.unschedulable_result = known_by, (diagnosis, result, decision.message)
+        of_class.unschedulable_result = known_by, (made.state, made.pre_filtered, diagnosis, result, decision.message)
+        of_class.unschedulable_at = cluster_version
 
 
 def find_feasible(made: Attempt, profile: Profile, rules: Rules) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 
 from kubesched.cluster import PodView, Store
@@ -66,4 +67,4 @@ class DeferredResizes:
         else:
             assert isinstance(decision, Failed)
             failure = Failure(decision.message, False)
-        return replace(failure, nomination=None, is_silent=True)
+        return msgspec.structs.replace(failure, nomination=None, is_silent=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from kubesched.api.meta import format_time
 from kubesched.api.pod import Pod
@@ -30,6 +31,7 @@ UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 LONGEST_NOTE_BYTES = 1024
 _CUT = b" ..."
+_MOST_BYTES_OF_A_CHARACTER = 4
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -44,8 +46,7 @@ class DecisionRecords(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """How an attempt ended. `diagnosis` names the refusing plugins; without one, something broke."""
 
     message: str
@@ -189,6 +190,8 @@ class Failures:
 
 def truncated(message: str) -> str:
     """Return a message cut to what an event's note may hold."""
+    if len(message) * _MOST_BYTES_OF_A_CHARACTER <= LONGEST_NOTE_BYTES:
+        return message
     data = message.encode()
     if len(data) <= LONGEST_NOTE_BYTES:
         return message

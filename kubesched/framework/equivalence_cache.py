@@ -30,6 +30,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Set as AbstractSet
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -55,6 +56,11 @@ MOST_ASKED = 1 << 14
 
 Key = tuple[bytes, Inputs]
 """What pods have in common, and what each of them has of its own."""
+
+
+def cluster_version(nodes: Snapshot) -> tuple[int, ...]:
+    """Return numbers that stay the same as long as nothing at all changes."""
+    return nodes.structure, nodes.journal.end, nodes.objects.revision, -1
 
 
 class CachedAnswer:
@@ -108,9 +114,7 @@ class CachedAnswer:
     def cluster_version(self, nodes: Snapshot) -> tuple[int, ...] | None:
         """Return numbers that stay the same as long as nothing at all changes; None if the verdicts are of this pod
         alone, because some filter reads more of it than the class has in common."""
-        if not self.of_class.plan.answers_for_class:
-            return None
-        return nodes.structure, nodes.journal.end, nodes.objects.revision, -1
+        return cluster_version(nodes) if self.of_class.plan.answers_for_class else None
 
     def verdicts(self, profile: Profile, nodes: Snapshot) -> Verdicts:
         """Return the verdicts of all filters in their order, for a diagnosis."""
@@ -171,6 +175,16 @@ class EquivalenceCache:
         if observe is not None:
             watch.tell(observe)
         return recalled
+
+    def unchanged_refusal(self, pod: PodView, nodes: Snapshot) -> Any:
+        """Return what was concluded of the pod's class when no node took it, if nothing at all changed since; else None."""
+        of_class = self._classes.get((pod.template.signature, own_inputs(pod, nodes.objects)))
+        if of_class is None or of_class.unschedulable_result is None or of_class.unschedulable_at != cluster_version(nodes):
+            return None
+        if self.profile.observe is not None:
+            for point in ("PreFilter", "Filter"):
+                self.profile.observe(point, "", Code.SUCCESS.text, 0.0)
+        return of_class.unschedulable_result[1]
 
     def clear(self) -> None:
         """Forget everything."""

@@ -33,6 +33,7 @@ class EquivalenceClass:
         "skipped_filters",
         "skipped_scores",
         "state",
+        "unschedulable_at",
         "unschedulable_result",
     )
 
@@ -47,6 +48,8 @@ class EquivalenceClass:
         self._skips_by: dict[str, object] = {}
         self.unschedulable_result: tuple[tuple[int, ...], Any] | None = None
         """What was concluded when no node passed, and the verdicts' versions that it was concluded from."""
+        self.unschedulable_at: tuple[int, ...] | None = None
+        """The version of the cluster at which that was last found to hold."""
         self.skipped_filters: set[Plugin] = set()
         """Counting plugins that had nothing to say at PreFilter; they are not asked again until something is counted."""
         self.skipped_scores: set[Plugin] = set()

@@ -503,8 +503,8 @@ class Profile:
         if first:
             gates = tuple(sorted(gates, key=lambda plugin: plugin.name != first))
         for plugin in gates:
-            answer = self._ask("PreEnqueue", plugin, plugin.pre_enqueue, pod)
-            if answer is not None and not answer.is_success:
+            answer = self.call("PreEnqueue", plugin, plugin.pre_enqueue, pod)
+            if answer is not None and not self._checked("PreEnqueue", plugin, answer, (pod,)).is_success:
                 return _named(answer, plugin)
         return SUCCESS
 

@@ -192,3 +192,36 @@ def test_a_broken_preference_is_an_error_unless_there_is_only_one_node() -> None
         assert decision.nomination is CLEAR
     for decision in both_ways(Scene(node("a"), node("b", cordoned=True)), wanted):
         assert isinstance(decision, Placed)
+
+
+# A class that no node takes
+
+
+def test_the_next_pod_of_a_class_that_no_node_takes_is_refused_at_once_until_anything_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene(node("a", cpu="1"), pod("old", on="a", requests={"cpu": "1"}, priority=5))
+    memo, asked = EquivalenceCache(scene.profile), []
+    recall = memo.recall
+    monkeypatch.setattr(memo, "recall", lambda pod, nodes: asked.append(pod.name) or recall(pod, nodes))
+
+    def told(name: str, **more: Any) -> Any:
+        wanted = pod(name, requests={"cpu": "1"}, **more)
+        made, plain = scene.attempt(wanted, memo, preempts=True), scene.attempt(wanted, preempts=True)
+        assert isinstance(made.decision, Unschedulable) and isinstance(plain.decision, Unschedulable)
+        assert (made.decision.message, made.decision.nomination) == (plain.decision.message, plain.decision.nomination)
+        assert made.diagnosis is not None and plain.diagnosis is not None
+        assert made.diagnosis.unschedulable_plugins == plain.diagnosis.unschedulable_plugins
+        return made.decision.pod.name
+
+    assert [told("p0"), told("p1"), told("p2")] == ["p0", "p1", "p2"]
+    assert asked == ["p0"], "nothing had changed for the others"
+    told("p3", labels={"app": "other"})
+    assert asked == ["p0", "p3"], "what was concluded is the class's own"
+    scene.store.put_node(node("b", cpu="500m"))
+    told("p4")
+    told("p5")
+    assert asked == ["p0", "p3", "p4"], "a node came"
+    scene.nominations.put(scene.store.view(pod("n", requests={"cpu": "100m"}, priority=10)), "b")
+    told("p6")
+    assert asked[3:] == ["p6"], "with nominations about, one pod's answer may not be another's"
