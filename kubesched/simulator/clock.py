@@ -48,9 +48,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._virtual_seconds
 
     @property
-    def is_idle(self) -> bool:
-        """Return whether nobody but the caller waits for a turn or for time to pass."""
-        return not self._ready and not self._scheduled  # type: ignore[attr-defined]
+    def is_anybody_next(self) -> bool:
+        """Return whether somebody besides the caller waits for a turn."""
+        return bool(self._ready)  # type: ignore[attr-defined]
+
+    async def pass_time(self, until: float) -> None:
+        """Let time pass while nobody waits for a turn, to that time or to the next timer if one is due before; as a sleep
+        would, at a tenth of its cost."""
+        timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
+        self.advance((min(timers[0].when(), until) if timers else until) - self._virtual_seconds)
+        if timers:
+            await asyncio.sleep(0)
 
     def advance(self, seconds: float) -> None:
         """Let time pass."""

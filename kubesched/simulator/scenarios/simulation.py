@@ -16,8 +16,9 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from kubesched import config as configs
 from kubesched.api import codec
@@ -49,8 +50,7 @@ _PATIENCE_SECONDS = 600.0
 """How long pods are tried again and again, with nothing else happening, before a run without an end is over."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(Struct, frozen=True):
     """One decision: the node that a pod goes to, or none and why."""
 
     at: float
@@ -295,16 +295,22 @@ class Simulation:
                     return
             if single is not None and single[1]():
                 return
-            if worked:
-                await asyncio.sleep(0)
+            if worked or self._loop.is_anybody_next:
+                await self._give_turns()
                 continue
             target = self._next_time(until)
             if self._is_over(now, until, target):
                 return
-            if target is not None and self._loop.is_idle:
-                self._loop.advance(target - now)  # as waiting would, at a tenth of its cost
+            if target is not None:
+                await self._loop.pass_time(target)
             else:
-                await engine.inbox.wait(None if target is None else max(target - now, _HAIR))
+                await engine.inbox.wait()
+
+    async def _give_turns(self) -> None:
+        """Let bindings and evictions go on until they have something to say, or wait for time to pass."""
+        await asyncio.sleep(0)
+        while self._loop.is_anybody_next and not len(self.engine.inbox):  # noqa: ASYNC110  nobody would set an event: whoever is next is any task
+            await asyncio.sleep(0)
 
     def _next_time(self, until: float | None) -> float | None:
         """Return when to look again, whatever else may happen before; None if time alone changes nothing."""
