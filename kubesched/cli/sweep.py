@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,10 @@ def run_sweep(
         click.echo(f"Error: trial {'/'.join(results.group(row))}/seed {row['seed']}: {row['error']}", err=True)
     if results.errors:
         raise SchedulerError(f"{len(results.errors)} of {total} trials failed")
+    for name in read.file.report:
+        if not any(name in row for row in results.rows):
+            known = get_close_matches(name, {key for row in results.rows for key in row}, 1, 0)
+            raise SchedulerError(f"{experiment}: report: no trial has a figure {name}; {known[0]} comes nearest")
 
 
 def parse_settings(settings: tuple[str, ...]) -> dict[str, str]:

@@ -119,6 +119,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, bytes]
     plugins: tuple[str, ...]
     """As in the file; a plugin in a file of its own by its name in `files`."""
+    measures: tuple[str, ...] = ()
+    """Likewise."""
 
     @property
     def digest(self) -> str:
@@ -202,6 +204,9 @@ class _Reader:
             _check_path(path, f"parameters.{path}")
             if not values:
                 raise ConfigError(f"parameters.{path}", "expected values")
+        for i, text in enumerate(file.measures):
+            if not all(text.rpartition(":")):
+                raise ConfigError(f"measures[{i}]", f"expected module:function or FILE.py:function, found {text!r}")
         if file.tune is not None:
             _check_tune(file.tune, set(named))
         return Experiment(
@@ -209,7 +214,8 @@ class _Reader:
             scenarios={name: self._scenario(text, f"scenarios.{name}") for name, text in named.items()},
             configurations={name: self._configuration(name, given) for name, given in file.configurations.items()},
             files=self._files,
-            plugins=tuple(self._plugin(text, f"plugins[{i}]") for i, text in enumerate(file.plugins)),
+            plugins=tuple(self._code(text, f"plugins[{i}]") for i, text in enumerate(file.plugins)),
+            measures=tuple(self._code(text, f"measures[{i}]") for i, text in enumerate(file.measures)),
         )
 
     def _scenario(self, given: str | dict[str, Any], where: str) -> bytes:
@@ -247,12 +253,12 @@ class _Reader:
         check_yaml(text)
         return text
 
-    def _plugin(self, text: str, where: str) -> str:
-        """Return a plugin as workers find it: a file is taken along, an installed module is not."""
-        path, colon, cls = text.rpartition(":") if not text.endswith(".py") else (text, "", "")
+    def _code(self, text: str, where: str) -> str:
+        """Return a plugin or a measure as workers find it: a file is taken along, an installed module is not."""
+        path, colon, name = text.rpartition(":") if not text.endswith(".py") else (text, "", "")
         if not path.endswith(".py"):
             return text
-        return self._take(self._folder / path, where) + colon + cls
+        return self._take(self._folder / path, where) + colon + name
 
     def _take_all(self, path: Path, where: str) -> list[str]:
         if not path.is_dir():

@@ -7,7 +7,6 @@ laid out once in a folder of the worker's; a trial changes nothing in it.
 from __future__ import annotations
 
 import gc
-import importlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,13 +18,14 @@ from kubesched import config
 from kubesched.engine.assembly import default_configuration, registry_with
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.framework.building import catalogue
-from kubesched.framework.finding import find_plugins
+from kubesched.framework.finding import find_plugins, run_module
 from kubesched.simulator.experiments.experiment import Experiment, Trial, set_at, set_weight
 from kubesched.simulator.scenarios.build import build_simulation
 from kubesched.simulator.scenarios.scenario import Scenario, check, seconds
 from kubesched.simulator.scenarios.simulation import Simulation
 
 Figures = dict[str, float | int | str | bool | None]
+Measure = Callable[[Simulation], Mapping[str, Any]]
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -43,20 +43,21 @@ class Worker:
         self._folder = tempfile.TemporaryDirectory(prefix="kubesched-experiment-")
         for name, content in experiment.files.items():
             (Path(self._folder.name) / name).write_bytes(content)
-        self._measures = [_function(text) for text in experiment.file.measures]
         gc.set_threshold(50_000, 20, 100)  # a simulation makes hundreds of thousands of objects that stay
 
     def run(self, trial: Trial) -> Outcome:
-        """Run one trial to its end."""
-        try:
-            with self._simulation(trial) as (sim, until):
-                figures = {"figures": sim.run(until), **{m.__name__: m(sim) for m in self._measures}}
-        except SchedulerError as error:
-            return Outcome({}, " ".join(str(error).split()))
+        """Run one trial to its end. Whatever breaks in it, a plugin, a measure or we, costs this trial and no other."""
         flat: Figures = {}
-        _flatten(figures.pop("figures"), "", flat)
-        for more in figures.values():
-            _flatten(more, "", flat)
+        try:
+            measures = [_function(text, Path(self._folder.name)) for text in self._experiment.measures]
+            with self._simulation(trial) as (sim, until):
+                _flatten(sim.run(until), "", flat)
+                for measure in measures:
+                    _flatten(_measured(measure, sim), "", flat)
+        except SchedulerError as error:
+            return Outcome({}, _in_one_line(error))
+        except Exception as error:  # see above
+            return Outcome({}, f"{type(error).__name__}: {_in_one_line(error)}")
         return Outcome(flat)
 
     def _simulation(self, trial: Trial) -> _Running:
@@ -114,6 +115,21 @@ class _Running:
         self._sim.close()
 
 
+def _measured(measure: Measure, sim: Simulation) -> Mapping[str, Any]:
+    name = getattr(measure, "__name__", repr(measure))
+    try:
+        found = measure(sim)
+    except Exception as error:  # somebody else's code
+        raise SchedulerError(f"measure {name}: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Mapping):
+        raise SchedulerError(f"measure {name}: expected figures by name, returned {type(found).__name__}")
+    return found
+
+
+def _in_one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
 def _flatten(document: Mapping[str, Any], prefix: str, into: Figures) -> None:
     for name, value in document.items():
         if isinstance(value, Mapping):
@@ -122,12 +138,12 @@ def _flatten(document: Mapping[str, Any], prefix: str, into: Figures) -> None:
             into[prefix + name] = value
 
 
-def _function(text: str) -> Callable[[Simulation], Mapping[str, Any]]:
-    module, _, name = text.partition(":")
+def _function(text: str, folder: Path) -> Measure:
+    where, _, name = text.rpartition(":")
     try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"measures: {text}", f"cannot be imported: {error}") from error
+        found = getattr(run_module(str(folder / where) if where.endswith(".py") else where), name, None)
+    except ConfigError as error:
+        raise ConfigError(f"measures: {text}", f"cannot be imported: {error.detail.rpartition(': ')[2]}") from error
     if not callable(found):
-        raise ConfigError(f"measures: {text}", "is no function")
+        raise ConfigError(f"measures: {text}", f"{where} has no function {name}")
     return found  # type: ignore[no-any-return]

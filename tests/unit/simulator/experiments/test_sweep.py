@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from kubesched.cli.commands.sweep import command as sweep_command
 from kubesched.errors import ConfigError, SchedulerError
@@ -107,6 +108,37 @@ def test_a_trial_that_fails_is_named_and_the_rest_goes_on(tmp_path: Path) -> Non
     assert len(results.summary("pods.placed")) == 2
 
 
+@pytest.mark.parametrize("executor", [run_here, run_in_processes])
+def test_a_measure_comes_along_as_a_file_and_one_that_breaks_costs_its_trial(tmp_path: Path, executor: Any) -> None:
+    (tmp_path / "mine.py").write_text("def most(sim):\n    return {'most': 7 / (sim.metrics()['packing']['nodes'] - 1)}\n")
+    document = {**EXPERIMENT, "seeds": [1], "measures": ["mine.py:most"]}
+    results = sweep(read_experiment(written(tmp_path, document)), executor)
+    assert [row["error"] for row in results.rows] == ["measure most: ZeroDivisionError: division by zero", ""] * 2
+    assert [row.get("most") for row in results.rows] == [None, 7.0] * 2
+
+
+@pytest.mark.parametrize(
+    ("measure", "problem"),
+    [
+        (
+            "nowhere.at:all",
+            "measures: nowhere.at:all: cannot be imported: no such module; a file is named by its path, with .py",
+        ),
+        ("kubesched.errors:all", "measures: kubesched.errors:all: kubesched.errors has no function all"),
+        ("builtins:repr", "measure repr: expected figures by name, returned str"),
+    ],
+)
+def test_a_measure_that_is_not_there_is_named(tmp_path: Path, measure: str, problem: str) -> None:
+    document = {**EXPERIMENT, "configurations": {"default": "default"}, "seeds": [1], "parameters": {}, "measures": [measure]}
+    assert [row["error"] for row in sweep(read_experiment(written(tmp_path, document)), run_in_processes).rows] == [problem]
+
+
+def test_a_figure_that_no_trial_has_is_named(tmp_path: Path) -> None:
+    file = written(tmp_path, {**EXPERIMENT, "seeds": [1], "parameters": {}, "report": ["pods.placed", "pods.plaecd"]})
+    done = CliRunner().invoke(sweep_command, [str(file), "--workers", "1"])
+    assert "report: no trial has a figure pods.plaecd; pods.placed comes nearest" in str(done.exception)
+
+
 def test_a_worker_that_dies_takes_no_trial_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = read_experiment(written(tmp_path, {**EXPERIMENT, "seeds": [1], "parameters": {}}))
     whole = sweep(experiment, run_here)
@@ -131,6 +163,7 @@ class _Dying(executors.Worker):
 BAD = [
     ("no file", {"scenarios": ["absent.yaml"]}, "scenarios.absent: .*absent.yaml cannot be read: No such file or directory"),
     ("an unknown field", {"scenarois": []}, "unknown field `scenarois`"),
+    ("no function", {"measures": ["mine.py"]}, "measures.0.: expected module:function or FILE.py:function, found 'mine.py'"),
     ("no seeds", {"seeds": []}, "seeds: expected at least one"),
     ("a seed twice", {"seeds": [1, 1]}, "seeds: expected at least one, and each once"),
     ("a baseline that is none", {"baseline": "best"}, "baseline: 'best' is none of the configurations"),
