@@ -34,8 +34,20 @@ def run_sweep(
 ) -> None:
     read = read_experiment(experiment, parse_settings(settings))
     total = sum(1 for _ in read.trials())
-    with bar(f"{experiment.name}, trials", total) as done:
-        results = sweep(read, executor(where, workers), folder, lambda n, _: done(n))
+    n_done = 0
+
+    def progress(n: int, _: int) -> None:
+        nonlocal n_done
+        n_done = n
+        done(n)
+
+    try:
+        with bar(f"{experiment.name}, trials", total) as done:
+            results = sweep(read, executor(where, workers), folder, progress)
+    except KeyboardInterrupt:
+        kept = f"are in {folder}, and the same command goes on there" if folder is not None else "are lost: --out keeps them"
+        click.echo(f"stopped: {n_done} of {total} trials were done and {kept}", err=True)
+        raise
     if html_file is not None:
         write_text(html_file, report_html(read.file.name or experiment.stem, results, read.file.report or _FIGURES))
     if output == "table":

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import csv
 import html
+import importlib
+import importlib.util
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -133,15 +135,15 @@ class Results:
 
     def to_pandas(self) -> Any:
         """Return a pandas data frame, where pandas is installed."""
+        if importlib.util.find_spec("pandas") is None:
+            raise SchedulerError("pandas is not installed")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
         """Return a polars data frame, where polars is installed."""
-        try:
-            import polars
-        except ImportError as error:
-            raise SchedulerError("polars is not installed") from error
-        return polars.DataFrame(self)
+        if importlib.util.find_spec("polars") is None:
+            raise SchedulerError("polars is not installed")
+        return importlib.import_module("polars").DataFrame(self)
 
     def _repr_html_(self) -> str:
         def cells(tag: str, values: Iterable[Any]) -> str:

@@ -41,7 +41,12 @@ def small_multiples(results: Results, figures: Sequence[str], title: str = "") -
     said = f"{n_trials} trials{f', of which {n_failed} failed' if n_failed else ''}"
     if results.baseline:
         said += f"; in brackets the difference from {results.baseline}, seed by seed, where it is certain"
-    head = "".join(f'<th scope="col">{html.escape(" · ".join(column))}</th>' for column in columns)
+    names = [path.rpartition(".")[2] for path in results.parameters]
+
+    def told(column: Group) -> str:
+        return " · ".join([column[0], *(f"{name} {value}" for name, value in zip(names, column[1:], strict=True))])
+
+    head = "".join(f'<th scope="col">{html.escape(told(column))}</th>' for column in columns)
     body = "".join(
         f'<tr><th scope="row">{html.escape(figure)}</th>'
         + "".join(f"<td>{plot}</td>" for plot in _plots(results, figure, columns))

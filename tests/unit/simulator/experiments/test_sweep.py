@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from kubesched.cli import sweep as sweep_program
 from kubesched.cli.commands.sweep import command as sweep_command
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.simulator.experiments import executors
@@ -133,6 +135,23 @@ def test_a_measure_that_is_not_there_is_named(tmp_path: Path, measure: str, prob
     assert [row["error"] for row in sweep(read_experiment(written(tmp_path, document)), run_in_processes).rows] == [problem]
 
 
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [(("--out", "out"), "are in out, and the same command goes on there"), ((), "are lost: --out keeps them")],
+)
+def test_who_stops_a_sweep_is_told_what_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], told: str
+) -> None:
+    def breaks_off(experiment: Experiment, trials: Sequence[Trial]) -> Iterator[tuple[int, Outcome]]:
+        yield 0, Outcome({"pods.placed": 1})
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sweep_program, "run_here", breaks_off)
+    stopped = CliRunner().invoke(sweep_command, [str(written(tmp_path)), "--workers", "1", *more])
+    assert f"stopped: 1 of 8 trials were done and {told}" in stopped.output
+
+
 def test_a_figure_that_no_trial_has_is_named(tmp_path: Path) -> None:
     file = written(tmp_path, {**EXPERIMENT, "seeds": [1], "parameters": {}, "report": ["pods.placed", "pods.plaecd"]})
     done = CliRunner().invoke(sweep_command, [str(file), "--workers", "1"])
@@ -221,6 +240,12 @@ def test_rows_go_to_other_libraries_through_arrow(tmp_path: Path) -> None:
     assert parquet.read_table(tmp_path / "t.parquet").to_pylist() == list(results.rows)
     assert pyarrow.table(results).column("x").to_pylist() == [2.5]
     assert "<td>&lt;c&gt;</td>" in results._repr_html_()
+    for library, made in (("pandas", results.to_pandas), ("polars", results.to_polars)):
+        if importlib.util.find_spec(library) is not None:
+            assert made().shape == (1, 5)
+        else:
+            with pytest.raises(SchedulerError, match=f"{library} is not installed"):
+                made()
 
 
 def test_a_full_disk_is_told_with_the_trial(tmp_path: Path) -> None:
@@ -241,7 +266,7 @@ def test_small_multiples_share_a_scale_say_what_is_certain_and_escape_names() ->
     results = Results((*rows, {**rows[0], "seed": 9, "left": None, "error": "no <nodes>"}), ("ties",), "base")
     page = report_html("a & b", results, ["left", "absent"])
     assert page.count("<svg") == 4 and "<script" not in page
-    assert "s&lt;1&gt; · name" in page and "no &lt;nodes&gt;" in page and "<h1>a &amp; b</h1>" in page
+    assert "s&lt;1&gt; · ties name" in page and "no &lt;nodes&gt;" in page and "<h1>a &amp; b</h1>" in page
     assert page.count("4.1 ± 0.248 (-6)</text>") == 2  # paired: what the seeds have in common falls out
     assert page.count(">3.852</text>") == page.count(">10.35</text>") == 2
     assert report_html("a & b", results, ["left", "absent"]) == page
