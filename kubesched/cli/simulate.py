@@ -18,6 +18,7 @@ from kubesched.cli.html_report import Ran, html_report, write_text
 from kubesched.cli.printing import bar, print_document
 from kubesched.cli.sources import Policy, named, read_lines
 from kubesched.errors import ConfigError, SchedulerError
+from kubesched.simulator.experiments.arrow import check_arrow, table_of, write_parquet
 from kubesched.simulator.replay import entries_of
 from kubesched.simulator.scenarios.build import build_simulation
 from kubesched.simulator.scenarios.from_log import simulation_of_log
@@ -28,6 +29,7 @@ from kubesched.simulator.scenarios.simulation import Simulation
 DEFAULT = "default"
 """What the configuration is called that is used when none is given."""
 _LOGS = (".jsonl", ".gz")
+RowWriter = Callable[[dict[str, Any]], None]
 
 
 def run_simulate(
@@ -46,10 +48,10 @@ def run_simulate(
     play = Play.read(scenario, duration, seed)
     collect_seldom()
     with contextlib.ExitStack() as files:
-        journal = _json_lines(_opened(events_file, files)) if events_file is not None else None
+        journal = _rows_to(events_file, files, _json_lines) if events_file is not None else None
         sim = files.enter_context(play.simulation(policy, journal))
         series: list[dict[str, Any]] = []
-        write_row = _csv_rows(_opened(series_file, files)) if series_file is not None else None
+        write_row = _rows_to(series_file, files, _csv_rows) if series_file is not None else None
 
         def take(row: dict[str, Any]) -> None:
             if write_row is not None:
@@ -117,14 +119,23 @@ class Play:
         )
 
 
-def _opened(file: Path, files: contextlib.ExitStack) -> IO[str]:
+def _rows_to(file: Path, files: contextlib.ExitStack, as_text: Callable[[IO[str]], RowWriter]) -> RowWriter:
+    """Return what writes rows to a file: as text, row by row, or as a Parquet table at the end if it is named so."""
+    is_table = file.suffix == ".parquet"
+    if is_table:
+        check_arrow()
     try:
-        return files.enter_context(file.open("w", newline="", encoding="utf-8"))
+        opened = files.enter_context(file.open("w", newline="", encoding="utf-8"))
     except OSError as error:
         raise SchedulerError(f"{file} cannot be written: {error.strerror}") from error
+    if not is_table:
+        return as_text(opened)
+    rows: list[dict[str, Any]] = []
+    files.callback(lambda: write_parquet(table_of(rows), str(file)))
+    return rows.append
 
 
-def _json_lines(file: IO[str]) -> LogWriter:
+def _json_lines(file: IO[str]) -> RowWriter:
     encode = msgspec.json.Encoder().encode
 
     def write(event: dict[str, Any]) -> None:
@@ -133,7 +144,7 @@ def _json_lines(file: IO[str]) -> LogWriter:
     return write
 
 
-def _csv_rows(file: IO[str]) -> Callable[[dict[str, Any]], None]:
+def _csv_rows(file: IO[str]) -> RowWriter:
     writer = csv.writer(file, lineterminator="\n")
     is_first = True
 

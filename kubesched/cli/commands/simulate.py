@@ -23,13 +23,13 @@ from kubesched.cli.commands.shared import output_option, policy_options
     "--events",
     "events_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write everything that happens to this file, a JSON line each.",
+    help="Write everything that happens to this file, a JSON line each; as a table if it ends in .parquet.",
 )
 @click.option(
     "--series",
     "series_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write utilisation and queue lengths over time to this file, as CSV.",
+    help="Write utilisation and queue lengths over time to this file, as CSV, or as Parquet if it ends in .parquet.",
 )
 @click.option(
     "--html",

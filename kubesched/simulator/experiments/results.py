@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from kubesched.errors import SchedulerError
+from kubesched.simulator.experiments.arrow import table_of, write_parquet
 from kubesched.simulator.experiments.experiment import Trial
 from kubesched.simulator.experiments.trial import Outcome
 
@@ -116,18 +117,11 @@ class Results:
 
     def to_arrow(self) -> pyarrow.Table:
         """Return the rows as an Arrow table."""
-        try:
-            import pyarrow
-        except ImportError as error:
-            raise SchedulerError("Arrow and Parquet need the extra: pip install 'kubesched[experiments]'") from error
-        return pyarrow.table({name: [row.get(name) for row in self.rows] for name in self.columns})
+        return table_of(self.rows, self.columns)
 
     def to_parquet(self, file: str) -> None:
         """Write the rows as a Parquet file."""
-        table = self.to_arrow()
-        import pyarrow.parquet
-
-        pyarrow.parquet.write_table(table, file)
+        write_parquet(self.to_arrow(), file)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Hand the rows to any library that takes Arrow, as in `polars.DataFrame(results)`."""

@@ -117,6 +117,19 @@ def test_events_and_series_are_written(small: str, tmp_path: Path) -> None:
     assert len(rows) == 500 and rows[1]["nodes"] == "3" and float(rows[0]["time"]) == 0
 
 
+def test_events_and_series_are_tables_where_the_file_is_named_so(small: str, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed: Parquet is not tested")
+    for text, table, option in (("e.jsonl", "e.parquet", "--events"), ("s.csv", "s.parquet", "--series")):
+        simulate(small, option, str(tmp_path / text))
+        simulate(small, option, str(tmp_path / table))
+    events = parquet.read_table(tmp_path / "e.parquet").to_pylist()
+    lines = [json.loads(line) for line in (tmp_path / "e.jsonl").read_text().splitlines()]
+    assert [{name: value for name, value in event.items() if value is not None} for event in events] == lines
+    series = parquet.read_table(tmp_path / "s.parquet")
+    rows = list(csv.reader((tmp_path / "s.csv").open()))
+    assert series.column_names == rows[0] and series.column("time").to_pylist() == [float(row[0]) for row in rows[1:]]
+
+
 def test_a_log_is_simulated_as_well(snapshot: str) -> None:
     figures = json.loads(simulate(snapshot, "-o", "json"))
     assert (figures["pods"]["there"], figures["pods"]["placed"]) == (6, 1)
