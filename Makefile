@@ -61,6 +61,7 @@ kubectl-plugin: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/simulate.py
+	$(BIN)/python bench/sweep.py
 
 # docs/page.png and the other views, from a demo in Debian's chromium.
 screenshots: $(STAMP)
