@@ -2,20 +2,39 @@
 
 In: text and flags. Out: frozen values that the other rooms can rely on without asking again. It knows plugins by
 name, by extension point and by the type of their arguments (`Catalogue`), never as classes, and it opens no socket.
+The names below are imported when they are first used: `run --help` needs durations and gates, and no YAML.
 
     load(text or path, gates=..., registry=...) -> Configuration      effective(configuration) -> document
 """
 
-from kubesched.config.args import Args, ArgsRegistry
-from kubesched.config.catalogue import POINTS, Catalogue, Known, in_tree
-from kubesched.config.configz import from_configz
-from kubesched.config.durations import Duration
-from kubesched.config.fielderrors import FieldError, Path
-from kubesched.config.gates import Gates
-from kubesched.config.loading import defaults, load
-from kubesched.config.printing import as_json, as_yaml, effective
-from kubesched.config.types import Configuration, Configured, Extender, Profile
-from kubesched.config.versions import NEWEST, OLDEST_RECORDED, Behaviour, Version
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kubesched.config.args import Args, ArgsRegistry
+    from kubesched.config.catalogue import POINTS, Catalogue, Known, in_tree
+    from kubesched.config.configz import from_configz
+    from kubesched.config.durations import Duration
+    from kubesched.config.fielderrors import FieldError, Path
+    from kubesched.config.gates import Gates
+    from kubesched.config.loading import defaults, load
+    from kubesched.config.printing import as_json, as_yaml, effective
+    from kubesched.config.types import Configuration, Configured, Extender, Profile
+    from kubesched.config.versions import NEWEST, OLDEST_RECORDED, Behaviour, Version
+
+_NAMES = {
+    "args": ("Args", "ArgsRegistry"),
+    "catalogue": ("POINTS", "Catalogue", "Known", "in_tree"),
+    "configz": ("from_configz",),
+    "durations": ("Duration",),
+    "fielderrors": ("FieldError", "Path"),
+    "gates": ("Gates",),
+    "loading": ("defaults", "load"),
+    "printing": ("as_json", "as_yaml", "effective"),
+    "types": ("Configuration", "Configured", "Extender", "Profile"),
+    "versions": ("NEWEST", "OLDEST_RECORDED", "Behaviour", "Version"),
+}
+_WHERE = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "NEWEST",
@@ -43,3 +62,10 @@ __all__ = [
     "in_tree",
     "load",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_WHERE[name]), name)
+    return value
