@@ -18,6 +18,7 @@ from kubesched.apiserver.refusals import Cause, forbidden, not_found
 from kubesched.apiserver.resources import Object, Resource
 from kubesched.apiserver.runtime_classes import apply_runtime_class, check_overhead
 from kubesched.apiserver.service_accounts import apply_service_account
+from kubesched.apiserver.services import give_addresses
 
 DEFAULT_CLASS_ANNOTATION = "storageclass.kubernetes.io/is-default-class"
 DEFAULT_INGRESS_CLASS_ANNOTATION = "ingressclass.kubernetes.io/is-default-class"
@@ -84,9 +85,7 @@ def admit_changed(context: Context, resource: Resource, new: Object, old: Object
                 new["spec"][field] = old["spec"][field]
         _tolerate_silence(new["spec"])
     elif resource.table == "services" and not subresource:
-        for field in ("clusterIP", "clusterIPs"):
-            if field in old["spec"]:
-                new["spec"].setdefault(field, old["spec"][field])
+        give_addresses(context, resource, new, old)
 
 
 def _pod(context: Context, resource: Resource, pod: Object) -> None:
@@ -127,7 +126,7 @@ def _covers(toleration: Object, other: Object) -> bool:
 
 def _class_priority(context: Context, resource: Resource, obj: Object) -> tuple[int, str | None]:
     """Return the priority and the preemption policy of the class that an object names; without one it gets the default's."""
-    spec, name = obj["spec"], obj["metadata"]["name"]
+    spec, name = obj.setdefault("spec", {}), obj["metadata"]["name"]
     class_name = spec.get("priorityClassName")
     if not class_name:
         found = _default_priority_class(context)
@@ -244,13 +243,7 @@ def _has_mark(obj: Object, annotation: str) -> bool:
 
 
 def _service(context: Context, resource: Resource, obj: Object) -> None:
-    spec = obj["spec"]
-    if spec["type"] != "ExternalName" and not spec.get("clusterIP"):
-        taken = {(entry.obj.get("spec") or {}).get("clusterIP") for entry in context.table(resource).entries.values()}
-        number = next(n for n in range(1, 65_536) if f"10.96.{n >> 8}.{n & 255}" not in taken)
-        spec["clusterIP"] = f"10.96.{number >> 8}.{number & 255}"
-    if spec.get("clusterIP"):
-        spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    give_addresses(context, resource, obj)
     obj["status"] = {"loadBalancer": {}}
 
 

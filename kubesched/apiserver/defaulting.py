@@ -227,6 +227,10 @@ def _service(obj: Object) -> None:
         if spec.get("clusterIP") == "None" and not spec.get("selector"):  # nobody to ask, so anything may be answered
             missing(spec, ipFamilyPolicy="RequireDualStack", ipFamilies=["IPv4", "IPv6"])
         missing(spec, ipFamilyPolicy="SingleStack", ipFamilies=["IPv4"])
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+    if spec["type"] == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
     for port in spec.get("ports") or ():
         port.setdefault("protocol", "TCP")
         port.setdefault("targetPort", port.get("port", 0))

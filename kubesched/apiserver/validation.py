@@ -29,6 +29,7 @@ from kubesched.apiserver.refusals import (
 )
 from kubesched.apiserver.resources import Object, Resource
 from kubesched.apiserver.selectors import selects
+from kubesched.apiserver.services import service_problems
 
 MAX_ANNOTATION_BYTES = 256 * 1024
 _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -423,6 +424,7 @@ _CHECKS: dict[str, Callable[[Object], list[Cause]]] = {
     "persistentvolumeclaims": _volume_claim,
     "persistentvolumes": _persistent_volume,
     "storageclasses.storage.k8s.io": _storage_class,
+    "services": service_problems,
     "leases.coordination.k8s.io": _lease,
     "events": _event,
     "customresourcedefinitions.apiextensions.k8s.io": definition_problems,

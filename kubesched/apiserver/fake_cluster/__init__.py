@@ -4,6 +4,7 @@
     deployments, replicas, statefulsets, daemonsets, jobs, cronjobs
     disruption, quota_status      disruption budgets, what is used of quotas
     volumes, ephemeral_volumes, resource_claims               claims on volumes and devices
+    endpoints, load_balancers     which pods answer for a service, and its address from outside
     first_objects                 accounts, the `kubernetes` service, a storage class
     node_lifecycle, garbage       what fails and what ends
 
@@ -19,12 +20,14 @@ from kubesched.apiserver.fake_cluster.cronjobs import CronJobs
 from kubesched.apiserver.fake_cluster.daemonsets import DaemonSets
 from kubesched.apiserver.fake_cluster.deployments import Deployments
 from kubesched.apiserver.fake_cluster.disruption import DisruptionController
+from kubesched.apiserver.fake_cluster.endpoints import ServiceEndpoints
 from kubesched.apiserver.fake_cluster.ephemeral_volumes import EphemeralVolumes
 from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
 from kubesched.apiserver.fake_cluster.first_objects import FirstObjects
 from kubesched.apiserver.fake_cluster.garbage_collector import GarbageCollector
 from kubesched.apiserver.fake_cluster.jobs import Jobs
 from kubesched.apiserver.fake_cluster.kubelets import Kubelets
+from kubesched.apiserver.fake_cluster.load_balancers import LoadBalancers
 from kubesched.apiserver.fake_cluster.node_lifecycle import NodeLifecycle
 from kubesched.apiserver.fake_cluster.pace import INSTANT, Pace
 from kubesched.apiserver.fake_cluster.pods import PodIndex
@@ -63,6 +66,8 @@ class FakeCluster:
             CronJobs(store, recorder),
             QuotaStatus(store, recorder),
             DisruptionController(store, pods, recorder),
+            ServiceEndpoints(store, pods, recorder),
+            LoadBalancers(store, recorder),
             Volumes(store, pace or Pace(), recorder),
             EphemeralVolumes(store, recorder),
             ResourceClaimController(store, pods, recorder),

@@ -1,7 +1,8 @@
 """Work: keys that somebody should look at, once each, on the clock.
 
 In: keys, from changes in the store and from timers. Out: calls of one `reconcile` per key, never two for the same key
-at once and never inside the write that caused it. A refusal by the API is tried again later, each time a bit later.
+at once and never inside the write that caused it. A refusal by the API is tried again later, each time a bit later, and so
+is a key whose reconcile fails of itself: that is raised for all to see, and the other keys get their turn all the same.
 A reconcile may say in how many seconds it wants to look again.
 """
 
@@ -62,12 +63,14 @@ class Worker:
 
     def _work(self) -> None:
         self._turn = None
-        for _ in range(min(BATCH, len(self._ready))):
-            key = next(iter(self._ready))
-            del self._ready[key]
-            self._look_at(key)
-        if self._ready and self._turn is None and not self._stopped:
-            self._turn = self._clock.call_later(0.0, self._work)
+        try:
+            for _ in range(min(BATCH, len(self._ready))):
+                key = next(iter(self._ready))
+                del self._ready[key]
+                self._look_at(key)
+        finally:
+            if self._ready and self._turn is None and not self._stopped:
+                self._turn = self._clock.call_later(0.0, self._work)
 
     def _look_at(self, key: str) -> None:
         try:
@@ -76,10 +79,16 @@ class Worker:
             self._failures.pop(key, None)  # it went away meanwhile; its own change brings what follows
             return
         except ApiError as error:
-            n_failures = self._failures[key] = self._failures.get(key, 0) + 1
             _logger.debug("%s %s: %s", self._name, key, error)
-            self.add(key, min(FIRST_RETRY_SECONDS * 2 ** min(n_failures, 16), LONGEST_RETRY_SECONDS))
+            self._retry(key)
             return
+        except Exception:
+            self._retry(key)
+            raise
         self._failures.pop(key, None)
         if again is not None:
             self.add(key, max(again, 0.001))
+
+    def _retry(self, key: str) -> None:
+        n_failures = self._failures[key] = self._failures.get(key, 0) + 1
+        self.add(key, min(FIRST_RETRY_SECONDS * 2 ** min(n_failures, 16), LONGEST_RETRY_SECONDS))

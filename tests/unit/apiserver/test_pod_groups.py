@@ -60,3 +60,9 @@ def test_groups_of_groups_are_kept_in_v1alpha3() -> None:
     made = store.create("compositepodgroups", {"metadata": {"name": "all", "namespace": "default"}, "spec": spec})
     assert (made["apiVersion"], made["spec"]["priority"]) == ("scheduling.k8s.io/v1alpha3", 0)
     assert store.create(GROUPS, group(parentCompositePodGroupName="all"))["spec"]["parentCompositePodGroupName"] == "all"
+
+
+def test_a_group_without_a_spec_is_stored_with_the_default_priority() -> None:
+    store = ObjectStore()
+    store.create(GROUPS, {"metadata": {"name": "bare", "namespace": "default"}})
+    assert store.get(GROUPS, "bare", "default")["spec"] == {"priority": 0}

@@ -132,7 +132,8 @@ def test_a_quota_counts_what_is_in_its_scope(store: ObjectStore, scope: dict, co
 
 def test_quotas_count_what_was_there_before_them_and_every_kind(store: ObjectStore) -> None:
     store.create("configmaps", {"metadata": {"name": "c"}})
-    store.create("services", {"metadata": {"name": "s"}, "spec": {"type": "LoadBalancer", "ports": [{"port": 1}, {"port": 2}]}})
+    ports = [{"name": "a", "port": 1}, {"name": "b", "port": 2}]
+    store.create("services", {"metadata": {"name": "s"}, "spec": {"type": "LoadBalancer", "ports": ports}})
     hard = {"count/configmaps": "1", "services.loadbalancers": "3", "services.nodeports": "9", "count/deployments.apps": "1"}
     quota(store, hard)
     used = {"count/configmaps": "1", "services.loadbalancers": "1", "services.nodeports": "2", "count/deployments.apps": "0"}
