@@ -15,7 +15,7 @@ from kubesched.api.events import Event
 from kubesched.api.meta import TopLevel
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.api.policy import Eviction, LimitRange, PodDisruptionBudget, RuntimeClass
+from kubesched.api.policy import Eviction, LimitRange, PodDisruptionBudget, ResourceQuota, RuntimeClass
 from kubesched.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kubesched.api.storage import (
     CSIDriver,
@@ -77,6 +77,7 @@ KIND_TABLE: tuple[KindInfo, ...] = (
     KindInfo(CronJob, "batch/v1", "CronJob", "cronjobs", True),
     KindInfo(PodDisruptionBudget, "policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", True),
     KindInfo(LimitRange, "v1", "LimitRange", "limitranges", True),
+    KindInfo(ResourceQuota, "v1", "ResourceQuota", "resourcequotas", True),
     KindInfo(RuntimeClass, "node.k8s.io/v1", "RuntimeClass", "runtimeclasses", False),
     KindInfo(Eviction, "policy/v1", "Eviction", "evictions", True),
     KindInfo(StorageClass, "storage.k8s.io/v1", "StorageClass", "storageclasses", False),

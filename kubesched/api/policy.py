@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import field
 
 from kubesched.api.meta import Condition, DeleteOptions, LabelSelector, Quantity, TopLevel, Wire, always
@@ -67,6 +69,20 @@ class LimitRange(TopLevel, kw_only=True):
     api_version: str = always("v1")
     kind: str = always("LimitRange")
     spec: LimitRangeSpec = LimitRangeSpec()
+
+
+class ResourceQuotaSpec(Wire, kw_only=True):
+    hard: dict[str, Quantity] = field(default_factory=dict)
+    scopes: tuple[str, ...] = ()
+    scope_selector: dict[str, Any] | None = None
+
+
+class ResourceQuota(TopLevel, kw_only=True):
+    """How much of everything a namespace may hold."""
+
+    api_version: str = always("v1")
+    kind: str = always("ResourceQuota")
+    spec: ResourceQuotaSpec = ResourceQuotaSpec()
 
 
 class RuntimeOverhead(Wire, kw_only=True):

@@ -18,7 +18,7 @@ from kubesched.api.kinds import INFO, KIND_TABLE
 from kubesched.api.meta import LabelSelectorRequirement, ObjectMeta, ObjectReference, OwnerReference, TopLevel, Wire
 from kubesched.api.node import ContainerImage, NodeSelectorRequirement, Taint
 from kubesched.api.pod import Container, ContainerPort, Pod, Toleration
-from kubesched.api.policy import LimitRange, RuntimeClass
+from kubesched.api.policy import LimitRange, ResourceQuota, RuntimeClass
 from kubesched.api.resource import (
     DELETE_PROTECTION_FINALIZER,
     EXTENDED_RESOURCE_CLAIM_ANNOTATION,
@@ -219,7 +219,7 @@ _DRIVERS = frozenset(("driver", "provisioner", "attacher"))
 _KEYED = (Taint, Toleration, DeviceTaint, DeviceToleration)
 _REQUIREMENTS = (LabelSelectorRequirement, NodeSelectorRequirement, TopologySelectorLabelRequirement)
 _REFERENCES = (OwnerReference, ObjectReference, ControllerReference)
-_LEFT_OUT = (LimitRange, RuntimeClass)
+_LEFT_OUT = (LimitRange, ResourceQuota, RuntimeClass)
 _KNOWN_KINDS = frozenset(row.kind for row in KIND_TABLE)
 _NO_ADDRESS = frozenset(("", "0.0.0.0", "::", "127.0.0.1", "::1"))
 

@@ -20,7 +20,7 @@ from kubesched.api.kinds import INFO
 from kubesched.api.meta import TopLevel
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.api.policy import LimitRange, RuntimeClass
+from kubesched.api.policy import LimitRange, ResourceQuota, RuntimeClass
 from kubesched.api.resource import ResourceClaimTemplate
 from kubesched.api.workload import PriorityClass
 from kubesched.client.connection import Connection
@@ -144,6 +144,7 @@ async def capture(
     types: list[type[TopLevel]] = [row.type for row in watch_set(enabled) if row.type is not None] + [
         PriorityClass,
         LimitRange,
+        ResourceQuota,
         RuntimeClass,
         ResourceClaimTemplate,
     ]

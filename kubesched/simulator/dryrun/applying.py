@@ -18,7 +18,7 @@ from kubesched.api.core import Namespace
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.api.policy import PodDisruptionBudget
+from kubesched.api.policy import PodDisruptionBudget, ResourceQuota
 from kubesched.api.requests import node_allocatable
 from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -31,8 +31,9 @@ from kubesched.simulator.dryrun.claims import is_bound, settled_at_once, with_al
 from kubesched.simulator.dryrun.existing import Addition, ExistingPods
 from kubesched.simulator.dryrun.manifests import SILENT, WORKLOADS, Manifest, Raw
 from kubesched.simulator.dryrun.plan import PlannedPod, PlannedWorkload
+from kubesched.simulator.dryrun.quotas import PlannedQuotas
 
-_FIRST = ("Namespace", "PriorityClass", "StorageClass", "LimitRange", "RuntimeClass")
+_FIRST = ("Namespace", "PriorityClass", "StorageClass", "LimitRange", "ResourceQuota", "RuntimeClass")
 _STAYS = (PersistentVolume, PersistentVolumeClaim, ResourceClaim)
 """What cannot be changed by applying it again: the cluster's version stays."""
 
@@ -50,11 +51,13 @@ class AppliedCluster:
     warnings: list[str] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
     """uid -> what is missing for a pod to be placed as it would be in reality"""
+    refused: dict[str, str] = field(default_factory=dict)
+    """uid -> why a pod of a workload could not be created: it is not in the cluster"""
 
     @property
     def n_pods(self) -> int:
         """Return how many pods wait."""
-        return len(self.others) + sum(len(workload.pods) for workload in self.workloads)
+        return len(self.others) + sum(len(workload.pods) for workload in self.workloads) - len(self.refused)
 
 
 def apply_manifests(
@@ -70,6 +73,7 @@ class _Apply:
         self._cluster = cluster
         self._objects: dict[tuple[type[Any], str, str], Any] = {_key(obj): obj for obj in kept}
         self._standing = ExistingPods(kept)
+        self._quotas = PlannedQuotas(kept)
         self._admission = Admission(cluster.objects, namespace=namespace, at=cluster.at)
         self._templates: dict[str, ResourceClaimTemplate] = {found.key: found for found in cluster.of(ResourceClaimTemplate)}
         self._claims: list[PersistentVolumeClaim] = []
@@ -125,15 +129,20 @@ class _Apply:
             obj = msgspec.structs.replace(obj, status=msgspec.structs.replace(obj.status, phase="Available"))
         elif isinstance(obj, PodDisruptionBudget):
             obj = with_allowance(obj, self._cluster.of(Pod))
+        elif isinstance(obj, ResourceQuota):
+            self._quotas.add_quota(obj)
         if not (isinstance(obj, _STAYS) and _key(obj) in self._objects):
             self._objects[_key(obj)] = obj
             if isinstance(obj, PersistentVolumeClaim):
                 self._claims.append(obj)
+                if why := self._quotas.refusal(obj):
+                    self._made.warnings.append(f"PersistentVolumeClaim {obj.name}: {why}: planned as if it could be created")
 
     def _add(self, raw: Raw, added: Addition) -> None:
         meta, planned = raw["metadata"], []
         for gone in added.gone:
             self._objects.pop(_key(gone), None)
+            self._quotas.release(gone)
         for obj in added.others:
             self._put(obj)
         if raw["kind"] == "StatefulSet":
@@ -147,8 +156,11 @@ class _Apply:
                 self._put(obj)
             if missing:
                 self._made.problems[pod.uid] = missing
-            self._objects[_key(pod)] = pod
             planned.append(PlannedPod(pod))
+            if not pod.spec.node_name and (why := self._quotas.refusal(pod)):
+                self._made.refused[pod.uid] = why
+            else:
+                self._objects[_key(pod)] = pod
         self._made.workloads.append(PlannedWorkload(raw["kind"], meta["namespace"], meta["name"], added.note, pods=planned))
 
     def _distinct(self, pod: Pod, kind: str) -> Pod:

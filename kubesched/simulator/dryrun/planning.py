@@ -120,6 +120,8 @@ def _told(applied: AppliedCluster, sim: Simulation, victims: Sequence[str]) -> P
     titles = {planned.pod.key: workload.title for workload in applied.workloads for planned in workload.pods}
 
     def planned(pod: Pod) -> PlannedPod:
+        if why := applied.refused.get(pod.uid):
+            return PlannedPod(pod, "", why)
         record = records[pod.key]
         if pod.key in victims:
             return PlannedPod(pod, "", f"preempted by {record.preempted_by}")

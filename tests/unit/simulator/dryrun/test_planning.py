@@ -16,6 +16,7 @@ from kubesched.api.core import Namespace
 from kubesched.api.meta import ObjectMeta, OwnerReference
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.policy import ResourceQuota, ResourceQuotaSpec
 from kubesched.api.storage import PersistentVolumeClaim, StorageClass
 from kubesched.engine.assembly import Ports, default_configuration, registry_with
 from kubesched.engine.loop import Engine
@@ -153,12 +154,12 @@ def test_nodes_of_the_files_are_there_and_unknown_kinds_are_named_once(plan: Any
         deployment("web", 1)
         + document("Node", "new", status={"capacity": capacity})
         + document("ConfigMap", "c")
-        + document("Rollout", "r", "argoproj.io/v1alpha1")
-        + document("ResourceQuota", "l")
+        + document("Rollout", "r", "argo.io/v1")
+        + document("NetworkAttachment", "l", "x.io/v1")
     )
     assert made.nodes_of("Deployment/web") == {"new": 1}
     assert made.warnings == [
-        "kinds that the plan knows nothing of are left out: argoproj.io/v1alpha1/Rollout (1), v1/ResourceQuota (1)"
+        "kinds that the plan knows nothing of are left out: argo.io/v1/Rollout (1), x.io/v1/NetworkAttachment (1)"
     ]
 
 
@@ -442,3 +443,31 @@ def test_a_daemon_set_that_matches_no_node_says_so_also_where_it_had_pods(plan: 
     standing = replace(standing, metadata=replace(standing.metadata, owner_references=(owner,)))
     assert plan(text, node("a")).workload("DaemonSet/agent").note == "no node matches it"
     assert "no node matches it" in plan(text, node("a"), standing).workload("DaemonSet/agent").note
+
+
+QUOTA = """
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: small}
+spec: {hard: {pods: "3", requests.cpu: "2"}}
+---
+"""
+
+
+def test_what_a_quota_leaves_no_room_for_could_not_be_created(plan: Any) -> None:
+    found = plan(QUOTA + deployment("web", 4, cpu="500m"), node("n", cpu="8"), pod("there", on="n", requests={"cpu": "500m"}))
+    assert [each.why for each in found.pending] == [
+        "exceeded quota: small, requested: pods=1, used: pods=3, limited: pods=3",
+        "exceeded quota: small, requested: pods=1, used: pods=3, limited: pods=3",
+    ]
+    assert len(found.placed) == 2
+
+
+def test_a_quota_of_the_cluster_counts_what_is_there_and_wants_requests(plan: Any) -> None:
+    quota = ResourceQuota(
+        metadata=ObjectMeta(name="q", namespace="default"), spec=ResourceQuotaSpec(hard={"requests.cpu": "1"})
+    )
+    found = plan(deployment("web", 2, cpu="500m"), node("n", cpu="8"), pod("there", on="n", requests={"cpu": "500m"}), quota)
+    assert len(found.placed) == 1 and "used: requests.cpu=1, limited: requests.cpu=1" in found.pending[0].why
+    silent = plan(deployment("web", 1, cpu="0").replace("cpu: '0'", "memory: 1Mi"), node("n", cpu="8"), quota)
+    assert silent.pending[0].why == "failed quota: q: must specify requests.cpu for: c"
