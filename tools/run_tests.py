@@ -4,14 +4,19 @@ In: arguments for pytest. Out: pytest's exit code, every skip with its reason, t
 ones. Only tests of tests/e2e may be tried again: they start processes and share the cores with the rest, so what failed among
 them runs once more, alone. What passes then is flaky: it is named and counted. A failure anywhere else ends it, whatever else
 would have passed.
+
+Tests start the program some hundred times. Where Python is told to write no bytecode (PYTHONDONTWRITEBYTECODE, as in many
+containers) each start compiles the whole package, which doubles what tests/e2e costs; so bytecode is kept, beside the
+environment that runs the tests and not in the source tree.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 FAILED = 1  # pytest's exit code for "some tests failed"; the others mean that it could not run them
@@ -24,9 +29,18 @@ def may_be_retried(failed: Sequence[str]) -> bool:
     return bool(failed) and all(name.startswith(RETRIED) for name in failed)
 
 
+def with_bytecode(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which Python keeps what it compiles."""
+    kept = dict(environment)
+    if kept.pop("PYTHONDONTWRITEBYTECODE", ""):
+        kept.setdefault("PYTHONPYCACHEPREFIX", str(Path(sys.prefix) / "pycache"))
+    return kept
+
+
 def _run(*arguments: str) -> int:
     slowest = ("--durations=15", "--durations-min=5")
-    return subprocess.run([sys.executable, "-m", "pytest", "-rs", "-m", "not nightly", *slowest, *arguments]).returncode
+    command = [sys.executable, "-m", "pytest", "-rs", "-m", "not nightly", *slowest, *arguments]
+    return subprocess.run(command, env=with_bytecode(os.environ)).returncode
 
 
 def _failed() -> list[str]:
