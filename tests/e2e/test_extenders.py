@@ -110,9 +110,12 @@ def build(*extenders: dict[str, Any]) -> tuple[Engine, Notes]:
     return engine, notes
 
 
-async def run_for(engine: Engine, seconds: float) -> None:
-    running = asyncio.create_task(engine.run())
-    await asyncio.sleep(seconds)
+async def run_until(engine: Engine, is_done: Callable[[], Any], seconds: float = 20) -> None:
+    running, deadline = asyncio.create_task(engine.run()), time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if is_done():
+            break
+        await asyncio.sleep(0.01)
     engine.stop()
     await running
 
@@ -130,14 +133,14 @@ async def test_a_good_extender_filters_and_scores(server: Any, knows_nodes: bool
     )
     for i in range(4):
         engine.inbox.post(Changed("Pod", None, pod(f"p{i}")))
-    await run_for(engine, 1.5)
+    await run_until(engine, lambda: len(notes.bound) == 4)
     assert notes.bound == {f"default/p{i}": "n2" for i in range(4)}
 
 
 async def test_an_extender_can_refuse_all_that_is_left(server: Any) -> None:
     engine, notes = build({"urlPrefix": f"{server[0]}/good", "filterVerb": "filter", "nodeCacheCapable": True})
     engine.inbox.post(Changed("Pod", None, pod("p", node_selector={"kubernetes.io/hostname": "n0"})))
-    await run_for(engine, 0.8)
+    await run_until(engine, lambda: notes.told)
     assert notes.bound == {}
     assert notes.told[0][1].startswith("0/3 nodes are available: 1 never, 2 node(s) didn't match Pod's node affinity")
 
@@ -145,7 +148,7 @@ async def test_an_extender_can_refuse_all_that_is_left(server: Any) -> None:
 async def test_an_extender_binds(server: Any) -> None:
     engine, notes = build({"urlPrefix": f"{server[0]}/good", "bindVerb": "bind"})
     engine.inbox.post(Changed("Pod", None, pod("mine")))
-    await run_for(engine, 0.8)
+    await run_until(engine, lambda: notes.told)
     assert notes.bound == {}
     assert server[1].stdout.readline().startswith("bound default/mine to n")
     assert ("Scheduled", notes.told[0][1]) in notes.told
@@ -156,7 +159,7 @@ async def test_an_extender_strikes_out_candidates_for_preemption(server: Any) ->
     for i in range(3):
         engine.inbox.post(Changed("Pod", None, pod(f"low{i}", requests={"cpu": "3"}, on=f"n{i}", priority=0)))
     engine.inbox.post(Changed("Pod", None, pod("high", requests={"cpu": "3"}, priority=10)))
-    await run_for(engine, 1.0)
+    await run_until(engine, lambda: notes.deleted)
     assert notes.deleted == ["default/low2"]
 
 
@@ -173,9 +176,10 @@ BAD = {
 
 @pytest.mark.parametrize("mood", BAD)
 async def test_a_bad_extender_costs_the_attempt_and_says_so(server: Any, mood: str) -> None:
-    engine, notes = build({"urlPrefix": f"{server[0]}/{mood}", "filterVerb": "filter", "nodeCacheCapable": True})
+    given = {"urlPrefix": f"{server[0]}/{mood}", "filterVerb": "filter", "nodeCacheCapable": True, "httpTimeout": "1s"}
+    engine, notes = build(given)
     engine.inbox.post(Changed("Pod", None, pod("p")))
-    await run_for(engine, 1.5)
+    await run_until(engine, lambda: notes.told)
     assert notes.bound == {}
     assert notes.told and notes.told[0][0] == "FailedScheduling" and BAD[mood] in notes.told[0][1]
     assert engine.queue.find("default/p") is not None
@@ -193,7 +197,7 @@ async def test_a_bad_extender_that_may_be_ignored_is_passed_over(server: Any, mo
         }
     )
     engine.inbox.post(Changed("Pod", None, pod("p")))
-    await run_for(engine, 2.5)
+    await run_until(engine, lambda: notes.bound)
     assert "default/p" in notes.bound
 
 
@@ -281,7 +285,7 @@ async def test_nobody_waits_for_a_slow_extender_but_its_pod(server: Any) -> None
         {
             "urlPrefix": f"{server[0]}/slow",
             "filterVerb": "filter",
-            "httpTimeout": "1s",
+            "httpTimeout": "500ms",
             "managedResources": [{"name": "example.com/slow"}],
         }
     )
@@ -289,11 +293,11 @@ async def test_nobody_waits_for_a_slow_extender_but_its_pod(server: Any) -> None
     engine.inbox.post(Changed("Pod", None, pod("quick")))
     ticks = 0
     running = asyncio.create_task(engine.run())
-    for _ in range(40):
+    for _ in range(20):
         await asyncio.sleep(0.05)
         ticks += 1
     engine.stop()
     await running
-    assert ticks == 40
+    assert ticks == 20
     assert "default/quick" in notes.bound
-    assert any("no answer within 1 s" in note for _, note in notes.told)
+    assert any("no answer within 0.5 s" in note for _, note in notes.told)
