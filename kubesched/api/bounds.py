@@ -1,6 +1,6 @@
 """Bounds on text from outside: a few bytes of it may stand for gigabytes, or nest deeper than any reader goes.
 
-In: YAML, or a file of lines, gzipped or not. Out: nothing, or the lines; or `Unbounded`, in one line. `check_yaml` runs
+In: YAML, or a file of lines, gzipped or not. Out: its documents, or the lines; or `Unbounded`, in one line. `check_yaml` runs
 before any loader sees the text: it follows the parser's events, so it never builds what it counts. How much aliases may
 bring in is what the reference's YAML library allows: nearly all of a small document, a tenth of a large one.
 """
@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from kubesched.errors import ConfigError, SchedulerError
 
@@ -58,6 +60,40 @@ def check_yaml(text: str | bytes) -> None:
                 counted = _Counted()
     except (yaml.YAMLError, UnicodeDecodeError):
         return
+
+
+def yaml_documents(text: str | bytes) -> list[Any]:
+    """Return the documents of a text as JSON would have them, so a date is a text; raise ConfigError if it is no YAML."""
+    import yaml
+
+    check_yaml(text)
+    try:
+        return list(yaml.load_all(text, Loader=_plain_loader()))
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
+        # Its constructors raise whatever comes to them for a tag that does not fit the value, such as `!!bool perhaps`.
+        raise ConfigError("", f"not YAML: {' '.join(str(error).split())}") from error
+
+
+def yaml_document(text: str | bytes) -> Any:
+    """Return the one document of a text; None if there is none."""
+    found = yaml_documents(text)
+    if len(found) > 1:
+        raise ConfigError("", f"one document is wanted, and {len(found)} were found")
+    return found[0] if found else None
+
+
+@cache
+def _plain_loader() -> Any:
+    import yaml
+
+    class PlainLoader(yaml.CSafeLoader):
+        """Has no dates."""
+
+    PlainLoader.yaml_implicit_resolvers = {
+        first: [one for one in resolvers if one[0] != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+    return PlainLoader
 
 
 class _Counted:

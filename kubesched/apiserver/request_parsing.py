@@ -14,7 +14,7 @@ import yaml
 from aiohttp import web
 from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
 
-from kubesched.api.bounds import Unbounded, check_yaml
+from kubesched.api.bounds import yaml_document
 from kubesched.apiserver.context import Asked
 from kubesched.apiserver.deletion import DeleteOptions
 from kubesched.apiserver.patching import APPLY_PATCH
@@ -33,6 +33,7 @@ from kubesched.apiserver.refusals import (
 )
 from kubesched.apiserver.resources import Object
 from kubesched.apiserver.schema import protobuf
+from kubesched.errors import ConfigError
 
 JSON, YAML = "application/json", "application/yaml"
 MAX_BODY_BYTES = 3 * 1024 * 1024
@@ -173,20 +174,10 @@ def decoded_yaml(raw: bytes) -> Any:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         pass
     try:
-        check_yaml(raw)
+        document = yaml_document(raw)
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(raw, Loader=yaml.CSafeLoader)):
             raise yaml.YAMLError("aliases are not supported: a few of them can stand for gigabytes")
         # To JSON and back: what YAML has and JSON has not is found here.
-        return _decode(msgspec.json.encode(yaml.load(raw, Loader=_PlainLoader)))
-    except (yaml.YAMLError, Unbounded, UnicodeDecodeError, RecursionError, TypeError, ValueError) as error:
+        return _decode(msgspec.json.encode(document))
+    except (yaml.YAMLError, ConfigError, UnicodeDecodeError, RecursionError, TypeError, ValueError) as error:
         raise bad_request(f"error decoding YAML: {error}") from error
-
-
-class _PlainLoader(yaml.CSafeLoader):
-    """Reads YAML as JSON has it: a date is a text."""
-
-
-_PlainLoader.yaml_implicit_resolvers = {
-    first: [one for one in resolvers if one[0] != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}

@@ -16,15 +16,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
-import yaml
+import msgspec
 
 from kubesched import config
-from kubesched.api.bounds import Unbounded, check_yaml, lines_of
+from kubesched.api.bounds import lines_of, yaml_document
 from kubesched.client.connection import connect
 from kubesched.client.credentials import default_kubeconfig, find_credentials, kubeconfig_files
 from kubesched.engine.assembly import Ports, default_configuration, registry_with
 from kubesched.engine.loop import Engine
-from kubesched.errors import SchedulerError
+from kubesched.errors import ConfigError, SchedulerError
 from kubesched.framework.building import catalogue
 from kubesched.framework.finding import find_plugins
 from kubesched.framework.plugin import Plugin
@@ -133,20 +133,33 @@ def namespace_of(given: str, snapshot_file: Path | None, kubeconfig: str, contex
     return given or ("" if snapshot_file is not None else _context_namespace(kubeconfig, context)) or "default"
 
 
+class _Context(msgspec.Struct):
+    namespace: str = ""
+
+
+class _NamedContext(msgspec.Struct):
+    name: str = ""
+    context: _Context = msgspec.field(default_factory=_Context)
+
+
+class _Contexts(msgspec.Struct, rename="kebab"):
+    """What of a kubeconfig says in which namespace one is."""
+
+    current_context: str = ""
+    contexts: tuple[_NamedContext, ...] = ()
+
+
 def _context_namespace(kubeconfig: str, context: str) -> str:
     """Return the namespace of a kubeconfig's context, as kubectl takes it; empty if it has none, or cannot be read."""
     for file in kubeconfig_files(kubeconfig or default_kubeconfig()):
         try:
-            text = file.read_text()
-            check_yaml(text)
-            document = yaml.safe_load(text)
-        except (OSError, UnicodeDecodeError, yaml.YAMLError, Unbounded):
-            continue
-        document = document if isinstance(document, dict) else {}
-        wanted = context or document.get("current-context")
-        for each in document.get("contexts") or ():
-            if each.get("name") == wanted:
-                return str((each.get("context") or {}).get("namespace") or "")
+            document = msgspec.convert(yaml_document(file.read_bytes()) or {}, _Contexts)
+        except (OSError, ConfigError, msgspec.ValidationError):
+            continue  # whoever connects says what is wrong with it
+        wanted = context or document.current_context
+        for each in document.contexts:
+            if each.name == wanted:
+                return each.context.namespace
     return ""
 
 

@@ -42,6 +42,8 @@ from kubesched.simulator.dryrun.manifests import Manifest, Raw
 
 _ADMISSION_READS = ("Namespace", "PriorityClass", "StorageClass", "LimitRange", "RuntimeClass")
 _NOT_TO_CREATE = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields")
+MOST_PODS = 150_000
+"""Of one workload: what Kubernetes supports in a whole cluster."""
 _OURS = uuid.UUID("6b756265-7363-6865-6400-000000000000")
 
 
@@ -159,7 +161,7 @@ class Admission:
         template = owner["spec"].get("template") or {"spec": {}}
         return [
             self.admit_pod(from_template(template, owner), f"{name}-{number}")
-            for number in range(1, int(spec.get("replicas", 1)) + 1)
+            for number in range(1, _count(workload, "replicas") + 1)
         ]
 
     def replica_set_of(self, deployment: Raw) -> Raw:
@@ -195,7 +197,7 @@ class Admission:
         if spec.get("suspend"):
             return []
         size, completions = int(spec.get("parallelism", 1)), spec.get("completions")
-        size = size if completions is None else min(size, int(completions))
+        size = _count(job, "parallelism", size if completions is None else min(size, int(completions)))
         if spec.get("completionMode") == "Indexed":
             return [self.admit_pod(job_pod(job, index), f"{name}-{index}") for index in range(size)]
         return [self.admit_pod(job_pod(job, None), f"{name}-{number}") for number in range(1, size + 1)]
@@ -204,8 +206,19 @@ class Admission:
         spec = owner["spec"]
         first = int((spec.get("ordinals") or {}).get("start", 0))
         revision = f"{owner['metadata']['name']}-{template_hash(spec['template'])}"
-        for ordinal in range(first, first + int(spec.get("replicas", 1))):
+        for ordinal in range(first, first + _count(owner, "replicas")):
             yield numbered_pod(owner, ordinal, revision)
+
+
+def _count(workload: Raw, field: str, given: int | None = None) -> int:
+    """Return how many pods a workload asks for; raise SchedulerError if nobody could have so many."""
+    count = int(workload["spec"].get(field, 1)) if given is None else given
+    if count > MOST_PODS:
+        name = workload["metadata"]["name"]
+        raise SchedulerError(
+            f"{workload['kind']} {name}: spec.{field}: {count} pods are more than a cluster can have ({MOST_PODS})"
+        )
+    return count
 
 
 def uid_of(kind: str, namespace: str, name: str) -> str:

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
-from kubesched.api.bounds import check_yaml
+from kubesched.api.bounds import yaml_documents
 from kubesched.api.matching import compile_node_selector
 from kubesched.api.meta import ObjectMeta, Quantity
 from kubesched.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint
@@ -116,13 +115,11 @@ def read_node_groups(file: Path) -> list[NodeGroup]:
 
 def _documents(file: Path) -> Iterator[Any]:
     try:
-        text = file.read_text()
-        check_yaml(text)
-        yield from (document for document in yaml.load_all(text, yaml.CSafeLoader) if document is not None)
+        yield from (document for document in yaml_documents(file.read_bytes()) if document is not None)
     except OSError as error:
         raise ConfigError(str(file), error.strerror or str(error)) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(str(file), "not YAML: " + " ".join(str(error).split())) from error
+    except ConfigError as error:
+        raise ConfigError(str(file), error.detail) from error
 
 
 def _of_pool(pool: NodePool, types: list[InstanceType], where: str) -> list[NodeGroup]:

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, dataclass_transform
 import msgspec
 
 from kubesched.api import quantity
-from kubesched.api.bounds import check_yaml
+from kubesched.api.bounds import yaml_document
 from kubesched.api.meta import Quantity
 from kubesched.api.node import Taint
 from kubesched.config import Duration
@@ -243,15 +243,13 @@ def read_scenario(file: Path) -> Scenario:
 def read_document(file: Path, kind: type[T]) -> T:
     """Read a file of a kind, YAML or JSON; raise ConfigError, in one line that names file and field, if it is none."""
     try:
-        text = file.read_bytes()
-        check_yaml(text)
-        return msgspec.yaml.decode(text, type=kind)
+        return msgspec.convert(yaml_document(file.read_bytes()), kind)
     except OSError as error:
         raise ConfigError(str(file), error.strerror or str(error)) from error
     except msgspec.ValidationError as error:
         raise refused(str(file), str(error)) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(str(file), "not YAML: " + " ".join(str(error).split())) from error
+    except ConfigError as error:
+        raise ConfigError(str(file), error.detail) from error
 
 
 def check(scenario: Scenario) -> None:

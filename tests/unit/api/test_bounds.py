@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from kubesched.api import bounds, codec
-from kubesched.api.bounds import Unbounded, check_yaml, lines_of
+from kubesched.api.bounds import Unbounded, check_yaml, lines_of, yaml_document
 from kubesched.config.documents import read_json
 from kubesched.config.yamltext import read_yaml
-from kubesched.errors import SchedulerError
+from kubesched.errors import ConfigError, SchedulerError
 
 LAUGHS = "a0: &a0 [lol]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
 BOMBS = [
@@ -106,3 +106,18 @@ def test_a_file_that_unpacks_without_end_is_refused(packed: bytes, tmp_path: Pat
     with pytest.raises(Unbounded):
         for _ in lines_of(file):
             pass
+
+
+@pytest.mark.parametrize(
+    "text", ["!!bool perhaps", "!!int x", "!!int ''", "!!timestamp x", "!!float x", "!!python/name:os.system", "a: ]["]
+)
+def test_what_is_no_yaml_is_our_own_error(text: str) -> None:
+    with pytest.raises(ConfigError, match="not YAML: "):
+        yaml_document(text)
+
+
+def test_a_date_is_a_text_and_a_document_is_one() -> None:
+    assert yaml_document("at: 2020-99-99") == {"at": "2020-99-99"}
+    assert yaml_document("# nothing") is None
+    with pytest.raises(ConfigError, match="one document is wanted, and 2 were found"):
+        yaml_document("a: 1\n---\nb: 2")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kubesched.cli import main
 from kubesched.telemetry import logs
@@ -22,6 +23,20 @@ FILES = {
     "deep.json": '{"a":' * 50_000,
     "digits.yaml": f"{CONFIG}parallelism: {'9' * 200_000}\n",
     "digits.json": f'{{"apiVersion": "v1", "kind": "Pod", "spec": {"9" * 200_000}}}',
+    "date.yaml": "duration: 2020-99-99\n",
+    "tag.yaml": "current-context: !!bool perhaps\n",
+    "contexts.yaml": "current-context: a\ncontexts: [1]\nclusters: 5\n",
+    "many.yaml": yaml.safe_dump(
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "many"},
+            "spec": {
+                "parallelism": (1 << 31) - 1,
+                "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}},
+            },
+        }
+    ),
     "bomb.gz": gzip.compress(bytes(80 << 20)),
 }
 COMMANDS = [
@@ -40,6 +55,14 @@ COMMANDS = [
     ("plan", "--snapshot", "empty.jsonl", "--node-groups", "digits.yaml"),
     ("simulate", "laughs.yaml"),
     ("simulate", "deep.yaml"),
+    ("simulate", "date.yaml"),
+    ("simulate", "tag.yaml"),
+    ("plan", "--snapshot", "empty.jsonl", "--node-groups", "tag.yaml"),
+    ("plan", "--snapshot", "empty.jsonl", "-f", "many.yaml"),
+    ("plan", "--kubeconfig", "tag.yaml", "-f", "many.yaml"),
+    ("plan", "--kubeconfig", "contexts.yaml", "-f", "many.yaml"),
+    ("run", "--kubeconfig", "tag.yaml"),
+    ("run", "--kubeconfig", "contexts.yaml"),
     ("why", "--kubeconfig", "laughs.yaml", "a"),
 ]
 
