@@ -193,7 +193,12 @@ def _kustomized(folder: str) -> str:
 
 def read_lines(file: Path) -> Iterator[bytes]:
     """Yield the lines of a log, also of one whose writer was killed: what is whole is used."""
+    n_lines = 0
     try:
-        yield from lines_of(file, may_be_cut_off=True)
+        for line in lines_of(file, may_be_cut_off=True):
+            n_lines += 1
+            yield line
+        if not n_lines and file.stat().st_size:
+            raise SchedulerError(f"{file}: not one whole line in it: this is no log")
     except OSError as error:
         raise SchedulerError(f"{file}: {error.strerror or error}") from error

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from kubesched.api.bounds import Unbounded, check_yaml
+from kubesched.api.bounds import yaml_documents
 from kubesched.client.kubeconfig_loading import credential_loaders
 from kubesched.errors import ConfigError
 
@@ -167,8 +167,6 @@ class KubeconfigSource:
 
     def _open(self) -> None:
         """Read and merge the files and choose the context."""
-        import yaml  # only when there is a cluster to talk to
-
         loaders = credential_loaders()
         logging.getLogger("kubernetes_asyncio.config").setLevel(logging.CRITICAL)  # what it would log, we raise
         files = kubeconfig_files(self._path)
@@ -177,7 +175,7 @@ class KubeconfigSource:
         try:
             merger = loaders.kubeconfig.KubeConfigMerger("")  # which would split a name that contains the separator
             for file in files:
-                check_yaml(file.read_bytes())
+                yaml_documents(file.read_bytes())  # the library's loader trusts them
                 merger.load_config(str(file))
             merged: Any = merger.config
             if not isinstance(merged.value, dict):
@@ -189,15 +187,13 @@ class KubeconfigSource:
             self._loader = loaders.kubeconfig.KubeConfigLoader(
                 config_dict=merged, config_base_path=None, active_context=context
             )
-        except Unbounded as error:
+        except ConfigError as error:
             raise self._wrong(error.detail) from error
-        except yaml.YAMLError as error:
-            raise self._wrong(f"not YAML: {_one_line(error)}") from error
         except loaders.refused as error:
             raise self._wrong(_one_line(error).removeprefix("Invalid kube-config file. ")) from error
         except (OSError, UnicodeDecodeError) as error:
             raise self._wrong(f"cannot be read: {_one_line(error)}") from error
-        except (TypeError, AttributeError, KeyError, AssertionError) as error:
+        except (TypeError, ValueError, AttributeError, LookupError, AssertionError) as error:
             # The library trusts the file's shape; what a wrong one does to it is not worth repeating.
             raise self._wrong("not a kubeconfig: clusters, contexts or users do not have the expected shape") from error
 

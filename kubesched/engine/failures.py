@@ -24,8 +24,10 @@ from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import CLEAR, Diagnosis, Nomination, Status, Unschedulable
 from kubesched.queue import Queue, QueueError
 from kubesched.queue.queued import QueuedPod
+from kubesched.telemetry.throttle import Throttle
 
 log = logging.getLogger(__name__)
+_tracebacks: dict[tuple[str, str, type[BaseException]], Throttle] = {}
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
@@ -84,10 +86,12 @@ def explain(error: Exception, pod: PodView, observer: EngineObserver) -> str:
         return str(error)
     plugin, point = (error.plugin, error.point) if isinstance(error, PluginRaised) else ("", "")
     observer.plugin_broke(plugin, point, pod, error)
-    if plugin:
-        log.error("plugin %s broke at %s for pod %s: %s", plugin, point, pod.key, error, exc_info=error)
-    else:
-        log.error("the attempt of pod %s broke: %s", pod.key, error, exc_info=error)
+    # Every pod meets a broken plugin, at every attempt: the log has its traceback once a minute, metrics and events have all.
+    if _tracebacks.setdefault((plugin, point, type(error.__cause__ or error)), Throttle()).is_due():
+        if plugin:
+            log.error("plugin %s broke at %s for pod %s: %s", plugin, point, pod.key, error, exc_info=error)
+        else:
+            log.error("the attempt of pod %s broke: %s", pod.key, error, exc_info=error)
     return str(error) or type(error).__name__
 
 

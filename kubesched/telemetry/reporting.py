@@ -86,9 +86,9 @@ class Reporter:
 
     def pod_failed(self, pod: Keyed, reason: str, message: str) -> None:
         """Say why a pod was not placed: routine if it does not fit, an error otherwise."""
-        if reason != UNSCHEDULABLE:
+        if reason != UNSCHEDULABLE and self._may_say():
             log.error("Error scheduling pod; retrying", err=message, pod=pod.key)
-        elif log.level >= 2 and self._may_say():
+        elif reason == UNSCHEDULABLE and log.level >= 2 and self._may_say():
             log.v(2).info("Unable to schedule pod; no fit; waiting", pod=pod.key, err=message)
 
     def plugin_broke(self, plugin: str, point: str, pod: Keyed, error: BaseException) -> None:

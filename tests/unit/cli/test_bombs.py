@@ -61,7 +61,9 @@ COMMANDS = [
     ("plan", "--snapshot", "empty.jsonl", "-f", "many.yaml"),
     ("plan", "--kubeconfig", "tag.yaml", "-f", "many.yaml"),
     ("plan", "--kubeconfig", "contexts.yaml", "-f", "many.yaml"),
+    ("run", "--kubeconfig", "date.yaml"),
     ("run", "--kubeconfig", "tag.yaml"),
+    ("decisions", "--log", "deep.json"),
     ("run", "--kubeconfig", "contexts.yaml"),
     ("why", "--kubeconfig", "laughs.yaml", "a"),
 ]

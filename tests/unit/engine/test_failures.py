@@ -11,9 +11,9 @@ import pytest
 
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.cluster import PodView, Store
-from kubesched.engine.failures import Failure, Failures, refused_on_node, truncated
+from kubesched.engine.failures import Failure, Failures, explain, refused_on_node, truncated
 from kubesched.engine.observer import NoObserver
-from kubesched.errors import NotFound, SchedulerError
+from kubesched.errors import NotFound, PluginRaised, SchedulerError
 from kubesched.framework.verdicts import CLEAR, Diagnosis, Nomination, failed, unschedulable
 from kubesched.testing import pod
 
@@ -207,3 +207,18 @@ def test_an_events_note_is_cut_to_its_bytes_and_a_condition_is_not(message: str,
     world.fail(pod(), refusal(message))
     assert world.events[0][-1] == cut
     assert world.patches[0]["conditions"][0]["message"] == message
+
+
+def test_a_broken_plugin_shows_its_traceback_once_a_minute_and_is_counted_every_time(caplog: pytest.LogCaptureFixture) -> None:
+    counted: list[str] = []
+
+    class Counting(NoObserver):
+        def plugin_broke(self, plugin: str, point: str, pod: Any, error: BaseException) -> None:
+            counted.append(plugin)
+
+    for number in range(50):
+        error = PluginRaised("Clumsy", "Permit", "KeyError: 1", f"default/p{number}")
+        error.__cause__ = KeyError(1)
+        assert explain(error, Store().view(pod(f"p{number}")), Counting()) == "KeyError: 1"
+    assert len(counted) == 50
+    assert [record.exc_info is not None for record in caplog.records] == [True]

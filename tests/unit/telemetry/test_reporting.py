@@ -148,6 +148,14 @@ def test_a_connection_reports_its_requests() -> None:
     assert not metrics.histograms["rest_client_request_size_bytes"]
 
 
+def test_errors_without_end_do_not_fill_the_disk_either(said: io.StringIO) -> None:
+    reporter = Reporter(Metrics(), lambda: 0.0)
+    set_verbosity(0)
+    for _ in range(10_000):
+        reporter.pod_failed(Pod(), "SchedulerError", 'running Permit plugin "Clumsy": KeyError: 1')
+    assert said.getvalue().count("Error scheduling pod; retrying") == 2000
+
+
 def test_refusals_without_end_do_not_fill_the_disk_at_verbosity_two(said: io.StringIO) -> None:
     now = 0.0
     reporter = Reporter(Metrics(), lambda: now)
