@@ -2,11 +2,13 @@
 
 In: complete objects to keep or drop, decided on by the verbs. Out: entries, lists as of a version, and changes to the
 feeds. Every write takes the next number of one counter; that number is the object's resourceVersion. A write is in the
-journal before anybody sees it. Objects are never changed in place, so a version once read stays as it was.
+journal before anybody sees it. Objects are never changed in place, so a version once read stays as it was. Changes are
+remembered for five to ten minutes, as etcd is compacted, and at most so many of a table.
 """
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -18,6 +20,7 @@ from kubesched.apiserver.watch import Change, Entry, Feed
 from kubesched.apiserver.write_ahead_log import Record, WriteAheadLog
 
 HISTORY_LIMIT = 10_000
+COMPACT_SECONDS = 300.0
 
 
 class Table:
@@ -68,8 +71,14 @@ def _range(keys: list[str], namespace: str) -> list[str]:
 class Storage:
     """All tables under one counter."""
 
-    def __init__(self, journal: WriteAheadLog | None = None, history_limit: int = HISTORY_LIMIT) -> None:
+    def __init__(
+        self,
+        journal: WriteAheadLog | None = None,
+        history_limit: int = HISTORY_LIMIT,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.version = 1
+        self._now = now
         self._start = 1  # nothing is known about changes before this version
         self._tables: dict[str, Table] = {}
         self._journal = journal
@@ -78,6 +87,7 @@ class Storage:
         self._delivering = False
         if journal is not None:
             self._load(journal)
+        self._compact_to, self._compact_at = self.version, now() + COMPACT_SECONDS
 
     def table(self, name: str) -> Table:
         found = self._tables.get(name)
@@ -122,6 +132,14 @@ class Storage:
         for table in self._tables.values():
             table.feed.compact(self.version)
 
+    def _compact_in_time(self) -> None:
+        """Forget, once in five minutes, what was known five minutes ago. A table in which nothing happens forgets nothing."""
+        now = self._now()
+        if now >= self._compact_at:
+            for table in self._tables.values():
+                table.feed.forget_until(self._compact_to)
+            self._compact_to, self._compact_at = self.version, now + COMPACT_SECONDS
+
     def close(self) -> None:
         for table in self._tables.values():
             table.feed.close()
@@ -130,6 +148,7 @@ class Storage:
 
     def _publish(self, table: Table, change: Change) -> None:
         """Deliver in order of version, also when a listener writes in turn."""
+        self._compact_in_time()
         table.feed.record(change)
         self._undelivered.append((table, change))
         if self._delivering:

@@ -54,10 +54,11 @@ class ObjectStore:
         """
         rng = random.Random(seed) if seed is not None else random.SystemRandom()
         journal = open_log(data_dir, fsync) if data_dir is not None else None
-        storage = Storage(journal, history_limit)
+        clock = clock or RealClock()
+        storage = Storage(journal, history_limit, clock.now)
         catalogue = Catalogue()
         custom.follow(storage, catalogue)
-        self.context = Context(storage, catalogue, clock or RealClock(), rng, has_priority_admission)
+        self.context = Context(storage, catalogue, clock, rng, has_priority_admission)
         for entry in list(storage.table("events").entries.values()):
             self.context.age(entry)  # kept from before; each gets an hour from now
         self._begin()

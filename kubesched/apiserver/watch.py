@@ -220,10 +220,14 @@ class Feed:
         for listener in self._listeners:
             listener(change)
 
-    def compact(self, version: int) -> None:
+    def forget_until(self, version: int) -> None:
         """Forget changes up to `version`."""
         while self._history and self._history[0].version <= version:
-            self._history.popleft()
+            self.oldest = self._history.popleft().version
+
+    def compact(self, version: int) -> None:
+        """Forget changes up to `version`, and answer nobody any more who asks from before it."""
+        self.forget_until(version)
         self.oldest = max(self.oldest, version)
 
     def since(self, version: int) -> list[Change]:
