@@ -29,7 +29,7 @@ run: $(RUN_STAMP)
 test: $(STAMP)
 	@tools/install_test_programs
 	$(BIN)/lint-imports
-	$(BIN)/python tools/run_tests.py -n $(WORKERS)
+	$(BIN)/python tools/run_tests.py -n $(WORKERS) --dist worksteal
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

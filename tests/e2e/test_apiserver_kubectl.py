@@ -41,6 +41,15 @@ spec:
       containers:
       - {name: c, image: "nginx:1", ports: [{containerPort: 80}], resources: {requests: {cpu: 100m}}}
 """
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: once}
+spec:
+  template:
+    metadata: {annotations: {kubesched.io/run-seconds: "0.1"}}
+    spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}
+"""
 DEFINITION = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -387,7 +396,7 @@ def test_a_drain_moves_pods_and_a_namespace_ends(living: Cluster) -> None:
     living.kubectl("create", "ns", "gone")
     living.kubectl("-n", "gone", "create", "cm", "x")
     living.kubectl("delete", "ns", "gone", "--timeout=20s")
-    living.kubectl("create", "job", "once", "--image=busybox")
+    living.kubectl("apply", "-f", "-", stdin=JOB)
     schedule(living, until=2)
     living.kubectl("wait", "--for=condition=Complete", "job/once", "--timeout=30s")
 
