@@ -161,10 +161,10 @@ def _args_for_nobody(text: str, registered: set[str]) -> list[str]:
     """Return a sentence for each `pluginConfig` of a plugin that nobody registered; the reference ignores it silently."""
     document = plain(read_json(text) if is_json(text) else read_yaml(text)[0])
     return [
-        f'profiles[{i}].pluginConfig[{j}]: no plugin "{entry["name"]}" is registered: its args are ignored'
+        f'profiles[{i}].pluginConfig[{j}]: no plugin "{name}" is registered: its args are ignored'
         for i, profile in enumerate(document.get("profiles") or ())
-        for j, entry in enumerate(profile.get("pluginConfig") or ())
-        if entry.get("name") not in registered
+        for j, entry in enumerate((profile or {}).get("pluginConfig") or ())  # null stands for an empty one, as in Go
+        if (name := (entry or {}).get("name") or "") not in registered
     ]
 
 
@@ -206,8 +206,10 @@ def _says(text: str, key: str, value: str) -> bool:
 
 
 def _at(file: Path, error: ConfigError) -> ConfigError:
-    text = str(error)
-    return error if str(file) in text else ConfigError(str(file), text)
+    """Name the file in an error, in one line: some quote all that they could not read."""
+    first, *others = str(error).split("\n")
+    text = f"{first} ..." if others else first
+    return ConfigError("", text) if str(file) in text else ConfigError(str(file), text)
 
 
 def _extender(given: PolicyExtender) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from kubesched.cli.commands.config import command as config_group
-from kubesched.errors import ConfigError
+from kubesched.errors import ConfigError, SchedulerError
 from kubesched.legacy import registry
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -222,3 +222,18 @@ def test_a_file_of_1_17_is_nothing_for_todays_scheduler(tmp_path: Path) -> None:
     assert "is registered for version" in str(run("check", str(file)).exception)
     refused = run("check", str(file), "--legacy-version", "1.17").exception
     assert str(refused).endswith('error initializing plugin "RequestedToCapacityRatio": its arguments are read from a policy')
+
+
+@pytest.mark.parametrize(
+    "profile", ["null", "{pluginConfig: [null]}", "{pluginConfig: [{args: {}}]}", "{pluginConfig: [{name: null}]}"]
+)
+def test_entries_that_say_nothing_end_in_a_line(file: Path, profile: str) -> None:
+    file.write_text(f"{HEAD}profiles: [{profile}]\n")
+    result = CliRunner().invoke(config_group, ["check", str(file)])
+    assert result.exception is None or isinstance(result.exception, SystemExit | SchedulerError)
+
+
+def test_a_file_of_another_kind_is_not_quoted_in_full(file: Path) -> None:
+    file.write_text("a: 1\nb: 2\n")
+    error = CliRunner().invoke(config_group, ["check", str(file)]).exception
+    assert str(error) == f"{file}: Object 'Kind' is missing in 'a: 1 ..."
