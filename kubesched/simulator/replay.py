@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Required, TypedDict
 
 import msgspec
 
@@ -111,13 +111,46 @@ def entries_of(lines: Iterable[bytes]) -> list[dict[str, Any]]:
     return entries
 
 
+class _Meta(TypedDict, total=False):
+    name: str
+    namespace: str
+
+
+class _Object(TypedDict, total=False):
+    kind: str
+    metadata: Required[_Meta]
+
+
+class _Entry(TypedDict, total=False):
+    """What is read of a line."""
+
+    at: float
+    seed: int
+    kind: str
+    object: _Object
+    gone: _Meta
+    bound: str
+    unbound: str
+    node: str
+    why: str
+
+
 def _read(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                yield msgspec.json.decode(line, type=dict[str, Any])
+                entry = msgspec.json.decode(line, type=dict[str, Any])
+                told = msgspec.convert(entry, _Entry)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise SchedulerError(f"inbox log, line {number}: {error}") from error
+            kind = told.get("kind")
+            if kind is not None and "gone" not in told:
+                found = told["object"].get("kind") if "object" in told else None
+                if found is None or (kind in ("Pod", "Node") and found != kind):
+                    raise SchedulerError(f"inbox log, line {number}: there is no {kind} in it, but {found or 'nothing'}")
+            if number > 1 and "at" not in told:
+                raise SchedulerError(f"inbox log, line {number}: it does not say when")
+            yield entry
 
 
 async def _play(

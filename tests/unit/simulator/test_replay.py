@@ -95,7 +95,7 @@ def test_another_seed_may_choose_other_nodes_but_places_as_many() -> None:
     [
         (b"", "the first line has no seed"),
         (b"{}", "the first line has no seed"),
-        (b'{"seed": 1, "at": 0}\n{"at": 1, "kind": "Pod", "object": {"kind": "Nonsense"}}', "Nonsense"),
+        (b'{"seed": 1, "at": 0}\n{"at": 1, "kind": "Pod", "object": {"kind": "Nonsense", "metadata": {}}}', "Nonsense"),
         (b'{"seed": 1, "at": 0}\nnonsense', "line 2"),
     ],
 )
@@ -161,3 +161,24 @@ def test_decisions_made_again_are_those_on_record() -> None:
     assert {each["outcome"] for each in lived} >= {"placed", "unschedulable", "error"}
     assert any(len(each.get("ranking", ())) > 2 for each in lived)
     assert facts[0] == facts[1][: len(facts[0])] and len(facts[1]) >= len(facts[0])
+
+
+START = b'{"at": 1.0, "seed": 0}'
+WRONG = [
+    (b'{"at": {}, "kind": "Pod", "gone": {}}', "Expected `float`, got `object`"),
+    (b'{"kind": "Pod", "gone": {}}', "it does not say when"),
+    (b'{"at": 2.0, "kind": "Pod"}', "there is no Pod in it"),
+    (
+        b'{"at": 2.0, "kind": "Pod", "object": {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}}',
+        "there is no Pod in it",
+    ),
+    (b'{"at": 2.0, "kind": "Pod", "object": {"kind": "Pod", "apiVersion": "v1"}}', "Object missing required field `metadata`"),
+    (b'{"at": 2.0, "kind": "Pod", "gone": {"name": 5}}', "Expected `str`, got `int`"),
+    (b'{"at": 2.0, "bound": []}', "Expected `str`, got `array`"),
+]
+
+
+@pytest.mark.parametrize(("line", "why"), WRONG, ids=[why for _, why in WRONG])
+def test_a_line_that_nobody_wrote_is_named(line: bytes, why: str) -> None:
+    with pytest.raises(SchedulerError, match=f"inbox log, line 2: .*{why}"):
+        replay([START, line])
