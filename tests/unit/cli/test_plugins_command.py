@@ -124,6 +124,16 @@ def test_what_a_plugin_does_wrong_is_one_line(tmp_path: Path, body: str, error: 
     assert error in str(raised.value) and "\n" not in str(raised.value)
 
 
+def test_a_plugin_that_was_held_up_once_is_not_called_slow(tmp_path: Path) -> None:
+    body = (
+        "    held_up = []\n    def score(self, pod, nodes, state):\n"
+        "        if nodes.n > 99 and not self.held_up:\n            self.held_up.append(time.sleep(0.3))\n"
+        "        return nodes.pod_count * 0\n"
+    )
+    (tmp_path / "p.py").write_text(HEAD + body)
+    assert CliRunner().invoke(plugins_group, ["check", str(tmp_path / "p.py")]).stderr == ""
+
+
 def test_a_slow_plugin_is_named(tmp_path: Path) -> None:
     body = (
         "    def score(self, pod, nodes, state):\n        time.sleep(0.12 if nodes.n > 99 else 0)\n"
