@@ -13,6 +13,7 @@ import platform
 import subprocess
 import sys
 import tarfile
+import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,10 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from trim_install import trim  # noqa: E402
+
 NAME, PROGRAM, COMPLETION = "kubesched", "kubectl-kubesched", "kubectl_complete-kubesched"
 URL = "https://example.com/kubesched"
 SHORT = "Explain and plan pod placements"
@@ -74,7 +79,11 @@ def build(folder: Path, url: str) -> Path:
     program, completion = folder / PROGRAM, folder / COMPLETION
     shebang = f"/usr/bin/env python{python}"
     asked = [sys.executable, "-m", "shiv", "--quiet", "--compressed", "--reproducible", "-c", PROGRAM, "-p", shebang]
-    subprocess.run([*asked, "-o", str(program), str(ROOT)], check=True)
+    with tempfile.TemporaryDirectory() as site:
+        install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", site]
+        subprocess.run([*install, f"{ROOT}[dra]"], check=True)
+        trim(Path(site))
+        subprocess.run([*asked, "--site-packages", site, "-o", str(program)], check=True)
     completion.write_text(_COMPLETION)
     for file in (program, completion):
         file.chmod(0o755)

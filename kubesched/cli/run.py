@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,6 +37,7 @@ from kubesched.framework.plugin import Plugin
 from kubesched.legacy import LegacyScheduler
 from kubesched.legacy.log_lines import say_start
 from kubesched.legacy.registry import CUSTOM
+from kubesched.plugins._cel.checking import NO_CEL
 from kubesched.serving import raise_file_limit
 from kubesched.telemetry import MetricsSettings, logs
 
@@ -122,6 +124,8 @@ def _run(options: Options, own: tuple[type[Plugin], ...], configure: Configure) 
         log.warning(text)
     _say_settled_gates(options.gates)
     _say_unspoken(configuration.client_connection)
+    if find_spec("cel_expr_python") is None and options.legacy is None and _uses(configuration, "DynamicResources"):
+        log.warning(f"Pods with device selectors cannot be placed: {NO_CEL}")
     if options.write_config_to or log.level >= 2:
         document = as_yaml(effective(configuration) if options.legacy is None else options.legacy.document())
         log.v(2).info("Using component config", config=document)
@@ -159,6 +163,10 @@ def _say_unspoken(given: ClientConnection) -> None:
     wanted = {given.content_type, *filter(None, given.accept_content_types.split(","))}
     for media in sorted(wanted - {ClientConnection().defaulted().content_type, "application/json"}):
         log.warning(f"clientConnection asks for {media}: the API server is spoken to in application/json")
+
+
+def _uses(configuration: Configuration, plugin: str) -> bool:
+    return any(plugin in profile.plugin_names for profile in configuration.profiles)
 
 
 def _say_settled_gates(gates: Gates) -> None:

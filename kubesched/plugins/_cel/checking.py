@@ -11,6 +11,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from kubesched.errors import SchedulerError
 from kubesched.plugins._cel import formats
 from kubesched.plugins._cel.evaluation import FUNCTIONS, MEMBER_NAMES
 from kubesched.plugins._cel.literals import check_literals
@@ -19,6 +20,8 @@ from kubesched.plugins._cel.values import CompileError
 
 FIELDS = ("driver", "attributes", "capacity", "allowMultipleAllocations")
 """What a device has."""
+
+NO_CEL = "device selectors are CEL, and no CEL library is installed: pip install 'kubesched[dra]'"
 
 LONGEST = 10 * 1024
 """The API server lets no longer ones in."""
@@ -82,8 +85,11 @@ def _check_functions(tree: Node) -> None:
 
 @lru_cache(maxsize=2)
 def _environment(typed: bool) -> Any:
-    from cel_expr_python import cel
-    from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
+    try:
+        from cel_expr_python import cel
+        from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
+    except ImportError as error:  # no CelError: it says nothing about the expression, and must not pass for an answer
+        raise SchedulerError(NO_CEL) from error
 
     kind = cel.Type
     amount = kind.AbstractType("kubernetes.Quantity")

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from kubesched.api.resource import Device, DeviceAttribute, DeviceCapacity
+from kubesched.errors import SchedulerError
 from kubesched.plugins._cel.checking import check
 from kubesched.plugins._cel.costs import COST_LIMIT
 from kubesched.plugins._cel.evaluation import CutOff, Run, Scope, build
@@ -238,6 +239,8 @@ def _compiled(expression: str, want_bool: bool = True) -> Run | CompileError:
         return error
     except RecursionError:
         return CompileError("compilation failed: the expression is nested too deeply")
+    except SchedulerError:  # nobody here can compile anything: that is not the expression's fault
+        raise
     except Exception as error:
         return CompileError(f"internal error: {type(error).__name__}: {error}"[:_LONGEST_TEXT])
 

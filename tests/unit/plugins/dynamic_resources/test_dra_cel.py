@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from dra_world import DRIVER, device, make
 
 from kubesched.plugins._cel import CelError, CompileError, EvaluationError, FactBook, devices, holds
+from kubesched.plugins._cel.checking import NO_CEL
 
 A = f'device.attributes["{DRIVER}"]'
 C = f'device.capacity["{DRIVER}"]'
@@ -232,3 +234,28 @@ def test_the_library_is_not_loaded_before_a_selector_is_met():
         "assert not any(name.startswith(('cel_expr_python', 're2')) for name in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+EXAMPLE = Path(__file__).parents[4] / "docs" / "examples" / "plugins" / "dynamic_resources.yaml"
+NO_LIBRARY = """
+import sys
+sys.modules["cel_expr_python"] = None  # as if it were not installed
+sys.argv = ["kubesched", *sys.argv[1:]]
+from kubesched.cli import main
+main()
+"""
+
+
+def without_the_library(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", NO_LIBRARY, *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_without_the_library_a_selector_is_an_error_that_says_what_to_install():
+    asked = without_the_library("why", "web", "--snapshot", str(EXAMPLE))
+    assert (asked.returncode, asked.stderr) == (1, f"Error: {NO_CEL}\n")
+    assert "kubesched[dra]" in NO_CEL
+
+
+def test_without_the_library_run_warns_when_it_starts(tmp_path):
+    done = without_the_library("run", "--master=127.0.0.1:1", f"--write-config-to={tmp_path / 'out'}", "--leader-elect=false")
+    assert f"Pods with device selectors cannot be placed: {NO_CEL}" in done.stderr
