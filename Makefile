@@ -6,21 +6,23 @@ STAMP := $(VENV)/.installed-dev
 RUN_STAMP := $(VENV)/.installed
 WORKERS ?= 2
 ARGS ?=
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --native-tls
 
-.PHONY: kubectl-plugin run test check conformance e2e nightly chaos bench screenshots docs reference format clean
+.PHONY: kubectl-plugin dist sbom lock run test check conformance e2e nightly chaos bench screenshots docs reference format clean
 
 # What running needs, and nothing else.
 $(RUN_STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("kubesched needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	@echo "setting up $(VENV), once"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@$(if $(LOCKED),$(PIP) --require-hashes -r requirements/ci.txt && $(PIP) --no-deps --no-build-isolation -e .,$(PIP) -e '.[dra]')
 	@touch $(RUN_STAMP)
 
-# And what changing it needs.
+# And what changing it needs. LOCKED=1 takes the versions that requirements/ci.txt locks by their hashes, as CI does.
 $(STAMP): $(RUN_STAMP)
 	@echo "adding the developer's tools to $(VENV), once"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@$(if $(LOCKED),true,$(PIP) -e '.[dev]')
 	@touch $(STAMP)
 
 run: $(RUN_STAMP)
@@ -57,6 +59,21 @@ chaos: $(STAMP)
 # make kubectl-plugin PLUGIN_URL=https://HOST/PATH says where the archive will be downloaded from.
 kubectl-plugin: $(STAMP)
 	$(BIN)/python tools/build_kubectl_plugin.py $(if $(PLUGIN_URL),--url $(PLUGIN_URL))
+
+# The wheel and the sdist, in dist: the same bytes from the same commit.
+dist: $(STAMP)
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --quiet --outdir dist .
+
+# dist/kubesched.cdx.json: what the image is made of, by its lock (CycloneDX).
+sbom: $(STAMP)
+	@mkdir -p dist
+	$(BIN)/cyclonedx-py requirements requirements/image.txt --pyproject pyproject.toml --output-reproducible --of JSON -o dist/kubesched.cdx.json
+
+# Newer versions of everything, with their hashes: for the image, for CI and for what builds the package.
+lock: $(STAMP)
+	$(LOCK) --upgrade requirements/build.in -o requirements/build.txt
+	$(LOCK) --upgrade pyproject.toml --extra dra -o requirements/image.txt
+	$(LOCK) --upgrade pyproject.toml requirements/build.in --extra dev -o requirements/ci.txt
 
 bench: $(STAMP)
 	$(BIN)/python bench/run.py

@@ -1,0 +1,94 @@
+"""What a release is made of: a version from git, locks with hashes, an image by digest, a README that an index can show."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
+
+
+def name_of(requirement: str) -> str:
+    return re.split(r"[\s\[<>=!;~]", requirement, maxsplit=1)[0].lower().replace("_", "-").replace(".", "-")
+
+
+def locked(lock: Path) -> dict[str, str]:
+    """Return what a lock holds: by name, the text of its entry."""
+    entries = re.split(r"\n(?=\S)", lock.read_text().strip())
+    return {name_of(entry): entry for entry in entries}
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+def test_every_locked_package_has_a_version_and_hashes_and_no_index_is_named(lock: Path) -> None:
+    for entry in locked(lock).values():
+        assert re.match(r"[\w.-]+==[\w.!+]+ ", entry) and "--hash=sha256:" in entry, entry
+    assert "://" not in lock.read_text() and "index" not in lock.read_text()
+
+
+@pytest.mark.parametrize(
+    ("lock", "extras"), [("image.txt", ("dra",)), ("ci.txt", ("dev", "docs", "dra", "experiments", "gym", "otel", "ray"))]
+)
+def test_locks_hold_everything_that_the_project_asks_for(lock: str, extras: tuple[str, ...]) -> None:
+    project = PROJECT["project"]
+    asked = [*project["dependencies"], *(one for extra in extras for one in project["optional-dependencies"][extra])]
+    missing = {name_of(one) for one in asked} - {"kubesched"} - set(locked(ROOT / "requirements" / lock))
+    assert not missing, "run `make lock`"
+
+
+def test_what_builds_the_package_is_what_is_locked_for_it() -> None:
+    asked = [line for line in (ROOT / "requirements" / "build.in").read_text().splitlines() if not line.startswith("#")]
+    assert asked == PROJECT["build-system"]["requires"]
+    for lock in ("build.txt", "ci.txt"):
+        assert {name_of(one) for one in asked} <= set(locked(ROOT / "requirements" / lock))
+
+
+def test_no_version_is_written_down_and_a_tree_without_git_has_one() -> None:
+    assert "version" in PROJECT["project"]["dynamic"] and "version" not in PROJECT["project"]
+    assert PROJECT["tool"]["hatch"]["version"]["fallback-version"]
+    assert "export-subst" in (ROOT / ".gitattributes").read_text()
+
+
+def test_the_image_is_built_from_a_digest_and_from_hashes() -> None:
+    text = (ROOT / "deploy" / "Dockerfile").read_text()
+    assert re.search(r"^ARG PYTHON=[\w.-]+@sha256:[0-9a-f]{64}$", text, re.MULTILINE)
+    assert set(re.findall(r"^FROM (\S+)", text, re.MULTILINE)) == {"python:${PYTHON}"}
+    for line in re.findall(r"pip install [^&\n]*", text):
+        assert "--require-hashes" in line or "--no-index" in line, line
+
+
+def test_the_readme_on_an_index_has_no_link_that_leads_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    interface = SimpleNamespace(MetadataHookInterface=object)  # the hook runs where hatchling is, the tests do not need it
+    monkeypatch.setitem(sys.modules, "hatchling.metadata.plugin.interface", interface)
+    hook = runpy.run_path(str(ROOT / "tools" / "index_readme.py"))
+    told = hook["with_links"]((ROOT / "README.md").read_text(), "https://example.com/kubesched", "v1.2.3")
+    targets = re.findall(r"\]\(([^)]+)\)", told)
+    assert len(targets) > 30
+    assert [target for target in targets if not target.startswith(("https://", "#"))] == []
+    assert "(https://example.com/kubesched/raw/v1.2.3/docs/page.png)" in told
+    assert "(https://example.com/kubesched/blob/v1.2.3/docs/why.md)" in told
+    assert "(https://example.com/kubesched/tree/v1.2.3/docs/rooms)" in told
+
+
+WORKFLOW = ROOT / ".github" / "workflows" / "release.yaml"
+
+
+def test_the_release_workflow_pins_what_it_runs_and_asks_for_no_more_rights_than_it_needs() -> None:
+    text = WORKFLOW.read_text()
+    workflow = yaml.safe_load(text)
+    assert workflow["permissions"] == {"contents": "read"}
+    for job in workflow["jobs"].values():
+        for step in job["steps"]:
+            if "uses" in step:
+                assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", step["uses"]), step["uses"]
+    made = set(re.findall(r"make ([\w-]+)", text))
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert made and made <= targets
