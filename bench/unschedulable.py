@@ -23,7 +23,7 @@ from kubesched.api.pod import Pod, ResourceRequirements
 from kubesched.engine.gc_tuning import spare_the_collector
 from kubesched.engine.inbox import AssumedBinding
 from kubesched.simulator import workloads
-from kubesched.simulator.bench import build_engine
+from kubesched.simulator.bench import Bench, build_engine
 
 _HUGE = ResourceRequirements(requests={"cpu": "100", "memory": "500Mi"})
 
@@ -38,7 +38,7 @@ def hopeless(i: int) -> Pod:
 
 def measure(n_nodes: int, n_pods: int, how: str) -> tuple[float, float]:
     """Return the seconds that the pods that fit took, and those that the others took."""
-    engine = build_engine(0)
+    engine = build_engine(Bench())
     for obj in workloads.cluster("basic", n_nodes, 1000, n_pods):
         engine.intake.apply(obj.kind, None, obj)
     placed: list[AssumedBinding] = []

@@ -150,7 +150,7 @@ class Scheduler:
     def __init__(self, configuration: config.Configuration, wiring: Wiring) -> None:
         self.configuration = configuration
         self.wiring = wiring
-        self.registry: Registry = registry_with(wiring.plugins)
+        self.registry: Registry = registry_with(wiring.plugins, installed=True)
         self.metrics = Metrics(wiring.metrics)
         self.identity = wiring.identity or make_identity()
         self.throughput = web.Throughput(self.metrics, wiring.clock.now)
@@ -187,7 +187,7 @@ class Scheduler:
     @classmethod
     def catalogue(cls, plugins: tuple[type[Plugin], ...] = ()) -> dict[str, config.Known]:
         """Return what a configuration may name, with plugins of one's own."""
-        return catalogue(registry_with(plugins))
+        return catalogue(registry_with(plugins, installed=True))
 
     # What the reflectors tell
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,6 +13,7 @@ from rich.progress import Progress
 
 from kubesched.cli.layout import print_table
 from kubesched.cli.printing import bar
+from kubesched.cli.sources import Policy
 from kubesched.errors import SchedulerError
 from kubesched.simulator.bench import Bench, run
 from kubesched.simulator.cluster_bench import ClusterBench
@@ -28,13 +30,16 @@ def run_bench_engine(
     classes: tuple[int, ...],
     no_memo: bool,
     decision_records: int,
+    config_file: Path | None,
+    plugins: tuple[str, ...],
     output: str,
 ) -> None:
     if classes and kind != "unlike":
         raise click.UsageError("--classes is for --kind unlike")
-    rows = []
+    rows, policy = [], Policy.read(config_file, (), plugins)
+    given = (policy.configuration, policy.registry) if config_file is not None else (None, None)
     for n_classes in classes or (0,):
-        bench = Bench(kind, nodes, init, pods, seed, not no_memo, n_classes, decision_records)
+        bench = Bench(kind, nodes, init, pods, seed, not no_memo, n_classes, decision_records, *given)
         with bar(f"{kind}, {nodes} nodes", pods) as done:
             rows.append(run(bench, done))
     print_figures(rows, output)

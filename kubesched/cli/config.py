@@ -29,7 +29,6 @@ from kubesched.legacy.componentconfig import API_VERSION as OLD_API_VERSION
 from kubesched.legacy.policy import KIND as POLICY
 from kubesched.legacy.policy import PolicyExtender
 from kubesched.legacy.selection import runs_as
-from kubesched.plugins.args import IN_TREE_CATALOGUE
 
 _STDIN = "-"
 
@@ -147,11 +146,12 @@ def _load(
             return _build_old_file(file, legacy_version, tuple(brought))
         except ConfigError as error:
             raise _at(file, error) from error
+    registry = registry_with(brought, installed=True)
     try:
-        found = load(text, gates=gates, registry=catalogue(registry_with(brought)) if brought else dict(IN_TREE_CATALOGUE))
+        found = load(text, gates=gates, registry=catalogue(registry))
     except ConfigError as error:
         raise _at(file, error) from error
-    registered = {cls.name for cls in registry_with(brought)}
+    registered = {cls.name for cls in registry}
     for line in (*not_enabled(brought, found), *_args_for_nobody(text, registered)):
         click.echo(f"Warning: {line}", err=True)
     return found

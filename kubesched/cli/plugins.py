@@ -86,7 +86,7 @@ def run_plugins_list(output: str) -> None:
             "points": _points(cls),
             "about": purpose_of(cls),
         }
-        for cls in registry_with()
+        for cls in registry_with(installed=True)
     ]
     if output == "json":
         click.echo(json.dumps(rows))

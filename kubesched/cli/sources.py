@@ -55,7 +55,7 @@ class Policy:
         its text may be given."""
         gates = config.Gates.fitting(feature_gates)
         brought = [cls for asked in plugins for cls in find_plugins(asked)]
-        registry = registry_with(brought)
+        registry = registry_with(brought, installed=config_file is not None)
         if config_file is None:
             configuration = default_configuration(gates, registry)
         else:

@@ -23,6 +23,7 @@ from kubesched.engine.randomness import RandomByAttempt
 from kubesched.engine.ties import SeededTies, Ties
 from kubesched.errors import ConfigError
 from kubesched.framework.building import build_profile, catalogue
+from kubesched.framework.finding import installed_plugins
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.ports import Clock, Meter, Recorder, Writer
 from kubesched.framework.profile import Profile
@@ -51,9 +52,14 @@ class Ports:
     seed: int = 0
 
 
-def registry_with(extra: Iterable[type[Plugin]] = ()) -> Registry:
-    """Return the plugins in the tree and those of other people."""
-    return Registry(*IN_TREE, *extra)
+def registry_with(extra: Iterable[type[Plugin]] = (), *, installed: bool = False) -> Registry:
+    """Return the plugins in the tree and those of other people: handed in, and, for who reads a configuration that may name
+    them, offered by installed packages."""
+    registry = Registry(*IN_TREE, *extra)
+    for cls in installed_plugins() if installed else ():
+        if registry.find(cls.name) is None:  # what is handed in wins, also over an older form of itself
+            registry.register(cls)
+    return registry
 
 
 def default_configuration(gates: config.Gates | None = None, registry: Registry | None = None) -> config.Configuration:

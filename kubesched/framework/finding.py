@@ -1,7 +1,8 @@
-"""Plugins of other people, found by the name of a module or the path of a file.
+"""Plugins of other people, found by the name of a module or the path of a file, or installed by packages.
 
-In: `module:Class`, `path/to/file.py:Class`, or either without a class. Out: plugin classes that keep the contract, or
-one ConfigError that names what was asked for. The code is run once, when it is found: what a file says later is not read.
+In: `module:Class`, `path/to/file.py:Class`, or either without a class; entry points of the group `kubesched.plugins`. Out:
+plugin classes that keep the contract, or one ConfigError that names what was asked for. The code is run once, when it is
+found: what a file says later is not read.
 """
 
 from __future__ import annotations
@@ -9,13 +10,37 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import logging
 import sys
+from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
 from kubesched.errors import ConfigError, SchedulerError
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import verify
+
+log = logging.getLogger(__name__)
+
+GROUP = "kubesched.plugins"
+"""The group of entry points under which a package offers its plugins."""
+
+
+@cache
+def installed_plugins() -> tuple[type[Plugin], ...]:
+    """Return the plugins that installed packages offer. One that cannot be used is named in the log and left out: nobody asked
+    for it by name, and a configuration that does is told that there is no such plugin."""
+    found: dict[str, type[Plugin]] = {}
+    for point in sorted(entry_points(group=GROUP)):
+        try:
+            cls = point.load()
+            verify(cls)
+        except (Exception, SystemExit) as error:  # somebody else's code
+            log.warning("entry point %s = %s cannot be used: %s: %s", point.name, point.value, type(error).__name__, error)
+        else:
+            found.setdefault(cls.name, cls)
+    return tuple(found.values())
 
 
 def find_plugins(asked: str) -> tuple[type[Plugin], ...]:

@@ -25,6 +25,7 @@ from kubesched.engine.decision_recorder import DecisionRecorder
 from kubesched.engine.gc_tuning import spare_the_collector
 from kubesched.engine.inbox import AssumedBinding
 from kubesched.engine.loop import Engine, EngineOptions
+from kubesched.framework.registry import Registry
 from kubesched.simulator import workloads
 
 
@@ -42,15 +43,20 @@ class Bench:
     """Of kind unlike, how many classes of pods there are; 0 for no two alike."""
     decision_records: int = 0
     """How many decisions are kept on record meanwhile."""
+    configuration: config.Configuration | None = None
+    """How pods are decided, if not by default; `registry` has the plugins that it names."""
+    registry: Registry | None = None
 
 
-def build_engine(seed: int, *, remembers: bool = True, gangs: bool = False, decision_records: int = 0) -> Engine:
-    """Return an engine with the default configuration that writes to nobody; with gangs, the gates that they need are on."""
+def build_engine(bench: Bench) -> Engine:
+    """Return an engine that writes to nobody; for gangs, the gates that they need are on."""
     gates = config.Gates.defaults()
-    if gangs:
+    if bench.kind == "gang":
         gates = config.Gates.of({"GenericWorkload": True, "GangScheduling": True}, emulated=(1, 36))
-    ports = Ports(seed=seed, decisions=DecisionRecorder(decision_records) if decision_records else None)
-    return assemble(default_configuration(gates), gates, ports, options=EngineOptions(remembers=remembers))
+    ports = Ports(seed=bench.seed, decisions=DecisionRecorder(bench.decision_records) if bench.decision_records else None)
+    configuration = bench.configuration or default_configuration(gates)
+    options = EngineOptions(remembers=bench.remembers)
+    return assemble(configuration, gates, ports, registry=bench.registry, options=options)
 
 
 def run(bench: Bench, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
@@ -60,9 +66,7 @@ def run(bench: Bench, progress: Callable[[int], None] | None = None) -> dict[str
 
 async def _run(bench: Bench, progress: Callable[[int], None] | None) -> dict[str, Any]:
     """Measure without waiting for anything: a loop must be there for the pods of a gang to be held in it."""
-    engine = build_engine(
-        bench.seed, remembers=bench.remembers, gangs=bench.kind == "gang", decision_records=bench.decision_records
-    )
+    engine = build_engine(bench)
     for obj in workloads.cluster(bench.kind, bench.nodes, bench.init, bench.pods):
         engine.intake.apply(obj.kind, None, obj)
     measured = list(workloads.pods(bench.pods, bench.kind, bench.nodes, bench.classes))

@@ -102,7 +102,7 @@ def placements(request: pytest.FixtureRequest) -> Callable[..., Placements]:
         """
         cluster = read_captured(read_lines(folder / snapshot)) if snapshot else Captured(EPOCH)
         cluster.objects += [*nodes, *objects]
-        gates, registry = configuration.Gates.parse(feature_gates), registry_with(plugins)
+        gates, registry = configuration.Gates.parse(feature_gates), registry_with(plugins, installed=True)
         found = (
             configuration.load(folder / config, gates=gates, registry=catalogue(registry))
             if config

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from kubesched.cli.commands.lazy import runs
+from kubesched.cli.commands.shared import config_option, plugin_option
 
 _PERF_KINDS = ("basic", "spread", "softspread", "affinity", "antiaffinity", "prefaffinity", "mixed", "churn", "csi", "dra")
 KINDS = (*_PERF_KINDS, "owned", "statefulset", "indexed-job", "daemonset", "gang", "unlike", "appspread", "gpu")
@@ -37,6 +38,8 @@ def command() -> None:
 )
 @click.option("--no-memo", is_flag=True, help="Compute every answer anew instead of remembering answers per pod class.")
 @click.option("--decision-records", type=click.IntRange(0), default=0, help="Keep so many decisions on record, as `run` does.")
+@config_option
+@plugin_option
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")
 @runs("kubesched.cli.bench:run_bench_engine")
 def engine() -> None:

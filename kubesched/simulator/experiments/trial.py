@@ -75,7 +75,7 @@ class Worker:
         scenario = msgspec.structs.replace(scenario, seed=trial.seed, folder=str(folder))
         gates = config.Gates.parse(experiment.file.feature_gates)
         plugins = [str(folder / text) if ".py" in text else text for text in experiment.plugins]
-        registry = registry_with([cls for text in plugins for cls in find_plugins(text)])
+        registry = registry_with([cls for text in plugins for cls in find_plugins(text)], installed=True)
         if policy is None:
             configuration = default_configuration(gates, registry)
         else:

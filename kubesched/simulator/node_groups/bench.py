@@ -16,7 +16,7 @@ import msgspec
 from kubesched.api.pod import Container, Pod, ResourceRequirements
 from kubesched.engine.gc_tuning import spare_the_collector
 from kubesched.simulator import workloads
-from kubesched.simulator.bench import build_engine
+from kubesched.simulator.bench import Bench, build_engine
 from kubesched.simulator.node_groups.estimate import NodeEstimator
 from kubesched.simulator.node_groups.sizes import GroupSizes, make_node
 from kubesched.simulator.scenarios.scenario import NodeGroup
@@ -26,7 +26,7 @@ _with = msgspec.structs.replace
 
 def run(kind: str, n_pods: int) -> dict[str, Any]:
     """Find the nodes, and return the figures."""
-    engine, n_large = build_engine(0), n_pods // 51
+    engine, n_large = build_engine(Bench()), n_pods // 51
     there = NodeGroup(name="there", capacity={"cpu": "100m", "memory": "100Mi", "pods": 10}, labels={workloads.ZONE: "zone-0"})
     engine.intake.apply("Node", None, make_node(there, 0))
     groups = [

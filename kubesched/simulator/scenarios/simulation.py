@@ -117,7 +117,7 @@ class Simulation:
         options: EngineOptions | None,
     ) -> Engine:
         wanted = [each if isinstance(each, tuple) else (each, 1) for each in plugins]
-        registry = registry.copy() if registry is not None else registry_with()
+        registry = registry.copy() if registry is not None else registry_with(installed=config is not None)
         for cls, _ in wanted:
             registry.register(cls)
         configuration = enable(read_configuration(config, self.gates, registry), wanted)

@@ -19,7 +19,7 @@ from kubesched.api.meta import TopLevel
 from kubesched.api.pod import Pod
 from kubesched.engine.loop import Engine
 from kubesched.simulator import workloads
-from kubesched.simulator.bench import build_engine
+from kubesched.simulator.bench import Bench, build_engine
 from kubesched.testing import even, near, node, pod, taint
 
 SMALL, LARGE = 200, 2000
@@ -50,7 +50,7 @@ def executed(work: Callable[[], object]) -> Counter[str]:
 
 
 def engine_with(objects: Iterator[TopLevel], *, remembers: bool) -> Engine:
-    engine = build_engine(0, remembers=remembers)
+    engine = build_engine(Bench(remembers=remembers))
     for obj in objects:
         engine.intake.apply(obj.kind, None, obj)
     engine.bookings.hand_over = lambda placement: engine.queue.done(placement.booked.uid)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kubesched.api.meta import OwnerReference
 from kubesched.api.pod import Pod
-from kubesched.simulator.bench import build_engine
+from kubesched.simulator.bench import Bench, build_engine
 from kubesched.simulator.node_groups import bench
 from kubesched.simulator.node_groups.daemonset_pods import DaemonSetPods
 from kubesched.simulator.node_groups.estimate import NewNode, NodeEstimator
@@ -30,7 +30,7 @@ def pods(n: int, cpu: str = "1", **spec: Any) -> list[Pod]:
 
 
 def needed(asked: list[Pod], *groups: NodeGroup, there: tuple[Any, ...] = (), **options: Any) -> list[NewNode]:
-    engine = build_engine(0)
+    engine = build_engine(Bench())
     for obj in there:
         engine.intake.apply(obj.kind, None, obj)
     before = engine.store.n_pods, engine.store.snapshot().n
