@@ -26,7 +26,7 @@ from kubesched.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from kubesched.api.workload import CompositePodGroup, CoschedulingPodGroup, PodGroup, PriorityClass, Workload
+from kubesched.api.workload import CompositePodGroup, CoschedulingPodGroup, ElasticQuota, PodGroup, PriorityClass, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,7 @@ KIND_TABLE: tuple[KindInfo, ...] = (
     KindInfo(PodGroup, "scheduling.k8s.io/v1beta1", "PodGroup", "podgroups", True, also=_OLDER_GROUPS),
     KindInfo(CompositePodGroup, "scheduling.k8s.io/v1alpha3", "CompositePodGroup", "compositepodgroups", True),
     KindInfo(CoschedulingPodGroup, "scheduling.x-k8s.io/v1alpha1", "PodGroup", "podgroups", True),
+    KindInfo(ElasticQuota, "scheduling.x-k8s.io/v1alpha1", "ElasticQuota", "elasticquotas", True),
     KindInfo(Lease, "coordination.k8s.io/v1", "Lease", "leases", True),
     KindInfo(Event, "events.k8s.io/v1", "Event", "events", True),
 )

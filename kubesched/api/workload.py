@@ -231,3 +231,25 @@ class CoschedulingPodGroup(TopLevel, kw_only=True):
     kind: str = always("PodGroup")
     spec: CoschedulingPodGroupSpec = CoschedulingPodGroupSpec()
     status: CoschedulingPodGroupStatus = CoschedulingPodGroupStatus()
+
+
+class ElasticQuotaSpec(Wire, kw_only=True):
+    """What a namespace is sure of, and what it may have; absent is not the same as empty."""
+
+    min: dict[str, Quantity] | None = None
+    max: dict[str, Quantity] | None = None
+
+
+class ElasticQuotaStatus(Wire, kw_only=True):
+    """What the project's controller reports."""
+
+    used: dict[str, Quantity] = field(default_factory=dict)
+
+
+class ElasticQuota(TopLevel, kw_only=True):
+    """The quota of the scheduler-plugins project: namespaces lend each other what they do not use."""
+
+    api_version: str = always("scheduling.x-k8s.io/v1alpha1")
+    kind: str = always("ElasticQuota")
+    spec: ElasticQuotaSpec = ElasticQuotaSpec()
+    status: ElasticQuotaStatus = ElasticQuotaStatus()

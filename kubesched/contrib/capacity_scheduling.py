@@ -1,0 +1,199 @@
+"""CapacityScheduling: ElasticQuotas as scheduler-plugins has them: what a namespace is sure of, and what it may borrow.
+
+An ElasticQuota gives its namespace `min`, which it can always have, and `max`, which it never exceeds. What others leave of
+their min may be borrowed: a pod passes if its namespace stays within max, and all quotas together within the sum of all min.
+Who is below its min and finds no room takes back what was lent: pods of namespaces above their min are evicted, whatever
+their priority. Who is above its min may only evict pods of lower priority in its own namespace; pods without a quota only
+each other.
+
+Rules and texts of PreFilter are the project's. At postFilter it stands in DefaultPreemption's place, and looks at no more
+nodes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from kubesched.cluster import PodView, Snapshot
+from kubesched.contrib.elastic_quota import Amounts, Quotas, asked_by
+from kubesched.errors import SchedulerError
+from kubesched.framework import SKIP, CycleState, Diagnosis, Plugin, PostFiltered, Preemption, Profile, Status
+from kubesched.framework.nominated import nominated_by_row
+from kubesched.framework.plugin import PreFilterAnswer
+from kubesched.framework.ports import Handle
+from kubesched.framework.verdicts import SUCCESS, Code, Nomination, failed, none_available, unresolvable, unschedulable
+from kubesched.framework.wakeups import ALL, DELETE, POD, on
+from kubesched.framework.whatif import WhatIf
+from kubesched.framework.whatif_filters import WhatIfFilters
+from kubesched.plugins._budgets import Budgets
+from kubesched.plugins._importance import most_important_first, started_at
+
+RESOURCE = "elasticquotas.v1alpha1.scheduling.x-k8s.io"
+UNDER_WAY = unresolvable("waiting for the preemption for this pod to be finished")
+NEVER = "not eligible due to preemptionPolicy=Never."
+STILL_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+NO_VICTIMS = "No preemption victims found for incoming pod"
+EXCEEDED = "global quota max exceeded"
+
+
+class CapacityScheduling(Plugin):
+    wakes_on = (on(POD, DELETE), on(RESOURCE, ALL))
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self.quotas: Quotas = handle.objects.shared(Quotas)
+
+    def pre_enqueue(self, pod: PodView) -> Status | None:
+        return UNDER_WAY if self.handle.preempting.is_under_way(pod.uid) else None
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        quotas = self.quotas
+        try:
+            quotas.refresh(nodes)
+        except SchedulerError as error:
+            return failed(str(error))
+        if (quota := quotas.by_namespace.get(pod.namespace)) is None:
+            return SKIP
+        of_quota, of_all = self._with_nominated(pod)
+        if quota.exceeds_max(of_quota):
+            return unschedulable(
+                f"Pod {pod.key} is rejected in PreFilter because ElasticQuota {pod.namespace} is more than Max"
+            )
+        if quotas.exceed_min(of_all):
+            return unschedulable(f"Pod {pod.key} is rejected in PreFilter because total ElasticQuota used is more than min")
+        return None
+
+    def _with_nominated(self, pod: PodView) -> tuple[Amounts, Amounts]:
+        """Return what the pod asks for together with nominated pods that come first: those of its own quota that are as
+        important, and, for the sum over all quotas, those of other quotas below their min too."""
+        asked, quotas, nominations = asked_by(pod), self.quotas.by_namespace, self.handle.nominations
+        names = list(nominations.nodes())
+        if not names:
+            return asked, asked
+        of_quota, of_all = Counter(asked), Counter(asked)
+        for other in (other for name in names for other in nominations.on_node(name)):
+            quota = quotas.get(other.namespace)
+            if quota is None or other.uid == pod.uid:
+                continue
+            if other.namespace == pod.namespace and other.priority >= pod.priority:
+                of_quota.update(asked_by(other))
+                of_all.update(asked_by(other))
+            elif other.namespace != pod.namespace and not quota.exceeds_min():
+                of_all.update(asked_by(other))
+        return of_quota, of_all
+
+    # Taking back what was lent
+
+    def post_filter(
+        self, pod: PodView, nodes: Snapshot, state: CycleState, diagnosis: Diagnosis, profile: Profile
+    ) -> PostFiltered:
+        if pod.pod.spec.preemption_policy == "Never":
+            return _nobody(NEVER)
+        nominated = nodes.row(pod.pod.status.nominated_node_name)
+        is_hopeful = nominated >= 0 and diagnosis.status(nodes.name(nominated)).code is not Code.UNRESOLVABLE
+        going = (o for o in nodes.pods_on(nominated) if o.pod.metadata.deletion_timestamp is not None) if is_hopeful else ()
+        if self._may_go(pod, going):
+            return _nobody(STILL_TERMINATING)
+        attempt = _Attempt(self, pod, nodes, WhatIfFilters(profile, pod, state, diagnosis.verdicts))
+        why_not, found = Counter[str](), []
+        for row, name in enumerate(nodes.names):
+            candidate = attempt.evict_from(row) if diagnosis.status(name).code is Code.UNSCHEDULABLE else NOT_HELPFUL
+            if isinstance(candidate, str):
+                why_not[candidate] += 1
+                continue
+            found.append(candidate)
+            if len(found) >= max(100, nodes.n // 10):  # as many as DefaultPreemption takes by default
+                break
+        best = min(found, key=_cost, default=None)
+        return PostFiltered(SUCCESS, Nomination(best.node_name), best) if best else _nobody(none_available(nodes.n, why_not))
+
+    def _may_go(self, pod: PodView, others: Iterable[PodView]) -> list[PodView]:
+        """Return those of some pods that the pod may evict, most important first."""
+        quotas = self.quotas.by_namespace
+        own = quotas.get(pod.namespace)
+        if own is None:
+            lent = [o for o in others if o.namespace not in quotas and o.priority < pod.priority]
+        elif own.exceeds_min(self._with_nominated(pod)[0]):
+            lent = [o for o in others if o.namespace == pod.namespace and o.priority < pod.priority]
+        else:
+            lending = {name for name, quota in quotas.items() if name != pod.namespace and quota.exceeds_min()}
+            lent = [o for o in others if o.namespace in lending]
+        return most_important_first(lent)
+
+
+class _Attempt:
+    """What all nodes of one search for victims have in common."""
+
+    def __init__(self, plugin: CapacityScheduling, pod: PodView, nodes: Snapshot, what_if: WhatIfFilters) -> None:
+        self.plugin, self.pod, self.nodes, self.what_if = plugin, pod, nodes, what_if
+        self.quotas = plugin.quotas
+        self.own = self.quotas.by_namespace.get(pod.namespace)
+        self.of_quota, self.of_all = plugin._with_nominated(pod)
+        self.ahead = nominated_by_row(nodes, plugin.handle.nominations).above(pod.priority).pods
+        self.budgets = nodes.objects.shared(Budgets)
+        self.budgets.follow()
+
+    def evict_from(self, row: int) -> Preemption | str:
+        """Return who would have to go from a node, as few and as unimportant as possible, or why nobody helps."""
+        potential = self.plugin._may_go(self.pod, self.nodes.pods_on(row))
+        if not potential:
+            return NO_VICTIMS
+        node, state = WhatIf.of(self.nodes, [row]), self.what_if.state.clone()
+        away = {other.uid: other for other in potential}
+        for other in potential:
+            self._move(other, -1, node, state)
+            self.quotas.move(other, -1)
+        try:
+            if (refused := self._refusal(node, state)) is not None:
+                return refused
+            if self._exceeds(asked_by(self.pod), asked_by(self.pod)):
+                return EXCEEDED
+            violating, others = self.budgets.split(potential)
+            for other in (*violating, *others):
+                self._move(other, 1, node, state)
+                self.quotas.move(away.pop(other.uid), 1)
+                if self._refusal(node, state) is not None or self._exceeds(self.of_quota, self.of_all):
+                    away[other.uid] = other
+                    self._move(other, -1, node, state)
+                    self.quotas.move(other, -1)
+            victims = tuple(other for other in potential if other.uid in away)
+            violations = sum(other.uid in away for other in violating)
+        finally:  # the table is everybody's: what was imagined ends here
+            for other in away.values():
+                self.quotas.move(other, 1)
+        return Preemption(self.nodes.name(row), victims, violations, self.plugin.name) if victims else NO_VICTIMS
+
+    def _move(self, other: PodView, sign: int, node: WhatIf, state: CycleState) -> None:
+        node.move(other, sign)
+        if self.what_if.counting:
+            assert node.rows is not None
+            self.what_if.profile.adjust(self.pod, other, node.rows.item(0), sign, self.nodes, state)
+
+    def _refusal(self, node: WhatIf, state: CycleState) -> str | None:
+        """Return why the pod does not fit an imagined node, with the pods nominated to it or without."""
+        assert node.rows is not None
+        refused = None
+        awaited = [other for other in self.ahead.get(node.rows.item(0), ()) if other.uid != self.pod.uid]
+        if awaited:
+            fuller, their_state = node.take([0]), state.clone()
+            for other in awaited:
+                self._move(other, 1, fuller, their_state)
+            refused = self.what_if.refusal(fuller, their_state)
+        refused = refused or self.what_if.refusal(node, state)
+        return refused[1][0].text if refused is not None else None
+
+    def _exceeds(self, of_quota: Amounts, of_all: Amounts) -> bool:
+        return self.own is not None and (self.own.exceeds_max(of_quota) or self.quotas.exceed_min(of_all))
+
+
+def _nobody(why: str) -> PostFiltered:
+    return PostFiltered(unschedulable(f"preemption: {why}"))
+
+
+def _cost(candidate: Preemption) -> tuple[float, ...]:
+    """Return what kube-scheduler compares nodes by: budgets, top priority, all priorities, number, and who started last."""
+    victims = candidate.victims
+    top, total = max(victim.priority for victim in victims), sum(victim.priority + (1 << 31) for victim in victims)
+    return candidate.violations, top, total, len(victims), -min(started_at(v) for v in victims if v.priority == top)

@@ -1,0 +1,62 @@
+"""LoadVariationRiskBalancing: prefers nodes whose load is low and steady, as scheduler-plugins' plugin of that name does.
+
+Of CPU and memory each, the risk is the mean of how full the node would be and how much its load varies; the better node has
+the lower one of its worse resource. A node that nobody measured scores 0. Only the load counts, not what pods on the node
+asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kubesched.cluster import Ints, PodView, Snapshot
+from kubesched.contrib.node_load import NodeLoad, TrimaranArgs, Usage, follow
+from kubesched.framework import CycleState, Input, Plugin
+from kubesched.framework.ports import Handle
+
+Floats = npt.NDArray[np.float64]
+UNKNOWN = Usage()
+
+
+class LoadVariationRiskBalancingArgs(TrimaranArgs, frozen=True, rename="camel"):
+    """The deviation is taken to the power of 1/sensitivity and multiplied by the margin; what is below zero reads as 1."""
+
+    safe_variance_margin: float = 1.0
+    safe_variance_sensitivity: float = 1.0
+
+
+class LoadVariationRiskBalancing(Plugin):
+    Args = LoadVariationRiskBalancingArgs
+    depends_on = (Input.POD_REQUIREMENTS, Input.NODE, NodeLoad)
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args if isinstance(args, LoadVariationRiskBalancingArgs) else LoadVariationRiskBalancingArgs(), handle)
+        margin, sensitivity = self.args.safe_variance_margin, self.args.safe_variance_sensitivity
+        self._margin = margin if margin >= 0 else 1.0
+        self._sensitivity = sensitivity if sensitivity >= 0 else 1.0
+
+    def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
+        load = follow(self.args, self.handle.objects).load()
+        if load is None:
+            return np.zeros(nodes.n, dtype=np.int64)
+        usage = np.array([load.usage.get(name, UNKNOWN) for name in nodes.names]).reshape(-1, 4)
+        asked = dict(pod.requests)
+        cpu, memory = (
+            self._score(asked.get(resource, 0), nodes.allocatable(resource), usage[:, column], usage[:, column + 1])
+            for resource, column in ((nodes.resource("cpu"), 0), (nodes.resource("memory"), 2))
+        )
+        # fmin: of a node that one of the two was measured of, that one counts.
+        worse = np.fmin(cpu, memory)
+        scores: Ints = np.floor(np.where(np.isnan(worse), 0.0, worse) + 0.5).astype(np.int64)
+        return scores
+
+    def _score(self, asked: int, offered: Ints, average: Floats, deviation: Floats) -> Floats:
+        """Return 0 to 100 for a resource, NaN where it was not measured."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mu = np.clip((np.clip(average, 0, 100) / 100 * offered + asked) / offered, 0, 1)
+            sigma = np.clip(deviation / 100, 0, 1) ** (1 / self._sensitivity if self._sensitivity else np.inf)
+        risk = (mu + np.clip(sigma * self._margin, 0, 1)) / 2
+        return np.where(offered > 0, (1 - risk) * 100, np.where(np.isnan(average), np.nan, 0.0))

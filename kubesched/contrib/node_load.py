@@ -1,0 +1,188 @@
+"""How busy nodes really are, by Prometheus or load-watcher: what TargetLoadPacking and LoadVariationRiskBalancing score by.
+
+In: `TrimaranArgs`, the words of scheduler-plugins. Out: a `NodeLoad` among the cluster's objects, put there when it is first
+asked for and, in a program that goes on, anew every 30 seconds. So plugins declare it as what their answers depend on, and
+answers are kept until the next one comes. Measures that could not be had for five minutes are forgotten: old load is worse
+than none.
+
+Prometheus is asked for the recording rules of its node mixin, as load-watcher asks: `instance:node_cpu:ratio` and
+`instance:node_memory_utilisation:ratio`, average and standard deviation over 15 minutes. The label `instance` is the node's
+name; a port behind it is cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
+from urllib.request import Request, urlopen
+
+from kubesched.api.meta import ObjectMeta, TopLevel, always
+from kubesched.cluster import Objects
+from kubesched.config import Args
+from kubesched.config.fielderrors import FieldError, Path, invalid, not_supported
+from kubesched.config.gates import Gates
+from kubesched.config.wire import Wire
+
+log = logging.getLogger(__name__)
+
+PERIOD_SECONDS, FORGET_SECONDS, TIMEOUT_SECONDS = 30.0, 300.0, 10.0
+MOST_BYTES = 64 << 20
+WINDOW = "15m"
+METRICS = {"CPU": "instance:node_cpu:ratio", "Memory": "instance:node_memory_utilisation:ratio"}
+OPERATORS = {"AVG": "avg_over_time", "STD": "stddev_over_time"}
+
+
+class MetricProvider(Wire, frozen=True, rename="camel"):
+    type: str = "Prometheus"
+    address: str = "http://prometheus-k8s:9090"
+    token: str = ""
+    insecure_skip_verify: bool = True
+
+
+class TrimaranArgs(Args, frozen=True, rename="camel"):
+    """Where load comes from: `watcherAddress` names a load-watcher, and without one `metricProvider` is asked."""
+
+    metric_provider: MetricProvider = MetricProvider()
+    watcher_address: str = ""
+
+    def validate(self, path: Path, gates: Gates) -> list[FieldError]:
+        errors = []
+        if not self.watcher_address and self.metric_provider.type != "Prometheus":
+            # Of KubernetesMetricsServer and SignalFx there is load-watcher to ask.
+            errors.append(not_supported(path.child("metricProvider", "type"), self.metric_provider.type, ["Prometheus"]))
+        for where, text in (
+            (path.child("watcherAddress"), self.watcher_address),
+            (path.child("metricProvider", "address"), self.metric_provider.address),
+        ):
+            if text and urlsplit(text).scheme not in ("http", "https"):
+                errors.append(invalid(where, text, "must be a URL that begins with http:// or https://"))
+        return errors
+
+
+class Usage(NamedTuple):
+    """Percent of a node's CPU and memory in use, on average and by how much it varies; NaN where nobody measured."""
+
+    cpu: float = math.nan
+    cpu_deviation: float = 0.0
+    memory: float = math.nan
+    memory_deviation: float = 0.0
+
+
+class NodeLoad(TopLevel, kw_only=True):
+    """The load of all nodes at `end`, in seconds since the epoch."""
+
+    api_version: str = always("kubesched.contrib/v1")
+    kind: str = always("NodeLoad")
+    end: float = 0.0
+    usage: Mapping[str, Usage] = {}
+
+
+Fetch = Callable[[], tuple[float, dict[str, Usage]]]
+
+
+class LoadFollower:
+    """Keeps one source's `NodeLoad` up to date: in the event loop, between two decisions; only the asking is a thread's."""
+
+    def __init__(self, fetch: Fetch, name: str, objects: Objects) -> None:
+        self._fetch, self._name, self._objects = fetch, name, objects
+        self._failing_since: float | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._take(self._asked())
+        try:
+            self._task = asyncio.get_running_loop().create_task(self._follow(), name=f"load from {name}")
+        except RuntimeError:
+            log.debug("no event loop: load is asked for once")
+
+    def load(self) -> NodeLoad | None:
+        """Return the newest load, or None if there is none that is worth anything."""
+        return self._objects.get(NodeLoad, self._name)
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(PERIOD_SECONDS)
+            self._take(await asyncio.to_thread(self._asked))
+
+    def _asked(self) -> tuple[float, dict[str, Usage]] | Exception:
+        try:
+            return self._fetch()
+        except Exception as error:  # the network, and whatever somebody else's server answers
+            return error
+
+    def _take(self, answer: tuple[float, dict[str, Usage]] | Exception) -> None:
+        if not isinstance(answer, Exception):
+            self._failing_since = None
+            self._objects.put(NodeLoad(metadata=ObjectMeta(name=self._name), end=answer[0], usage=answer[1]))
+            return
+        now = time.monotonic()
+        if self._failing_since is None:
+            self._failing_since = now
+            log.warning("load of nodes cannot be had from %s: %s: %s", self._name, type(answer).__name__, answer)
+        elif now - self._failing_since > FORGET_SECONDS and self._objects.drop(NodeLoad, self._name) is not None:
+            log.warning("load of nodes is forgotten: nothing from %s for %d s", self._name, FORGET_SECONDS)
+
+
+def follow(args: TrimaranArgs, objects: Objects) -> LoadFollower:
+    """Return the one follower of a source in a cluster, whoever asks for it."""
+    return objects.shared(_Source(args.metric_provider, args.watcher_address))
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    provider: MetricProvider
+    watcher_address: str
+
+    def __call__(self, objects: Objects) -> LoadFollower:
+        address = self.watcher_address or self.provider.address
+        fetch = partial(from_watcher, address) if self.watcher_address else partial(from_prometheus, self.provider)
+        return LoadFollower(fetch, address, objects)
+
+
+def from_watcher(address: str) -> tuple[float, dict[str, Usage]]:
+    """Ask a load-watcher, which says for each node a list of metrics by type and operator, in percent."""
+    document = _get(f"{address.rstrip('/')}/watcher")
+    found = {}
+    for name, node in document["data"]["NodeMetricsMap"].items():
+        values = {}
+        for metric in node.get("metrics") or ():
+            operator = metric.get("operator") or "Latest"
+            values[metric["type"], "AVG" if operator == "Latest" else operator] = float(metric["value"])
+        found[name] = _usage(values)
+    return float(document["window"]["end"]), found
+
+
+def from_prometheus(provider: MetricProvider) -> tuple[float, dict[str, Usage]]:
+    """Ask Prometheus the four questions."""
+    by_node: dict[str, dict[tuple[str, str], float]] = {}
+    for kind, metric in METRICS.items():
+        for operator, function in OPERATORS.items():
+            query = urlencode({"query": f"{function}({metric}[{WINDOW}])"})
+            document = _get(f"{provider.address.rstrip('/')}/api/v1/query?{query}", provider)
+            for sample in document["data"]["result"]:
+                instance = sample["metric"].get("instance", "").partition(":")[0]
+                by_node.setdefault(instance, {})[kind, operator] = 100 * float(sample["value"][1])
+    return time.time(), {name: _usage(values) for name, values in by_node.items()}
+
+
+def _usage(values: Mapping[tuple[str, str], float]) -> Usage:
+    cpu, memory = (values.get((kind, "AVG"), math.nan) for kind in METRICS)
+    return Usage(cpu, values.get(("CPU", "STD"), 0.0), memory, values.get(("Memory", "STD"), 0.0))
+
+
+def _get(url: str, provider: MetricProvider | None = None) -> Any:
+    headers = {"Authorization": f"Bearer {provider.token}"} if provider is not None and provider.token else {}
+    trusts_all = provider is not None and provider.insecure_skip_verify
+    context = ssl._create_unverified_context() if trusts_all and url.startswith("https:") else None
+    with urlopen(Request(url, headers=headers), timeout=TIMEOUT_SECONDS, context=context) as answer:
+        text = answer.read(MOST_BYTES + 1)
+    if len(text) > MOST_BYTES:
+        raise ValueError(f"an answer of more than {MOST_BYTES} bytes")
+    return json.loads(text)
