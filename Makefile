@@ -62,7 +62,7 @@ kubectl-plugin: $(STAMP)
 
 # The wheel and the sdist, in dist: the same bytes from the same commit.
 dist: $(STAMP)
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --quiet --outdir dist .
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --quiet --no-isolation --outdir dist .
 
 # dist/kubesched.cdx.json: what the image is made of, by its lock (CycloneDX).
 sbom: $(STAMP)

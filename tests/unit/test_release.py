@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 import runpy
+import shutil
+import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -55,6 +60,44 @@ def test_no_version_is_written_down_and_a_tree_without_git_has_one() -> None:
     assert "version" in PROJECT["project"]["dynamic"] and "version" not in PROJECT["project"]
     assert PROJECT["tool"]["hatch"]["version"]["fallback-version"]
     assert "export-subst" in (ROOT / ".gitattributes").read_text()
+
+
+def built(folder: Path, tree: Path, **environment: str) -> dict[str, str]:
+    """Return the sums of what is built from a tree: the sdist, and from that the wheel."""
+    for module in ("build", "hatchling", "hatch_vcs"):
+        pytest.importorskip(module)
+    words = [sys.executable, "-m", "build", "--quiet", "--no-isolation", "--outdir", str(folder), str(tree)]
+    done = subprocess.run(words, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir()}
+
+
+def test_the_same_tree_builds_the_same_bytes_and_the_version_that_it_is_told(tmp_path: Path) -> None:
+    names = ("kubesched", "tools", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "SECURITY.md")
+    sums = []
+    for name in ("one", "two"):
+        tree = tmp_path / name
+        tree.mkdir()
+        for part in names:
+            if (ROOT / part).is_dir():
+                shutil.copytree(
+                    ROOT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"), copy_function=shutil.copy
+                )
+            else:
+                shutil.copy(ROOT / part, tree / part)  # with the time of the copy, which must not matter
+        given = {
+            "SETUPTOOLS_SCM_PRETEND_VERSION": "1.2.3",
+            "SOURCE_DATE_EPOCH": "1700000000",
+            "PROJECT_URL": "https://example.com/k",
+        }
+        sums.append(built(tmp_path / f"dist-{name}", tree, **given))
+    assert sums[0] == sums[1]
+    assert set(sums[0]) == {"kubesched-1.2.3-py3-none-any.whl", "kubesched-1.2.3.tar.gz"}
+    with zipfile.ZipFile(tmp_path / "dist-one" / "kubesched-1.2.3-py3-none-any.whl") as wheel:
+        told = wheel.read("kubesched-1.2.3.dist-info/METADATA").decode()
+        assert {"kubesched/py.typed", "kubesched/web/ui/index.html"} <= set(wheel.namelist())
+    assert "Project-URL: Source, https://example.com/k" in told and "](docs/" not in told
+    assert "Provides-Extra: dra" in told
 
 
 def test_the_image_is_built_from_a_digest_and_from_hashes() -> None:
