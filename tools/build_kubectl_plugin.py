@@ -78,7 +78,7 @@ def build(folder: Path, url: str) -> Path:
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     program, completion = folder / PROGRAM, folder / COMPLETION
     shebang = f"/usr/bin/env python{python}"
-    asked = [sys.executable, "-m", "shiv", "--quiet", "--compressed", "--reproducible", "-c", PROGRAM, "-p", shebang]
+    asked = [sys.executable, "-m", "shiv", "--compressed", "--reproducible", "-c", PROGRAM, "-p", shebang]
     with tempfile.TemporaryDirectory() as site:
         install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", site]
         subprocess.run([*install, f"{ROOT}[dra]"], check=True)

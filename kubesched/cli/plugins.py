@@ -63,7 +63,8 @@ def decided(*placed, nodes=("a", "b")):
     for i, name in enumerate(placed):
         sim.add(pod(f"there-{{i}}", on=name))
     sim.submit(pod("new"))
-    return sim.step().node
+    sim.run(until=1)
+    return sim.pods["default/new"].node
 
 
 def test_the_quieter_node_is_preferred():

@@ -33,7 +33,7 @@ class LoadVariationRiskBalancing(Plugin):
     depends_on = (Input.POD_REQUIREMENTS, Input.NODE, NodeLoad)
 
     def __init__(self, args: Any, handle: Handle) -> None:
-        super().__init__(args if isinstance(args, LoadVariationRiskBalancingArgs) else LoadVariationRiskBalancingArgs(), handle)
+        super().__init__(args, handle)
         margin, sensitivity = self.args.safe_variance_margin, self.args.safe_variance_sensitivity
         self._margin = margin if margin >= 0 else 1.0
         self._sensitivity = sensitivity if sensitivity >= 0 else 1.0

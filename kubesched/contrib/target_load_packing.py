@@ -61,7 +61,7 @@ class TargetLoadPacking(Plugin):
     depends_on = (Input.POD_REQUIREMENTS, Input.NODE, Input.PODS_ON_NODE, NodeLoad)
 
     def __init__(self, args: Any, handle: Handle) -> None:
-        super().__init__(args if isinstance(args, TargetLoadPackingArgs) else TargetLoadPackingArgs(), handle)
+        super().__init__(args, handle)
         self._target = self.args.target_utilization if self.args.target_utilization > 0 else 40
         self._multiplier = float(self.args.default_requests_multiplier)
         self._default_milli = quantity.milli_value(quantity.parse(self.args.default_requests.get("cpu", "1000m")))

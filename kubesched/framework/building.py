@@ -21,7 +21,11 @@ def build_profile(configured: config.Profile, registry: Registry, handle: Handle
         cls = registry.find(name)
         if cls is None:
             raise ConfigError("", f"plugin {name!r} does not exist")
-        built[name] = cls(configured.args.get(name), handle)
+        args = configured.args.get(name)
+        # Who declares arguments gets them: also where nothing is configured, or nobody read a file at all.
+        if args is None and cls.Args is not None:
+            args = cls.Args().defaulted(handle.gates)
+        built[name] = cls(args, handle)
     # A release may let a file name a plugin at a point where it has nothing to do, or a point that only such plugins have.
     implemented = {name: points_of(type(plugin)) for name, plugin in built.items()}
     points = {

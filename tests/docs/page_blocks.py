@@ -86,10 +86,11 @@ def run(command: str, folder: Path) -> str:
     words = shlex.split(command)
     if words[0] == "kubesched" and not _SHELL.search(command):
         return _in_process(words[1:], folder)
+    ours = {"PATH": f"{_shim(folder)}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env={**os.environ, "PATH": f"{_shim(folder)}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)},
+        env={**os.environ, **ours},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -118,10 +119,11 @@ def _shim(folder: Path) -> Path:
     there = folder / ".bin"
     if not there.exists():
         there.mkdir()
-        program = there / "kubesched"
-        program.write_text(f"#!{sys.executable}\nfrom kubesched.cli import main\nmain()\n")
-        program.chmod(0o755)
-        (there / "python").symlink_to(sys.executable)
+        # Not a link to python: it would not find the virtual environment that it belongs to.
+        words = {"kubesched": "-m kubesched", "python": ""}
+        for name, before in words.items():
+            (there / name).write_text(f'#!/bin/sh\nexec {sys.executable} {before} "$@"\n')
+            (there / name).chmod(0o755)
     return there
 
 

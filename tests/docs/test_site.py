@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from page_blocks import PAGES, ROOT
 
+from kubesched import NodeView, PodView, Snapshot
+
 sys.path.insert(0, str(ROOT / "tools"))
 
 import draw_decision
@@ -66,3 +68,12 @@ def test_the_readme_counts_the_cases_that_there_are() -> None:
     files = (ROOT / "tests" / "conformance").rglob("*.jsonl.gz")
     n_cases = sum(bool(line.strip()) for file in files for line in gzip.decompress(file.read_bytes()).splitlines())
     assert f"all {n_cases:,}" in (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize(("word", "cls"), [("pod", PodView), ("nodes", Snapshot), ("node", NodeView)])
+def test_writing_plugins_offers_only_what_there_is(word: str, cls: type) -> None:
+    page = (ROOT / "docs" / "plugins.md").read_text()
+    named = set(re.findall(r"^\|.*", page, re.MULTILINE))
+    offered = {name for row in named for name in re.findall(rf"`{word}\.(\w+)", row)}
+    assert len(offered) > 5
+    assert {name for name in offered if not hasattr(cls, name)} <= {"pod", "template", "key", "uid"}  # set on each of them

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from kubesched import Simulation
+from kubesched.config import Args
 from kubesched.errors import ConfigError
-from kubesched.framework import Plugin, Registry
+from kubesched.framework import CycleState, NodeView, Plugin, PodView, Registry
 from kubesched.framework.registry import points_of, verify
 from kubesched.framework.wakeups import NODE, Action, on
+from kubesched.testing import node, pod
 
 
 class Fine(Plugin):
@@ -118,3 +121,20 @@ def test_points_are_read_off_the_methods() -> None:
 def test_a_name_can_be_given() -> None:
     assert type("Local", (Fine,), {"name": "example.com/Nice"}).name == "example.com/Nice"
     assert Fine.name == "Fine"
+
+
+class ToldArgs(Args, frozen=True, rename="camel"):
+    most: int = 3
+
+
+class Told(Plugin):
+    Args = ToldArgs
+
+    def filter_node(self, pod: PodView, node: NodeView, state: CycleState) -> str | None:
+        return None if self.args.most == 3 else "was told otherwise"
+
+
+def test_a_plugin_that_declares_arguments_gets_them_also_where_nothing_is_configured() -> None:
+    sim = Simulation([node("a")], plugins=[Told])
+    sim.submit(pod("p"))
+    assert sim.step().node == "a"
