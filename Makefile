@@ -16,6 +16,7 @@ $(RUN_STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("kubesched needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	@echo "setting up $(VENV), once"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@rm -rf kubesched.egg-info  # of an older way to install: it would be read for the version
 	@$(if $(LOCKED),$(PIP) --require-hashes -r requirements/ci.txt && $(PIP) --no-deps --no-build-isolation -e .,$(PIP) -e '.[dra]')
 	@touch $(RUN_STAMP)
 

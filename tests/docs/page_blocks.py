@@ -6,8 +6,8 @@ begin with
 pages are
 narrower than a pipe. `<!-- file: NAME -->` before a fence puts the block into a file that later commands of the page may
 read, and
-`<!-- tested by: PATH -->` before a `console` block (`all sessions tested by` for a page) names the test that runs the like of
-it on a live cluster.
+`<!-- tested by: PATH::TEST -->` before a `console` block (`all sessions tested by` for a page) names the test that reads the
+block from the page, and runs it on a live cluster or prints it from its figures.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def steps_of(session: str) -> Iterator[tuple[str, str]]:
 def commands_of(block: Block) -> list[str]:
     """Return the lines of a shell block that call our program, without comments."""
     lines = [line.split("  #")[0].strip() for line in block.text.replace("\\\n", "").splitlines()]
-    return [line for line in lines if line.startswith("kubesched ")]
+    return [line.removeprefix("kubectl ") for line in lines if line.startswith(("kubesched ", "kubectl kubesched "))]
 
 
 def run(command: str, folder: Path) -> str:

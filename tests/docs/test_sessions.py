@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -28,9 +29,16 @@ def test_commands_print_what_the_page_says(page: Path, tmp_path: Path, monkeypat
         assert same(said, printed), f"{block.where}: {command}\nprints\n{printed}\nthe page says\n{said}"
 
 
-def test_sessions_that_need_a_live_cluster_name_their_test() -> None:
-    missing = [block.where for block in ALL_BLOCKS if block.tested_by and not (ROOT / block.tested_by).exists()]
-    assert not missing
+MARKED = sorted({(block.page, block.tested_by) for block in ALL_BLOCKS if block.tested_by})
+
+
+@pytest.mark.parametrize(("page", "mark"), MARKED)
+def test_a_session_that_another_test_runs_is_read_from_the_page_by_that_test(page: str, mark: str) -> None:
+    path, _, name = mark.partition("::")
+    text = (ROOT / path).read_text()
+    assert re.search(rf"^(async )?def {name}\(", text, re.MULTILINE), f"{page}: there is no {mark}"
+    named = f'"{Path(page).name}"'
+    assert named in text, f"{page}: {path} does not read the page: it nowhere says {named}"
 
 
 def test_no_command_hides_from_being_run() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from kubesched.cli import cli
-from kubesched.cli.shadow import why
+from kubesched.cli.shadow import _line, _print_summary, why
 from kubesched.errors import SchedulerError
 
 
@@ -57,3 +58,29 @@ def test_why_says_points_and_reasons() -> None:
     assert why({"refusedBy": "NodeName", "reasons": ["no", "never"]}) == "NodeName: no; never"
     assert why({"refusedBy": "", "reasons": ["the node is not known"]}) == "the node is not known"
     assert why({}) == ""
+
+
+def test_the_page_shows_lines_as_they_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The session in docs/shadow.md, whose figures are those of a run on a live cluster, is printed from its figures."""
+    told = {"behind": 12, "byPlugin": {"NodeResourcesFit": 12}}
+    print(_line("AGREEMENT", "THEIRS", "OURS", "POD", "WHY"))
+    print(_line("worse", "node-17", "node-4021", "team-a/web-7d9f-x2x1p", why(told)))
+    print("^C")
+    document = {
+        "judged": 1001,
+        "agreement": {"same": 702, "tie": 298, "sampled": 0, "worse": 1, "infeasible": 0, "failed": 0},
+        "differences": [],
+        "seconds": 412,
+        "explainedPercent": 99.9,
+        "races": 3,
+        "promised": 0,
+        "missed": 0,
+        "otherSchedulers": [],
+        "requests": {"GET": 24},
+    }
+    _print_summary(document, Path("differences"))
+    page = (Path(__file__).parents[3] / "docs" / "shadow.md").read_text()
+    session = page.partition("```console\n")[2].partition("```")[0]
+    _, following, *shown = session.splitlines()
+    assert re.fullmatch(r"Following \d+ nodes and \d+ pods, judging default-scheduler; Ctrl-C ends it", following)
+    assert [line.split() for line in shown] == [line.split() for line in capsys.readouterr().out.splitlines()]
