@@ -539,6 +539,58 @@ def test_alerts_and_panels_ask_for_metrics_and_labels_that_there_are() -> None:
         assert all(expression.count(pair[0]) == expression.count(pair[1]) for pair in ("()", "{}", "[]")), expression
 
 
+PROMTOOL = shutil.which("promtool")
+needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="there is no promtool (Debian's package prometheus)")
+# By alert: series that make it fire, and one that does not.
+FIRING = {
+    "KubeschedHasNoLeader": ("leader_election_master_status", "0x30", "1x30"),
+    "KubeschedPodsWaitActive": ('scheduler_pending_pods{queue="active"}', "500x30", "50x30"),
+}
+
+
+@needs_promtool
+def test_prometheus_takes_every_expression(tmp_path: Path) -> None:
+    panels = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
+    plain = [re.sub(r"\$__rate_interval", "5m", expression) for expression in panels]
+    records = [{"record": f"panel:{i}", "expr": expression} for i, expression in enumerate(plain)]
+    groups = [*RULES["spec"]["groups"], {"name": "panels", "rules": records}]
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
+    done = subprocess.run(
+        [str(PROMTOOL), "check", "rules", str(tmp_path / "rules.yaml")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_promtool
+@pytest.mark.parametrize("alert", FIRING)
+def test_alerts_fire_when_they_should_and_not_otherwise(alert: str, tmp_path: Path) -> None:
+    series, bad, good = FIRING[alert]
+    (rule,) = [rule for group in RULES["spec"]["groups"] for rule in group["rules"] if rule["alert"] == alert]
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": RULES["spec"]["groups"]}))
+    fires = [{"exp_labels": rule["labels"], "exp_annotations": rule["annotations"]}]
+    cases = [
+        {
+            "interval": "1m",
+            "input_series": [{"series": series, "values": values.replace("x", "+0x")}],
+            "alert_rule_test": [{"eval_time": "25m", "alertname": alert, "exp_alerts": expected}],
+        }
+        for values, expected in ((bad, fires), (good, []))
+    ]
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": cases}))
+    done = subprocess.run(
+        [str(PROMTOOL), "test", "rules", "test.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_chart_is_described_for_who_looks_for_one() -> None:
+    chart_file = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    notes = chart_file["annotations"]
+    assert notes["artifacthub.io/license"] == "Apache-2.0" and all(isinstance(value, str) for value in notes.values())
+    for change in yaml.safe_load(notes["artifacthub.io/changes"]):
+        assert change["kind"] in ("added", "changed", "deprecated", "removed", "fixed", "security") and change["description"]
+
+
 def test_alerts_have_what_the_operator_wants_and_a_row_in_the_docs() -> None:
     page = (ROOT / "docs" / "operating.md").read_text()
     for group in RULES["spec"]["groups"]:
