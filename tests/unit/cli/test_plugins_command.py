@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from kubesched import CycleState, NodeView, Plugin, PodView
 from kubesched.cli.commands.plugins import command as plugins_group
 from kubesched.errors import ConfigError
 from kubesched.plugins import IN_TREE
+from kubesched.testing import contract
 
 BROKEN = """
 import numpy as np
@@ -143,3 +145,14 @@ def test_a_slow_plugin_is_named(tmp_path: Path) -> None:
     done = CliRunner().invoke(plugins_group, ["check", str(tmp_path / "p.py")])
     assert (done.exit_code, done.stdout) == (0, "P: keeps the contract (Score)\n")
     assert done.stderr == "Warning: P is slow: 0.1 s for one pod on 100 nodes\n"
+
+
+def test_a_machine_that_was_busy_once_makes_no_plugin_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Quick(Plugin):
+        def score_node(self, pod: PodView, node: NodeView, state: CycleState) -> int:
+            return 1
+
+    moments = iter((0.0, 5.0, 5.0, 5.01))
+    monkeypatch.setattr(contract, "perf_counter", lambda: next(moments))
+    took, _ = contract.seconds_a_pod(Quick, sizes=(1,), limit=0.1)
+    assert took < 0.1
