@@ -20,7 +20,7 @@ $(RUN_STAMP): pyproject.toml
 	@$(if $(LOCKED),$(PIP) --require-hashes -r requirements/ci.txt && $(PIP) --no-deps --no-build-isolation -e .,$(PIP) -e '.[dra]')
 	@touch $(RUN_STAMP)
 
-# And what changing it needs. LOCKED=1 takes the versions that requirements/ci.txt locks by their hashes, as CI does.
+# And what changing it needs. LOCKED=1 takes the versions that requirements/ci.txt locks by their hashes, as a release does.
 $(STAMP): $(RUN_STAMP)
 	@echo "adding the developer's tools to $(VENV), once"
 	@$(if $(LOCKED),true,$(PIP) -e '.[dev]')
