@@ -20,7 +20,7 @@ DECIMAL_SI = "DecimalSI"
 DECIMAL_EXPONENT = "DecimalExponent"
 BINARY_SI = "BinarySI"
 
-_SYNTAX = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?", re.ASCII)
+_SYNTAX = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?", re.ASCII)
 _DECIMAL_EXPONENT = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY_SHIFT = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL_EXPONENT.items()}
@@ -47,7 +47,8 @@ def parse(text: str | int | float) -> int:
         raise QuantityError(text)
     literal = str(text).strip()
     found = _SYNTAX.fullmatch(literal)
-    if found is None or len(literal) > _LARGEST_EXPONENT:
+    # No digits at all are zero, "Ki" and "+" too; the reference refuses nothing but the empty text.
+    if found is None or not literal or len(literal) > _LARGEST_EXPONENT:
         raise QuantityError(text)
     sign, whole, fraction, suffix = found[1], found[2], found[3] or "", found[4] or ""
     digits = int(whole + fraction or "0")
@@ -77,7 +78,7 @@ def mantissa(text: str | int | float) -> tuple[int, int]:
     if found is None:
         raise QuantityError(text)
     fraction, suffix = found[3] or "", found[4] or ""
-    digits = int(f"{found[1]}{found[2]}{fraction}" or "0")
+    digits = int(f"{found[1]}{found[2] or 0}{fraction}")
     if suffix in _BINARY_SHIFT:
         return digits << _BINARY_SHIFT[suffix], -len(fraction)
     exponent = _DECIMAL_EXPONENT[suffix] if suffix in _DECIMAL_EXPONENT else int(suffix[1:])

@@ -61,8 +61,11 @@ class Behaviour:
     """What an image is worth to ImageLocality is shared with the images of volumes, and not among containers alone."""
     names_device_in_cel_errors: bool = _since(1, 37)
     """What a selector runs into at run time is told with the device that it was asked about."""
-    wants_optionals_for_or_value: bool = _since(1, 37)
-    """`or` and `orValue` of a value that is no optional are an error in device selectors; before, they gave the value."""
+    speaks_newer_cel: bool = _since(1, 37)
+    """Device selectors are read by a newer CEL. Errors there, and values before: `or` and `orValue` of what is no optional,
+    `lists.range` of a negative number or past a million, the empty text sought before the first letter, a time zone's minutes
+    past 59. The empty text is found at the end at the latest. Calls of `startsWith`,
+    `endsWith`, `includes` and `matches(text, pattern)` cost something else."""
     has_device_overhead: bool = _since(1, 37)
     """What devices use up of their node is told as mapping and overhead; before, as resources."""
     counts_full_devices_in_all: bool = _since(1, 37)

@@ -30,13 +30,16 @@ _LIBRARIES = "name: device\nextensions:\n  - name: sets\n  - name: lists\n  - na
 _NUMBERS = r"\((?:int|uint|double), (?:int|uint|double)\)"
 _UNTYPED = re.compile(
     rf"found no matching overload for '(?:_(?:<|<=|>|>=)_' applied to '{_NUMBERS}'"
-    r"|string' applied to '\(net\.(?:IP|CIDR)\)'|(?:lastI|i)ndexOf' applied to '\(list\(.*\), .*\)')"
+    r"|string' applied to '\(net\.(?:IP|CIDR)\)'|(?:lastI|i)ndexOf' applied to '\((?:list\(.*\)|dyn), .*\)')"
 )
 """Overloads that Kubernetes has and the library does not: with these alone the check is left to the evaluation."""
 
 
-def check(expression: str, want_bool: bool = True) -> Node:
-    """Return the tree of an expression over a device whose value is a bool, or may be one, unless any value will do."""
+def check(expression: str, want_bool: bool = True, newer: bool = True) -> Node:
+    """Return the tree of an expression over a device whose value is a bool, or may be one, unless any value will do.
+
+    `newer`: what is refused is what CEL refuses since 1.37.
+    """
     if not expression.strip():
         raise CompileError("compilation failed: the expression is empty")
     if len(expression.encode(errors="replace")) > LONGEST:
@@ -51,14 +54,16 @@ def check(expression: str, want_bool: bool = True) -> Node:
         serious = [line for line in complaints if not _UNTYPED.search(line)]
         if complaints and not serious:
             _check_functions(parsed)
-            check_literals(parsed)
+            check_literals(parsed, newer)
             return parsed
         raise CompileError(f"compilation failed: {_plain(serious[0] if serious else str(error))}") from None
     name = str(compiled.return_type().name()).lower()
     if want_bool and name not in ("bool", "dyn"):
         raise CompileError(f"must evaluate to bool or the unknown type, not {name}")
     tree = decode(compiled.serialize())
-    check_literals(tree)
+    if want_bool and not newer and isinstance(tree, Call) and tree.function == "dyn":
+        raise CompileError("must evaluate to bool or the unknown type, not dyn")  # the unknown type was any, before 1.37
+    check_literals(tree, newer)
     return tree
 
 
@@ -117,6 +122,8 @@ def _declarations(cel: Any) -> list[Any]:
     ip, cidr, url = kind.AbstractType("net.IP"), kind.AbstractType("net.CIDR"), kind.AbstractType("kubernetes.URL")
     named = kind.AbstractType("kubernetes.NamedFormat")
     values, names = kind.List(anything), kind.List(text)
+    summed_kinds = (number, kind.UINT, kind.DOUBLE, kind.DURATION)
+    compared_kinds = (*summed_kinds[:3], flag, kind.DURATION, kind.TIMESTAMP, text, kind.BYTES)
     compared = [(flag, (amount, amount), True), (flag, (version, version), True)]
     globals_: dict[str, list[tuple[Any, tuple[Any, ...], bool]]] = {
         "quantity": [(amount, (text,), False)],
@@ -135,10 +142,10 @@ def _declarations(cel: Any) -> list[Any]:
         "major": [(number, (version,), True)],
         "minor": [(number, (version,), True)],
         "patch": [(number, (version,), True)],
-        "isSorted": [(flag, (values,), True)],
-        "sum": [(anything, (values,), True)],
-        "min": [(anything, (values,), True)],
-        "max": [(anything, (values,), True)],
+        "isSorted": [(flag, (kind.List(each),), True) for each in compared_kinds],
+        "sum": [(each, (kind.List(each),), True) for each in summed_kinds],
+        "min": [(each, (kind.List(each),), True) for each in compared_kinds],
+        "max": [(each, (kind.List(each),), True) for each in compared_kinds],
         "includes": [(flag, (anything, anything), True)],
         "optional.unwrap": [(values, (values,), False)],
         "unwrapOpt": [(values, (values,), True)],

@@ -7,6 +7,7 @@ from functools import cmp_to_key
 from typing import Any
 
 from kubesched.plugins._cel import texts
+from kubesched.plugins._cel.costs import LONGEST_RANGE
 from kubesched.plugins._cel.quantities import Quantity
 from kubesched.plugins._cel.values import (
     NOTHING,
@@ -45,7 +46,7 @@ def contains(values: list[Any], wanted: Any) -> bool:
         return wanted in values
     if wanted.__class__ is int:
         return any(value == wanted and value.__class__ is not bool for value in values)
-    return any(are_equal(value, wanted) for value in values)
+    return any(are_equal(wanted, value) for value in values)
 
 
 def _sum(values: list[Any]) -> Any:
@@ -142,6 +143,14 @@ def _range(size: Any) -> list[int]:
     return list(range(size))
 
 
+def _newer_range(size: Any) -> list[int]:
+    if isinstance(size, int) and size < 0:
+        raise EvaluationError(f"lists.range: size must be non-negative, got {size}")
+    if isinstance(size, int) and size > LONGEST_RANGE:
+        raise EvaluationError(f"lists.range: size {size} exceeds maximum allowed ({LONGEST_RANGE})")
+    return _range(size)
+
+
 def _includes(value: Any, wanted: Any) -> bool:
     return contains(value, wanted) if isinstance(value, list) else are_equal(value, wanted)
 
@@ -176,6 +185,9 @@ GLOBALS: dict[str, Callable[..., Any]] = {
     "optional.none": lambda: NOTHING,
     "optional.unwrap": _unwrap,
 }
+
+NEWER_GLOBALS: dict[str, Callable[..., Any]] = {"lists.range": _newer_range}
+"""What is answered in another way since 1.37."""
 
 LIST_MEMBERS: dict[str, Callable[..., Any]] = {
     "isSorted": _is_sorted,

@@ -25,6 +25,9 @@ WORK_LIMIT = 5_000_000
 PLAIN = frozenset({int, UInt, bool, float, type(None)})
 """Types whose values are all of size 1."""
 
+LONGEST_RANGE = 1_000_000
+"""What `lists.range` makes at most, since 1.37."""
+
 LIST, MAP = 10, 30
 """What making a list or a map costs."""
 
@@ -106,7 +109,7 @@ def _by_both(args: Sequence[Any]) -> int:
 
 
 def _by_shorter(args: Sequence[Any]) -> int:
-    return tenth(min(size(args[0]), size(args[1])))
+    return 1 if isinstance(args[0], (IP, CIDR)) else tenth(min(size(args[0]), size(args[1])))
 
 
 def _self_compare(values: Any) -> int:
@@ -178,6 +181,15 @@ COSTS: Mapping[str, Count] = {
 }
 """Functions that do not cost 1."""
 
+NEWER_COSTS: Mapping[str, Count] = {
+    **dict.fromkeys(("startsWith", "endsWith"), lambda args: tenth(size(args[1]))),
+    "includes": _walk,
+    "lists.range": lambda args: _range(args if 0 <= args[0] <= LONGEST_RANGE else (1,)),
+}
+"""What costs something else since 1.37."""
+OLDER_COSTS: Mapping[str, Count] = {"matches": lambda args: 1}
+"""Functions, and not members, that cost something else before 1.37."""
+
 BY_OVERLOAD: Mapping[str, tuple[frozenset[str], tuple[type, ...], Count]] = {
     "_+_": (frozenset({"add_string", "add_bytes"}), (str, bytes), _by_both),
     "@in": (frozenset({"in_list"}), (), lambda args: size(args[1]) if isinstance(args[1], list) else 1),
@@ -191,8 +203,12 @@ BY_OVERLOAD: Mapping[str, tuple[frozenset[str], tuple[type, ...], Count]] = {
 """Functions that do not cost 1 for some types: only if the check knows the types, or if there was none."""
 
 
-def call_cost(name: str, overloads: tuple[str, ...] | None) -> Count | None:
+def call_cost(name: str, overloads: tuple[str, ...] | None, *, newer: bool, is_member: bool) -> Count | None:
     """Return how a call's cost is counted; None if it is 1."""
+    if newer and name in NEWER_COSTS:
+        return NEWER_COSTS[name]
+    if not newer and not is_member and name in OLDER_COSTS:
+        return OLDER_COSTS[name]
     if name not in BY_OVERLOAD:
         return COSTS.get(name)
     known, kinds, count = BY_OVERLOAD[name]

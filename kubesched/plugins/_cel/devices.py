@@ -55,7 +55,7 @@ class Allowance:
 class DeviceFacts:
     """What selectors can see of a device. Equal devices share one of these; it remembers what was found out."""
 
-    __slots__ = ("_record", "allow_multiple", "answers", "attributes", "capacity", "derived", "driver", "lists", "takes_plain")
+    __slots__ = ("_record", "allow_multiple", "answers", "attributes", "capacity", "derived", "driver", "lists", "newer")
 
     def __init__(
         self,
@@ -64,14 +64,14 @@ class DeviceFacts:
         capacity: Mapping[str, DeviceCapacity],
         allow_multiple: bool = False,
         lists: bool = False,
-        takes_plain: bool = False,
+        newer: bool = True,
     ) -> None:
         self.driver = driver
         self.attributes = attributes
         self.capacity = capacity
         self.allow_multiple = allow_multiple
         self.lists = lists
-        self.takes_plain = takes_plain
+        self.newer = newer
         self.answers: dict[str, bool | CelError] = {}
         self.derived: dict[str, DeviceAttribute | CelError] = {}
         self._record: dict[str, Any] | None = None
@@ -114,12 +114,12 @@ class DeviceFacts:
 class FactBook:
     """One `DeviceFacts` for all devices that look the same.
 
-    `takes_plain`: to `or` and `orValue` a value that is no optional is as good as one, as before 1.37.
+    `lists`: attributes may be lists. `newer`: expressions mean what they mean since 1.37 (`Behaviour.speaks_newer_cel`).
     """
 
-    def __init__(self, lists: bool = False, takes_plain: bool = False) -> None:
+    def __init__(self, lists: bool = False, newer: bool = True) -> None:
         self._lists = lists
-        self._takes_plain = takes_plain
+        self._newer = newer
         self._facts: dict[bytes, DeviceFacts] = {}
 
     def facts(self, driver: str, device: Device) -> DeviceFacts:
@@ -131,7 +131,7 @@ class FactBook:
             if len(self._facts) > 100_000:
                 self._facts.clear()
             found = self._facts[key] = DeviceFacts(
-                driver, device.attributes, device.capacity, multiple, self._lists, self._takes_plain
+                driver, device.attributes, device.capacity, multiple, self._lists, self._newer
             )
         return found
 
@@ -197,13 +197,13 @@ def _evaluate(expression: str, facts: DeviceFacts, allowance: Allowance | None) 
 
 def _value_of(expression: str, facts: DeviceFacts, allowance: Allowance | None, *, want_bool: bool = True) -> Any:
     misses = _compiled.cache_info().misses
-    program = _compiled(expression, want_bool)
+    program = _compiled(expression, want_bool, facts.newer)
     if allowance is not None and _compiled.cache_info().misses > misses:
         allowance.take(len(expression) * _UNITS_A_LETTER)
     if isinstance(program, CompileError):
         raise program
     record = facts.record()
-    scope = Scope({"device": record, **{f"device.{name}": value for name, value in record.items()}}, facts.takes_plain)
+    scope = Scope({"device": record, **{f"device.{name}": value for name, value in record.items()}}, facts.newer)
     try:
         return _run(program, scope)
     finally:
@@ -232,9 +232,9 @@ def _run(program: Run, scope: Scope) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(expression: str, want_bool: bool = True) -> Run | CompileError:
+def _compiled(expression: str, want_bool: bool, newer: bool) -> Run | CompileError:
     try:
-        return build(check(expression, want_bool))
+        return build(check(expression, want_bool, newer))
     except CompileError as error:
         return error
     except RecursionError:

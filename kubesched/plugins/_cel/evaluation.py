@@ -13,7 +13,19 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from kubesched.plugins._cel import collections, formats, networks, quantities, standard, texts, versions
-from kubesched.plugins._cel.costs import COST_LIMIT, LIST, MAP, PLAIN, WORK, WORK_LIMIT, Count, call_cost, tenth
+from kubesched.plugins._cel.costs import (
+    COST_LIMIT,
+    LIST,
+    MAP,
+    NEWER_COSTS,
+    OLDER_COSTS,
+    PLAIN,
+    WORK,
+    WORK_LIMIT,
+    Count,
+    call_cost,
+    tenth,
+)
 from kubesched.plugins._cel.formatting import as_text
 from kubesched.plugins._cel.syntax import Call, Comprehension, Const, Ident, MakeList, MakeMap, Node, Select
 from kubesched.plugins._cel.values import CelError, CompileError, EvaluationError, Optional, no_overload, type_name
@@ -43,6 +55,19 @@ MEMBERS: tuple[tuple[type | tuple[type, ...], Mapping[str, Callable[..., Any]]],
 )
 """Functions that are asked of a value, by the value's type."""
 
+NEWER_FUNCTIONS: Mapping[str, Callable[..., Any]] = {**FUNCTIONS, **collections.NEWER_GLOBALS}
+NEWER_MEMBERS: tuple[tuple[type | tuple[type, ...], Mapping[str, Callable[..., Any]]], ...] = (
+    (str, texts.NEWER_MEMBERS),
+    ((datetime, timedelta), standard.NEWER_TIME_MEMBERS),
+    *MEMBERS,
+)
+"""The same as CEL has them since 1.37; who comes first answers."""
+
+_CHANGED = frozenset(
+    {*collections.NEWER_GLOBALS, *texts.NEWER_MEMBERS, *standard.NEWER_TIME_MEMBERS, *NEWER_COSTS, *OLDER_COSTS},
+)
+"""Functions whose answer or cost is not the same in both."""
+
 MEMBER_NAMES = frozenset(name for _, members in MEMBERS for name in members) | {"size", "includes", "or", "orValue"}
 
 
@@ -56,11 +81,11 @@ class CutOff(CelError):
 class Scope(dict[str, Any]):
     """The variables of one run, and what it has cost so far."""
 
-    __slots__ = ("spent", "takes_plain", "worked")
+    __slots__ = ("newer", "spent", "worked")
 
-    def __init__(self, variables: Mapping[str, Any], takes_plain: bool = False) -> None:
+    def __init__(self, variables: Mapping[str, Any], newer: bool = True) -> None:
         super().__init__(variables)
-        self.takes_plain = takes_plain
+        self.newer = newer
         self.spent = 0
         self.worked = 0
 
@@ -283,9 +308,9 @@ def _otherwise(operand: Run, other: Run, is_value: bool) -> Run:
     def run(scope: Scope) -> Any:
         value = operand(scope)
         if not isinstance(value, Optional):
-            if scope.takes_plain:
-                return value
-            raise EvaluationError("no such overload")
+            if scope.newer:
+                raise EvaluationError("no such overload")
+            return value
         if value.is_there:
             return value.value if is_value else value
         return other(scope)
@@ -293,11 +318,23 @@ def _otherwise(operand: Run, other: Run, is_value: bool) -> Run:
     return run
 
 
+def _either(name: str, make: Callable[[bool], Run]) -> Run:
+    """Return a call as the release asked for makes it; `make` is told whether it is a newer one."""
+    if name not in _CHANGED:
+        return make(True)
+    older, newer = make(False), make(True)
+    return lambda scope: newer(scope) if scope.newer else older(scope)
+
+
 def _function(name: str, args: list[Run], overloads: tuple[str, ...] | None) -> Run:
-    function = FUNCTIONS.get(name)
-    if function is None:
+    if name not in FUNCTIONS:
         return _member(name, args) if args else _missing(name)
-    charge = _charging(name, call_cost(name, overloads))
+    return _either(name, lambda newer: _function_of(name, args, overloads, newer))
+
+
+def _function_of(name: str, args: list[Run], overloads: tuple[str, ...] | None, newer: bool) -> Run:
+    function = (NEWER_FUNCTIONS if newer else FUNCTIONS)[name]
+    charge = _charging(name, call_cost(name, overloads, newer=newer, is_member=False))
     if len(args) == 2:
         first, second = args
         is_equality = name in ("_==_", "_!=_")
@@ -362,8 +399,12 @@ def _missing(name: str) -> Run:
 
 
 def _member(name: str, args: list[Run]) -> Run:
-    charge = _charging(name, call_cost(name, None))
-    known = [(kind, members[name]) for kind, members in MEMBERS if name in members]
+    return _either(name, lambda newer: _member_of(name, args, newer))
+
+
+def _member_of(name: str, args: list[Run], newer: bool) -> Run:
+    charge = _charging(name, call_cost(name, None, newer=newer, is_member=True))
+    known = [(kind, members[name]) for kind, members in (NEWER_MEMBERS if newer else MEMBERS) if name in members]
 
     def run(scope: Scope) -> Any:
         given = [arg(scope) for arg in args]
@@ -487,8 +528,6 @@ def _map(node: MakeMap) -> Run:
             key, value = key_of(scope), value_of(scope)
             if not isinstance(key, (bool, int, str)):
                 raise EvaluationError(f"unsupported key type: {type_name(key)}")
-            if key in made:
-                raise EvaluationError(f"Failed with repeated key: {as_text(key)}")
             if not is_optional:
                 made[key] = value
             elif not isinstance(value, Optional):

@@ -7,15 +7,16 @@ In: a checked tree. Out: nothing, or a `CompileError`: patterns that are none, l
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
 from kubesched.api.regex import RegexError, compile_regex
 from kubesched.plugins._cel import formatting
 from kubesched.plugins._cel.syntax import Call, Const, MakeList, MakeMap, Node, walk
-from kubesched.plugins._cel.values import CompileError, EvaluationError
+from kubesched.plugins._cel.values import CompileError, EvaluationError, UInt
 
 
-def check_literals(tree: Node) -> None:
-    """Raise for the first literal that is wrong."""
+def check_literals(tree: Node, newer: bool = True) -> None:
+    """Raise for the first literal that is wrong; `newer`: to CEL as it is since 1.37."""
     exempt = {id(node) for call in walk(tree) if _is_format(call) for node in walk(call)}
     for node in walk(tree):
         match node:
@@ -26,12 +27,32 @@ def check_literals(tree: Node) -> None:
             case Call(_, "reverse", _, ("string_reverse",)):
                 raise CompileError("compilation failed: found no matching overload for 'reverse' applied to 'string.()'")
             case Call(Const(str() as template), "format", (MakeList() as values,)):
-                _check_format(template, values)
+                _check_format(template, values, newer)
             case MakeList() if id(node) not in exempt and not node.optional:
                 _check_types(node.types)
             case MakeMap() if id(node) not in exempt and not any(entry.is_optional for entry in node.entries):
                 _check_types([key for key, _ in node.types])
                 _check_types([value for _, value in node.types])
+
+
+class _Any:
+    cel_name = "any"
+
+
+_ANY = _Any()
+_SAMPLES = {
+    "bool": True,
+    "int": 0,
+    "uint": UInt(0),
+    "double": 0.0,
+    "bytes": b"",
+    "null": None,
+    "list": [],
+    "map": {},
+    "timestamp": datetime(2000, 1, 1, tzinfo=UTC),
+    "duration": timedelta(),
+}
+"""A value of each type that `format` can be told to be wrong without knowing which; a text may still be "NaN"."""
 
 
 def _is_format(node: Node) -> bool:
@@ -54,16 +75,23 @@ def _check_types(types: Sequence[str]) -> None:
             raise CompileError(f"compilation failed: expected type '{known[0]}' but found '{other}'")
 
 
-def _check_format(template: str, values: MakeList) -> None:
-    used = 0
+def _check_format(template: str, values: MakeList, newer: bool) -> None:
+    used, types = 0, values.types or ("",) * len(values.elements)
     try:
         for _, letter, _ in formatting.clauses(template):
             if letter == "%":
                 continue
             if used >= len(values.elements):
                 raise EvaluationError(f"index {used} out of range")
-            given = values.elements[used]
-            wrong = formatting.complaint(letter, given.value) if isinstance(given, Const) else None
+            given, kind = values.elements[used], types[used]
+            if isinstance(given, Const):
+                wrong = formatting.complaint(letter, given.value)
+            elif kind in _SAMPLES:
+                wrong = formatting.complaint(letter, _SAMPLES[kind])
+            else:
+                # Attributes were of type any before 1.37, which `format` does not take; they are dyn now.
+                is_any = kind == "dyn" and not newer and not (isinstance(given, Call) and given.function == "dyn")
+                wrong = formatting.complaint(letter, _ANY) if is_any else None
             if wrong is not None:
                 raise EvaluationError(f"error during formatting: {wrong}")
             used += 1

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from kubesched.api import quantity
@@ -12,20 +13,37 @@ from kubesched.plugins._cel.values import INT_MAX, INT_MIN, EvaluationError, no_
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """An amount, exact to a billionth of a unit."""
+    """An amount, exact to a billionth of a unit, and how the reference keeps it, which some of its answers depend on."""
 
     cel_name: ClassVar[str] = "kubernetes.Quantity"
     nano: int
+    power: int | None = field(default=0, compare=False)
+    """64 bits times this power of ten; None for a number of any precision."""
+    is_computed: bool = field(default=False, compare=False)
+    """A sum or difference, which the reference cannot find on the right of `==`."""
 
     @staticmethod
     def parse(text: Any) -> Quantity:
         """Read a quantity as an object carries it."""
         try:
-            return Quantity(quantity.parse(text))
+            if isinstance(text, str) and text != text.strip():
+                raise quantity.QuantityError(text)
+            nano = quantity.parse(text)
         except quantity.QuantityError:
             raise EvaluationError(
                 "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
             ) from None
+        power = 0 if quantity.style_of(text) == quantity.BINARY_SI else quantity.mantissa(text)[1]
+        return Quantity(nano, None if quantity.is_wide(text) or power < -9 else power)
+
+    def plus(self, other: Quantity) -> Quantity:
+        """Return the sum, kept as the reference keeps it."""
+        nano = self.nano + other.nano
+        if self.power is None or other.power is None:
+            return Quantity(nano, None, is_computed=True)
+        power = self.power if not other.nano else other.power if not self.nano else min(self.power, other.power)
+        fits = abs(nano) <= INT_MAX * 10 ** (power + 9)
+        return Quantity(nano, power if fits else None, is_computed=True)
 
 
 def _make(text: Any) -> Quantity:
@@ -45,9 +63,10 @@ def _is_quantity(text: Any) -> bool:
 
 
 def is_whole(amount: Quantity) -> bool:
-    """Return whether an amount is a number of whole units that fits 64 bits."""
-    units, rest = divmod(amount.nano, quantity.NANO)
-    return rest == 0 and INT_MIN <= units <= INT_MAX
+    """Return whether an amount is seen to be a number of whole units that fits 64 bits: "1000m" and "1.0" are not."""
+    if amount.power is None or amount.power < 0:
+        return False
+    return INT_MIN <= amount.nano // quantity.NANO <= INT_MAX
 
 
 def as_integer(amount: Quantity) -> int:
@@ -57,12 +76,23 @@ def as_integer(amount: Quantity) -> int:
     return amount.nano // quantity.NANO
 
 
-def _nano(name: str, amount: Quantity, other: Any) -> int:
+def _other(name: str, amount: Quantity, other: Any) -> Quantity:
     if isinstance(other, Quantity):
-        return other.nano
+        return other
     if isinstance(other, int) and not isinstance(other, bool):
-        return other * quantity.NANO
+        return Quantity(other * quantity.NANO)
     raise no_overload(name, amount, other)
+
+
+def _approximate(amount: Quantity) -> float:
+    try:
+        return amount.nano / quantity.NANO
+    except OverflowError:
+        return math.copysign(math.inf, amount.nano)
+
+
+def _negative(amount: Quantity) -> Quantity:
+    return replace(amount, nano=-amount.nano)
 
 
 def _sign(nano: int) -> int:
@@ -80,11 +110,11 @@ GLOBALS: dict[str, Callable[..., Any]] = {"quantity": _make, "isQuantity": _is_q
 MEMBERS: dict[str, Callable[..., Any]] = {
     "isInteger": is_whole,
     "asInteger": as_integer,
-    "asApproximateFloat": lambda q: q.nano / quantity.NANO,
-    "isGreaterThan": lambda q, other: q.nano > _nano("isGreaterThan", q, other),
-    "isLessThan": lambda q, other: q.nano < _nano("isLessThan", q, other),
-    "compareTo": lambda q, other: _sign(q.nano - _nano("compareTo", q, other)),
-    "add": lambda q, other: Quantity(q.nano + _nano("add", q, other)),
-    "sub": lambda q, other: Quantity(q.nano - _nano("sub", q, other)),
+    "asApproximateFloat": _approximate,
+    "isGreaterThan": lambda q, other: q.nano > _other("isGreaterThan", q, other).nano,
+    "isLessThan": lambda q, other: q.nano < _other("isLessThan", q, other).nano,
+    "compareTo": lambda q, other: _sign(q.nano - _other("compareTo", q, other).nano),
+    "add": lambda q, other: q.plus(_other("add", q, other)),
+    "sub": lambda q, other: q.plus(_negative(_other("sub", q, other))),
 }
 """What can be asked of a quantity."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -121,10 +121,10 @@ def _not(value: Any) -> bool:
 
 def _ordered(name: str, accept: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     def answer(left: Any, right: Any) -> bool:
-        if left.__class__ is right.__class__ and left.__class__ in (int, float, str):
+        if left.__class__ is right.__class__ and left.__class__ in (int, str):
             return accept(left, right)
         if left != left or right != right:  # only NaN is unlike itself
-            return False
+            raise EvaluationError("NaN values cannot be ordered")
         if not (is_number(left) and is_number(right)) and not isinstance(left, (bool, str, bytes, datetime, timedelta)):
             raise no_overload(name, left, right)
         try:
@@ -304,11 +304,15 @@ def _to_duration(value: Any) -> timedelta:
 # Time
 
 
-def _local(moment: datetime, zone: Any) -> datetime:
-    found = re.fullmatch(r"([+-]?)([0-9]{2}):([0-9]{2})", zone)
-    if found:
-        offset = timedelta(hours=int(found[2]), minutes=int(found[3]))
-        return moment.astimezone(timezone(-offset if found[1] == "-" else offset))
+def _local(moment: datetime, zone: str, newer: bool) -> datetime:
+    if ":" in zone:
+        found = re.fullmatch(r"([+-]?[0-9]+):([+-]?[0-9]+)", zone)
+        if found is None:
+            raise EvaluationError(f"unknown time zone {zone}")
+        if newer and not 0 <= int(found[2]) <= 59:
+            raise EvaluationError(f"timezone offset minutes out of range [0, 59]: {zone}")
+        minutes = -int(found[2]) if zone[0] == "-" else int(found[2])
+        return moment.replace(tzinfo=None) + timedelta(hours=int(found[1]), minutes=minutes)
     try:
         return moment.astimezone(ZoneInfo(zone))
     except (ZoneInfoNotFoundError, ValueError):
@@ -316,11 +320,11 @@ def _local(moment: datetime, zone: Any) -> datetime:
 
 
 def _part(
-    name: str, of_moment: Callable[[datetime], int], of_span: Callable[[timedelta], int] | None = None
+    name: str, newer: bool, of_moment: Callable[[datetime], int], of_span: Callable[[timedelta], int] | None = None
 ) -> Callable[..., int]:
     def answer(value: Any, zone: Any = "UTC") -> int:
         if isinstance(value, datetime) and isinstance(zone, str):
-            return of_moment(_local(value, zone))
+            return of_moment(_local(value, zone, newer))
         if isinstance(value, timedelta) and of_span is not None:
             return of_span(value)
         raise no_overload(name, value)
@@ -328,22 +332,24 @@ def _part(
     return answer
 
 
-TIME_MEMBERS: dict[str, Callable[..., Any]] = {
-    name: _part(name, *readers)
-    for name, readers in {
-        "getFullYear": (lambda m: m.year,),
-        "getMonth": (lambda m: m.month - 1,),
-        "getDate": (lambda m: m.day,),
-        "getDayOfMonth": (lambda m: m.day - 1,),
-        "getDayOfWeek": (lambda m: m.isoweekday() % 7,),
-        "getDayOfYear": (lambda m: m.timetuple().tm_yday - 1,),
-        "getHours": (lambda m: m.hour, lambda s: int(s.total_seconds() / 3600)),
-        "getMinutes": (lambda m: m.minute, lambda s: int(s.total_seconds() / 60)),
-        "getSeconds": (lambda m: m.second, lambda s: int(s.total_seconds())),
-        "getMilliseconds": (lambda m: m.microsecond // 1000, lambda s: s.microseconds // 1000),
-    }.items()
+_PARTS: dict[str, tuple[Callable[[Any], int], ...]] = {
+    "getFullYear": (lambda m: m.year,),
+    "getMonth": (lambda m: m.month - 1,),
+    "getDate": (lambda m: m.day,),
+    "getDayOfMonth": (lambda m: m.day - 1,),
+    "getDayOfWeek": (lambda m: m.isoweekday() % 7,),
+    "getDayOfYear": (lambda m: m.timetuple().tm_yday - 1,),
+    "getHours": (lambda m: m.hour, lambda s: int(s.total_seconds() / 3600)),
+    "getMinutes": (lambda m: m.minute, lambda s: int(s.total_seconds() / 60)),
+    "getSeconds": (lambda m: m.second, lambda s: int(s.total_seconds())),
+    "getMilliseconds": (lambda m: m.microsecond // 1000, lambda s: int(s / timedelta(milliseconds=1))),
 }
+
+TIME_MEMBERS: dict[str, Callable[..., Any]] = {name: _part(name, False, *readers) for name, readers in _PARTS.items()}
 """What can be asked of a moment or a time span."""
+
+NEWER_TIME_MEMBERS: dict[str, Callable[..., Any]] = {name: _part(name, True, *readers) for name, readers in _PARTS.items()}
+"""The same since 1.37."""
 
 GLOBALS: dict[str, Callable[..., Any]] = {
     "_+_": _add,

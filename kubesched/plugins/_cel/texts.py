@@ -54,18 +54,30 @@ def _index_of(text: str, part: Any, start: Any = 0) -> int:
     _texts("indexOf", text, part)
     if not part:
         return int(start)
-    if not 0 <= start < max(len(text), 1):
-        raise EvaluationError(f"index out of range: {start}")
-    return text.find(part, start)
+    return text.find(part, _position(start))
 
 
 def _last_index_of(text: str, part: Any, last: Any = None) -> int:
     _texts("lastIndexOf", text, part)
     if last is None:
         return text.rfind(part)
-    if not 0 <= last < len(text):
-        raise EvaluationError(f"index out of range: {last}")
-    return text.rfind(part, 0, last + len(part))
+    if not part:
+        return int(last)
+    return text.rfind(part, 0, _position(last) + len(part)) if last < len(text) else -1
+
+
+def _newer_index_of(text: str, part: Any, start: Any = 0) -> int:
+    return min(_position(start), len(text)) if part == "" else _index_of(text, part, start)
+
+
+def _newer_last_index_of(text: str, part: Any, last: Any = None) -> int:
+    return min(_position(last), len(text)) if part == "" and last is not None else _last_index_of(text, part, last)
+
+
+def _position(given: Any) -> int:
+    if given < 0:
+        raise EvaluationError(f"index out of range: {given}")
+    return int(given)
 
 
 def _substring(text: str, start: Any, end: Any = None) -> str:
@@ -94,6 +106,7 @@ def _replace(text: str, old: Any, new: Any, limit: Any = -1) -> str:
     return text.replace(old, new, limit if limit >= 0 else -1)
 
 
+_SPACES = "".join(letter for letter in map(chr, range(0x3001)) if letter.isspace() and letter not in "\x1c\x1d\x1e\x1f")
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
 
@@ -143,7 +156,10 @@ MEMBERS: dict[str, Callable[..., Any]] = {
     "replace": _replace,
     "split": _split,
     "substring": _substring,
-    "trim": lambda text: text.strip(),
+    "trim": lambda text: text.strip(_SPACES),
     "format": _format,
 }
 """What can be asked of a string."""
+
+NEWER_MEMBERS: dict[str, Callable[..., Any]] = {"indexOf": _newer_index_of, "lastIndexOf": _newer_last_index_of}
+"""What is answered in another way since 1.37."""

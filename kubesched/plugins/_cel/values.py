@@ -97,12 +97,15 @@ def are_equal(left: Any, right: Any) -> bool:
 
 
 def equality(left: Any, right: Any) -> bool | None:
-    """Return whether two values are equal; None if the first is of a kind of its own (a version, a quantity, an address)
-    and the second is not: the reference has no answer to that. Inside lists and maps it lets it pass as equal."""
+    """Return whether two values are equal; None where the reference has no answer: the first is of a kind of its own (a
+    version, a quantity, an address), and the second is not or is a computed quantity. Inside lists and maps it lets it
+    pass as equal."""
     if left.__class__ is right.__class__ and left.__class__ in _SIMPLE:
         return bool(left == right)
     if hasattr(type(left), "cel_name"):
-        return bool(left == right) if type(left) is type(right) else None
+        if type(left) is not type(right) or getattr(right, "is_computed", False):
+            return None
+        return bool(left == right)
     if isinstance(left, bool) or isinstance(right, bool):
         return isinstance(left, bool) and isinstance(right, bool) and left == right
     if isinstance(left, list):

@@ -106,8 +106,7 @@ class Pools:
     def __init__(self, objects: Objects, features: Features) -> None:
         self._objects = objects
         self.features = features
-        takes_plain = not features.behaviour.wants_optionals_for_or_value
-        self._facts = FactBook(lists=features.list_attributes, takes_plain=takes_plain)
+        self._facts = FactBook(lists=features.list_attributes, newer=features.behaviour.speaks_newer_cel)
         self._versions: tuple[int, int] | None = None
         self._views: dict[str, tuple[ResourceSlice, SliceView]] = {}
         self._slices: Reader[ObjectChange] = Reader()

@@ -1,5 +1,6 @@
 """CEL over devices: the language, Kubernetes' functions, and what is said of expressions that are wrong."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ A = f'device.attributes["{DRIVER}"]'
 C = f'device.capacity["{DRIVER}"]'
 
 
-def facts(*, lists=False, takes_plain=False, **more):
+def facts(*, lists=False, newer=True, **more):
     attributes = {"model": "a100", "numa": 0, "ecc": True, "fw": ("version", "1.2.0"), "other.com/x": 5}
     raw = device("d", {**attributes, **more.pop("attributes", {})}, {"memory": "40Gi", "cores": "1500m"}, **more)
     published = make(
@@ -25,7 +26,7 @@ def facts(*, lists=False, takes_plain=False, **more):
             "spec": {"driver": DRIVER, "devices": [raw]},
         }
     )
-    return FactBook(lists, takes_plain).facts(DRIVER, published.spec.devices[0])
+    return FactBook(lists, newer).facts(DRIVER, published.spec.devices[0])
 
 
 FACTS = facts()
@@ -115,7 +116,104 @@ def test_false(expression):
 
 
 def test_before_1_37_a_plain_value_is_as_good_as_an_optional():
-    assert holds(f"{A}.model.orValue('x') == 'a100'", facts(takes_plain=True))
+    assert holds(f"{A}.model.orValue('x') == 'a100'", facts(newer=False))
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("lists.range(-2).size() == 0", "lists.range: size must be non-negative, got -2"),
+        ("lists.range(1000001).size() == 1000001", "lists.range: size 1000001 exceeds maximum allowed (1000000)"),
+        ("'abc'.indexOf('', -1) == -1", "index out of range: -1"),
+        ("'abc'.lastIndexOf('', -1) == -1", "index out of range: -1"),
+        ("timestamp('2020-01-01T00:00:00Z').getMinutes('01:75') == 15", "timezone offset minutes out of range [0, 59]: 01:75"),
+    ],
+)
+def test_what_1_37_refuses_had_a_value_before(expression, text):
+    if "1000001" not in expression:  # costs too much there
+        assert holds(expression, facts(newer=False))
+    with pytest.raises(EvaluationError, match=re.escape(text)):
+        holds(expression, FACTS)
+
+
+@pytest.mark.parametrize("newer", [False, True])
+def test_texts_are_sought_up_to_their_end(newer):
+    assert holds(
+        "'abc'.indexOf('b', 3) == -1 && 'abc'.lastIndexOf('b', 3) == -1 && 'abc'.lastIndexOf('bc', 2) == 1", facts(newer=newer)
+    )
+    assert holds("'abc'.indexOf('', 9) == 9", facts(newer=newer)) is not newer
+    assert holds("'abc'.lastIndexOf('', 9) == 3", facts(newer=newer)) is newer
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "duration('-90.25s').getMilliseconds() == -90250",
+        "timestamp('2020-01-01T00:00:00Z').getHours('5:30') == 5",
+        "timestamp('2020-01-01T00:00:00Z').getHours('-02:30') == 21",
+        "'\\u001f a '.trim() == '\\u001f a'",  # no white space to Go
+    ],
+)
+def test_time_and_space(expression):
+    assert holds(expression, FACTS)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1", True), ("1e3", True), ("40Gi", True), ("99Ti", True), ("Ki", True)]
+    # What is kept with a fraction, or as a number of any precision, is not seen to be whole.
+    + [(text, False) for text in ("1.0", "1000m", "m", "1.5Ki", "1.0Ki", "100Ti", "1Pi", "100000Gi", "9223372036854775807")],
+)
+def test_is_integer_depends_on_how_a_quantity_is_kept(text, expected):
+    assert holds(f"quantity('{text}').isInteger()", FACTS) is expected
+
+
+def test_sums_of_quantities_are_kept_as_finely_as_what_they_are_made_of():
+    assert holds("quantity('1').add(quantity('1')).isInteger() && !quantity('1.0').add(1).isInteger()", FACTS)
+    assert holds("quantity('1.0').sub(quantity('1.0')).isInteger() == false && !quantity('1Pi').sub(1).isInteger()", FACTS)
+
+
+def test_a_sum_is_not_found_on_the_right():
+    assert holds("quantity('1').add(1) == quantity('2') && quantity('2') != quantity('1').add(1)", FACTS)
+    assert holds("!(quantity('2') in [quantity('1').add(1)])", FACTS)
+    with pytest.raises(EvaluationError, match="no such overload"):
+        holds("quantity('2') == quantity('1').add(1)", FACTS)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "[[1, 2].sum(), 3].size() == 2 && {'a': 1, 'b': [100, -1].max()}.b == 100",  # their type is known
+        "dyn([2, 0, 3]).indexOf(0) == 1",
+        "{'a': 1, 'a': 2}.a == 2 && {device.driver: 1, device.driver: 2}.size() == 1",
+    ],
+)
+def test_what_the_check_lets_pass(expression):
+    assert holds(expression, FACTS)
+
+
+def test_numbers_that_are_none_have_no_order():
+    with pytest.raises(EvaluationError, match="NaN values cannot be ordered"):
+        holds("1.0 < 0.0 * (1e300 * 1e300)", FACTS)
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        (f"'%s'.format([{A}.model]) == 'a100'", "was given any"),  # attributes were of type any
+        (f"dyn({A}.ecc)", "must evaluate to bool or the unknown type, not dyn"),
+    ],
+)
+def test_what_the_check_refuses_before_1_37(expression, text):
+    assert holds(expression, FACTS)
+    with pytest.raises(CompileError, match=text):
+        holds(expression, facts(newer=False))
+
+
+@pytest.mark.parametrize("clause", ["%d", "%x", "%.2f", "%b"])
+def test_templates_that_do_not_fit_the_types_of_values_are_refused(clause):
+    with pytest.raises(CompileError, match="was given"):
+        holds(f"true || '{clause}'.format([duration('1s') + duration('1s')]) == ''", FACTS)
 
 
 @pytest.mark.parametrize(
