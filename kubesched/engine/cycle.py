@@ -238,8 +238,8 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Equ
         return False
     nominated = pod.pod.status.nominated_node_name
     row = nodes.row(nominated) if nominated else -1
-    if row >= 0 and recalled.pre_filtered.considered is not None and not recalled.pre_filtered.considered[row]:
-        return False  # it is tried nevertheless, and what refuses it is told
+    if row >= 0 and recalled.pre_filtered.considered is not None:
+        return False  # it is tried even if it was left out, and what refuses it is told
     if row >= 0 and recalled.feasible[row]:
         only = np.zeros(nodes.n, dtype=np.bool_)
         only[row] = True
@@ -362,9 +362,13 @@ def _fits_nominated(made: Attempt, profile: Profile, rules: Rules, row: int, con
     verdicts = filter_with_nominated(profile, made.pod, one, made.state, None, rules.nominations)
     assert made.diagnosis is not None
     if not verdicts.feasible[0]:
+        refused = verdicts.status(0)
         if considered is not None and not considered[row]:
-            refused = made.diagnosis.extra[made.nodes.name(row)] = verdicts.status(0)
+            made.diagnosis.extra[made.nodes.name(row)] = refused
             made.diagnosis.unschedulable_plugins.add(refused.plugin)
+        if made.pre_filtered is not None and made.pre_filtered.narrowed_by:
+            made.pre_filtered = made.pre_filtered.with_nominated_refused(refused.plugin)
+            made.diagnosis.absent = made.pre_filtered.absent
         return False
     if rules.extenders:
         only, made.are_bare = rules.extenders.filter(made.pod, made.nodes, only, made.diagnosis)

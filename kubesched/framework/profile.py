@@ -83,11 +83,13 @@ class PreFiltered:
         narrowed_by: frozenset[str] = frozenset(),
         rows: Ints | None = None,
         n_nodes: int = 0,
+        nominated_refused_by: frozenset[str] = frozenset(),
     ) -> None:
         self.status = status
         self.narrowed_by = narrowed_by
         self.rows = rows
         self._n_nodes = n_nodes
+        self._nominated_refused_by = nominated_refused_by
 
     @functools.cached_property
     def considered(self) -> Bools | None:
@@ -101,7 +103,12 @@ class PreFiltered:
     @property
     def absent(self) -> Status:
         """Return the status of the nodes that narrowing left out."""
-        return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(self.narrowed_by))}]")
+        names = sorted(self.narrowed_by | self._nominated_refused_by)
+        return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(names)}]")
+
+    def with_nominated_refused(self, plugin: str) -> PreFiltered:
+        """Return the same after a plugin refused the nominated node, which the reference names among those that narrowed."""
+        return PreFiltered(self.status, self.narrowed_by, self.rows, self._n_nodes, frozenset({plugin}))
 
 
 @dataclass(slots=True)

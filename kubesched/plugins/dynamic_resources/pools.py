@@ -329,8 +329,11 @@ class Pools:
             slices.setdefault(view.pool, {})[view.name] = view
         there = {id(device) for _, device in reached if device is not None}
         unreachable = {id(device) for view, way in reached if way is not None for device in view.devices} - there
+        here = {view.node_name for view in local}
         for key, views in slices.items():
-            views.update((view.name, view) for view in self._counters.get(key, ()))
+            for view in self._counters.get(key, ()):
+                if not (self.features.behaviour.ignores_distant_counters and view.node_name and view.node_name not in here):
+                    views[view.name] = view
         found = []
         if not self.features.behaviour.ignores_distant_counters:
             found = [pool for key, pool in self._broken_elsewhere.items() if key not in slices]
@@ -381,7 +384,9 @@ class Pools:
         counters: Counters = {}
         sets: set[str] = set()
         invalid = _duplicate(device.id.device for device in devices)
-        for view in kept:
+        # Counters of the pool that are for other nodes count too, unless the pool was complete without them.
+        distant = [view for view in everything if view.generation == newest and view.counter_sets and view.name not in mine]
+        for view in (*kept, *(distant if len(kept) != wanted else ())):
             for declared in view.counter_sets:
                 if declared.name in sets and not invalid:
                     invalid = f"duplicate counter set name {declared.name}"

@@ -104,10 +104,18 @@ def test_what_refuses_a_nominated_node_is_told_even_if_it_did_not_come_into_ques
     scene = Scene(node("a", taints=[taint("gpu")]), node("b", cordoned=True), node("c"))
     for decision in both_ways(scene, pod(affinity=pinned("b"), nominated="a")):
         assert decision.message == (
-            "0/3 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity], "
+            "0/3 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity TaintToleration], "
             "1 node(s) had untolerated taint(s), 1 node(s) were unschedulable."
         )
         assert decision.diagnosis.unschedulable_plugins == {"NodeAffinity", "TaintToleration", "NodeUnschedulable"}
+
+
+def test_who_refuses_a_nominated_node_is_named_with_those_that_left_nodes_out() -> None:
+    scene = Scene(node("a", cpu="1"), node("b"))
+    for decision in both_ways(scene, pod(requests={"cpu": "2"}, affinity=pinned("a"), nominated="a")):
+        assert decision.message == (
+            "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't satisfy plugin(s) [NodeAffinity NodeResourcesFit]."
+        )
 
 
 # Beside nominated pods

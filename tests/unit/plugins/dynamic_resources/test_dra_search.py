@@ -367,6 +367,30 @@ def test_counters_are_shared_with_devices_that_other_nodes_reach():
     assert world.give(claim("b", request()), node_name="n2", name="other") == CANNOT
 
 
+@pytest.mark.parametrize(("release", "expected"), [((1, 36), CANNOT), ((1, 37), [["r:d1"]])], ids=["1.36", "1.37"])
+def test_newer_counters_that_are_for_another_node_replace_no_complete_pool_since_1_37(release, expected):
+    world = World(
+        resource_slice("devices", [device("d1", consumes={"set": {"mem": "8"}})], "n1", count=2),
+        resource_slice("counters", counters={"set": {"mem": "8"}}, node_name="n1", count=2),
+        resource_slice("elsewhere", counters={"set": {"mem": "8"}}, node_name="n2", count=2, generation=2),
+        nodes=("n1", "n2"),
+        release=release,
+    )
+    assert world.give(claim("a", request())) == expected
+
+
+@pytest.mark.parametrize("release", [(1, 36), (1, 37)], ids=["1.36", "1.37"])
+def test_counters_that_are_for_another_node_count(release):
+    world = World(
+        resource_slice("devices", [device(d, consumes={"set": {"mem": "8"}}) for d in ("d1", "d2")], "n1", count=2),
+        resource_slice("counters", counters={"set": {"mem": "8"}}, node_name="n2", count=2),
+        nodes=("n1", "n2"),
+        release=release,
+    )
+    assert world.give(claim("a", request(count=2))) == CANNOT
+    assert world.give(claim("b", request()), name="other") == [["r:d1"]]
+
+
 CORES = {"cores": {"value": "4", "requestPolicy": {"default": "2", "validRange": {"min": "2", "step": "2"}}}}
 
 
