@@ -1,7 +1,8 @@
 """Every family that kube-scheduler has, as a scraper sees it: name, type, labels, stability and help, in either release.
 
 `reference_families.tsv` was written down from the sources of 1.36.4 and 1.37.0-rc.1 and from the list of metrics that
-Kubernetes documents for kube-scheduler; where the two disagree, what the program registers counts.
+Kubernetes documents for kube-scheduler; where the two disagree, what the program registers counts. What the programs of both
+releases show when they are scraped with a pod placed and one pending is the same, word for word.
 """
 
 from __future__ import annotations
