@@ -45,8 +45,9 @@ def print_facts(decision: Decision) -> None:
     """Print what a decision was made by."""
     click.echo()
     say(decision["sentence"])
-    if decision.get("levelCount"):
-        level = f"{decision['levelCount']} of {decision['feasibleCount']} feasible nodes had its total of {decision['total']}"
+    if "levelCount" in decision:
+        number, feasible = decision["levelCount"] or "several", decision["feasibleCount"]
+        level = f"{number} of {feasible} feasible nodes had its total of {decision['total']}"
         behind = f"next was {decision['runnerUp']}, {decision['margin']} behind" if decision["margin"] else ""
         also = f"one of the others is {decision['runnerUp']}" if decision["runnerUp"] else ""
         say("; ".join(filter(None, (level, behind or also))))

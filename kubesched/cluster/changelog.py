@@ -57,6 +57,11 @@ class Reader(Generic[T]):
         self._log = log
         self._position = log.end if log is not None else 0
 
+    @property
+    def position(self) -> int:
+        """Return up to which position everything was read."""
+        return self._position
+
     def is_current(self, log: ChangeLog[T]) -> bool:
         """Return whether there is nothing new in a log."""
         return log is self._log and log.start + len(log.entries) == self._position

@@ -17,10 +17,10 @@ from msgspec import Struct
 from kubesched.cluster import Bools, Ints, PodView, Snapshot, Store
 from kubesched.engine.decision_record import DecisionRecord
 from kubesched.engine.extenders import BareNodes, Extenders
+from kubesched.engine.level_rows import Level, LevelRows
 from kubesched.engine.sampling import Sampling
 from kubesched.engine.ties import Ties
 from kubesched.errors import PluginError, PluginRaised, SchedulerError
-from kubesched.framework.best_rows import BestRows
 from kubesched.framework.blame import is_ctrl_c
 from kubesched.framework.cycle_state import NODE_ALLOCATABLE, CycleState
 from kubesched.framework.equivalence_cache import CachedAnswer, EquivalenceCache
@@ -59,8 +59,8 @@ class Attempt(Struct):
     """What the node was chosen by, below zero where one was refused; borrowed, and right until anything is booked."""
     recalled: CachedAnswer | None = None
     """What the totals are of, where they come from memory."""
-    level: BestRows | None = None
-    """Which rows have the highest total, where that is followed; borrowed as the totals are."""
+    level: Level | None = None
+    """Which rows have the highest total, where an answer comes from memory; borrowed as the totals are."""
     row: int = -1
     """The row that was chosen by them."""
     seconds: float = 0.0
@@ -255,7 +255,7 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Equ
         if is_any and feasible is not recalled.feasible:
             return False  # fewer nodes are feasible than remembered, and their scores are relative to each other
     if is_any:
-        level = made.level = recalled.best_rows()
+        level = made.level = recalled.best_rows() or LevelRows(recalled.totals)
         row = rules.ties.best(pod, recalled.totals, nodes, level)
         if recalled.n_feasible > 1:  # otherwise nothing was scored
             made.totals, made.recalled, made.row = recalled.totals, recalled, row

@@ -15,19 +15,13 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from kubesched.engine.refusal_tally import RefusalCount, Refused, counted
+
 PLACED, UNSCHEDULABLE, PREEMPTED, ERROR = "placed", "unschedulable", "preempted", "error"
 OUTCOMES = (PLACED, UNSCHEDULABLE, PREEMPTED, ERROR)
 SCORE, ONLY, NOMINATED = "score", "only", "nominated"
 """What a node was chosen by: the highest total, being the only feasible one, having been nominated; or what breaks ties."""
 _CHOOSERS = {"seed": "the seed chose", "name": "the first by name was taken", "turn": "they are taken in turn"}
-
-
-class RefusalCount(Struct, frozen=True, gc=False):
-    """So many nodes were refused by a plugin for a reason."""
-
-    plugin: str
-    reason: str
-    count: int
 
 
 class ScoreTable(Struct, frozen=True, gc=False):
@@ -60,14 +54,16 @@ class DecisionRecord(Struct, gc=False):
     evaluated: int = 0
     feasible: int = 0
     chosen_by: str = ""
-    level: int = 0
-    """How many nodes had the highest total, the chosen one among them; 0 where nothing was scored."""
+    level: int | None = 0
+    """How many nodes had the highest total, the chosen one among them; 0 where nothing was scored, None where there were others
+    and counting them would have taken too long."""
     total: int = 0
     margin: int = 0
     runner_up: str = ""
     """The first other node of the highest total that any other has."""
-    refusals: tuple[RefusalCount, ...] | None = ()
-    """None where counting them would have taken too long: a replay of the inbox log counts them."""
+    refused: Refused | None = ()
+    """Who refused nodes, as far as it was counted then; None where it would have taken too long: a replay of the inbox log
+    counts it."""
     sequence: int = -1
     at: float = 0.0
     attempt: int = 0
@@ -78,6 +74,11 @@ class DecisionRecord(Struct, gc=False):
     """The best nodes by plugin; None beyond the budget, and where nothing was scored."""
     bound_seconds: float | None = None
     """How long after it could first be tried the pod was bound; None as long as it is not."""
+
+    @property
+    def refusals(self) -> tuple[RefusalCount, ...] | None:
+        """Return who refused how many nodes for which reason, the largest number first; None where it was not counted."""
+        return None if self.refused is None else counted(self.refused)
 
 
 def sentence(record: DecisionRecord) -> str:
@@ -92,7 +93,9 @@ def sentence(record: DecisionRecord) -> str:
         return f"{record.node} was nominated, and took it"
     if record.chosen_by == ONLY:
         return f"{record.node} was the only one of {record.node_count} nodes that took it"
-    level = f"{record.level} were level, {_CHOOSERS.get(record.chosen_by, record.chosen_by)}" if record.level > 1 else ""
+    level = ""
+    if record.level is None or record.level > 1:
+        level = f"{record.level or 'several'} were level, {_CHOOSERS.get(record.chosen_by, record.chosen_by)}"
     by, behind, parts = _lead(record)
     if not by:
         return f"{record.node} won: {level}" if level else f"{record.node} won"
@@ -132,12 +135,12 @@ def document(record: DecisionRecord) -> dict[str, Any]:
         "evaluatedCount": record.evaluated,
         "feasibleCount": record.feasible,
         "refusals": None
-        if record.refusals is None
-        else [{"plugin": each.plugin, "reason": each.reason, "count": each.count} for each in record.refusals],
+        if record.refused is None
+        else [{"plugin": each.plugin, "reason": each.reason, "count": each.count} for each in counted(record.refused)],
     }
     if record.chosen_by:
         told["chosenBy"] = record.chosen_by
-    if record.level:
+    if record.level != 0:
         told |= {"total": record.total, "runnerUp": record.runner_up, "margin": record.margin, "levelCount": record.level}
     if record.message:
         told["message"] = record.message

@@ -1,8 +1,8 @@
 """The recorder: takes from every attempt the facts that it was decided by, while its columns are still there.
 
 In: attempts as they are made, and what becomes of them. Out: records in a ring, and to whoever listens. What the cycle has
-anyway is taken from it; who came second, and how many were level, costs one look at the totals, or none where they are those
-of the pod before but for a few rows. What takes longer (the best nodes by plugin, and refusals that changed) is worked out
+anyway is taken from it, for every decision: a record is numbers and names, and becomes text when somebody reads it. Nodes that
+are level or were refused are counted where that is not too often; what takes longer (the best nodes by plugin) is worked out
 within a share of the time. It decides nothing and books nothing.
 """
 
@@ -26,15 +26,17 @@ from kubesched.engine.decision_record import (
     DecisionRecord,
     DecisionRing,
     PreemptionRecord,
-    RefusalCount,
     ScoreTable,
 )
 from kubesched.engine.failures import Failure
 from kubesched.engine.handle import SystemClock
+from kubesched.engine.level_rows import LevelRows, second_of
+from kubesched.engine.refusal_tally import RefusalCount, RefusalTally, Refused
 from kubesched.engine.refusals import refusals_of
 from kubesched.engine.ties import SeededTies
 from kubesched.errors import SchedulerError
-from kubesched.framework.equivalence_cache import CachedAnswer
+from kubesched.framework.best_rows import BestRows
+from kubesched.framework.node_answers import NodeAnswers
 from kubesched.framework.ports import Clock
 from kubesched.framework.preempting import Preemption
 from kubesched.framework.profile import Profile, Scores
@@ -43,6 +45,9 @@ from kubesched.queue.queued import QueuedPod
 
 SHARE = 0.005
 """How much of the time may go into what takes longer."""
+PAUSE_SECONDS = 0.0005
+"""How long no nodes are counted (those that are level, those that were refused) after some were. It takes some microseconds,
+which only an engine that decides ten thousand times a second cannot spare every time."""
 TOP = 5
 EXTENDERS = "extenders"
 """Under this name stands what a total has beyond the scores of the plugins."""
@@ -59,17 +64,20 @@ class DecisionRecorder:
         self.ring = DecisionRing(size)
         self.listeners: list[Listener] = []
         """Who is told of every record once it is complete; they must be quick and must not fail."""
-        self._rules = Rules(SeededTies())
-        self._clock: Clock = SystemClock()
+        self.attach(Rules(SeededTies()), SystemClock())
         self.idle_until = 0.0
         """Until when nothing that takes longer is worked out; `clock.monotonic` of the engine."""
         self._share = share
-        self._refusals: dict[int, tuple[object, tuple[int, ...], tuple[RefusalCount, ...]]] = {}
+        self._pause = PAUSE_SECONDS if share < 1 else 0.0
+        self._counted_at = 0.0
+        """When nodes were last counted; `clock.now` of the engine."""
+        self._tallies: dict[int, NodeAnswers | RefusalTally] = {}
+        """By the id of remembered answers: these once they were met, and who counts what they refuse from then on."""
         self._last_diagnosis: tuple[object, tuple[RefusalCount, ...]] = (None, ())
 
     def attach(self, rules: Rules, clock: Clock) -> None:
         """Record for an engine that decides by these rules; another one before it is through."""
-        self._rules, self._clock = rules, clock
+        self._rules, self._clock, self._now, self._chooser = rules, clock, clock.now, rules.ties.chooser
 
     # While the attempt's columns are there
 
@@ -87,7 +95,7 @@ class DecisionRecorder:
         pod, decision, n = made.pod, made.decision, made.nodes.n
         if not isinstance(decision, Placed):
             record = made.record = DecisionRecord(pod.key, pod.uid, profile.name, made.seconds, ERROR, "", n, made.n_nodes)
-            record.refusals = self._why_none(made)
+            record.refused = self._why_none(made)
             return record
         node, evaluated, feasible = decision.node_name, decision.evaluated, decision.feasible
         record = made.record = DecisionRecord(
@@ -99,31 +107,45 @@ class DecisionRecorder:
             record.chosen_by = NOMINATED
             return record  # no other node was looked at
         if feasible < evaluated or evaluated < n:
-            record.refusals = self._known_refusals(made)
+            record.refused = self._known_refusals(made)
         return record
 
     def _rank(self, record: DecisionRecord, made: Attempt, totals: Ints, row: int) -> None:
         """Note who came second and how many were level."""
-        recalled, level, best = made.recalled, made.level, totals.item(row)
-        record.total = best + recalled.left_out(made.pod, made.nodes) if recalled is not None else best
-        if level is not None and level.count > 1:
-            second, count = level.first_beside(row), level.count
-        else:
-            second, count = _second(totals, row), 1
-            if second >= 0 and totals.item(second) == best:
-                count = int(np.count_nonzero(totals == best))
-        record.level, record.chosen_by = count, SCORE if count == 1 else self._rules.ties.chooser
+        recalled, level = made.recalled, made.level or LevelRows(totals)
+        record.total = level.best + recalled.left_out(made.pod, made.nodes) if recalled is not None else level.best
+        count = record.level = level.count
+        record.chosen_by = SCORE if count == 1 else self._chooser
+        second = second_of(totals, row)
         if second >= 0:
-            record.margin, record.runner_up = best - totals.item(second), made.nodes.name(second)
+            record.margin, record.runner_up = level.best - totals.item(second), made.nodes.name(second)
 
-    def _known_refusals(self, made: Attempt) -> tuple[RefusalCount, ...] | None:
-        """Return who refused nodes of an attempt that found one, if that is known without counting."""
+    def _may_count(self, at: float) -> bool:
+        """Return whether nodes may be counted for a decision of that time: all that there is to count, or nothing."""
+        if at != self._counted_at:
+            if at - self._counted_at < self._pause:
+                return False
+            self._counted_at = at
+        return True
+
+    def _known_refusals(self, made: Attempt) -> Refused | None:
+        """Return who refused nodes of an attempt that found one, if that is known without counting: where a tally follows the
+        answers, as it does from the second pod on that asks the same."""
         recalled = made.recalled
         if recalled is None:
             return None
-        version = recalled.verdict_version()
-        known = self._refusals.get(id(recalled.of_class.node_answers)) if version is not None else None
-        return known[2] if known is not None and known[0] is recalled.of_class.node_answers and known[1] == version else None
+        answers = recalled.of_class.node_answers
+        tally = self._tallies.get(id(answers))
+        if isinstance(tally, RefusalTally) and tally.answers is answers:
+            return tally.of(recalled, made.nodes)
+        if len(self._tallies) >= _MOST_KEPT:
+            self._tallies.clear()
+        if tally is not answers:
+            self._tallies[id(answers)] = answers
+            return None
+        names = [plugin.name for plugin in answers.profile.filters]
+        tally = self._tallies[id(answers)] = RefusalTally(answers, made.nodes, names)
+        return tally.of(recalled, made.nodes)
 
     def _why_none(self, made: Attempt) -> tuple[RefusalCount, ...]:
         """Return who refused the nodes; pods of a class for which nothing has changed share a diagnosis."""
@@ -138,7 +160,7 @@ class DecisionRecorder:
 
     def _work_out(self, record: DecisionRecord, made: Attempt, profile: Profile) -> None:
         """Add the best nodes by plugin, and the refusals if they are not known."""
-        if record.refusals is not None and made.totals is None:
+        if record.refused is not None and made.totals is None:
             return
         try:
             seen = made if made.verdicts is not None and (made.totals is None or made.scores is not None) else None
@@ -146,51 +168,48 @@ class DecisionRecorder:
                 plain = Rules(SeededTies(), self._rules.nominations, preempts=False, scores_single=True)
                 with profile.unobserved():
                     seen = attempt(made.pod, made.nodes, profile, plain, within=made.within)
-            if record.refusals is None:
-                record.refusals = self._count_refusals(seen, made.recalled)
+            if record.refused is None:
+                record.refused = refusal_counts(seen)
             if made.totals is not None and seen.scores is not None:
                 record.scores = table_of(seen.scores, made.totals, record.total, made.nodes, record.node, profile)
         except SchedulerError:
             return  # a plugin that breaks when it is asked once more: the decision stands
 
-    def _count_refusals(self, seen: Attempt, recalled: CachedAnswer | None) -> tuple[RefusalCount, ...]:
-        found = refusal_counts(seen)
-        version = recalled.verdict_version() if recalled is not None else None
-        if recalled is not None and version is not None:
-            if len(self._refusals) >= _MOST_KEPT:
-                self._refusals.clear()
-            answers = recalled.of_class.node_answers
-            self._refusals[id(answers)] = answers, version, found
-        return found
-
     # What becomes of it
 
     def placed(self, queued: QueuedPod, profile: Profile, made: Attempt) -> DecisionRecord:
         """Keep that a pod was booked on a node."""
-        record, level, nodes, ring = made.record, made.level, made.nodes, self.ring
-        if record is None and level is not None and level.count > 1:
+        record, recalled, level, ring = made.record, made.recalled, made.level, self.ring
+        if record is None and recalled is not None and level is not None:
             # Nearly every decision that is made in a hurry comes by here: all of it is at hand.
-            decision, recalled, pod, n = made.decision, made.recalled, made.pod, nodes.n
-            assert isinstance(decision, Placed) and recalled is not None
-            sequence, node, feasible = ring.next_sequence, decision.node_name, decision.feasible
+            decision, pod, nodes, row, best = made.decision, made.pod, made.nodes, made.row, level.best
+            assert isinstance(decision, Placed)
+            sequence, n, feasible, at = ring.next_sequence, nodes.n, decision.feasible, self._now()
+            count: int | None
+            if isinstance(level, BestRows) and level.count > 1:
+                count, margin, second = level.count, 0, level.first_beside(row)
+            else:
+                second = second_of(recalled.totals, row) if isinstance(level, BestRows) else level.second_to(row)
+                margin = best - recalled.totals.item(second)
+                count = 1 if margin else level.count if self._may_count(at) else None
             record = DecisionRecord(
                 pod.key,
                 pod.uid,
                 profile.name,
                 made.seconds,
                 PLACED,
-                node,
+                decision.node_name,
                 n,
                 decision.evaluated,
                 feasible,
-                self._rules.ties.chooser,
-                level.count,
-                level.best + recalled.left_out(pod, nodes),
-                0,
-                nodes.name(level.first_beside(made.row)),
-                () if feasible == n else self._known_refusals(made),
+                SCORE if count == 1 else self._chooser,
+                count,
+                best + recalled.left_out(pod, nodes),
+                margin,
+                nodes.name(second),
+                () if feasible == n else self._known_refusals(made) if self._may_count(at) else None,
                 sequence,
-                self._clock.now(),
+                at,
                 queued.attempts,
             )
             ring.records[sequence % ring.size] = record
@@ -236,18 +255,6 @@ def refusal_counts(made: Attempt) -> tuple[RefusalCount, ...]:
             counts[status.plugin, reason] = counts.get((status.plugin, reason), 0) + 1
     ordered = sorted(counts.items(), key=lambda item: -item[1])
     return tuple(RefusalCount(plugin, reason, count) for (plugin, reason), count in ordered)
-
-
-def _second(totals: Ints, row: int) -> int:
-    """Return the first row of the highest total but for one row; -1 if no other is feasible."""
-    second = -1
-    if row:
-        second = int(totals[:row].argmax())
-    if row + 1 < len(totals):
-        after = row + 1 + int(totals[row + 1 :].argmax())
-        if second < 0 or totals.item(after) > totals.item(second):
-            second = after
-    return second if second >= 0 and totals.item(second) >= 0 else -1
 
 
 def table_of(scores: Scores, totals: Ints, total: int, nodes: Snapshot, chosen: str, profile: Profile) -> ScoreTable:

@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from kubesched.cluster import Ints, PodView, Snapshot
-from kubesched.framework.best_rows import BestRows
+from kubesched.engine.level_rows import Level, LevelRows
 
 
 class Ties(Protocol):
@@ -24,8 +24,8 @@ class Ties(Protocol):
         """Return in a word what chooses: it goes into the record of a decision."""
         ...
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: BestRows | None = None) -> int:
-        """Return a row that has the highest total; `level` knows which they are, where somebody has followed them."""
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
+        """Return a row that has the highest total; `level` knows which they are, where somebody has looked."""
         ...
 
 
@@ -39,10 +39,10 @@ class SeededTies:
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed & 0xFFFFFFFF
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: BestRows | None = None) -> int:
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
         """Return the first of the best rows from a row on that depends on the pod's uid, going round."""
         start = crc32(pod.uid.encode(), self.seed) % nodes.n
-        return first_best(totals, start) if level is None else level.first_from(start)
+        return (LevelRows(totals) if level is None else level).first_from(start)
 
 
 class UniformTies:
@@ -57,7 +57,7 @@ class UniformTies:
     def __init__(self, seed: int = 0) -> None:
         self._key = _key_of(seed)
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: BestRows | None = None) -> int:
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
         """Return one of the best rows."""
         rows = np.flatnonzero(totals == totals.max())
         return int(rows[_drawn(pod.uid, self._key) % len(rows)])
@@ -73,7 +73,7 @@ class FirstByName:
         self._names: list[str] | None = None
         self._ranks: Ints = np.zeros(0, dtype=np.int64)
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: BestRows | None = None) -> int:
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
         """Return the best row whose node comes first."""
         rows, ranks = np.flatnonzero(totals == totals.max()), self._of(nodes)
         return int(rows[ranks[rows if nodes.rows is None else nodes.rows[rows]].argmin()])
@@ -120,13 +120,3 @@ def best_rows(totals: Ints) -> list[int]:
     """Return all rows of the highest total, in rising order."""
     rows: list[int] = np.flatnonzero(totals == totals.max()).tolist()
     return rows
-
-
-def first_best(totals: Ints, start: int) -> int:
-    """Return the first row from `start` on, going round, that has the highest total."""
-    row = int(totals.argmax())
-    if row < start:  # the first of all lies behind: there may be another like it ahead
-        ahead = start + int(totals[start:].argmax())
-        if totals.item(ahead) == totals.item(row):
-            return ahead
-    return row

@@ -253,6 +253,11 @@ class NodeAnswers:
         """Return numbers that stay the same as long as the verdicts do."""
         return tuple([column.version for column in self.columns])
 
+    @property
+    def read_until(self) -> int:
+        """Return up to which position of the journal everything is taken in."""
+        return self._reader.position
+
     def passing_by(self, key: str, nodes: Snapshot) -> Ints:
         """Return how many passing nodes are in each domain of a label key, and at the end how many lack the label."""
         counts = self._by_key.get(key)

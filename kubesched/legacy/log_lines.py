@@ -14,8 +14,8 @@ import numpy as np
 
 from kubesched.cluster import Ints, PodView, Snapshot
 from kubesched.config.wire import encode
+from kubesched.engine.level_rows import Level
 from kubesched.engine.ties import Ties
-from kubesched.framework.best_rows import BestRows
 from kubesched.legacy.framework_plugins import Framework
 from kubesched.legacy.policy import Policy
 from kubesched.legacy.providers import DEFAULT_PROVIDER
@@ -90,7 +90,7 @@ class SayingTies:
         """Return who chooses."""
         return self._others.chooser
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: BestRows | None = None) -> int:
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
         """Return the row that the other chooses."""
         for row in np.flatnonzero(totals >= 0).tolist():
             _say(SCORES, self._text.format(nodes.name(row), int(totals[row])))

@@ -7,8 +7,8 @@ of all choices says whose turn it is, so that equal pods go round the equal node
 from __future__ import annotations
 
 from kubesched.cluster import Ints, PodView, Snapshot
+from kubesched.engine.level_rows import Level
 from kubesched.engine.ties import SeededTies, Ties, best_rows
-from kubesched.framework.best_rows import BestRows
 from kubesched.legacy.releases import Release
 
 
@@ -22,7 +22,7 @@ class InTurn:
         self._by_name = by_name
         self._choices = 0
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: BestRows | None = None) -> int:
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
         """Return the best row whose turn it is."""
         candidates = best_rows(totals)
         if self._by_name:

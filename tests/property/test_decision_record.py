@@ -85,6 +85,7 @@ def test_a_record_says_what_was_decided_and_why(seed: int, share: float) -> None
     memo = EquivalenceCache(profile)
     rules = Rules(SeededTies(seed), preempts=False)
     recorder = DecisionRecorder(100, share=share)
+    recorder._pause = 0.0  # nothing is too often
     recorder.attach(rules, SystemClock())
     anew = Rules(SeededTies(seed), preempts=False, scores_single=True)
     kinds = [clusters.random_pod(random, f"kind-{i}") for i in range(3)]

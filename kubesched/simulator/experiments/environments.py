@@ -27,8 +27,8 @@ from kubesched.contrib.gpu_table import COUNT, WHOLE, request_of, table_of
 from kubesched.engine.assembly import registry_with
 from kubesched.engine.attempts import Tried
 from kubesched.engine.cycle import Attempt, find_feasible
+from kubesched.engine.level_rows import Level
 from kubesched.errors import ConfigError, SchedulerError
-from kubesched.framework.best_rows import BestRows
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.finding import find_plugins
@@ -306,7 +306,7 @@ class AgentTies:
     def __init__(self) -> None:
         self.row = -1
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: BestRows | None = None) -> int:
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
         """Return the agent's row where it is one of the best, as every feasible one is; else the first of these."""
         best = int(totals.argmax())
         return self.row if 0 <= self.row < nodes.n and nodes.rows is None and totals[self.row] == totals[best] else best

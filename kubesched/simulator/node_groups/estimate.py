@@ -22,8 +22,8 @@ from kubesched.api.pod import Pod
 from kubesched.api.requests import node_allocatable
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.engine.cycle import Attempt, Rules, attempt
+from kubesched.engine.level_rows import Level
 from kubesched.engine.loop import Engine
-from kubesched.framework.best_rows import BestRows
 from kubesched.framework.inputs import compares_nodes, is_kept, own_inputs
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Placed
@@ -82,7 +82,7 @@ class _FirstFit:
             self._rows, self._nodes = np.concatenate([np.flatnonzero(is_old), new]), nodes
         return self._rows
 
-    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: BestRows | None = None) -> int:
+    def best(self, pod: PodView, totals: Ints, nodes: Snapshot, level: Level | None = None) -> int:
         """Return the first row that is not refused."""
         rows = self.rows(nodes)
         return int(rows[int((totals[rows] >= 0).argmax())])

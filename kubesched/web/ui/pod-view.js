@@ -139,7 +139,7 @@ class PodView extends View {
 function asDecided(one, decisions, choose) {
   const pick = make("select", { id: "which-decision", onchange: () => choose(Number(pick.value)) },
     ...decisions.map((each) => make("option", { value: each.sequence, text: `${clock(each.at)} attempt ${each.attempt}: ${each.outcome}`, selected: each.sequence === one.sequence })));
-  const level = one.levelCount > 1 ? `, ${one.levelCount} level` : "";
+  const level = one.levelCount > 1 ? `, ${count(one.levelCount)} level` : one.levelCount === null ? ", several level" : "";
   return [make("p", { class: "sentence", text: one.sentence }),
     facts([["decided", decisions.length > 1 ? pick : `${clock(one.at)}, attempt ${one.attempt}`], ["outcome", one.outcome], ["node", one.node && nodeLink(one.node)],
       ["total", one.total !== undefined && `${one.total}${one.runnerUp ? `, ${one.margin} more than ${one.runnerUp}` : ""}${level}`],

@@ -29,7 +29,7 @@ def log_file(tmp_path: Path) -> Path:
         if i % 3:
             record.outcome, record.node, record.chosen_by, record.node_count = PLACED, f"n{i}", "only", 3
         else:
-            record.outcome, record.refusals, record.message = UNSCHEDULABLE, refusals, "0/3 nodes are available"
+            record.outcome, record.refused, record.message = UNSCHEDULABLE, refusals, "0/3 nodes are available"
         log(record)
     log.close()
     return path

@@ -27,6 +27,7 @@ from kubesched.engine.decision_record import (
 from kubesched.framework.plugin import Plugin
 from kubesched.simulator.clock import run_virtually
 from kubesched.testing import node, pod
+from kubesched.testing.builders import even
 
 
 def table(*rows: tuple[str, int, int]) -> ScoreTable:
@@ -65,6 +66,11 @@ SENTENCES = [
         "all were level",
         placed(chosen_by="seed", level=8, scores=table(("node-b", 1, 1), ("node-a", 1, 1))),
         "node-b won: 8 were level, the seed chose",
+    ),
+    (
+        "in a hurry nobody counts who was level",
+        placed(chosen_by="seed", level=None, runner_up="node-a"),
+        "node-b won: several were level, the seed chose",
     ),
     ("the only one", placed(chosen_by=ONLY), "node-b was the only one of 8 nodes that took it"),
     ("the nominated one", placed(chosen_by=NOMINATED), "node-b was nominated, and took it"),
@@ -130,7 +136,7 @@ def test_which_decisions_are_asked_for(asked: DecisionFilter, expected: bool) ->
         "u",
         "s",
         outcome=PREEMPTED,
-        refusals=(RefusalCount("NodeName", "no", 3),),
+        refused=(RefusalCount("NodeName", "no", 3),),
         preemption=PreemptionRecord("node-a", ("x/a",), 0),
         at=10.0,
         sequence=7,
@@ -233,5 +239,41 @@ def test_what_takes_longer_is_left_out_beyond_the_share() -> None:
         records = await told(scene)
         assert [record.scores is not None for record in records] == [True, False, False, False, False]
         assert all(record.level and record.runner_up and record.total for record in records)
+
+    run_virtually(live())
+
+
+def spreading_scene(pause_seconds: float) -> Scene:
+    """Return four nodes in two zones and one that is cordoned; nothing that takes longer is worked out."""
+    scene = Scene(*[node(f"n{i}", cpu="2", labels={"zone": f"z{i % 2}"}) for i in range(4)], node("c", cordoned=True))
+    scene.decisions.idle_until, scene.decisions._pause = float("inf"), pause_seconds
+    return scene
+
+
+async def spread_records(scene: Scene, n_pods: int, *, hard: bool) -> list[DecisionRecord]:
+    limit = even({"app": "web"}, "zone", hard=hard)
+    for i in range(n_pods):
+        scene.put(pod(f"p{i}", labels={"app": "web"}, requests={"cpu": "1"}, spread=[limit]))
+        await scene.settle(1.0)
+    return list(scene.decisions.ring.newest_first())[::-1]
+
+
+def test_who_refused_is_followed_where_nothing_else_is_worked_out() -> None:
+    async def live() -> None:
+        records = await spread_records(spreading_scene(0.0), 8, hard=True)
+        counts = [{each.plugin: each.count for each in record.refusals or ()} for record in records]
+        assert [record.scores for record in records] == [None] * 8
+        assert counts[3] == {"NodeUnschedulable": 1, "PodTopologySpread": 2}
+        assert counts[5] == {"NodeUnschedulable": 1, "PodTopologySpread": 1, "NodeResourcesFit": 1}
+
+    run_virtually(live())
+
+
+def test_in_a_hurry_the_runner_up_is_known_and_how_many_are_level_is_not() -> None:
+    async def live() -> None:
+        records = await spread_records(spreading_scene(float("inf")), 3, hard=False)
+        assert [record.level for record in records] == [None] * 3
+        assert all(record.runner_up not in ("", record.node) and record.margin == 0 for record in records)
+        assert document(records[0])["levelCount"] is None
 
     run_virtually(live())

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from kubesched.cluster.store import Store
-from kubesched.engine.ties import FirstByName, FirstShuffled, SeededTies, UniformTies, first_best
+from kubesched.engine.level_rows import LevelRows
+from kubesched.engine.ties import FirstByName, FirstShuffled, SeededTies, UniformTies
 from kubesched.testing import node, pod
 
 
 @pytest.mark.parametrize(("start", "expected"), [(0, 1), (1, 1), (2, 3), (4, 1)])
 def test_the_first_of_the_best_from_a_row_on_going_round(start: int, expected: int) -> None:
-    assert first_best(np.array([0, 5, 4, 5, 1]), start) == expected
+    assert LevelRows(np.array([0, 5, 4, 5, 1])).first_from(start) == expected
 
 
 def test_the_first_by_name_whatever_the_rows() -> None:

@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from kubesched.engine.ties import first_best
+from kubesched.engine.level_rows import LevelRows
 from kubesched.framework.best_rows import BestRows
 from kubesched.framework.tracked import Tracked
 
@@ -25,5 +25,5 @@ def test_following_equals_looking_at_all(seed: int) -> None:
         assert (best.best, best.count) == (totals.max(), len(level))
         start = random.randrange(n)
         row = best.first_from(start)
-        assert row == first_best(totals, start)
+        assert row == LevelRows(totals).first_from(start)
         assert best.first_beside(row) == next((other for other in level if other != row), -1)

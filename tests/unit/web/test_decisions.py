@@ -32,7 +32,7 @@ async def client() -> AsyncIterator[Client]:
                 "default-scheduler",
                 outcome=PLACED if is_placed else UNSCHEDULABLE,
                 node=f"n{i}" if is_placed else "",
-                refusals=() if is_placed else (RefusalCount("NodeResourcesFit", "Insufficient cpu", 3),),
+                refused=() if is_placed else (RefusalCount("NodeResourcesFit", "Insufficient cpu", 3),),
                 at=1000.0 + i,
             )
         )
