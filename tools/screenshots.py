@@ -32,8 +32,8 @@ SHOTS = [
     ("try", "#try", 1280, 1400, "light", "document.querySelector('.weights input')"),
     ("try-phone", "#try", 390, 2200, "dark", "document.querySelector('.weights input')"),
     ("node", "#node/node-009", 1280, 820, "light", "document.querySelector('node-view table')"),
-    ("time", "#time", 1280, 900, "light", "document.querySelectorAll('.plot').length === 5"),
-    ("time-dark", "#time", 1280, 900, "dark", "document.querySelectorAll('.plot').length === 5"),
+    ("time", "#time", 1280, 900, "light", "document.querySelectorAll('.plot').length === 6"),
+    ("time-dark", "#time", 1280, 900, "dark", "document.querySelectorAll('.plot').length === 6"),
     ("configuration", "#configuration", 1280, 1200, "light", "document.querySelector('.points')"),
 ]
 _SHOWN = ("page", "decision", "report")

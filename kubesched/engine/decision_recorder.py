@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from kubesched.api.node import Node
 from kubesched.cluster import Ints, Snapshot
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.decision_record import (
@@ -31,6 +32,7 @@ from kubesched.engine.decision_record import (
 from kubesched.engine.failures import Failure
 from kubesched.engine.handle import SystemClock
 from kubesched.engine.level_rows import LevelRows, second_of
+from kubesched.engine.node_changes import NodeChanges
 from kubesched.engine.refusal_tally import RefusalCount, RefusalTally, Refused
 from kubesched.engine.refusals import refusals_of
 from kubesched.engine.ties import SeededTies
@@ -62,6 +64,8 @@ class DecisionRecorder:
     def __init__(self, size: int, *, share: float = SHARE) -> None:
         """Keep `size` records. A `share` of 1 or more works everything out for every decision."""
         self.ring = DecisionRing(size)
+        self.node_changes = NodeChanges()
+        """What changed about nodes meanwhile: the other things that a decision follows from."""
         self.listeners: list[Listener] = []
         """Who is told of every record once it is complete; they must be quick and must not fail."""
         self.attach(Rules(SeededTies()), SystemClock())
@@ -78,6 +82,10 @@ class DecisionRecorder:
     def attach(self, rules: Rules, clock: Clock) -> None:
         """Record for an engine that decides by these rules; another one before it is through."""
         self._rules, self._clock, self._now, self._chooser = rules, clock, clock.now, rules.ties.chooser
+
+    def node_changed(self, old: Node | None, new: Node | None) -> None:
+        """Keep what changed about a node."""
+        self.node_changes.take(old, new, self._now())
 
     # While the attempt's columns are there
 

@@ -93,6 +93,10 @@ Handled = Callable[[str, float], None]
 """(event's label, seconds that handling it took)"""
 
 
+NodeChanged = Callable[[Node | None, Node | None], None]
+"""(before, after): told once the store has taken it in"""
+
+
 def nobody_waits(uid: str) -> bool:
     """Return False: for runs without permits."""
     return False
@@ -111,7 +115,9 @@ class Intake:
         reject_waiting: RejectWaiting = nobody_waits,
         members: Members | None = None,
         handled: Handled | None = None,
+        node_changed: NodeChanged | None = None,
     ) -> None:
+        self._node_changed = node_changed
         self._store = store
         self._queue = queue
         self._profiles = frozenset(profile_names)
@@ -331,10 +337,14 @@ class Intake:
             assert old is not None
             self._queue.wake(NODE_WENT, old, None)
             self._store.remove_node(old.metadata.name)
+            if self._node_changed is not None:
+                self._node_changed(old, None)
             self._stop(started, NODE_WENT)
             return
         known = self._store.put_node(new)
         before = old if old is not None else known
+        if self._node_changed is not None:
+            self._node_changed(before, new)
         if before is None:
             self._queue.wake(NODE_CAME, None, new)
             self._stop(started, NODE_CAME)

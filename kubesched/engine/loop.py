@@ -105,6 +105,7 @@ class Engine:
             reject_waiting=self.waiting.reject,
             members=store.groups if store.groups.are_kept else None,
             handled=self.observer.event_handled if observer is not None else None,
+            node_changed=decisions.node_changed if decisions is not None else None,
         )
         self.binder = Binder(
             self.inbox,

@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from kubesched.engine.loop import Engine
 from kubesched.web.node_columns import shares
 from kubesched.web.queue_data import counts_of
@@ -38,6 +40,8 @@ class Step(NamedTuple):
     memory: float
     evicted: int
     """Pods that were chosen to be evicted for others."""
+    nodes: int
+    cordoned: int
 
 
 class History:
@@ -67,7 +71,8 @@ class History:
     def step(self, engine: Engine) -> None:
         """End a step: take down what happened in it and how things stand."""
         now = self._now()
-        counts, full, latencies = counts_of(engine), shares(engine.store.snapshot()), sorted(self._latencies)
+        snapshot = engine.store.snapshot()
+        counts, full, latencies = counts_of(engine), shares(snapshot), sorted(self._latencies)
         self._steps.append(
             Step(
                 at=now,
@@ -81,6 +86,8 @@ class History:
                 cpu=full.get("cpu", 0.0),
                 memory=full.get("memory", 0.0),
                 evicted=self._n_evicted,
+                nodes=snapshot.n,
+                cordoned=int(np.count_nonzero(snapshot.is_unschedulable)),
             )
         )
         self._latencies, self._every, self._n_bound, self._n_evicted, self._last = [], 1, 0, 0, now

@@ -15,6 +15,7 @@ from kubesched.api.quantity import amount_text, is_bytes
 from kubesched.cluster import CPU, Ints, PodView, Snapshot
 from kubesched.engine.pod_report import requests_of
 from kubesched.framework.grouping import workload_of
+from kubesched.web.devices_and_volumes import DevicesAndVolumes
 
 ZONE = "topology.kubernetes.io/zone"
 MOST_RESOURCES = 8
@@ -31,7 +32,12 @@ def fingerprint(nodes: Snapshot) -> str:
     mark = 0
     for column in columns:
         mark = zlib.crc32(column.tobytes(), mark)
-    return f"{nodes.structure}-{mark:08x}"
+    return f"{nodes.structure}-{mark:08x}-{nodes.objects.shared(DevicesAndVolumes).offered_version()}"
+
+
+def usage_version(nodes: Snapshot) -> str:
+    """Return the version of what is told of their use."""
+    return f"{nodes.structure}-{nodes.journal.end}-{nodes.objects.shared(DevicesAndVolumes).used_version()}"
 
 
 def facts(nodes: Snapshot) -> dict[str, Any]:
@@ -47,6 +53,8 @@ def facts(nodes: Snapshot) -> dict[str, Any]:
         for name, i, unit in _resources(nodes)
     ]
     resources.append({"name": "pods", "unit": "", "allocatable": nodes.allowed_pods.tolist()})
+    more = nodes.objects.shared(DevicesAndVolumes).amounts(nodes)
+    resources += [{"name": each.name, "unit": "", "allocatable": each.offered.tolist()} for each in more]
     return {
         "names": list(nodes.names),
         "zones": list(label.values.values) if label is not None else [],
@@ -60,8 +68,10 @@ def facts(nodes: Snapshot) -> dict[str, Any]:
 
 
 def usage(nodes: Snapshot) -> list[list[int]]:
-    """Return what is used, a list for each resource in the order of the facts, pods last."""
-    return [*(_shown(nodes.requested(i), unit) for _, i, unit in _resources(nodes)), nodes.pod_count.tolist()]
+    """Return what is used, a list for each resource in the order of the facts: what pods request, pods, devices and volumes."""
+    more = nodes.objects.shared(DevicesAndVolumes).amounts(nodes)
+    asked = [_shown(nodes.requested(i), unit) for _, i, unit in _resources(nodes)]
+    return [*asked, nodes.pod_count.tolist(), *(each.used.tolist() for each in more)]
 
 
 def shares(nodes: Snapshot) -> dict[str, float]:
@@ -80,14 +90,23 @@ def label_column(nodes: Snapshot, key: str) -> dict[str, Any]:
 
 
 def pods_inside(nodes: Snapshot) -> dict[str, Any]:
-    """Return the pods on nodes as columns: row, workload and what each asks for in the order of the facts' resources, without
-    `pods`. Of more pods than can be drawn only the number is told."""
+    """Return the pods on nodes as columns: row, workload (`gangs` says which of them are pod groups) and what each asks for, in
+    the order of the facts' resources up to `pods`. Of more pods than can be drawn only the number is told."""
     n_pods = int(nodes.pod_count.sum())
-    told: dict[str, Any] = {"podCount": n_pods, "workloads": [], "names": [], "rows": [], "workload": [], "requests": []}
+    told: dict[str, Any] = {
+        "podCount": n_pods,
+        "workloads": [],
+        "gangs": [],
+        "names": [],
+        "rows": [],
+        "workload": [],
+        "requests": [],
+    }
     if n_pods > MOST_INSIDE:
         return told
     shown = _resources(nodes)
     codes: dict[str, int] = {}
+    gangs: set[int] = set()
     columns: list[list[int]] = [[] for _ in shown]
     told["requests"] = columns
     for row in range(nodes.n):
@@ -95,10 +114,13 @@ def pods_inside(nodes: Snapshot) -> dict[str, Any]:
             asked = dict(pod.requests)
             told["names"].append(pod.key)
             told["rows"].append(row)
-            told["workload"].append(codes.setdefault(_workload(pod), len(codes)))
+            code = codes.setdefault(_workload(pod), len(codes))
+            told["workload"].append(code)
+            if workload_of(pod) is not None:
+                gangs.add(code)
             for column, (_, i, unit) in zip(columns, shown, strict=True):
                 column.append(asked.get(i, 0) // unit)
-    told["workloads"] = list(codes)
+    told["workloads"], told["gangs"] = list(codes), sorted(gangs)
     return told
 
 
@@ -131,6 +153,11 @@ def one_node(nodes: Snapshot, name: str) -> dict[str, Any] | None:
         }
         for _, i, _ in _resources(nodes)
     ]
+    for each in nodes.objects.shared(DevicesAndVolumes).amounts(nodes):
+        used, offered = each.used.item(row), each.offered.item(row)
+        if used or offered:
+            share = round(used / max(offered, 1), 4)
+            amounts.append({"name": each.name, "requested": str(used), "allocatable": str(offered), "share": share})
     pods = sorted(nodes.pods_on(row), key=lambda pod: pod.key)
     return {
         "node": name,

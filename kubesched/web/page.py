@@ -84,6 +84,11 @@ def page_routes(page_data: PageData) -> list[web.RouteDef]:
     async def history(request: web.Request) -> Document:
         return page_data.history(_number(request.query.get("after", "")))
 
+    async def node_changes(request: web.Request) -> Document:
+        return page_data.node_changes(
+            _number(request.query.get("since", "")), _number(request.query.get("until", "")) or math.inf
+        )
+
     async def configuration(_: web.Request) -> Document:
         return page_data.configuration()
 
@@ -109,6 +114,7 @@ def page_routes(page_data: PageData) -> list[web.RouteDef]:
         web.get(f"{API}/pods-inside", _answering(inside)),
         web.get(f"{API}/labels", _answering(label)),
         web.get(f"{API}/history", _answering(history)),
+        web.get(f"{API}/node-changes", _answering(node_changes)),
         web.get(f"{API}/configuration", _answering(configuration)),
     ]
 

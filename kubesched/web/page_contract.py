@@ -80,6 +80,10 @@ class PageData(Protocol):
         """Return figures of the last hours as columns."""
         ...
 
+    def node_changes(self, since: float, until: float) -> Document:
+        """Return what changed about nodes in a time, newest first."""
+        ...
+
     def configuration(self) -> Document:
         """Return the profiles and their plugins."""
         ...

@@ -25,6 +25,7 @@ from kubesched.engine.node_verdicts import node_verdict, node_verdicts
 from kubesched.engine.pod_report import pod_report
 from kubesched.queue.queued import QueuedPod
 from kubesched.web.node_columns import facts, fingerprint, label_column, one_node, pods_inside, usage
+from kubesched.web.node_columns import usage_version as usage_version_of
 from kubesched.web.page_contract import NotReady, Versions
 from kubesched.web.profiles_data import configuration_of
 from kubesched.web.queue_data import QueueData, counts_of, message_of
@@ -32,6 +33,9 @@ from kubesched.web.throughput import Throughput
 
 MOST_DECISIONS = 60
 MOST_OF_POD = 20
+MOST_CHANGES = 200
+MOST_NAMES = 8
+_SAME_MOMENT_SECONDS = 2.0
 _PATIENCE_SECONDS = 10.0
 
 Answer = TypeVar("Answer")
@@ -55,7 +59,7 @@ class EnginePageData:
         engine = self._running()
         nodes, throughput = engine.store.snapshot(), self._throughput
         node_version = f"{self.process}-{fingerprint(nodes)}"
-        usage_version = f"{self.process}-{nodes.structure}-{nodes.journal.end}"
+        usage_version = f"{self.process}-{usage_version_of(nodes)}"
         picture: dict[str, Any] = {
             "process": self.process,
             "startedAt": self._started,
@@ -141,6 +145,22 @@ class EnginePageData:
         """Return the figures of the last hours after a time, as columns."""
         self._running()
         return {"process": self.process, **self._throughput.history.columns(after)}
+
+    def node_changes(self, since: float, until: float) -> dict[str, Any]:
+        """Return what changed about nodes in a time, newest first, alike changes of one moment together."""
+        recorder = self._running().decisions
+        groups: list[dict[str, Any]] = []
+        for change in recorder.node_changes.between(since, until) if recorder is not None else ():
+            last = groups[-1] if groups else None
+            if last is not None and last["text"] == change.text and last["at"] - change.at < _SAME_MOMENT_SECONDS:
+                last["count"] += 1
+                if len(last["nodes"]) < MOST_NAMES:
+                    last["nodes"].append(change.node)
+                continue
+            if len(groups) == MOST_CHANGES:
+                break
+            groups.append({"at": change.at, "text": change.text, "count": 1, "nodes": [change.node]})
+        return self._dated({"isRecorded": recorder is not None, "changes": groups})
 
     def configuration(self) -> dict[str, Any]:
         """Return the profiles with their plugins."""

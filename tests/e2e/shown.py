@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from kubesched.cluster import PodView
 from kubesched.config import Gates
@@ -48,6 +49,11 @@ class Shown(NoWriter):
     def come(self, kind: str, *objects: object) -> None:
         for each in objects:
             self.engine.inbox.post(Changed(kind, None, each))
+        self.engine.take_in()
+
+    def come_all(self, objects: Iterable[Any]) -> None:
+        for each in objects:
+            self.engine.inbox.post(Changed(each.kind, None, each))
         self.engine.take_in()
 
     async def bind(self, pod: PodView, node_name: str) -> None:

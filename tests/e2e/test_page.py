@@ -16,6 +16,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -23,10 +24,12 @@ from browser import Page, needs_browser
 from demos import ENOUGH_SECONDS, Running, running
 from shown import LABEL, READY, VIEWS, Shown
 
+from kubesched.api.pod import PodSchedulingGroup
 from kubesched.apiserver import ApiServer
 from kubesched.cli import sample
 from kubesched.engine.decision_record import UNSCHEDULABLE, DecisionRecord
 from kubesched.engine.inbox import Changed
+from kubesched.simulator import workloads
 from kubesched.telemetry import Metrics
 from kubesched.testing.builders import node, pod
 from kubesched.web import EnginePageData, Throughput, page_app, serve_insecurely
@@ -85,6 +88,32 @@ async def test_pods_are_drawn_inside_their_nodes(demo: Running, page: Page) -> N
     await page.click("label", "pods inside")
     await page.until_text("0 % 100 %", ".legend")
     assert "demo/cache" not in await page.text(".legend")
+
+
+@needs_browser
+async def test_devices_volumes_and_gangs_are_on_the_map(page: Page) -> None:
+    shown = Shown(0)
+    for kind in ("dra", "csi"):
+        objects = workloads.cluster(kind, 3, 0, 3)
+        shown.come_all(each for each in objects if kind == "dra" or each.kind != "Node")
+    held = pod("train-0", on="node-00001")
+    member = msgspec.structs.replace(held.spec, scheduling_group=PodSchedulingGroup(pod_group_name="train"))
+    (stored,) = workloads.pods(1, "csi", 3)
+    placed = msgspec.structs.replace(stored, spec=msgspec.structs.replace(stored.spec, node_name="node-00000"))
+    shown.come("Pod", msgspec.structs.replace(held, spec=member), pod("web", on="node-00002"), placed)
+    async with shown.serving() as url:
+        await page.open(url)
+        await page.click(".legend button", "gang default/train")
+        await page.until(
+            "document.querySelector('.legend button[aria-pressed=true]')?.innerText.includes('gang default/train')"
+        )
+        for resource, share in (("devices driver.example.com", "0 %"), ("volumes ebs.csi.aws.com", "3 %")):
+            choose = f"(e) => {{ e.value = '{resource}'; e.dispatchEvent(new Event('change')); return e.value; }}"
+            assert await page.run(f"({choose})(document.getElementById('map-resource'))") == resource
+            await page.until(f"{LABEL}.includes('coloured by {resource} requested') && {LABEL}.includes(' {share}')")
+        await page.open(f"{url}#node/node-00000")
+        await page.until_text("devices driver.example.com 0 of 10", "node-view")
+        await page.until_text("volumes ebs.csi.aws.com 1 of 39", "node-view")
 
 
 @needs_browser
@@ -278,7 +307,7 @@ async def test_plots_share_their_cursor(page: Page) -> None:
         shown.log.history.step(shown.engine)
     async with shown.serving() as url:
         await page.open(f"{url}#time")
-        await page.until("document.querySelectorAll('.plot').length === 5")
+        await page.until("document.querySelectorAll('.plot').length === 6")
         await page.run("document.querySelector('.plot svg').focus()")
         await page.press("ArrowLeft")
         lines = "[...document.querySelectorAll('.plot-cursor')].map((line) => line.getAttribute('x1'))"
@@ -322,7 +351,7 @@ async def test_dragging_over_a_plot_asks_for_the_decisions_of_that_time(page: Pa
         await asyncio.sleep(0.01)
     async with shown.serving() as url:
         await page.open(f"{url}#time")
-        await page.until("document.querySelectorAll('.plot').length === 5")
+        await page.until("document.querySelectorAll('.plot').length === 6")
         corner = "((place) => [place.left, place.top])(document.querySelector('.plot svg').getBoundingClientRect())"
         left, top = await page.run(corner)
         for kind, x in (("mousePressed", 10), ("mouseMoved", 200), ("mouseReleased", 200)):

@@ -106,7 +106,7 @@ async def test_who_was_evicted_for_whom_until_when_and_what_changed_then(page: P
             shown.log.history.step(shown.engine)
             await asyncio.sleep(0.01)
         await take(page, Step(NAV, "Time"), by_mouse)
-        await page.until("document.querySelectorAll('.plot').length === 5")
+        await page.until("document.querySelectorAll('.plot').length === 6")
         if by_mouse:
             left, top = await page.run(
                 "((place) => [place.left, place.top])(document.querySelector('.plot svg').getBoundingClientRect())"
@@ -118,6 +118,7 @@ async def test_who_was_evicted_for_whom_until_when_and_what_changed_then(page: P
             await page.press("ArrowLeft", "Enter")
         await page.until("location.hash.startsWith('#decisions?since=')")
         await page.until_text("all times")
+        await page.until_text("node-0: added", ".changes")
 
 
 @needs_browser

@@ -32,6 +32,7 @@ function newView() {
 
 function showView() {
   const view = newView(), name = view.localName;
+  document.body.dataset.view = name;
   find("view").replaceChildren(view);
   for (const link of document.querySelectorAll("nav a")) {
     if (VIEWS[link.hash.slice(1)] === name) link.setAttribute("aria-current", "page");

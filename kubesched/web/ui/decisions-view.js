@@ -3,6 +3,7 @@
 import { ask } from "./api.js";
 import { clock, count, duration, make, nodeLink, podLink, reconcile } from "./dom.js";
 import { model } from "./model.js";
+import { changeRow } from "./node-changes.js";
 import { View } from "./view.js";
 
 const OUTCOMES = ["", "placed", "unschedulable", "preempted", "error"];
@@ -25,6 +26,15 @@ class DecisionsView extends View {
     const heads = [["at"], ["pod"], ["outcome"], ["decision"], ["took", "number"]];
     this.replaceChildren(make("section", { "aria-labelledby": "decisions-title" }, make("h2", { id: "decisions-title", text: "Decisions on record" }), this.form,
       make("div", { class: "wide-table" }, make("table", { class: "cards" }, make("thead", {}, make("tr", {}, ...heads.map(([name, look]) => make("th", { scope: "col", class: look, text: name })))), this.body)), this.note));
+    if (this.since) {
+      this.changes = make("ul", { class: "changes" });
+      this.prepend(make("section", { "aria-labelledby": "changes-title" }, make("h2", { id: "changes-title", text: "What changed about nodes then" }), this.changes));
+      this.every(10000, async () => {
+        const { changes } = await ask(`node-changes?since=${this.since}&until=${this.until}`, { signal: this.ends.signal });
+        reconcile(this.changes, changes, (one) => `${one.at} ${one.text} ${one.count}`, changeRow);
+        if (!changes.length) this.changes.replaceChildren(make("li", { class: "empty", text: "Nothing." }));
+      });
+    }
     this.every(3000, () => this.refresh());
   }
 

@@ -9,7 +9,7 @@ import { markKeys, verdictKeys, verdictPaint, verdictText } from "./verdicts.js"
 import { View } from "./view.js";
 
 const ZONE = "topology.kubernetes.io/zone";
-const chosen = { resource: "cpu", group: ZONE, sort: "name", search: "", isStretched: false, hasPods: true, pod: "" };
+const chosen = { resource: "cpu", group: ZONE, sort: "name", search: "", isStretched: false, hasPods: true, pod: "", workload: "" };
 const PARTS = 7;  // workloads with a colour of their own; the others share the last
 
 class MapView extends View {
@@ -28,7 +28,7 @@ class MapView extends View {
       pick("resource", "Colour by", () => this.redraw()),
       pick("group", "Group by", () => this.regroup()),
       pick("sort", "Sort by", () => this.redraw()),
-      write("search", "Find", "node name or taint", "oninput", (text) => { chosen.search = text.toLowerCase(); this.redraw(); }),
+      write("search", "Find", "node, taint, pod or gang", "oninput", (text) => { chosen.search = text.toLowerCase(); this.redraw(); }),
       write("pod", "For pod", "namespace/name", "onchange", (text) => { chosen.pod = text; this.look(); }),
       make("label", { class: "check" }, make("input", { type: "checkbox", id: "map-pods", checked: chosen.hasPods, onchange: (event) => { chosen.hasPods = event.target.checked; this.lookInside(); } }), "pods inside"),
       this.stretch = make("label", { class: "check" }, make("input", { type: "checkbox", checked: chosen.isStretched, onchange: (event) => { chosen.isStretched = event.target.checked; this.redraw(); } }), "colours from least to most"));
@@ -102,7 +102,8 @@ class MapView extends View {
       const most = counts.map((_, i) => i).sort((a, b) => counts[b] - counts[a]).slice(0, PARTS);
       const named = most.sort((a, b) => (told.workloads[a] < told.workloads[b] ? -1 : 1));  // by name, so that colours stay while counts change
       const kind = told.workloads.map((_, i) => (named.includes(i) ? named.indexOf(i) : PARTS));
-      this.inside = told.names.length ? { ...told, version, byRow, kind, named } : null;
+      if (!told.workloads.includes(chosen.workload)) chosen.workload = "";
+      this.inside = told.names.length ? { ...told, version, byRow, kind, named, isGang: new Set(told.gangs) } : null;
     }
     if (this.isThere) this.redraw();
   }
@@ -110,14 +111,14 @@ class MapView extends View {
   // The pods of a row as parts of its cell, those of a workload beside each other.
   partsOf(row, resource, colours) {
     const { byRow, requests, workload, kind } = this.inside, all = model.nodes.resources[resource].allocatable[row];
-    const asks = requests[resource] ? (i) => requests[resource][i] : () => 1;
+    const asks = requests[resource] ? (i) => requests[resource][i] : () => 1;  // of `pods` each is one
     return (byRow.get(row) || []).map((i) => ({ share: all ? asks(i) / all : 0, kind: kind[workload[i]] })).filter(({ share }) => share > 0).sort((a, b) => a.kind - b.kind).map(({ share, kind: at }) => ({ share, fill: colours.kinds[at] }));
   }
 
   podsText(row) {
     const found = {};
     for (const i of this.inside?.byRow.get(row) || []) { const name = this.inside.workloads[this.inside.workload[i]]; found[name] = (found[name] || 0) + 1; }
-    return Object.entries(found).slice(0, 8).map(([name, n]) => (n > 1 ? `${name} × ${n}` : name));
+    return Object.entries(found).sort(([, a], [, b]) => b - a).slice(0, 8).map(([name, n]) => (n > 1 ? `${name} × ${n}` : name));
   }
 
   titleOf(row) {
@@ -135,8 +136,9 @@ class MapView extends View {
     const before = chosen.sort === "name" ? undefined : (a, b) => sign * (share(a) - share(b));
     const groups = model.grouped((row) => this.titleOf(row), before);
     const verdicts = this.verdicts && this.verdicts.nodesVersion === model.versions.nodes ? this.verdicts : null;
-    const matches = (row) => !chosen.search || `${model.nodes.names[row]} ${model.taints(row).join(" ")}`.toLowerCase().includes(chosen.search);
-    const inside = !verdicts && chosen.hasPods && this.inside?.nodesVersion === model.versions.nodes ? this.inside : null;
+    const hasParts = resource <= model.nodes.resources.findIndex(({ name }) => name === "pods");  // devices and volumes are not in what pods request
+    const inside = !verdicts && chosen.hasPods && hasParts && this.inside?.nodesVersion === model.versions.nodes ? this.inside : null;
+    const matches = (row) => this.isFound(row) && (!inside || !chosen.workload || this.hasWorkload(row, chosen.workload));
     const paint = verdicts ? verdictPaint(verdicts) : this.usePaint(share);
     const summaries = groups.map(({ title, rows }) => `${title} ${verdicts ? `${count(rows.filter((row) => verdicts.refusedBy[row] < 0).length)} feasible` : this.summary(rows, resource)}`);
     this.map.show({
@@ -150,12 +152,24 @@ class MapView extends View {
     if (!performance.getEntriesByName("drawn").length) performance.mark("drawn");  // how long the first picture took
   }
 
+  isFound(row) {
+    if (!chosen.search) return true;
+    const { byRow, names, workload, workloads } = this.inside || {};
+    const pods = byRow ? (byRow.get(row) || []).map((i) => `${names[i]} ${workloads[workload[i]]}`) : [];
+    return [model.nodes.names[row], ...model.taints(row), ...pods].join(" ").toLowerCase().includes(chosen.search);
+  }
+
+  hasWorkload(row, name) {
+    const { byRow, workload, workloads } = this.inside;
+    return (byRow.get(row) || []).some((i) => workloads[workload[i]] === name);
+  }
+
   usePaint(share) {
     let low = 0, high = 1;
     if (chosen.isStretched) {
       const shares = model.nodes.names.map((_, row) => share(row)).filter((value) => value >= 0 && value <= 1);
-      low = Math.min(...shares, 1);
-      high = Math.max(...shares, 0);
+      low = shares.reduce((a, b) => Math.min(a, b), 1);
+      high = shares.reduce((a, b) => Math.max(a, b), 0);
     }
     this.span = [low, high];
     return (row, colours) => {
@@ -188,12 +202,22 @@ class MapView extends View {
     const key = (look, text) => make("span", { class: "key" }, make("span", { class: `mark ${look}` }), text);
     if (verdicts) { this.legend.replaceChildren(...verdictKeys(verdicts), ...markKeys()); return; }
     if (inside) {
-      const names = inside.named.map((workload, i) => key(`kind-${i}`, inside.workloads[workload])), more = inside.workloads.length - names.length;
+      const names = inside.named.map((workload, i) => this.workloadKey(workload, i)), more = inside.workloads.length - names.length;
       this.legend.replaceChildren(...names, ...(more ? [key(`kind-${PARTS}`, several(more, "more workload"))] : []), key("free", "free"), ...markKeys());
       return;
     }
     this.legend.replaceChildren(make("span", { class: "key" }, percent(this.span[0]), make("span", { class: "heat" }), percent(this.span[1])),
       ...(model.nodes.names.some((_, row) => share(row) > 1) ? [key("over", "more than there is")] : []), ...markKeys());
+  }
+
+  // A workload's colour, which can be pressed to see only where it is.
+  workloadKey(workload, kind) {
+    const name = this.inside.workloads[workload], isPressed = chosen.workload === name;
+    return make("button", { type: "button", class: "key", "data-key": name, "aria-pressed": String(isPressed), title: "Show only the nodes that it is on", onclick: () => {
+      chosen.workload = isPressed ? "" : name;
+      this.redraw();
+      this.legend.querySelector(`[data-key="${CSS.escape(name)}"]`)?.focus();
+    } }, make("span", { class: `mark kind-${kind}` }), this.inside.isGang.has(workload) ? `gang ${name}` : name);
   }
 
   showPending(told) {

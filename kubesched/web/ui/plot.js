@@ -36,6 +36,7 @@ export class PlotBoard {
     this.box = box;
     this.writeTime = writeTime;
     this.plots = [];
+    this.marks = [];  // times at which something happened; a tick on every plot
     this.cursor = null;
   }
 
@@ -50,14 +51,14 @@ export class PlotBoard {
     const figure = document.createElement("figure"), title = document.createElement("figcaption"), legend = document.createElement("p");
     const svg = draw("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", tabindex: "0" });
     const line = draw("line", { class: "plot-cursor", y1: 0, y2: HEIGHT, visibility: "hidden" });
-    const lines = draw("g", {}), top = document.createElement("span"), ends = document.createElement("p");
+    const lines = draw("g", {}), marks = draw("g", {}), top = document.createElement("span"), ends = document.createElement("p");
     const frame = document.createElement("div");
     figure.className = "plot";
     legend.className = "plot-legend";
     top.className = "plot-top";
     ends.className = "plot-ends";
     frame.className = "plot-frame";
-    svg.append(draw("line", { class: "plot-axis", x1: 0, x2: WIDTH, y1: HEIGHT, y2: HEIGHT }), lines, line);
+    svg.append(draw("line", { class: "plot-axis", x1: 0, x2: WIDTH, y1: HEIGHT, y2: HEIGHT }), marks, lines, line);
     frame.append(top, svg);
     figure.append(title, legend, frame, ends);
     this.box.append(figure);
@@ -77,7 +78,7 @@ export class PlotBoard {
       this.point(event.key === "Escape" ? null : Math.max(0, Math.min(1, (this.cursor ?? 1) + by)));
     });
     svg.addEventListener("blur", () => this.point(null));
-    return { figure, title, legend, svg, lines, line, top, ends };
+    return { figure, title, legend, svg, lines, marks, line, top, ends };
   }
 
   // What a drag asks for by mouse, Enter asks for around the cursor.
@@ -104,6 +105,7 @@ export class PlotBoard {
     const x = (time) => (last > first ? (time - first) / (last - first) * WIDTH : WIDTH);
     const y = (value) => HEIGHT - Math.min(value / most, 1) * (HEIGHT - 4);
     plot.title.textContent = given.title;
+    plot.marks.replaceChildren(...this.marks.filter((time) => time >= first && time <= last).map((time) => draw("line", { class: "plot-mark", x1: x(time), x2: x(time), y1: HEIGHT - 10, y2: HEIGHT })));
     plot.top.textContent = given.write(most);
     plot.ends.replaceChildren(...(this.times.length ? [this.writeTime(first), this.writeTime(last)] : ["", "no data yet"]).map((text) => Object.assign(document.createElement("span"), { textContent: text })));
     plot.lines.replaceChildren(...given.lines.map(({ values }, i) => {

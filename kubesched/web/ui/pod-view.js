@@ -139,10 +139,11 @@ class PodView extends View {
 function asDecided(one, decisions, choose) {
   const pick = make("select", { id: "which-decision", onchange: () => choose(Number(pick.value)) },
     ...decisions.map((each) => make("option", { value: each.sequence, text: `${clock(each.at)} attempt ${each.attempt}: ${each.outcome}`, selected: each.sequence === one.sequence })));
-  const level = one.levelCount > 1 ? `, ${count(one.levelCount)} level` : one.levelCount === null ? ", several level" : "";
+  const others = one.levelCount > 1 ? several(one.levelCount - 1, "other") : one.levelCount === null ? "others" : "";
+  const rivals = others ? `; ${others} had it too, first ${one.runnerUp}` : one.runnerUp ? `, ${count(one.margin)} more than ${one.runnerUp}` : "";
   return [make("p", { class: "sentence", text: one.sentence }),
     facts([["decided", decisions.length > 1 ? pick : `${clock(one.at)}, attempt ${one.attempt}`], ["outcome", one.outcome], ["node", one.node && nodeLink(one.node)],
-      ["total", one.total !== undefined && `${one.total}${one.runnerUp ? `, ${one.margin} more than ${one.runnerUp}` : ""}${level}`],
+      ["total", one.total !== undefined && `${one.total}${rivals}`],
       ["feasible", `${count(one.feasibleCount)} of ${several(one.nodeCount, "node")}`], ["took", `${duration(one.latencySeconds)} to decide${one.boundSeconds !== undefined ? `, ${duration(one.boundSeconds)} from the first try to bound` : ""}`],
       ["scheduler", one.scheduler], ["group", one.group]])];
 }

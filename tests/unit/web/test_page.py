@@ -354,6 +354,22 @@ async def test_figures_of_the_last_hours(scene: Scene, client: Client) -> None:
     assert len((await get(client, "/ui/api/history?after=nonsense"))["at"]) == 2
 
 
+async def test_what_changed_about_nodes_and_when(scene: Scene, client: Client) -> None:
+    came = await get(client, "/ui/api/node-changes")
+    assert [(each["text"], each["count"], sorted(each["nodes"])) for each in came["changes"]] == [
+        ("added", 4, ["a-1", "a-2", "b-1", "loose"])
+    ]
+    scene.engine.inbox.post(Changed("Node", node("loose"), node("loose", cordoned=True)))
+    await scene.settle()
+    since = came["changes"][0]["at"] + 1e-6
+    later = (await get(client, f"/ui/api/node-changes?since={since}"))["changes"]
+    assert [(each["text"], each["nodes"]) for each in later] == [("cordoned", ["loose"])]
+    assert (await get(client, f"/ui/api/node-changes?until={since - 60}"))["changes"] == []
+    scene.throughput.history.step(scene.engine)
+    figures = await get(client, "/ui/api/history")
+    assert (figures["nodes"][-1], figures["cordoned"][-1]) == (4, 2)
+
+
 async def test_every_process_has_versions_of_its_own(scene: Scene) -> None:
     again = EnginePageData(lambda: scene.engine, scene.throughput)
     versions = scene.page_data.state(Versions())["versions"]
@@ -412,6 +428,7 @@ EXAMPLES = {
     "/pods-inside": "/pods-inside",
     "/labels": "/labels?key=topology.kubernetes.io/zone",
     "/history": "/history",
+    "/node-changes": "/node-changes",
     "/configuration": "/configuration",
 }
 
