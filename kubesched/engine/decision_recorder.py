@@ -47,7 +47,7 @@ from kubesched.queue.queued import QueuedPod
 
 SHARE = 0.005
 """How much of the time may go into what takes longer."""
-PAUSE_SECONDS = 0.0005
+PAUSE_SECONDS = 0.001
 """How long no nodes are counted (those that are level, those that were refused) after some were. It takes some microseconds,
 which only an engine that decides ten thousand times a second cannot spare every time."""
 TOP = 5

@@ -12,7 +12,7 @@ from browser import Page, needs_browser
 from demos import Running
 from shown import LABEL, READY, VIEWS, Shown
 
-from kubesched.testing.builders import pod
+from kubesched.testing.builders import node, pod
 
 FILE = "apiVersion: v1\nkind: Pod\nmetadata: {name: mine}\nspec: {containers: [{name: c, image: i}]}"
 
@@ -102,8 +102,9 @@ async def test_who_was_evicted_for_whom_until_when_and_what_changed_then(page: P
         await page.until_text("evicts default/small from node-0")
         await take(page, Step(NAV, "Pending"), by_mouse)
         await page.until_text("default/urgent")
-        for _ in range(3):
+        for taken in (False, True, True):
             shown.log.history.step(shown.engine)
+            shown.come("Node", node("node-0", zone="zone-0", cordoned=taken))
             await asyncio.sleep(0.01)
         await take(page, Step(NAV, "Time"), by_mouse)
         await page.until("document.querySelectorAll('.plot').length === 6")
@@ -118,7 +119,7 @@ async def test_who_was_evicted_for_whom_until_when_and_what_changed_then(page: P
             await page.press("ArrowLeft", "Enter")
         await page.until("location.hash.startsWith('#decisions?since=')")
         await page.until_text("all times")
-        await page.until_text("node-0: added", ".changes")
+        await page.until_text("node-0: cordoned", ".changes")
 
 
 @needs_browser

@@ -25,7 +25,7 @@ class TimeView extends View {
     this.replaceChildren(make("section", { "aria-labelledby": "time-title" }, make("h2", { id: "time-title", text: "The last hours" }), this.buttons, make("p", { class: "note", text: "Drag over a plot to see what was decided and what changed then, or move the cursor with the arrow keys and press Enter." }), this.box),
       make("section", { "aria-labelledby": "changes-title" }, make("h2", { id: "changes-title", text: "What changed about nodes" }), this.note = make("p", { class: "note" }), this.changes = make("ul", { class: "changes" })));
     this.board = new PlotBoard(this.box, clock);
-    this.board.onrange = (from, to) => { location.hash = `decisions?since=${from.toFixed(0)}&until=${to.toFixed(0)}`; };
+    this.board.onrange = (from, to) => { location.hash = `decisions?since=${Math.floor(from)}&until=${Math.ceil(to)}`; };
     this.every(5000, () => this.refresh());
   }
 
