@@ -63,3 +63,9 @@ def test_what_kubectl_applied_is_left_out(tmp_path: Path) -> None:
     assert CliRunner().invoke(snapshot_command, [str(target), "--snapshot", str(source)]).exit_code == 0
     assert b"password" not in target.read_bytes()
     assert [obj.metadata.annotations for obj in read_captured(read_lines(target)).objects] == [{"kept": "yes"}] * 2
+
+
+def test_a_name_that_would_be_read_as_manifests_is_refused(tmp_path: Path) -> None:
+    result = run(tmp_path, str(tmp_path / "state.yaml"))
+    assert result.exit_code == 2 and "a snapshot is called .jsonl" in result.output
+    assert not (tmp_path / "state.yaml").exists()
