@@ -190,15 +190,21 @@ class DecisionRecorder:
         record, recalled, level, ring = made.record, made.recalled, made.level, self.ring
         if record is None and recalled is not None and level is not None:
             # Nearly every decision that is made in a hurry comes by here: all of it is at hand.
-            decision, pod, nodes, row, best = made.decision, made.pod, made.nodes, made.row, level.best
+            decision, pod, nodes, answers = made.decision, made.pod, made.nodes, recalled.of_class.node_answers
             assert isinstance(decision, Placed)
-            sequence, n, feasible, at = ring.next_sequence, nodes.n, decision.feasible, self._now()
+            n, feasible, at, sequence = nodes.n, decision.feasible, self._now(), ring.next_sequence
+            flat, margin = answers.flat_total, 0
             count: int | None
-            if isinstance(level, BestRows) and level.count > 1:
-                count, margin, second = level.count, 0, level.first_beside(row)
+            if isinstance(level, BestRows):
+                count = level.count
+                if count > 1:
+                    second = level.first_beside(made.row)
+                else:
+                    second = second_of(recalled.totals, made.row)
+                    margin = level.best - recalled.totals.item(second)
             else:
-                second = second_of(recalled.totals, row) if isinstance(level, BestRows) else level.second_to(row)
-                margin = best - recalled.totals.item(second)
+                second = level.second_to(made.row)
+                margin = level.best - recalled.totals.item(second)
                 count = 1 if margin else level.count if self._may_count(at) else None
             record = DecisionRecord(
                 pod.key,
@@ -212,9 +218,9 @@ class DecisionRecorder:
                 feasible,
                 SCORE if count == 1 else self._chooser,
                 count,
-                best + recalled.left_out(pod, nodes),
+                level.best + (flat if flat is not None else recalled.left_out(pod, nodes)),
                 margin,
-                nodes.name(second),
+                nodes.names[second],
                 () if feasible == n else self._known_refusals(made) if self._may_count(at) else None,
                 sequence,
                 at,
