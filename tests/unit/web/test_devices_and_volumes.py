@@ -6,7 +6,7 @@ import pytest
 
 from kubesched.engine.loop import Engine
 from kubesched.simulator import workloads
-from kubesched.simulator.bench import build_engine
+from kubesched.simulator.bench import Bench, build_engine
 from kubesched.web.node_columns import facts, fingerprint, one_node, usage, usage_version
 
 KINDS = [("dra", "devices driver.example.com", 10), ("csi", "volumes ebs.csi.aws.com", 39)]
@@ -14,7 +14,7 @@ KINDS = [("dra", "devices driver.example.com", 10), ("csi", "volumes ebs.csi.aws
 
 def filled(kind: str, n_pods: int) -> Engine:
     """Return an engine that has placed pods which each take one of them."""
-    engine = build_engine(0)
+    engine = build_engine(Bench(kind))
     for each in workloads.cluster(kind, 4, 0, n_pods):
         engine.intake.apply(each.kind, None, each)
     engine.failures.writes = False
