@@ -23,6 +23,7 @@ from prometheus_client.samples import Sample
 
 from kubesched.telemetry import protobuf
 from kubesched.telemetry.families import Family, Kind
+from kubesched.telemetry.gc_pauses import GcPauses
 from kubesched.telemetry.metrics import Metrics
 from kubesched.telemetry.samples import Histogram, Labels, Samples, new_counts
 
@@ -57,6 +58,7 @@ class MetricsCollector(Collector):
         self._metrics = metrics
         self._heads = {family.name: _head(family) for family in metrics.shown}
         self._starts: dict[tuple[str, Labels], tuple[str, ...]] = {}
+        self._pauses = GcPauses()
 
     def describe(self) -> Iterable[Metric]:
         """Return the names, so that registering asks nobody for sizes."""
@@ -64,6 +66,7 @@ class MetricsCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield every family that is shown."""
+        self._pauses.hand_over(self._metrics.histograms["kubesched_gc_pause_seconds"])
         for family in self._metrics.shown:
             show = self._histogram if family.kind is Kind.HISTOGRAM else self._numbers
             yield KeptFamily(family, partial(show, family), partial(self._encoded, family))

@@ -12,6 +12,7 @@ _REQUEST = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _BYTES = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
 _PROCESSING = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _WORK = exponential(1e-8, 10, 10)
+_PAUSES = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _HOUR, _DAY = 3600.0, 86400.0
 _AGES = (
     600.0,
@@ -252,5 +253,11 @@ OWN: tuple[Family, ...] = (
         "kubesched_config_reloads_total",
         "result",
         "Changed configuration files that were taken over (success) or refused (error).",
+    ),
+    histogram(
+        "kubesched_gc_pause_seconds",
+        "generation",
+        _PAUSES,
+        "How long Python's cycle collector stopped the program, by the generation that it walked.",
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import re
 import time
@@ -196,7 +197,9 @@ def test_the_facade_can_fill_every_family_but_those_that_the_documentation_calls
     metrics.api_call_finished("pod_binding", "success", 0.1)
     metrics.watch(pending_calls=lambda: {"pod_binding": 1})
     record_everything(metrics)
-    lines = exposition(register(metrics, CollectorRegistry())).decode().split("\n")
+    registry = register(metrics, CollectorRegistry())
+    gc.collect()
+    lines = exposition(registry).decode().split("\n")
     shown = {family.name for family in metrics.shown}
     filled = {name for name in shown if any(line.startswith(name) and not line.endswith(" 0") for line in lines)}
     empty = {name for row in EMPTY.splitlines() for name in re.findall("`([a-z_]+)`", row.partition(" | ")[0])}
@@ -385,8 +388,12 @@ def test_the_librarys_own_encoder_reads_the_same_from_the_registry() -> None:
     record_everything(metrics)
     registry = CollectorRegistry()
     registry.register(MetricsCollector(metrics))
-    ours = list(text_string_to_metric_families(exposition(registry).decode()))
-    theirs = list(text_string_to_metric_families(generate_latest(registry).decode()))
+    gc.disable()  # a pause between the two would be in one of them only
+    try:
+        ours = list(text_string_to_metric_families(exposition(registry).decode()))
+        theirs = list(text_string_to_metric_families(generate_latest(registry).decode()))
+    finally:
+        gc.enable()
     assert [(one.name, one.type, one.documentation) for one in ours] == [
         (one.name, one.type, one.documentation) for one in theirs
     ]
@@ -410,3 +417,19 @@ def test_a_scrape_of_many_series_is_many_times_cheaper_than_the_librarys() -> No
 
     exposition(registry)
     assert cost(exposition) * 5 < cost(generate_latest)
+
+
+def test_pauses_of_the_collector_are_shown_by_generation_as_long_as_somebody_reads_them() -> None:
+    def n_shown() -> int:
+        found = re.search(rb'kubesched_gc_pause_seconds_count{generation="2"} (\d+)\n', exposition(registry))
+        return int(found[1]) if found is not None else 0
+
+    registry = register(Metrics(), CollectorRegistry())
+    n_callbacks = len(gc.callbacks)
+    gc.collect()
+    n_first = n_shown()
+    gc.collect()
+    assert 0 < n_first < n_shown()
+    del registry, n_shown
+    gc.collect()
+    assert len(gc.callbacks) < n_callbacks
