@@ -1,7 +1,7 @@
 """How long Python's cycle collector stops the program.
 
-In: the interpreter's call before and after every collection, in whichever thread it happens. Out: samples for a histogram, handed
-over when somebody reads. A collection may begin in the middle of the very code that sorts samples, so here they only queue up.
+In: the interpreter's call before and after every collection, in whichever thread it happens. Out: samples for a histogram, when
+somebody reads it. A collection may begin in the middle of the very code that sorts samples, so here they only queue up.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from kubesched.cli.commands.shared import config_option, plugin_option
 _PERF_KINDS = ("basic", "spread", "softspread", "affinity", "antiaffinity", "prefaffinity", "mixed", "churn", "csi", "dra")
 KINDS = (*_PERF_KINDS, "owned", "statefulset", "indexed-job", "daemonset", "gang", "unlike", "appspread", "gpu")
 NODES_KINDS = ("basic", "spread", "affinity", "antiaffinity")
+FAULTS = ("terminate", "nodes", "kill", "freeze", "server")
 CLUSTER_KINDS = tuple(kind for kind in _PERF_KINDS if kind not in ("churn", "csi"))
 
 
@@ -93,6 +94,51 @@ def nodes() -> None:
 
     The pods and the node are those of the benchmark of cluster-autoscaler's estimator: 50,000 pods of 50m and 1,000 of 95m,
     nodes of one core, which makes 2,595 nodes. Seconds are those of the clock, cpu_s those of the processor.
+    """
+
+
+@command.command(
+    "soak",
+    short_help="Churn, failovers and faults for hours.",
+    epilog="Example:  kubesched bench soak --nodes 500 --pods 5000 --duration 10m --report soak.md",
+)
+@click.option("--nodes", type=click.IntRange(1), default=5000, show_default=True, help="How many nodes.")
+@click.option("--pods", type=click.IntRange(0), default=150_000, show_default=True, help="Pods that there are at any time.")
+@click.option("--duration", default="1h", show_default=True, metavar="DURATION", help="How long: 90s, 10m, 8h.")
+@click.option(
+    "--rate", type=click.FloatRange(0.1), default=20.0, show_default=True, help="Pods a second that come, and as many that go."
+)
+@click.option("--schedulers", type=click.IntRange(1), default=2, show_default=True, help="How many stand for election.")
+@click.option("--fault-every", default="5m", show_default=True, metavar="DURATION", help="Time from one fault to the next.")
+@click.option(
+    "--fault",
+    "kinds_of_faults",
+    type=click.Choice(FAULTS),
+    multiple=True,
+    help="Which faults take turns; all of them if not given.",
+)
+@click.option("--no-faults", is_flag=True, help="Churn alone.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False),
+    default="",
+    help="A cluster without nodes of its own to run on; the embedded API server if not given.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of which pods go and which nodes change.")
+@click.option(
+    "--report",
+    "page",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the report to this file as Markdown, every two minutes and at the end.",
+)
+@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")
+@runs("kubesched.cli.bench_soak:run_bench_soak")
+def soak() -> None:
+    """Let pods come and go for hours while schedulers are ended, killed and frozen, nodes lost and the API server killed.
+
+    Every pod must be bound once, and no node hold more than fits; else the exit code is 1. Reports percentiles of a decision
+    and of the time from asking for a pod to its binding, memory and files of every process, pauses of Python's collector.
+    Ctrl-C ends it early, with the report.
     """
 
 

@@ -1,0 +1,153 @@
+"""A soak from its first node to its report.
+
+In: sizes, a rate, how long, which faults. Out: the report as a document; on the way it is handed on every few minutes, so
+that a run which is broken off leaves one too. Who stops it early gets the report of the time until then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubesched.client.reflectors import Reflectors
+from kubesched.client.resources import watch_set
+from kubesched.errors import SchedulerError
+from kubesched.simulator.processes import connected, last_line, refuse_nodes_of_others
+from kubesched.simulator.soak import faults
+from kubesched.simulator.soak.churn import Ledger, Users
+from kubesched.simulator.soak.faults import Faults
+from kubesched.simulator.soak.replicas import Replicas
+from kubesched.simulator.soak.report import Measured, document
+
+REPORT_EVERY_SECONDS = 120.0
+_START_SECONDS = 180.0
+SETTLE_SECONDS = 240.0
+"""How long after the churn pods may wait for a node: less than the five minutes after which a queue tries all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Soak:
+    """What is to be run. No kubeconfig means the embedded API server, in a process of its own."""
+
+    nodes: int = 5000
+    pods: int = 150_000
+    duration_seconds: float = 3600.0
+    rate: float = 20.0
+    """Pods a second that come, and as many that go."""
+    schedulers: int = 2
+    fault_seconds: float = 300.0
+    kinds_of_faults: tuple[str, ...] = faults.KINDS
+    sample_seconds: float = 10.0
+    kubeconfig: str = ""
+    seed: int = 0
+
+
+async def run(
+    soak: Soak,
+    stopped: asyncio.Event,
+    say: Callable[[str], None] = lambda text: None,
+    publish: Callable[[dict[str, Any]], None] = lambda report: None,
+) -> dict[str, Any]:
+    """Run it, and return the report."""
+    with tempfile.TemporaryDirectory(prefix="kubesched-soak-") as folder:
+        replicas = Replicas(Path(folder), soak.schedulers, soak.kubeconfig)
+        try:
+            await replicas.start_server()
+            async with connected(replicas.kubeconfig) as connection:
+                await refuse_nodes_of_others(connection, lambda name: name.startswith("node-"))
+                ledger = Ledger()
+                users = Users(connection, ledger, nodes=soak.nodes, pods=soak.pods, rate=soak.rate, seed=soak.seed)
+                began = time.monotonic()
+                await users.fill()
+                say(f"{soak.nodes} nodes and {soak.pods} pods were made in {time.monotonic() - began:.0f} s")
+                rows = [row for row in watch_set((), ()) if row.kind == "Pod"]
+                reflectors = await Reflectors.prepare(connection, rows, ledger)
+                following = asyncio.create_task(reflectors.run())
+                try:
+                    await reflectors.wait_synced()
+                    await _lead(replicas)
+                    running = _Running(soak, replicas, users, stopped, publish)
+                    await running.churn()
+                    say("Churn is over; waiting for the last pods")
+                    return await running.settled()
+                finally:
+                    following.cancel()
+                    await asyncio.gather(following, return_exceptions=True)
+                    if soak.kubeconfig:
+                        await replicas.stop()
+                        await users.empty()
+        finally:
+            await replicas.stop()
+
+
+async def _lead(replicas: Replicas) -> None:
+    """Start the schedulers, and wait until one leads."""
+    deadline = time.monotonic() + _START_SECONDS
+    while replicas.leader is None:
+        if time.monotonic() > deadline:
+            said = last_line(replicas.schedulers[0].log)
+            raise SchedulerError(f"no scheduler leads after {_START_SECONDS:g} s: {said}")
+        await replicas.look()
+        await asyncio.sleep(0.5)
+
+
+class _Running:
+    """The part with churn in it."""
+
+    def __init__(
+        self, soak: Soak, replicas: Replicas, users: Users, stopped: asyncio.Event, publish: Callable[[dict[str, Any]], None]
+    ) -> None:
+        self._soak, self._replicas, self._users, self._publish = soak, replicas, users, publish
+        self._faults = Faults(replicas, users, soak.kinds_of_faults)
+        self._began = time.monotonic()
+        self._ends = self._began + soak.duration_seconds
+        self._stopped = stopped
+        self._measured = Measured(soak, self._began, users, replicas, self._faults)
+
+    def _is_over(self) -> bool:
+        return self._stopped.is_set() or time.monotonic() >= self._ends
+
+    async def churn(self) -> None:
+        """Let pods come and go, do harm, and measure."""
+        measuring = asyncio.create_task(self._measure())
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._users.churn(self._is_over))
+            tasks.create_task(self._faults.run(self._soak.fault_seconds, self._is_over))
+        self._measured.churn_seconds = time.monotonic() - self._began
+        await self._users.finish()
+        measuring.cancel()
+        await asyncio.gather(measuring, return_exceptions=True)
+        if measuring.done() and not measuring.cancelled():
+            measuring.result()
+
+    async def settled(self) -> dict[str, Any]:
+        """Wait until all pods have nodes, or have had enough time for it; return the report."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while self._users.ledger.asked and time.monotonic() < deadline:
+            await asyncio.sleep(0.5)
+            await self._replicas.look()
+        await self._sample()
+        return document(self._measured, is_final=True)
+
+    async def _measure(self) -> None:
+        """Sample, and publish what is known so far."""
+        published = time.monotonic()
+        while True:
+            await self._sample()
+            if time.monotonic() - published > REPORT_EVERY_SECONDS:
+                published = time.monotonic()
+                self._publish(document(self._measured))
+            await asyncio.sleep(self._soak.sample_seconds)
+
+    async def _sample(self) -> None:
+        await self._replicas.look()
+        for replica in self._replicas.all:
+            for decided in replica.new_decisions():
+                self._measured.decisions.append(decided.latency_seconds)
+        self._measured.sample(time.monotonic(), os.getloadavg()[0])

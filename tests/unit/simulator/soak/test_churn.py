@@ -1,0 +1,75 @@
+"""The users' ledger of a soak: who waits, how long it took, and what must not be."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from kubesched.api.pod import Pod
+from kubesched.simulator import workloads
+from kubesched.simulator.soak.churn import PODS_PER_NODE, Ledger
+from kubesched.testing.builders import pod as a_pod
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def ledger(clock: Clock) -> Ledger:
+    return Ledger(clock)
+
+
+def placed(name: str, node: str) -> Pod:
+    return a_pod(name, on=node)
+
+
+def test_the_time_from_asking_to_the_binding_is_measured_once(ledger: Ledger, clock: Clock) -> None:
+    ledger.asked["a"] = 99.0
+    ledger.deliver("Pod", a_pod("a"), placed("a", "node-1"))
+    clock.now = 105.0
+    ledger.deliver("Pod", placed("a", "node-1"), placed("a", "node-1"))
+    assert (list(ledger.delays), ledger.n_bound, ledger.asked) == ([1.0], 1, {})
+
+
+def test_pods_that_were_there_before_are_not_measured(ledger: Ledger) -> None:
+    ledger.deliver("Pod", None, placed("old", "node-1"))
+    assert (ledger.n_bound, ledger.node_of) == (0, {"old": "node-1"})
+
+
+def test_a_pod_that_changes_its_node_was_bound_twice(ledger: Ledger) -> None:
+    ledger.deliver("Pod", None, placed("a", "node-1"))
+    ledger.deliver("Pod", placed("a", "node-1"), placed("a", "node-2"))
+    assert ledger.bound_twice == ["a: node-1, then node-2"]
+
+
+def test_a_node_with_more_than_fits_is_named_though_it_gets_better(ledger: Ledger) -> None:
+    for number in range(PODS_PER_NODE + 1):
+        ledger.deliver("Pod", None, placed(f"p{number}", "node-1"))
+    ledger.deliver("Pod", placed("p0", "node-1"), None)
+    assert ledger.overbooked == {"node-1": PODS_PER_NODE + 1}
+    assert (ledger.most_on_a_node, ledger.n_gone) == (PODS_PER_NODE, 1)
+
+
+def test_what_fits_is_what_the_benchmarks_node_offers() -> None:
+    node, pod = workloads.node(0), workloads.pod(0, "basic")
+    assert int(str(node.status.allocatable["cpu"])) * 1000 // 100 == PODS_PER_NODE
+    assert pod.spec.containers[0].resources.requests["cpu"] == "100m"
+
+
+def test_a_pod_is_drawn_once_and_only_while_it_is_there(ledger: Ledger) -> None:
+    for name in "abc":
+        ledger.deliver("Pod", None, placed(name, "node-1"))
+    ledger.deliver("Pod", placed("b", "node-1"), None)
+    chance = random.Random(1)
+    assert {ledger.draw(chance), ledger.draw(chance)} == {"a", "c"}
+    assert ledger.draw(chance) is None
