@@ -185,7 +185,7 @@ class Reflector:
                 if is_first:
                     self._add_all(page.items)
                 else:
-                    found.update((obj.key, obj) for obj in page.items)
+                    found.update((obj.key, self._known(obj)) for obj in page.items)
             token = page.metadata.continue_
             if not token:
                 break
@@ -264,7 +264,7 @@ class Reflector:
             elif verb == DELETED:
                 gathered.pop(obj.key, None)
             else:
-                gathered[obj.key] = obj
+                gathered[obj.key] = self._known(obj)
         return False
 
     def _take(self, events: Iterable[Event]) -> None:
@@ -327,6 +327,16 @@ class Reflector:
             objects[key] = obj
             deliver(kind, None, obj)
 
+    def _known(self, obj: Any) -> Any:
+        """Return the object that we have already, if a later list tells the same again: a second copy of the whole cluster
+        would double our memory, and what Python once had it keeps."""
+        known = self.objects.get(obj.key)
+        if known is None:
+            return obj
+        before: ObjectMeta = known.metadata
+        after: ObjectMeta = obj.metadata
+        return known if before.resource_version == after.resource_version and before.uid == after.uid else obj
+
     def _replace(self, found: dict[str, Any]) -> None:
         """Bring our copy in line with a whole list: deletions first, then changes and additions in the list's order."""
         self.is_relisting = True
@@ -334,7 +344,8 @@ class Reflector:
             for key in [key for key in self.objects if key not in found]:
                 self._apply(None, key)
             for key, obj in found.items():
-                self._apply(obj, key)
+                if self.objects.get(key) is not obj:
+                    self._apply(obj, key)
         finally:
             self.is_relisting = False
 

@@ -165,6 +165,31 @@ async def test_after_410_a_streaming_list_is_gathered_before_it_is_compared() ->
     assert await scene.play(seconds=1.0) == ["+a:1", "+b:2", "synced Pod", "-a:1", "+c:9"]
 
 
+@pytest.mark.parametrize("streams", [True, False], ids=["streamed", "in pages"])
+async def test_a_later_list_keeps_no_second_copy_of_what_is_known(streams: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(streams=streams)
+    first, again = (pod("a", 1), pod("b", 2)), (pod("a", 1), pod("b", 9))
+    if streams:
+        begins = [line("ADDED", each) for each in first], [line("ADDED", each) for each in again]
+        scene.connection.streams = [
+            [*begins[0], bookmark(3, ends_list=True), gone_line()],
+            [*begins[1], bookmark(9, ends_list=True), HANG],
+        ]
+    else:
+        scene.connection.replies = [page(3, *first), page(9, *again)]
+        scene.connection.streams = [[gone_line()], [HANG]]
+    gathered: dict[str, Any] = {}
+    replace = scene.reflector._replace
+
+    def spy(found: dict[str, Any]) -> None:
+        gathered.update({key: obj is scene.reflector.objects[key] for key, obj in found.items()})
+        replace(found)
+
+    monkeypatch.setattr(scene.reflector, "_replace", spy)
+    assert await scene.play(60.0) == ["+a:1", "+b:2", "synced Pod", "b:2>9"]
+    assert gathered == {"a/a": True, "a/b": False}
+
+
 async def test_a_storm_of_410_is_met_with_growing_pauses() -> None:
     scene = Scene(streams=False)
     scene.connection.streams = [status(410, "Expired") for _ in range(8)]
