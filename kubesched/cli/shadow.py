@@ -54,6 +54,7 @@ def run_shadow(
     ca_file: str | None,
     is_trusting: bool,
     window_seconds: float,
+    control: float,
     folder: Path | None,
     max_snapshots: int,
     most_pods: int | None,
@@ -78,7 +79,7 @@ def run_shadow(
         policy = Policy.for_dry_run(source, feature_gates, plugins)
     except SchedulerError as error:
         raise error if not configz else SchedulerError(f"{configz}: {error}") from error
-    judged_by = Settings(policy.configuration, policy.gates, policy.registry, seed, window_seconds)
+    judged_by = Settings(policy.configuration, policy.gates, policy.registry, seed, window_seconds, control)
     run = Run(
         find_credentials(kubeconfig or default_kubeconfig(), context=context or None),
         judged_by,
@@ -185,6 +186,9 @@ class Run:
             asyncio.get_running_loop().call_later(self.seconds, self._stopped.set)
 
     def _tell(self, judged: Judged) -> None:
+        if judged.is_control:
+            self.report.add(judged)
+            return
         snapshot = self.snapshots.keep(judged) if self.snapshots is not None else ""
         document = self.report.add(judged, snapshot)
         if self.prints and (self.shows_all or not judged.comparison.kind.is_agreement):
@@ -235,6 +239,12 @@ def _print_summary(document: dict[str, Any], folder: Path | None) -> None:
         say(f"{n} placements in {document['seconds']:g} s, {document['explainedPercent']:g} % explained{_also(taken)}.")
     if document["missed"]:
         say(f"{document['missed']} more could not be judged: we were cut off, or too far behind.")
+    if (drawn := document["control"])["drawn"]:
+        wrong = drawn["foundOut"] + drawn["passedAsRaces"]
+        say(
+            f"Control: {drawn['drawn']} nodes drawn by lot, {drawn['level']} of them as good as ours; of the other {wrong} "
+            f"{drawn['foundOut']} were found out and {drawn['passedAsRaces']} would have passed as races."
+        )
     if document["otherSchedulers"]:
         say(f"Not judged, as no profile has their name: {fewer(document['otherSchedulers'], 5)}.")
     sent = ", ".join(f"{count} {verb}" for verb, count in sorted(document["requests"].items()))

@@ -49,6 +49,7 @@ async def judged(
             "-o",
             "json",
             "--window=5",
+            "--control=0.02",
             f"--snapshots={kept}",
             "--max-snapshots=20",
         )
@@ -72,6 +73,8 @@ async def check(plane: ControlPlane, folder: Path, n_nodes: int, n_placed: int, 
     print(json.dumps({**found, "happened": kinds, "differences": found["differences"][:5]}, indent=1))
     assert (found["explainedPercent"], found["missed"], found["differences"]) == (100.0, 0, [])
     assert verbs == {"GET"}
+    control = found["control"]
+    assert control["foundOut"] > 9 * control["passedAsRaces"], "a node drawn by lot is hardly ever excused"
     assert kinds.keys() >= {*KINDS, "nominated", "provisioned"}, "all of it happened"
 
 

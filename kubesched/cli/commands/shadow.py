@@ -44,6 +44,14 @@ from kubesched.cli.commands.shared import output_option, policy_options
     help="How far before and after a placement to look for a state that explains it.",
 )
 @click.option(
+    "--control",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    show_default=True,
+    metavar="SHARE",
+    help="For this share of the placements judge a node drawn by lot as well, to see how many of these would pass as races.",
+)
+@click.option(
     "--snapshots",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),

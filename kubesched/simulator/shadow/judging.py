@@ -8,6 +8,7 @@ state is handed on with both decisions, to be kept and replayed. Nothing is ever
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,6 +55,8 @@ class Judged:
     """For a race, how the state that explains it differs from the one that we saw."""
     state: Callable[[], Captured] | None = None
     """Where we do not agree, the state on which that was found; to be called at once."""
+    is_control: bool = False
+    """Whether nobody chose so: the node was drawn by lot, to see whether it would be found out."""
 
     @property
     def is_difference(self) -> bool:
@@ -93,6 +96,7 @@ class _Placement:
     """As it waited."""
     chosen: str
     found: Comparison
+    is_control: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,8 @@ class Settings:
     seed: int = 0
     window_seconds: float = 2.0
     """How far the states that explain a race may lie before or after a placement."""
+    control: float = 0.0
+    """For this share of the placements a node drawn by lot is judged as well: how many of these would pass as races?"""
 
 
 class Judge:
@@ -127,6 +133,7 @@ class Judge:
         self._open: deque[_Placement] = deque()
         self._assumed = AssumedPods(self.engine.profiles)
         self._rules = Rules(SeededTies(settings.seed), self.history.nominated)
+        self._lot = random.Random(settings.seed)
 
     # What the reflectors tell
 
@@ -173,8 +180,16 @@ class Judge:
         if self.is_relisting():
             self.n_missed += 1
             return
+        self._judge(change.at, pod, chosen)
+        if self.settings.control and self._lot.random() < self.settings.control:
+            others = [node.metadata.name for node in self.engine.store.nodes.objects if node.metadata.name != chosen]
+            if others:
+                self._judge(change.at, pod, self._lot.choice(others), is_control=True)
+
+    def _judge(self, at: float, pod: Pod, chosen: str, *, is_control: bool = False) -> None:
+        """Judge a choice that the next change brings; put it aside if we do not agree at once."""
         number = self.history.end
-        decided, bound = self._around(pod, number, change.at)
+        decided, bound = self._around(pod, number, at)
         found = self._compare_at(decided, pod, chosen, decided.now)
         promised = found
         if not found.kind.is_agreement and (bound is not decided or pod.status.nominated_node_name):
@@ -184,17 +199,18 @@ class Judge:
                 promised = self._compare(_without_nomination(pod), chosen)
         self.history.show_newest()
         if found.kind.is_agreement:
-            self._told(pod, found)
+            self._told(pod, found, is_control=is_control)
         elif promised.kind.is_agreement:
-            self._told(pod, promised, PROMISED)
+            self._told(pod, promised, PROMISED, is_control=is_control)
         else:
-            self._open.append(_Placement(number, change.at, pod, chosen, found))
+            self._open.append(_Placement(number, at, pod, chosen, found, is_control))
 
     def _explain(self, placement: _Placement) -> None:
         """Look for a state near by in which we agree; tell the difference if there is none."""
         pod, chosen = placement.pod, placement.chosen
+        is_control = placement.is_control
         if self.history.forgotten_until > placement.at - self.settings.window_seconds:
-            self.n_missed += 1
+            self.n_missed += not is_control
             return
         decided, bound = self._around(pod, placement.number, placement.at)
         around, found = decided, placement.found
@@ -203,12 +219,12 @@ class Judge:
                 compare_at = partial(self._compare_at, each, pod, chosen)
                 for moment, raced in islice(each.search(compare_at), MOST_STATES):
                     if raced.kind.is_agreement:
-                        self._told(pod, raced, RACE, state_seen=each.words_for(moment))
+                        self._told(pod, raced, RACE, state_seen=each.words_for(moment), is_control=is_control)
                         return
             if bound is not decided and found.kind is Agreement.INFEASIBLE:  # for want of what it was promised, say
                 around, found = bound, self._compare_at(bound, pod, chosen, bound.now)
             self.history.show(around.first, around.undone_at(around.now))
-            self._told(pod, found, state=lambda: self._captured(pod))
+            self._told(pod, found, state=lambda: self._captured(pod), is_control=is_control)
         finally:
             self.history.show_newest()
 
@@ -259,8 +275,10 @@ class Judge:
         *,
         state_seen: str = "",
         state: Callable[[], Captured] | None = None,
+        is_control: bool = False,
     ) -> None:
-        self._tell(Judged(self._clock.now(), pod.key, pod.spec.scheduler_name, found, note, state_seen, state))
+        name = pod.spec.scheduler_name
+        self._tell(Judged(self._clock.now(), pod.key, name, found, note, state_seen, state, is_control))
 
 
 def _without_nomination(pod: Pod) -> Pod:

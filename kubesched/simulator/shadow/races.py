@@ -4,9 +4,10 @@ In: what happened around the moment at which we saw the pod's node. Out: those s
 what we had seen for three reasons. A scheduler counts its own placements at once, and we when their bindings arrive, which
 need not be in the order of the decisions; a binding takes time, and what others did meanwhile it had not seen; and each kind
 of object has a watch of its own, so that one may run ahead of the others. The order of decisions is that of the scheduler's
-queue: of two pods that wait, the one of higher priority first, then the one that came first. How far back or ahead any of this
-may lie is bounded, so that a scheduler of another mind is not excused by a state that never was. Nor is every state tried: from
-one to the next something happened on the node that was chosen or on the one that we would have taken, and the rest is left out.
+queue: of two pods that wait, the one of higher priority first, then the one that came first. All pods come by one watch, in
+order: who decided a pod before this one has seen all that happened to pods until that one came. So a scheduler of another mind
+is not excused by a state that never was. Nor is every state tried: from one to the next something happened on the node that was
+chosen or on the one that we would have taken, and the rest is left out.
 """
 
 from __future__ import annotations
@@ -23,27 +24,24 @@ from kubesched.simulator.shadow.history import Change, IsUndone
 
 POD = "Pod"
 MOST_STATES = 320
-MOST_PLACEMENTS = 16
-"""How many of its own placements, before or after, a scheduler may have made in another order than their bindings arrived,
-though its queue does not say so."""
-_ALONE = 8
-_NEVER = 1 << 62
+MOST_OVERTAKEN = 32
+"""How many bindings that were decided later may overtake one on their way; of kube-scheduler on busy cores we saw 11."""
+MOST_UNSURE = 2
+"""How many placements may be on the other side than they arrived though the queue does not say so: each more
+is one more excuse for a scheduler of another mind."""
 _OF_DOMAINS = frozenset({"PodTopologySpread", "InterPodAffinity"})
 """Plugins whose answer for a node depends on pods on other nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A state: what others did is seen up to one change, the scheduler's own placements up to another."""
+    """A state: what others did is seen up to one change, the scheduler's own placements up to this one's."""
 
     others: int
-    own: int
     swapped: frozenset[int] = frozenset()
     """Changes for which it is the other way round."""
-
-    def is_undone(self, number: int, is_own: bool) -> bool:
-        """Return whether a change is not part of the state."""
-        return (number >= (self.own if is_own else self.others)) is (number not in self.swapped)
+    floor: int = 0
+    """What happened to pods before this change is seen in any case."""
 
 
 @dataclass(slots=True)
@@ -62,11 +60,13 @@ class Surroundings:
     own: set[int] = field(default_factory=set)
     reordered: frozenset[int] = frozenset()
     """Own placements that were decided on the other side of this one than they arrived, by the order of the queue."""
-    higher: list[tuple[int, int]] = field(default_factory=list)
-    """Own placements of pods of higher priority that came later: when each pod came, and the number of its placement. The queue
-    gave away those that were there when the judged pod's turn came, so some of the first of them before it."""
-    lower: list[tuple[int, int]] = field(default_factory=list)
-    """The same of pods of lower priority that came earlier: some of the first of them had their turn when it came."""
+    unsure: list[int] = field(default_factory=list)
+    """Own placements about whose order the queue says nothing, the nearest first: of pods of higher priority that came later,
+    which may have been there when the judged pod's turn came, and of lower priority that came earlier."""
+    came: dict[int, int] = field(default_factory=dict)
+    """The numbers of own placements, and with which change each of their pods came."""
+    of_pods: set[int] = field(default_factory=set)
+    """What others did to pods."""
     where: dict[int, str] = field(default_factory=dict)
     """The node on which a change took place; empty for what may concern every node."""
     seen: set[int] = field(default_factory=set)
@@ -75,7 +75,7 @@ class Surroundings:
     @property
     def now(self) -> Moment:
         """Return the state that we saw."""
-        return Moment(self.base, self.base)
+        return Moment(self.base)
 
     @property
     def first(self) -> int:
@@ -86,15 +86,21 @@ class Surroundings:
         """Return which changes are not part of a state."""
 
         def is_undone(number: int, change: Change) -> bool:
-            return number in self.traces or (number not in self.seen and moment.is_undone(number, number in self.own))
+            if number in self.traces:
+                return True
+            if number in self.seen or (number < moment.floor and change.kind == POD and number not in self.own):
+                return False
+            after = self.base if number in self.own else moment.others
+            return (number >= after) is (number not in moment.swapped)
 
         return is_undone
 
     def words_for(self, moment: Moment) -> str:
         """Return how a state differs from the one that we saw."""
-        later = sum(number in moment.swapped or number < moment.own for number in self.own_after)
-        earlier = sum(number in moment.swapped or number >= moment.own for number in self.own_before)
-        unseen = sum(number >= moment.others for number in self.others_before)
+        later = sum(number in moment.swapped for number in self.own_after)
+        earlier = sum(number in moment.swapped for number in self.own_before)
+        undone = [number for number in self.others_before if number >= moment.others]
+        unseen = sum(number >= moment.floor or number not in self.of_pods for number in undone)
         ahead = sum(number in moment.swapped for number in self.others_after)
         parts = (
             (later, "with {} of its placements that arrived later"),
@@ -106,58 +112,33 @@ class Surroundings:
 
     def search(self, compare: Callable[[Moment], Comparison]) -> Iterator[tuple[Moment, Comparison]]:
         """Yield states other than the one that we saw, the likeliest first, each with how we compare in it."""
-        strictly, by_arrival = self._order(0, _NEVER), self._order(_NEVER, 0)
-        orders = list(dict.fromkeys((self.reordered, strictly, by_arrival, frozenset[int]())))
-        for order in orders:
-            yield from self._back(order, compare)
-        for order in orders:
-            yield from self._ahead(order, compare)
-        yield from self._sweep(compare)
-        for number in self.own_after[:MOST_PLACEMENTS]:
-            yield self._at(Moment(self.base, number + 1), compare)
-        for number in self.own_before[:MOST_PLACEMENTS]:
-            yield self._at(Moment(self.base, number), compare)
-        for number in (*self.own_before[:_ALONE], *self.own_after[:_ALONE]):
-            yield from self._back(self.reordered ^ {number}, compare)
+        yield from self._back(self.reordered, compare)
+        yield from self._ahead(self.reordered, compare)
+        for n in range(1, len(self.unsure[:MOST_UNSURE]) + 1):
+            yield from self._back(self.reordered ^ frozenset(self.unsure[:n]), compare)
 
-    def _order(self, lower: int, higher: int) -> frozenset[int]:
-        """Return what was decided on the other side of this pod than it arrived, if of the pods of lower priority those had
-        their turn before it that came before a moment, and of those of higher priority likewise."""
-        pods = ((each, until) for until, some in ((lower, self.lower), (higher, self.higher)) for each in some)
-        return self.reordered | {number for (came, number), until in pods if (came < until) is (number > self.base)}
-
-    def _sweep(self, compare: Callable[[Moment], Comparison]) -> Iterator[tuple[Moment, Comparison]]:
-        """Let more and more pods of higher priority be decided before this one, and more of lower priority after it."""
-        last = compare(Moment(self.base, self.base, self.reordered))
-        for lower in (0, _NEVER):
-            for came, number in self.higher:
-                if self._concerns(number, last):
-                    for moment, last in self._back(self._order(lower, came + 1), compare):
-                        yield moment, last
-        for higher in (_NEVER, 0):
-            for came, number in reversed(self.lower):
-                if self._concerns(number, last):
-                    for moment, last in self._back(self._order(came, higher), compare):
-                        yield moment, last
-
-    def _at(self, moment: Moment, compare: Callable[[Moment], Comparison]) -> tuple[Moment, Comparison]:
-        return moment, compare(moment)
+    def _floor(self, order: frozenset[int]) -> int:
+        """Return up to where the watch of pods was read: whoever decided a pod before this one had seen that one come, and all
+        that happened to pods before."""
+        before = (came for number, came in self.came.items() if (number < self.base) is (number not in order))
+        return max(before, default=0)
 
     def _back(self, order: frozenset[int], compare: Callable[[Moment], Comparison]) -> Iterator[tuple[Moment, Comparison]]:
         """Undo what others did, back to where it makes a difference, and on from there."""
-        last = compare(Moment(self.base, self.base, order))
-        yield Moment(self.base, self.base, order), last
+        floor = self._floor(order)
+        last = compare(Moment(self.base, order, floor))
+        yield Moment(self.base, order, floor), last
         for number in self.others_before:
-            if self._concerns(number, last):
-                last = compare(Moment(number, self.base, order))
-                yield Moment(number, self.base, order), last
+            if (number >= floor or number not in self.of_pods) and self._concerns(number, last):
+                last = compare(Moment(number, order, floor))
+                yield Moment(number, order, floor), last
 
     def _ahead(self, order: frozenset[int], compare: Callable[[Moment], Comparison]) -> Iterator[tuple[Moment, Comparison]]:
         """Take in what other watches told later, likewise."""
-        last = compare(Moment(self.base, self.base, order))
+        last = compare(Moment(self.base, order))
         for n, number in enumerate(self.others_after, 1):
             if self._concerns(number, last):
-                moment = Moment(self.base, self.base, order | frozenset(self.others_after[:n]))
+                moment = Moment(self.base, order | frozenset(self.others_after[:n]))
                 last = compare(moment)
                 yield moment, last
 
@@ -198,22 +179,25 @@ def surroundings(
         if is_own:
             (found.own_before if number < base else found.own_after).append(number)
             other: Pod = change.old  # type: ignore[assignment]  # it had waited
+            if (its_came := arrived.get(other.metadata.uid)) is not None:
+                found.came[number] = its_came
             if _is_first(other, pod, arrived) if number > base else _is_first(pod, other, arrived):
                 certain.add(number)
-            elif (other_came := arrived.get(other.metadata.uid)) is not None and came is not None:
-                if _priority(other) > _priority(pod) and other_came > came:
-                    found.higher.append((other_came, number))
-                elif _priority(other) < _priority(pod) and other_came < came:
-                    found.lower.append((other_came, number))
+            elif its_came is not None and came is not None and _is_unsure(_priority(other) - _priority(pod), its_came - came):
+                found.unsure.append(number)
         elif number < base:
             found.others_before.append(number)
+            if change.kind == POD:
+                found.of_pods.add(number)
         elif change.kind != POD:
             found.others_after.append(number)
     found.own_before = [number for number in reversed(found.own_before) if number not in found.seen]
     found.others_before = [number for number in reversed(found.others_before) if number not in found.seen]
-    found.reordered = frozenset(certain - found.seen)
-    found.higher = sorted(each for each in found.higher if each[1] not in found.seen)
-    found.lower = sorted(each for each in found.lower if each[1] not in found.seen)
+    certain -= found.seen
+    if sum(number < base for number in certain) > MOST_OVERTAKEN:  # it was held back by something that we do not know
+        certain = {number for number in certain if number > base}
+    found.reordered = frozenset(certain)
+    found.unsure = sorted((each for each in found.unsure if each not in found.seen), key=lambda number: abs(number - base))
     return found
 
 
@@ -224,6 +208,11 @@ def _where(change: Change) -> str:
         if isinstance(each, Pod) and each.spec.node_name:
             return each.spec.node_name
     return ""
+
+
+def _is_unsure(more_important: int, later: int) -> bool:
+    """Return whether the queue says nothing about two pods: one is more important and came later, or the other way round."""
+    return (more_important > 0 and later > 0) or (more_important < 0 and later < 0)
 
 
 def _priority(pod: Pod) -> int:

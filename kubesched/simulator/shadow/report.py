@@ -31,6 +31,8 @@ class Report:
         self.by_plugin: Counter[tuple[str, Agreement]] = Counter()
         self.points: Counter[str] = Counter()
         """How many points of all lower scores each plugin accounts for."""
+        self.control: Counter[str] = Counter()
+        """What became of choices that were drawn by lot: `level` with ours, `race`, or `found` out."""
         self.differences: list[dict[str, Any]] = []
         self.judge: Judge | None = None
         """Who knows what could not be judged, and how large the cluster is."""
@@ -38,6 +40,10 @@ class Report:
     def add(self, judged: Judged, snapshot: str = "") -> dict[str, Any]:
         """Count a placement; return it as a document."""
         found = judged.comparison
+        if judged.is_control:
+            passed = found.kind.is_agreement
+            self.control["found" if not passed else "race" if judged.note == RACE else "level"] += 1
+            return {}
         self.counts[judged.scheduler, found.kind, judged.note] += 1
         document = judged.document() | ({"snapshot": snapshot} if snapshot else {})
         if not found.kind.is_agreement:
@@ -81,6 +87,7 @@ class Report:
             "races": notes[RACE],
             "promised": notes[PROMISED],
             "missed": judge.n_missed if judge is not None else 0,
+            "control": self._of_control(),
             "otherSchedulers": dict(judge.skipped) if judge is not None else {},
             "byPlugin": {
                 plugin: {str(kind): n for (other, kind), n in self.by_plugin.items() if other == plugin}
@@ -88,6 +95,17 @@ class Report:
                 for plugin in sorted({plugin for plugin, _ in self.by_plugin})
             },
             "differences": self.differences,
+        }
+
+    def _of_control(self) -> dict[str, Any]:
+        """Return what became of choices drawn by lot, and how many in a hundred of the wrong ones passed as races."""
+        wrong = self.control["race"] + self.control["found"]
+        return {
+            "drawn": self.control.total(),
+            "level": self.control["level"],
+            "foundOut": self.control["found"],
+            "passedAsRaces": self.control["race"],
+            "passedPercent": round(100 * self.control["race"] / wrong, 2) if wrong else None,
         }
 
     def collect(self) -> Iterator[Metric]:

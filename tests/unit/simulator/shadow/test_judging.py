@@ -23,18 +23,20 @@ from kubesched.testing import node, pod
 from kubesched.testing.fakes import FakeClock
 
 ASKS = {"cpu": "1", "memory": "8Gi"}
+SOME = {"cpu": "200m", "memory": "1Gi"}
 ALMOST_ALL = {"cpu": "3", "memory": "24Gi"}
 
 
 class Cluster:
     """A cluster that a judge follows, and its versions."""
 
-    def __init__(self, *listed: Any, window_seconds: float = 2.0) -> None:
+    def __init__(self, *listed: Any, window_seconds: float = 2.0, control: float = 0.0) -> None:
         self.clock = FakeClock()
         self.told: list[Judged] = []
         self.kept: list[list[bytes]] = []
         gates, registry = config.Gates.defaults(), registry_with()
-        settings = Settings(default_configuration(gates, registry), gates, registry, window_seconds=window_seconds)
+        configuration = default_configuration(gates, registry)
+        settings = Settings(configuration, gates, registry, window_seconds=window_seconds, control=control)
         self.judge = Judge(settings, self.tell, self.clock)
         self.objects: dict[tuple[str, str], Any] = {}
         self.put(*listed)
@@ -344,3 +346,22 @@ def test_the_report_counts_by_kind_and_by_plugin() -> None:
     samples = {(s.name, *s.labels.values()): s.value for family in report.collect() for s in family.samples}
     assert samples["kubesched_shadow_placements_total", "default-scheduler", "worse", ""] == 1
     assert samples["kubesched_shadow_differences_total", "NodeUnschedulable", "infeasible"] == 1
+
+
+def test_a_control_draws_nodes_by_lot_and_tells_how_many_would_pass() -> None:
+    cluster = Cluster(node("n1"), node("n2"), node("n3", cordoned=True), control=1.0)
+    cluster.put(pod("old", on="n1", requests=SOME))
+    for number in range(12):
+        cluster.wait(5.0)
+        cluster.put(pod(f"p{number}", requests=SOME))
+        cluster.bind(f"p{number}", "n2" if number % 2 == 0 else "n1")
+    cluster.judge.finish()
+    report = Report(cluster.clock.time)
+    report.judge = cluster.judge
+    for judged in cluster.told:
+        report.add(judged)
+    found = report.document(cluster.clock.time)
+    assert (found["judged"], found["differences"]) == (12, []), "what was drawn is no difference"
+    control = found["control"]
+    assert control["drawn"] == 12 and control["foundOut"] > 6 and control["passedAsRaces"] == 0
+    assert control["level"] + control["foundOut"] == 12 and control["passedPercent"] == 0.0
