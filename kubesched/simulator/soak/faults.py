@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kubesched.errors import SchedulerError
 from kubesched.simulator.soak.churn import Users
 from kubesched.simulator.soak.replicas import Replica, Replicas
 
@@ -56,12 +57,16 @@ class Faults:
                 fault.bound_after = now - fault.at
 
     async def run(self, every_seconds: float, until: Callable[[], bool]) -> None:
-        """Do the faults in turns; the last one is over before the end."""
+        """Do the faults in turns; the last one is over before the end. One that breaks down is a complaint, and the last."""
         next_at = time.monotonic() + every_seconds
         while self._kinds and not until():
             await asyncio.sleep(_LOOK_SECONDS)
             if time.monotonic() >= next_at:
-                await self._one(self._kinds[len(self.done) % len(self._kinds)])
+                try:
+                    await self._one(self._kinds[len(self.done) % len(self._kinds)])
+                except SchedulerError as error:
+                    self.done[-1].complaint = str(error)
+                    return
                 next_at += every_seconds
 
     async def _one(self, kind: str) -> None:
@@ -90,6 +95,7 @@ class Faults:
         if kind != "freeze":
             await leader.end(signal.SIGTERM if kind == "terminate" else signal.SIGKILL)
             return
+        leader.has_to_end = True
         leader.send(signal.SIGSTOP)
         await asyncio.sleep(FROZEN_SECONDS)
         leader.send(signal.SIGCONT)

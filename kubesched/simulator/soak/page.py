@@ -79,6 +79,8 @@ def _pause_row(found: dict[str, Any]) -> str:
 
 def _process_row(each: dict[str, Any]) -> str:
     lived = f"{_clock(each['from'])} to {'the end' if each['to'] is None else _clock(each['to'])}"
+    if each["endedByItself"]:
+        lived += ", by itself"
     if "rssMiB" not in each:
         return f"| {each['name']} | {lived} | - | - | - | - |"
     rss, growth = each["rssMiB"], each["growthMiBPerHour"]

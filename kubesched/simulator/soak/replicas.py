@@ -24,10 +24,12 @@ from typing import IO
 import msgspec
 
 from kubesched.errors import SchedulerError
-from kubesched.simulator.processes import PROGRAM, cpu_seconds, last_line, start_scheduler
+from kubesched.simulator.processes import PROGRAM, cpu_seconds, start_scheduler
 
 LEASE = "kubesched-soak"
 _PATIENCE_SECONDS = 120.0
+_START_SECONDS = 900.0
+"""How long an API server may take to read what its predecessor wrote: on busy cores minutes for a large cluster."""
 _SCRAPE_SECONDS = 5.0
 _PAUSE = re.compile(r'kubesched_gc_pause_seconds_(bucket|sum)\{generation="\d"(?:,le="([^"]+)")?\} (\S+)')
 _LEADS = re.compile(r"leader_election_master_status\{[^}]*\} 1")
@@ -62,6 +64,8 @@ class Replica:
     log: Path
     port: int = 0
     ended: float | None = None
+    has_to_end: bool = False
+    """Whether somebody saw to it that it ends."""
     is_leading: bool = False
     usages: list[tuple[float, Usage]] = field(default_factory=list)
     pauses: dict[str, float] = field(default_factory=dict)
@@ -82,6 +86,7 @@ class Replica:
 
     async def end(self, number: signal.Signals) -> None:
         """End the process by a signal, and wait until it has; what does not end by it is killed."""
+        self.has_to_end = True
         self.send(number)
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while self.is_running:
@@ -226,11 +231,14 @@ def _start(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
 
 
 def _wait_until_said(process: subprocess.Popen[bytes], log: Path, text: str) -> None:
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + _START_SECONDS
     while text not in log.read_text(errors="replace"):
         if process.poll() is not None or time.monotonic() > deadline:
             process.kill()
-            raise SchedulerError(f"the embedded API server did not start: {last_line(log)}")
+            said = log.read_text(errors="replace").strip()
+            raise SchedulerError(
+                f"the embedded API server did not start: {said.splitlines()[-1] if said else 'it said nothing'}"
+            )
         time.sleep(0.05)
 
 

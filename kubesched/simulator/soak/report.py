@@ -165,6 +165,7 @@ def _process(replica: Replica, began: float) -> dict[str, Any]:
         "from": round(replica.started - began),
         "to": None if replica.ended is None else round(replica.ended - began),
         "exitCode": replica.process.poll(),
+        "endedByItself": replica.ended is not None and not replica.has_to_end,
     }
     if usages:
         rss = [usage.rss_mib for _, usage in usages]
