@@ -75,6 +75,7 @@ def test_the_page_shows_lines_as_they_are_printed(capsys: pytest.CaptureFixture[
         "races": 3,
         "promised": 0,
         "missed": 0,
+        "control": {"drawn": 0},
         "otherSchedulers": [],
         "requests": {"GET": 24},
     }
