@@ -25,7 +25,15 @@ _ROOMS = ("plugins", "framework", "engine")
 _SAYS = {"Reason", "unschedulable", "unresolvable", "failed", "Status", "GroupRefusal", "Failed", "Unschedulable"}
 _TELLS = {"reject", "_fail_all"}
 """Methods that pass a text on to pods."""
-_CONSTANTS_OF = ("plugins", "engine/binding", "engine/cycle", "engine/group", "engine/pod_groups", "framework/profile")
+_CONSTANTS_OF = (
+    "plugins",
+    "engine/binding",
+    "engine/cycle",
+    "engine/group",
+    "engine/pod_groups",
+    "framework/binding_points",
+    "framework/group_points",
+)
 """Where a constant of several words is a text for users, also where the way from it to a pod is long."""
 _MOST_STEPS = 4
 

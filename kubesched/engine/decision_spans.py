@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kubesched.engine.decision_record import ERROR, PLACED, DecisionRecord, sentence
 from kubesched.errors import SchedulerError
-from kubesched.framework.profile import PointObserver
+from kubesched.framework.plugin_calls import PointObserver
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

@@ -27,9 +27,10 @@ from kubesched.engine.group import (
     mask_of,
 )
 from kubesched.engine.observer import EngineObserver
+from kubesched.framework.group_points import NO_PLACEMENTS
 from kubesched.framework.grouping import COMPOSITE, GroupTurn, Placement, Progress
 from kubesched.framework.ports import Clock
-from kubesched.framework.profile import NO_PLACEMENTS, Profile
+from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Code, Status, failed, unschedulable
 from kubesched.queue.queued import QueuedPod
 

@@ -45,7 +45,8 @@ from kubesched.framework.feasible import FeasibleNodes, NotCacheable, Weighted
 from kubesched.framework.inputs import Inputs, own_inputs
 from kubesched.framework.node_answers import NodeAnswers
 from kubesched.framework.plugin import NodeNames, Plugin
-from kubesched.framework.profile import PointObserver, PreFiltered, Profile
+from kubesched.framework.plugin_calls import PointObserver
+from kubesched.framework.profile import PreFiltered, Profile
 from kubesched.framework.verdicts import Code, DomainScores, DomainVerdicts, Rejections, Status, Verdicts
 
 BUDGET_BYTES = 256 << 20

@@ -209,7 +209,7 @@ def test_where_nobody_observes_no_clock_is_read(monkeypatch: pytest.MonkeyPatch)
     def explode() -> float:
         raise AssertionError("somebody looked at the clock")
 
-    monkeypatch.setattr("kubesched.framework.profile.time.perf_counter", explode)
+    monkeypatch.setattr("kubesched.framework.plugin_calls.time.perf_counter", explode)
     memo = EquivalenceCache(profile)
     for _ in range(2):
         assert memo.recall(some_pod(store), store.snapshot()) is not None
