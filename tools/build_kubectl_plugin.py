@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import platform
+import re
 import subprocess
 import sys
 import tarfile
@@ -47,6 +48,11 @@ def this_platform() -> tuple[str, str]:
     return platform.system().lower(), _ARCHITECTURES.get(machine, machine)
 
 
+def semantic(release: str) -> str:
+    """Return a Python version as krew wants it, by semver: 1.2.0rc1 is 1.2.0-rc.1, 0.3.1.dev7+gabc is 0.3.1-dev.7."""
+    return re.sub(r"^(\d+\.\d+\.\d+)\.?(a|b|rc|dev)(\d+)", r"\1-\2.\3", release.partition("+")[0])
+
+
 def manifest(archives: dict[tuple[str, str], tuple[str, str]], release: str, url: str, python: str) -> dict[str, Any]:
     """Return the manifest for archives: by system and architecture, the name of the file and its sha256."""
     return {
@@ -54,7 +60,7 @@ def manifest(archives: dict[tuple[str, str], tuple[str, str]], release: str, url
         "kind": "Plugin",
         "metadata": {"name": NAME},
         "spec": {
-            "version": f"v{release}",
+            "version": f"v{semantic(release)}",
             "shortDescription": SHORT,
             "description": DESCRIPTION.format(python=python),
             "caveats": f"For completion put {COMPLETION}, which is in the archive, into a folder of the PATH.",

@@ -91,6 +91,19 @@ def test_an_archive_its_checksum_and_a_manifest_that_krew_takes(
 
 
 @pytest.mark.parametrize(
+    ("release", "semver"),
+    [
+        ("1.2.3", "1.2.3"),
+        ("1.2.0rc1", "1.2.0-rc.1"),
+        ("0.0.1.dev431+g68a63538b", "0.0.1-dev.431"),
+    ],
+)
+def test_a_manifest_has_a_version_by_semver(tool: Any, release: str, semver: str) -> None:
+    made = tool.manifest({("linux", "amd64"): ("a.tar.gz", "0" * 64)}, release, "https://h", "3.11")
+    assert (made["spec"]["version"], krew_complaints(made)) == (f"v{semver}", [])
+
+
+@pytest.mark.parametrize(
     ("change", "complaint"),
     [
         ({"apiVersion": "v1"}, "apiVersion or kind"),
