@@ -13,6 +13,7 @@ import platform
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 
 from multidict import CIMultiDict
@@ -199,6 +200,7 @@ class Connection:
         return headers
 
 
+@cache
 def _user_agent(name: str) -> str:
     try:
         version = metadata.version("kubesched")

@@ -12,6 +12,7 @@ import gc
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -70,8 +71,7 @@ class Decoder:
         if watched.type is not None:
             type_ = watched.type
             self._decode_one = lambda raw: codec.decode_as(type_, raw)
-            self._pages = msgspec.json.Decoder(_page_of(type_))
-            self._lines = msgspec.json.Decoder(_events_of(type_))
+            self._pages, self._lines = _decoders_of(type_)
 
     def page(self, body: bytes) -> Page:
         """Return one page of a list."""
@@ -148,6 +148,12 @@ def _decode_custom(raw: bytes) -> CustomObject:
     if not isinstance(content, dict):
         raise MalformedObject("object", "body", content, "expected a JSON object")
     return CustomObject(codec.convert(content, _Custom).metadata, content)
+
+
+@cache
+def _decoders_of(type_: type) -> tuple[msgspec.json.Decoder[Any], msgspec.json.Decoder[Any]]:
+    """Return what reads pages and lines of a type; made once, as each makes classes of its own."""
+    return msgspec.json.Decoder(_page_of(type_)), msgspec.json.Decoder(_events_of(type_))
 
 
 def _page_of(type_: type) -> type[msgspec.Struct]:

@@ -37,6 +37,8 @@ class Process:
         """Seconds by which this process's wall clock is wrong."""
         self.sabotage: Callable[[], bool] = lambda: False
         """Whether a plugin of this process does harm now."""
+        self.waited_seconds = 0.0
+        """How long the thread that has just run would have waited for others."""
         self._loop = loop
         self.context = contextvars.copy_context()
         self.context.run(_current.set, self)
@@ -103,6 +105,9 @@ class Process:
 class _Handle(asyncio.Handle):
     __slots__ = ("process",)
 
+    def __init__(self, callback: Any, args: Any, loop: ProcessLoop, context: contextvars.Context | None) -> None:
+        _fill(self, callback, args, loop, context)
+
     def _run(self) -> None:
         if self.process is None or self.process.may_run(self):
             super()._run()
@@ -111,13 +116,25 @@ class _Handle(asyncio.Handle):
 class _TimerHandle(asyncio.TimerHandle):
     __slots__ = ("process",)
 
+    def __init__(self, when: float, callback: Any, args: Any, loop: ProcessLoop, context: contextvars.Context | None) -> None:
+        _fill(self, callback, args, loop, context)
+        self._when, self._scheduled = when, True
+
     def _run(self) -> None:
         if self.process is None or self.process.may_run(self):
             super()._run()
 
 
+def _fill(handle: Any, callback: Any, args: Any, loop: ProcessLoop, context: contextvars.Context | None) -> None:
+    """Do what asyncio's own handles do when nobody debugs: there are thousands of them a run."""
+    handle._context = contextvars.copy_context() if context is None else context
+    handle._loop, handle._callback, handle._args = loop, callback, args
+    handle._cancelled, handle._repr, handle._source_traceback = False, None, None
+    handle.process = handle._context.get(_current)
+
+
 class ProcessLoop(VirtualLoop):
-    """A virtual loop that asks a callback's process before it runs it. Connections go through `network`."""
+    """A virtual loop that asks a callback's process before it runs it. Connections go through `network`, threads are none."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -127,10 +144,12 @@ class ProcessLoop(VirtualLoop):
         """Whether the run has ended: nothing is started any more."""
         self.outside = contextvars.copy_context()
         """The context of the world itself, which belongs to no process."""
+        self._timers: list[tuple[float, int, _TimerHandle]] = []
+        self._n_timers = 0
 
-    def _call_soon(self, callback: Any, args: Any, context: contextvars.Context | None) -> asyncio.Handle:
+    def call_soon(self, callback: Any, *args: Any, context: contextvars.Context | None = None) -> asyncio.Handle:
+        """Queue a callback of the calling process."""
         handle = _Handle(callback, args, self, context)
-        handle.process = _current.get() if context is None else context.get(_current)
         if not self.is_over:
             self._ready.append(handle)
         return handle
@@ -138,17 +157,48 @@ class ProcessLoop(VirtualLoop):
     def call_at(
         self, when: float, callback: Any, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
-        """Arm a timer of the calling process."""
+        """Arm a timer of the calling process. Of two for the same moment the first comes first."""
         handle = _TimerHandle(when, callback, args, self, context)
-        handle.process = _current.get() if context is None else context.get(_current)
-        heapq.heappush(self._scheduled, handle)
-        handle._scheduled = True
+        self._n_timers += 1
+        heapq.heappush(self._timers, (when, self._n_timers, handle))
         return handle
+
+    def _run_once(self) -> None:
+        """Run what is due; let time pass to the next timer when nothing is. No socket and no thread is ever waited for."""
+        ready, timers = self._ready, self._timers
+        while timers and timers[0][2]._cancelled:
+            heapq.heappop(timers)
+        if not ready and not self._stopping:
+            if not timers:
+                raise RuntimeError("everything waits for something that will never happen")
+            self._virtual_seconds = max(self._virtual_seconds, timers[0][0])
+        while timers and timers[0][0] <= self._virtual_seconds:
+            ready.append(heapq.heappop(timers)[2])
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """Run a function at once, and let its caller know after as long as it says to have waited for others."""
+        process, future = current_process(), self.create_future()
+        process.waited_seconds = 0.0
+        try:
+            result, error = func(*args), None
+        except Exception as raised:
+            result, error = None, raised
+
+        def tell() -> None:
+            if not future.cancelled():
+                future.set_result(result) if error is None else future.set_exception(error)
+
+        self.call_later(process.waited_seconds, tell)
+        return future
 
     def clear(self) -> None:
         """Forget everything that was to happen."""
         self._ready.clear()
-        self._scheduled.clear()
+        self._timers.clear()
         self.processes.clear()
 
     def resume(self, handles: list[asyncio.Handle]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import random
 import shutil
 import tempfile
@@ -155,6 +156,12 @@ class ServerHost:
         self.wrote(record)
 
 
+@functools.cache
+def _settings() -> tuple[config.Gates, config.Configuration]:
+    gates = config.Gates.defaults()
+    return gates, config.load(CONFIGURATION, gates=gates, registry=Scheduler.catalogue((Saboteur,)))
+
+
 class SchedulerHost:
     """The machine of one replica, on which a scheduler is started again whenever it ends."""
 
@@ -167,9 +174,7 @@ class SchedulerHost:
         self._chance = random.Random(f"{seed}/{self.name}")
         self.process: Process | None = None
         self.scheduler: Scheduler | None = None
-        self.gates = config.Gates.defaults()
-        known = Scheduler.catalogue((Saboteur,))
-        self.configuration = config.load(CONFIGURATION, gates=self.gates, registry=known)
+        self.gates, self.configuration = _settings()
 
     def start(self) -> None:
         """Start a scheduler."""
