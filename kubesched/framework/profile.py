@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -100,6 +101,9 @@ class Profile(BindingPoints, GroupPoints):
         self.percentage_of_nodes = percentage_of_nodes
         self.word: Wording | None = None
         """How a pod that fits nowhere is told so, where it is not in today's words."""
+        self.kept: dict[str, Any] = {}
+        """What is remembered for this profile elsewhere in the room. Here and not in a table of all profiles: it leads to
+        plugins, these to their handle, and by the queue to the profile again, so that a table would let go of none."""
         self.pre_enqueues = self._at("pre_enqueue")
         self.sorter = next(iter(self._at("queue_sort")), None)
         self.pre_filters = self._at("pre_filter")

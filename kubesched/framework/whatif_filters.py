@@ -8,7 +8,6 @@ row by row, each with counters of its own. Answers that no pod changes are never
 from __future__ import annotations
 
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -39,11 +38,8 @@ class _Plan:
     is_rows_only: bool
 
 
-_plans: WeakKeyDictionary[Profile, dict[frozenset[str], _Plan]] = WeakKeyDictionary()
-
-
 def _plan(profile: Profile, skipped: frozenset[str]) -> _Plan:
-    plans = _plans.setdefault(profile, {})
+    plans: dict[frozenset[str], _Plan] = profile.kept.setdefault(__name__, {})
     plan = plans.get(skipped)
     if plan is None:
         active = tuple(p for p in profile.filters if p.name not in skipped)

@@ -10,7 +10,6 @@ its nominated pods changed: with thousands of pods nominated, an attempt pays fo
 from __future__ import annotations
 
 from collections import OrderedDict
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -204,12 +203,9 @@ class _Remembered:
         return number
 
 
-_memories: WeakKeyDictionary[Profile, OrderedDict[tuple[bytes, frozenset[str]], _Remembered]] = WeakKeyDictionary()
-
-
 def _remembered(profile: Profile, pod: PodView, what_if: WhatIfFilters) -> _Remembered:
     """Return what is remembered for the class of a pod."""
-    memory = _memories.setdefault(profile, OrderedDict())
+    memory: OrderedDict[tuple[bytes, frozenset[str]], _Remembered] = profile.kept.setdefault(__name__, OrderedDict())
     key = (pod.template.signature, what_if.skipped)
     found = memory.pop(key, None) or _Remembered()
     memory[key] = found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from framework_fakes import named, profile_of, small_store, snapshot, some_pod
 from kubesched.errors import PluginError
 from kubesched.framework import SKIP, CycleState, NodeNames, PostFiltered, Reason, Rejections, Status
 from kubesched.framework.verdicts import CLEAR, SUCCESS, Code, Diagnosis, Nomination, failed, unresolvable, unschedulable
+from kubesched.framework.whatif_filters import WhatIfFilters
 
 ALL = np.ones(3, dtype=np.bool_)
 
@@ -226,3 +229,18 @@ def test_every_call_is_timed_under_the_name_of_its_point_and_plugin() -> None:
         ("Filter", "B", "Success"),
         ("Filter", "", "Success"),
     ]
+
+
+# What is kept
+
+
+def test_nothing_keeps_a_profile_that_is_no_longer_used() -> None:
+    """Plugins know their handle, handles the queue, and the queue its profiles: simulation after simulation stayed there."""
+    store, plugin = small_store("a"), named("A")
+    profile: Any = profile_of(plugin)
+    plugin.handle.activate = lambda pods, queue=[profile]: None
+    WhatIfFilters(profile, some_pod(store), CycleState(), None)
+    gone = weakref.ref(profile)
+    del profile, plugin
+    gc.collect()
+    assert gone() is None
