@@ -105,12 +105,12 @@ class Writer:
         path = f"{_pod_path(pod.namespace, pod.name)}/status"
         body = codec.encode({"status": status})
         async with self._pods.lock(pod.uid):
-            await self._repeat(lambda: self._connection.request("PATCH", path, body, STRATEGIC_MERGE_PATCH))
+            await self._repeat(lambda: self._change("PATCH", path, body, STRATEGIC_MERGE_PATCH))
 
     async def patch_status(self, obj: TopLevel, status: Mapping[str, Any]) -> None:
         """Patch the status of an object that is no pod with a strategic merge patch of the status object."""
         path, body = object_path(obj, "status"), codec.encode({"status": status})
-        await self._repeat(lambda: self._connection.request("PATCH", path, body, STRATEGIC_MERGE_PATCH))
+        await self._repeat(lambda: self._change("PATCH", path, body, STRATEGIC_MERGE_PATCH))
 
     async def delete_pod(self, pod: Named) -> None:
         """Delete this very pod, with its own grace period; raise `NotFound` if it is gone, replaced or not."""
@@ -192,7 +192,7 @@ class Writer:
         was_sent = False
         for pause in (*PATCH_PAUSES_SECONDS, None):
             try:
-                await self._connection.request("DELETE", path, body)
+                await self._change("DELETE", path, body)
                 return
             except Conflict as error:  # another uid: what we were to delete is gone
                 raise NotFound(404, "NotFound", error.message, details=error.details) from error
@@ -205,6 +205,11 @@ class Writer:
                     raise
                 was_sent = True
                 await self._pause(pause)
+
+    async def _change(self, method: str, path: str, body: bytes, *content_type: str) -> None:
+        """Send a write whose answer nobody needs, and believe it only if it is the API's: anything between may say 200."""
+        if not says_done(await self._connection.request(method, path, body, *content_type)):
+            raise AnswerLost(f"{method} {path}: the answer is neither a Status of success nor an object")
 
     async def _repeat(self, send: Callable[[], Awaitable[R]]) -> R:
         """Send something that may be sent again, as often as the reference does."""
@@ -225,7 +230,7 @@ class Writer:
 
 class _Answer(msgspec.Struct):
     kind: str = ""
-    status: str = ""
+    status: Any = None  # a text in a Status, an object elsewhere
 
 
 _answers = msgspec.json.Decoder(_Answer)
@@ -233,11 +238,21 @@ _answers = msgspec.json.Decoder(_Answer)
 
 def says_bound(body: bytes) -> bool:
     """Return whether this is how the API says that a pod was bound."""
-    try:
-        answer = _answers.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return False
+    answer = _read(body)
     return answer.kind == "Binding" or (answer.kind == "Status" and answer.status == "Success")
+
+
+def says_done(body: bytes) -> bool:
+    """Return whether this is how the API says that an object was changed or deleted: with the object, or a Status."""
+    answer = _read(body)
+    return answer.status == "Success" if answer.kind == "Status" else bool(answer.kind)
+
+
+def _read(body: bytes) -> _Answer:
+    try:
+        return _answers.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _Answer()
 
 
 def _pod_path(namespace: str, name: str) -> str:

@@ -20,6 +20,7 @@ from kubesched.errors import AlreadyExists, AnswerLost, Conflict, Forbidden, Not
 
 WEB = codec.decode_as(Pod, codec.encode(pod("web", 7)))
 PATH = "/api/v1/namespaces/a/pods/web"
+DONE = b'{"kind":"Pod","metadata":{"name":"web"},"status":{}}'
 
 
 class Desk:
@@ -143,7 +144,7 @@ async def test_what_is_certain_is_not_looked_up(answer: Any, raised: type[Except
 
 
 async def test_a_status_patch_is_sent_as_it_stands() -> None:
-    desk = Desk(b"{}")
+    desk = Desk(DONE)
     await desk.writer.patch_pod_status(WEB, {"nominatedNodeName": None, "conditions": [{"type": "PodScheduled"}]})
     assert desk.connection.requests == [
         ("PATCH", f"{PATH}/status", {"status": {"nominatedNodeName": None, "conditions": [{"type": "PodScheduled"}]}})
@@ -151,7 +152,7 @@ async def test_a_status_patch_is_sent_as_it_stands() -> None:
 
 
 async def test_the_status_of_any_other_object_is_patched_where_it_lies_in_the_version_it_came_in() -> None:
-    desk = Desk(b"{}", b"{}")
+    desk = Desk(DONE, DONE)
     watched = next(row for row in WATCH_SET if row.type is PodGroup)
     versions = ("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2")
     for version in versions:
@@ -168,7 +169,7 @@ PASSING = [status(500, "InternalError"), status(503, "ServiceUnavailable"), stat
 
 @pytest.mark.parametrize("trouble", PASSING)
 async def test_a_status_patch_is_tried_four_times(trouble: Any) -> None:
-    desk = Desk(trouble, trouble, trouble, b"{}")
+    desk = Desk(trouble, trouble, trouble, DONE)
     await desk.clock.run(desk.writer.patch_pod_status(WEB, {}))
     assert desk.clock.slept == [0.010, 0.050, 0.250]
     desk = Desk(*[trouble] * 4)
@@ -184,7 +185,7 @@ async def test_a_status_patch_that_was_refused_is_not_repeated(final: Any) -> No
 
 
 async def test_a_deletion_names_the_uid() -> None:
-    desk = Desk(b"{}")
+    desk = Desk(DONE)
     await desk.writer.delete_pod(WEB)
     [(method, path, body)] = desk.connection.requests
     assert (method, path, body["preconditions"]) == ("DELETE", PATH, {"uid": "uid-web"})
@@ -196,6 +197,19 @@ async def test_deleting_what_is_gone_says_so_and_a_lost_deletion_is_repeated() -
             await Desk(answer).writer.delete_pod(WEB)
     desk = Desk(broken(), status(404, "NotFound"))
     await desk.clock.run(desk.writer.delete_pod(WEB))
+
+
+PAGE = b"<html>welcome</html>"
+
+
+@pytest.mark.parametrize("page", [PAGE, b"", b"{}", b'{"kind":"Status","status":"Failure"}'])
+async def test_a_page_of_a_proxy_changes_and_deletes_nothing(page: bytes) -> None:
+    desk = Desk(page, DONE, page, DONE, page, page, page, page)
+    await desk.clock.run(desk.writer.patch_pod_status(WEB, {}))
+    await desk.clock.run(desk.writer.delete_pod(WEB))
+    assert desk.sent == [f"PATCH {PATH}/status"] * 2 + [f"DELETE {PATH}"] * 2
+    with pytest.raises(AnswerLost, match="neither a Status of success nor an object"):
+        await desk.clock.run(desk.writer.delete_pod(WEB))
 
 
 CLAIM = {
@@ -280,13 +294,13 @@ async def test_a_lost_creation_is_looked_up() -> None:
 
 
 async def test_deleting_an_object_names_its_place() -> None:
-    desk = Desk(b"{}")
+    desk = Desk(DONE)
     await desk.writer.delete(claim("v"))
     assert desk.sent == ["DELETE /api/v1/namespaces/a/persistentvolumeclaims/data"]
 
 
 async def test_a_status_that_has_to_be_sent_again_does_not_arrive_after_the_binding() -> None:
-    desk = Desk(status(503, "ServiceUnavailable"), b"{}", BOUND)
+    desk = Desk(status(503, "ServiceUnavailable"), DONE, BOUND)
     patched = asyncio.ensure_future(desk.writer.patch_pod_status(WEB, {"conditions": []}))
     bound = asyncio.ensure_future(desk.writer.bind(WEB, "n1"))
     await desk.clock.run(asyncio.gather(patched, bound))
