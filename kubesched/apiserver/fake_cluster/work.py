@@ -78,7 +78,7 @@ class Worker:
         except NotFound:
             self._failures.pop(key, None)  # it went away meanwhile; its own change brings what follows
             return
-        except ApiError as error:
+        except (ApiError, OSError) as error:  # what the disk refuses, the API has not stored either
             _logger.debug("%s %s: %s", self._name, key, error)
             self._retry(key)
             return
