@@ -259,9 +259,11 @@ class Scheduler:
         names = [profile.scheduler_name for profile in self.configuration.profiles]
         world, poster = self.wiring.legacy, HttpPoster()
         ends.callback(poster.close)
+        writer = self._writer(self._fenced(connection), chance)
         self._outside = Ports(
             clock=self.wiring.clock,
-            writer=self._writer(self._fenced(connection), chance),
+            writer=writer,
+            let_bind=writer.let_bind,
             recorder=RecorderByProfile(broadcaster, names),
             observer=reporter,
             queue_observer=reporter,

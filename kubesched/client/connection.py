@@ -100,6 +100,9 @@ class Connection:
         )
         self._headers_by_type: dict[str, CIMultiDict[str]] = {}
 
+    def require_lead(self, what: str) -> None:
+        """Raise if something may not be done in our name now; without a lease, everything may."""
+
     @property
     def server(self) -> str:
         """Return the address we talk to."""

@@ -88,6 +88,11 @@ class FencedConnection(Connection):
         self._is_open = is_open
 
     async def _timed(self, method: str, path: str, headers: CIMultiDict[str], body: bytes | None) -> Answer:
-        if method != "GET" and not self._is_open():
-            raise LeaseLost(f"{method} {path}: not sent, because the leader's lease may have run out")
+        if method != "GET":
+            self.require_lead(f"{method} {path}")
         return await super()._timed(method, path, headers, body)
+
+    def require_lead(self, what: str) -> None:
+        """Raise `LeaseLost` when another may lead."""
+        if not self._is_open():
+            raise LeaseLost(f"{what}: not sent, because the leader's lease may have run out")

@@ -29,10 +29,10 @@ from kubesched.client.timing import SYSTEM_CHANCE, Chance
 from kubesched.errors import (
     AlreadyExists,
     AnswerLost,
-    ApiError,
     Conflict,
     MalformedObject,
     NotFound,
+    SchedulerError,
     ServerFault,
     Unreachable,
 )
@@ -100,6 +100,17 @@ class Writer:
                 if not isinstance(error, AnswerLost) or attempt == BIND_ATTEMPTS:
                     raise
 
+    async def let_bind(self, pod: Named, node_name: str, act: Callable[[], Awaitable[None]]) -> None:
+        """Let an extender bind the pod in our name. Return only when it is on the node, whatever the extender says: one that
+        fails, or answers too late, may have done it all the same."""
+        async with self._pods.lock(pod.uid):
+            self._connection.require_lead(f"binding of pod {pod.namespace}/{pod.name} by an extender")
+            try:
+                await act()
+            except SchedulerError as error:
+                if await self._assigned_node(pod, error) != node_name:
+                    raise
+
     async def patch_pod_status(self, pod: Named, status: Mapping[str, Any]) -> None:
         """Patch a pod's status with a strategic merge patch of the status object."""
         path = f"{_pod_path(pod.namespace, pod.name)}/status"
@@ -157,7 +168,7 @@ class Writer:
 
     # --- after a lost answer ------------------------------------------------------------------------------------------
 
-    async def _assigned_node(self, pod: Named, doubt: ApiError | Unreachable) -> str:
+    async def _assigned_node(self, pod: Named, doubt: SchedulerError) -> str:
         """Return the node that the pod is on now, "" for none; raise `NotFound` if it is no longer this pod."""
         path = _pod_path(pod.namespace, pod.name)
         for pause in (*LOOKUP_PAUSES_SECONDS, None):

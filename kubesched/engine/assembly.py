@@ -15,7 +15,7 @@ from kubesched import config
 from kubesched.cluster import Gates as ClusterGates
 from kubesched.cluster import Store
 from kubesched.engine.decision_recorder import DecisionRecorder
-from kubesched.engine.extenders import Extenders, Poster
+from kubesched.engine.extenders import Extenders, LetBind, Poster, just_bind
 from kubesched.engine.handle import EngineHandle, NoMeter, NoRecorder, NoWriter, SystemClock
 from kubesched.engine.inbox import Inbox
 from kubesched.engine.loop import Engine, EngineOptions
@@ -50,6 +50,8 @@ class Ports:
     ties: Ties | None = None
     poster: Poster | None = None
     """How extenders are reached; without one, a configuration with extenders cannot be run."""
+    let_bind: LetBind = just_bind
+    """How extenders are let bind: whoever writes to an API server sees to it that they do so in his time, and looks."""
     seed: int = 0
 
 
@@ -161,7 +163,9 @@ def assemble(
     if configuration.extenders:
         if ports.poster is None:
             raise ConfigError("extenders", "this run has no way to reach extenders")
-        extenders = Extenders(configuration.extenders, ports.poster, scores_bare_nodes=options.scores_bare_nodes)
+        extenders = Extenders(
+            configuration.extenders, ports.poster, scores_bare_nodes=options.scores_bare_nodes, let_bind=ports.let_bind
+        )
         for profile in profiles.values():
             for plugin in profile.plugins:
                 if isinstance(plugin, DefaultPreemption):

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -46,6 +47,16 @@ class Poster(Protocol):
     def post(self, url: str, body: bytes, extender: ExtenderConfig) -> bytes:
         """Post JSON; wait at most the extender's time-out."""
         ...
+
+
+Act = Callable[[], Awaitable[None]]
+LetBind = Callable[[PodView, str, Act], Awaitable[None]]
+"""Lets somebody else bind a pod to a node; raises SchedulerError unless it is done."""
+
+
+async def just_bind(pod: PodView, node_name: str, act: Act) -> None:
+    """Let it happen, and believe what is said about it."""
+    await act()
 
 
 class _FilterResult(msgspec.Struct):
@@ -197,8 +208,15 @@ class Extender:
 class Extenders:
     """All extenders, those that may be ignored last."""
 
-    def __init__(self, given: Iterable[ExtenderConfig], poster: Poster, *, scores_bare_nodes: bool = True) -> None:
-        self._scores_bare = scores_bare_nodes
+    def __init__(
+        self,
+        given: Iterable[ExtenderConfig],
+        poster: Poster,
+        *,
+        scores_bare_nodes: bool = True,
+        let_bind: LetBind = just_bind,
+    ) -> None:
+        self._scores_bare, self._let_bind = scores_bare_nodes, let_bind
         self._binding = ThreadPoolExecutor(MOST_BINDINGS, "bind")  # its threads begin with the first binding
         self.all = [Extender(one, poster) for one in sorted(given, key=lambda one: one.ignorable)]
 
@@ -269,8 +287,10 @@ class Extenders:
         for extender in self.all:
             if not extender.given.bind_verb or not extender.is_interested(pod.pod):
                 continue
+            loop = asyncio.get_running_loop()
+            act = partial(loop.run_in_executor, self._binding, extender.bind, pod, node_name)
             try:
-                await asyncio.get_running_loop().run_in_executor(self._binding, extender.bind, pod, node_name)
+                await self._let_bind(pod, node_name, act)
                 return True
             except SchedulerError as error:
                 self._tolerate(extender, "Bind", error, pod)

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from kubesched.client.api_errors import refusal
+from kubesched.client.fencing import LeaseLost
 from kubesched.errors import AnswerLost, SchedulerError
 from kubesched.testing.fakes import FakeClock
 
@@ -48,6 +49,11 @@ class FakeConnection:
         self.replies: list[Reply] = []
         self.streams: list[list[Any] | SchedulerError] = []
         self.server, self.origin = "https://cluster", "test"
+        self.leads = True
+
+    def require_lead(self, what: str) -> None:
+        if not self.leads:
+            raise LeaseLost(what)
 
     async def request(self, method: str, path: str, body: bytes | None = None, content_type: str = "") -> bytes:
         self.requests.append((method, path, json.loads(body) if body else None))

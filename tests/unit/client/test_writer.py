@@ -14,9 +14,10 @@ from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.api.workload import PodGroup
 from kubesched.client.decoding import Decoder
+from kubesched.client.fencing import LeaseLost
 from kubesched.client.resources import WATCH_SET
 from kubesched.client.writer import Writer
-from kubesched.errors import AlreadyExists, AnswerLost, Conflict, Forbidden, NotFound, ServerFault, Unreachable
+from kubesched.errors import AlreadyExists, AnswerLost, Conflict, Forbidden, NotFound, SchedulerError, ServerFault, Unreachable
 
 WEB = codec.decode_as(Pod, codec.encode(pod("web", 7)))
 PATH = "/api/v1/namespaces/a/pods/web"
@@ -305,3 +306,33 @@ async def test_a_status_that_has_to_be_sent_again_does_not_arrive_after_the_bind
     bound = asyncio.ensure_future(desk.writer.bind(WEB, "n1"))
     await desk.clock.run(asyncio.gather(patched, bound))
     assert desk.sent == [f"PATCH {PATH}/status", f"PATCH {PATH}/status", f"POST {PATH}/binding"]
+
+
+async def fails() -> None:
+    raise SchedulerError("extender at http://x: no answer within 5 s")
+
+
+async def succeeds() -> None:
+    return None
+
+
+async def test_an_extender_that_fails_may_have_bound_the_pod_all_the_same() -> None:
+    await Desk().writer.let_bind(WEB, "n1", succeeds)
+    desk = Desk(pod("web", 8, node="n1"))
+    await desk.clock.run(desk.writer.let_bind(WEB, "n1", fails))
+    assert desk.sent == [f"GET {PATH}"]
+    for node in ("", "n2"):
+        with pytest.raises(SchedulerError, match="no answer within 5 s"):
+            await Desk(pod("web", 8, node=node)).writer.let_bind(WEB, "n1", fails)
+
+
+async def test_an_extender_binds_nothing_for_a_leader_whose_lease_may_have_run_out() -> None:
+    desk, asked = Desk(), []
+
+    async def act() -> None:
+        asked.append("bind")
+
+    desk.connection.leads = False
+    with pytest.raises(LeaseLost):
+        await desk.writer.let_bind(WEB, "n1", act)
+    assert not asked
