@@ -22,12 +22,15 @@ class Origins:
         # Whoever serves to other machines is reached through forwarded ports too. No site can have an address, or this
         # machine's name, as its own name.
         self._names = {self._served} | ({socket.gethostname().lower()} if self._is_open else set())
+        self._accepted = ""  # the last, which mostly is the next too
 
     def refusal(self, headers: Mapping[str, str]) -> str:
         """Return why a request is not answered; empty if it is."""
         host = headers.get("Host", "")
-        if host and not self._is_ours(host):  # a browser always names one
-            return f"this server is not {host!r}: use its address, or localhost"
+        if host != self._accepted:  # a browser always names one
+            if not self._is_ours(host):
+                return f"this server is not {host!r}: use its address, or localhost"
+            self._accepted = host
         origin = headers.get("Origin")
         if origin is not None and origin.lower() not in (f"http://{host.lower()}", f"https://{host.lower()}"):
             return f"a page of {origin!r} may not use this server"
