@@ -33,6 +33,7 @@ from kubesched.plugins import IN_TREE
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.queue import Queue, QueueOptions
 from kubesched.queue.observer import QueueObserver
+from kubesched.queue.steady_clock import SteadyClock
 
 
 @dataclass(slots=True)
@@ -157,7 +158,7 @@ def assemble(
     if profiles is None:
         profiles = build_profiles(configuration, registry or registry_with(), handle)
     queue_as = queue_as or queue_options(configuration, gates)
-    queue = Queue(list(profiles.values()), handle.clock, queue_as, ports.queue_observer)
+    queue = Queue(list(profiles.values()), SteadyClock(handle.clock), queue_as, ports.queue_observer)
     handle.random = RandomByAttempt(ports.seed, lambda: queue.scheduling_cycle)
     extenders: Extenders | None = None
     if configuration.extenders:

@@ -130,7 +130,7 @@ class Bookings:
         """Tell the world, and the plugins, that a pod is bound."""
         self._under_way.pop(binding.booked.uid, None)
         queued, pod, node_name = binding.queued, binding.booked, binding.node_name
-        now = self._handle.clock.now()
+        now = self._queue.now()
         self._observer.attempt_ended("scheduled", binding.profile.name, self._handle.clock.monotonic() - binding.started)
         first = queued.initial_attempt if queued.initial_attempt is not None else now
         self._observer.pod_bound(pod, node_name, queued.attempts, now - first, queued.was_flushed)

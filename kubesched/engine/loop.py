@@ -199,7 +199,7 @@ class Engine:
                 await asyncio.sleep(0)
                 continue
             deadline = self.queue.next_deadline() if self.is_leading else None
-            seconds = None if deadline is None else max(deadline - self.handle.clock.now(), 0.0) + 0.001
+            seconds = None if deadline is None else max(deadline - self.queue.now(), 0.0) + 0.001
             await self.inbox.wait(seconds)
         self.queue.close()
 
@@ -256,7 +256,7 @@ class Engine:
     def flush(self) -> None:
         """Let time pass in the queue."""
         deadline = self.queue.next_deadline()
-        now = self.handle.clock.now()
+        now = self.queue.now()
         if deadline is not None and deadline <= now:
             self.queue.flush_backoff(now)
             self.queue.flush_leftovers(now)

@@ -198,6 +198,10 @@ class Queue:
         """Return the resources that plugins wait for, each with the actions that they wait for."""
         return self._hints.resources()
 
+    def now(self) -> float:
+        """Return the time by which the queue goes."""
+        return self._clock.now()
+
     def next_deadline(self) -> float | None:
         """Return when a flush next has something to do, or None if time alone changes nothing."""
         deadlines = []

@@ -320,7 +320,7 @@ class Simulation:
             times.append(entered)
         # Pods that wait for an event are tried again after minutes; that alone does not keep a simulation going.
         if (times or queue.n_backoff) and (deadline := queue.next_deadline()) is not None:
-            times.append(deadline - self._clock.now() + self._loop.time() + 0.001)
+            times.append(deadline - queue.now() + self._loop.time() + 0.001)
         return min(times) if times else None
 
     def _is_over(self, now: float, until: float | None, target: float | None) -> bool:
