@@ -127,6 +127,8 @@ class Wiring:
     """A scheduler of an old release takes the place of the configured profiles."""
     clock: ClientClock = SYSTEM_CLOCK
     chance: Chance = SYSTEM_CHANCE
+    poster: Callable[[], HttpPoster] = HttpPoster
+    """Makes the way to extenders."""
     identity: str = ""
     """Who we are in the lease, HOST_SOMETHING; "" makes one up that no other process has."""
 
@@ -257,7 +259,7 @@ class Scheduler:
         self._broadcaster = broadcaster = Broadcaster(connection.sibling("events"), host=host, chance=chance)
         reporter = self.throughput
         names = [profile.scheduler_name for profile in self.configuration.profiles]
-        world, poster = self.wiring.legacy, HttpPoster()
+        world, poster = self.wiring.legacy, self.wiring.poster()
         ends.callback(poster.close)
         writer = self._writer(self._fenced(connection), chance)
         self._outside = Ports(

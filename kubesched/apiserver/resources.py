@@ -275,7 +275,8 @@ class Catalogue:
         self._by_name: dict[str, Resource] = {}
         self.revision = 0  # changes whenever the table does, so that documents made from it can be kept
         for resource in _rows():
-            self.add(resource)
+            self._by_path[resource.group, resource.version, resource.plural] = resource
+        self._index()
 
     def __iter__(self) -> Iterator[Resource]:
         return iter(self._by_path.values())

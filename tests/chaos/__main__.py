@@ -2,25 +2,33 @@
 
 Out: a line of counts, and exit code 0 when nothing was found. A failure prints its seed, what was violated, and the
 shortest script of faults that still violates anything; `--replay SEED --faults 0,3` plays exactly those, with what the
-program logged in between.
+program logged in between, and lets `kubesched why` say of the pods that wait in the end what they wait for.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import multiprocessing
 import os
+import re
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from pathlib import Path
 
-from chaos.faults import Fault
+from chaos.faults import Fault, draw
 from chaos.known_bugs import BUGS
 from chaos.run import Outcome, Result, outcome, run
+from chaos.scene import scene_of
 from chaos.shrinking import shrink
+from chaos.world import GANGS
+
+MOST_WHYS = 3
 
 
 def _seeds(first: int, count: int | None, seconds: float | None) -> Iterator[str]:
@@ -79,7 +87,22 @@ def _replay(seed: str, faults: str | None) -> int:
     for fault in result.script:
         print(f"# {fault}")
     print("\n".join(result.history.lines))
+    _ask_why(result)
     return 1 if result.violations else 0
+
+
+def _ask_why(result: Result) -> None:
+    """Keep the cluster as it was in the end, and let the program explain the pods that are on no node."""
+    pending = [obj["metadata"] for obj in result.objects if obj["kind"] == "Pod" and not obj["spec"].get("nodeName")]
+    with tempfile.NamedTemporaryFile("w", prefix=f"chaos-{result.seed}-", suffix=".yaml", delete=False) as file:
+        json.dump({"apiVersion": "v1", "kind": "List", "items": result.objects}, file)
+    print(f"\n# the cluster in the end: {file.name}, for every command that takes --snapshot")
+    for meta in pending[:MOST_WHYS]:
+        command = ["why", f"{meta['namespace']}/{meta['name']}", "--snapshot", file.name]
+        if scene_of(result.seed).has_gangs:
+            command += ["--feature-gates", GANGS]
+        print(f"\n$ kubesched {' '.join(command)}", flush=True)
+        subprocess.run([sys.executable, "-m", "kubesched", *command], check=False)
 
 
 def _hunt(name: str, first: int, count: int) -> int | None:
@@ -87,6 +110,9 @@ def _hunt(name: str, first: int, count: int) -> int | None:
     began = time.monotonic()
     with BUGS[name].put_back():
         for number in range(first, first + count):
+            scene = scene_of(str(number))
+            if not BUGS[name].can_show(scene, {fault.kind for fault in draw(scene)}):
+                continue
             if violations := run(str(number)).violations:
                 print(f"{name}: found by seed {number} after {time.monotonic() - began:.0f} s: {violations[0]}", flush=True)
                 return number - first + 1
@@ -95,13 +121,21 @@ def _hunt(name: str, first: int, count: int) -> int | None:
 
 
 def _hunt_all(names: Sequence[str], first: int, count: int, page: Path | None) -> int:
-    """Put bugs back one after the other; write the counts into a page where one is given."""
+    """Put bugs back one after the other; write the counts into a page where one is given, and leave those of others there."""
     found = {name: _hunt(name, first, count) for name in names}
     if page is not None:
-        rows = sorted(found.items(), key=lambda row: (row[1] or count + 1, row[0]))
-        lines = [f"| `{name}` | {BUGS[name].what} | {n or f'not by {count}'} |" for name, n in rows]
+        rows = {name: n or f"not by {count}" for name, n in found.items()}
+        rows = {name: n for name, n in {**_counts(page), **rows}.items() if name in BUGS}
+        in_order = sorted(rows.items(), key=lambda row: (not isinstance(row[1], int), row[1], row[0]))
+        lines = [f"| `{name}` | {BUGS[name].what} | {n} |" for name, n in in_order]
         write_between(page, "bugs", ["| `BUG=` | what is wrong | seeds |", "|---|---|---|", *lines])
     return 1 if None in found.values() else 0
+
+
+def _counts(page: Path) -> dict[str, int | str]:
+    """Return the counts that a page has already."""
+    rows = re.findall(r"^\| `([\w-]+)` \| .* \| ([^|]+) \|$", page.read_text(), re.MULTILINE)
+    return {name: int(n) if n.isdigit() else n for name, n in rows}
 
 
 def write_between(page: Path, marker: str, lines: Sequence[str]) -> None:
@@ -123,14 +157,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--workers", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--replay", metavar="SEED", default=None, help="one seed again, with its log")
     parser.add_argument("--faults", default=None, help="of its faults only these, by their numbers")
-    parser.add_argument(
-        "--bug", choices=[*sorted(BUGS), "all"], default=None, help="how many seeds it takes to find a bug that is put back"
-    )
+    parser.add_argument("--bug", default=None, help="how many seeds it takes to find a bug that is put back; A,B or all")
     parser.add_argument("--page", type=Path, default=None, help="write the counts into this page, between its comments")
     given = parser.parse_args(arguments)
     if given.bug is not None:
-        names = sorted(BUGS) if given.bug == "all" else [given.bug]
-        return _hunt_all(names, given.first, given.seeds or 300, given.page)
+        names = sorted(BUGS) if given.bug == "all" else given.bug.split(",")
+        if unknown := [name for name in names if name not in BUGS]:
+            parser.error(f"there is no bug {unknown[0]}: one of {', '.join(sorted(BUGS))}, several with commas, or all")
+        return _hunt_all(names, given.first, given.seeds or 2000, given.page)
     if given.replay is not None:
         return _replay(given.replay, given.faults)
     count = given.seeds if given.seeds is not None or given.seconds is not None else 200

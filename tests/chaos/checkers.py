@@ -21,6 +21,8 @@ from kubesched.cluster.device_claims import DeviceClaims
 
 _FINISHED = ("Succeeded", "Failed")
 _LEASE = "kube-system/kube-scheduler"
+IN_MEMORY = "(in kube-scheduler memory)"
+"""What is said of a pod that was preempted while it waited for a permit: it has no node to lose."""
 MOST_LINKS = 120
 """Connections of one scheduler: a watch for every kind, and as many writes as may be under way."""
 
@@ -34,6 +36,8 @@ class Checker:
         self._node_of: dict[str, str] = {}
         self._last_binder: dict[str, SchedulerHost] = {}
         self._holders: dict[tuple[str, ...], str] = {}
+        self._members: dict[str, set[str]] = {}
+        self._leaders: set[str] = set()
         world.server.wrote = self.wrote
         world.network.on_request = self.requested
 
@@ -41,13 +45,14 @@ class Checker:
 
     def requested(self, process: Process, method: str, path: str) -> None:
         """Look at a request in the moment in which a client sends it."""
-        if method == "GET" or "/pods/" not in path or not process.name.startswith("scheduler-"):
+        # Standbys want the lease too, and tell what they see; everything else is the leader's.
+        if method == "GET" or "/leases" in path or "/events" in path or not process.name.startswith("scheduler-"):
             return
         number = int(process.name.removeprefix("scheduler-").partition(".")[0])
         if path.endswith("/binding"):
             parts = path.split("/")
             self._last_binder[f"{parts[4]}/{parts[6]}"] = self._world.schedulers[number]
-        if method == "DELETE":
+        if method == "DELETE" and "/pods/" in path:
             self._check_victim(path)
         holder = self._leader()
         if holder and holder != process.name.replace(".", "_"):
@@ -56,6 +61,10 @@ class Checker:
     def wrote(self, record: Record) -> None:
         """Look at a write of the server."""
         _, table, key, raw = record
+        if table == "events" and raw:
+            self._check_event(msgspec.json.decode(raw))
+        if key == _LEASE and raw:
+            self._leaders.add(msgspec.json.decode(raw)["spec"].get("holderIdentity", ""))
         if table in _HOLDINGS:
             self._check_holdings(table, key, list(_HOLDINGS[table](msgspec.json.decode(raw))) if raw else [])
         if table != "pods" or not raw:
@@ -65,9 +74,31 @@ class Checker:
         before = self._node_of.get(uid, "")
         if before and node != before:
             self._violated(f"pod {key} moves from {before} to {node or 'nowhere'}")
+        self._members.setdefault(_group(pod), set()).add(uid)
         if node and not before:
             self._node_of[uid] = node
             self._check_room(key, pod, node)
+            self._check_gang(key, _group(pod))
+
+    def _check_event(self, event: dict[str, Any]) -> None:
+        """Complain about an event that says what is not so."""
+        reason, text, uid = event.get("reason", ""), event.get("message", ""), event["involvedObject"].get("uid", "")
+        if reason == "Scheduled" and text.rpartition(" ")[2] != self._node_of.get(uid, ""):
+            self._violated(f"an event says {text}, which is on {self._node_of.get(uid, 'no node')}")
+        elif (
+            reason == "Preempted"
+            and IN_MEMORY not in text
+            and any(_uid(pod) == uid and _lives(pod) for pod in self._world.server.entries("pods"))
+        ):
+            self._violated(f"an event says {text} of {event['involvedObject']['name']}, which lives")
+        elif reason == "LeaderElection" and text.partition(" ")[0] not in self._leaders:
+            self._violated(f"an event says {text}, who never had the lease")
+
+    def _check_gang(self, key: str, name: str) -> None:
+        """Complain when a pod of a gang is bound that has never had enough members."""
+        for group in self._world.server.entries("podgroups.scheduling.k8s.io") if name else ():
+            if group["metadata"]["name"] == name and len(self._members[name]) < _least(group):
+                self._violated(f"pod {key} is bound, and its gang has never had more than {len(self._members[name])} members")
 
     def _check_holdings(self, table: str, key: str, held: list[tuple[str, ...]]) -> None:
         """Complain when something is given to two."""
@@ -127,6 +158,7 @@ class Checker:
             yield f"{len(leaders)} schedulers lead: {' '.join(leaders)}"
         pods = [pod for pod in server.entries("pods") if pod.get("status", {}).get("phase") not in _FINISHED]
         yield from self._forgotten(pods)
+        yield from self._forgotten_gangs(pods)
         yield from _untrue(pods)
         for host in self._world.schedulers:
             yield from self._beliefs(host, pods)
@@ -135,7 +167,7 @@ class Checker:
         """Yield the pods that are on no node, and would fit on one, if need be by evicting others."""
         nodes = [node for node in self._world.server.entries("nodes") if _takes_pods(node)]
         for pod in pods:
-            if pod["spec"].get("nodeName") or pod["metadata"].get("deletionTimestamp"):
+            if pod["spec"].get("nodeName") or pod["metadata"].get("deletionTimestamp") or _group(pod):
                 continue
             for node in nodes:
                 name = node["metadata"]["name"]
@@ -148,6 +180,24 @@ class Checker:
                 if _fits(node, [pod, *(other for other in there if _priority(other) >= _priority(pod))]):
                     yield f"pod {pod['metadata']['name']} might evict others from {name} and does not"
                     break
+
+    def _forgotten_gangs(self, pods: list[dict[str, Any]]) -> Iterator[str]:
+        """Yield the gangs that are all there and fit on nodes, and are not bound. Their pods ask for the same."""
+        nodes = [node for node in self._world.server.entries("nodes") if _takes_pods(node)]
+        for group in self._world.server.entries("podgroups.scheduling.k8s.io"):
+            name = group["metadata"]["name"]
+            members = [pod for pod in pods if _group(pod) == name and not pod["metadata"].get("deletionTimestamp")]
+            pending = [pod for pod in members if not pod["spec"].get("nodeName")]
+            if not pending or len(members) < _least(group):
+                continue
+            taken = 0
+            for node in nodes:
+                there = [other for other in pods if _is_on(other, node["metadata"]["name"])]
+                while taken < len(pending) and _fits(node, [*there, pending[taken]]):
+                    there.append(pending[taken])
+                    taken += 1
+            if taken == len(pending):
+                yield f"gang {name} fits and {len(pending)} of its {len(members)} pods are not bound"
 
     def _lacks_something(self, pod: dict[str, Any], node_name: str) -> bool:
         """Return whether a volume claim or a device that the pod needs is not to be had on a node."""
@@ -203,6 +253,10 @@ class Checker:
             ("arrivals in the inbox", len(engine.inbox)),
             ("events in flight", sum(engine.queue.in_flight_events().values())),
             ("device claims promised", len(list(engine.store.objects.shared(DeviceClaims).in_flight()))),
+            ("pods that wait for a permit", len(list(engine.waiting))),
+            ("tasks under way", len(engine._tasks)),
+            ("pods that are being written", len(scheduler._outside.writer._pods._last)),
+            ("events to be sent", scheduler._broadcaster._waiting.qsize()),
         ):
             if count:
                 yield f"{name} has {count} {what}"
@@ -255,6 +309,16 @@ def _priority(pod: dict[str, Any]) -> int:
     return int(pod["spec"].get("priority") or 0)
 
 
+def _group(pod: dict[str, Any]) -> str:
+    """Return the name of the gang that a pod belongs to."""
+    return str((pod["spec"].get("schedulingGroup") or {}).get("podGroupName", ""))
+
+
+def _least(group: dict[str, Any]) -> int:
+    """Return how many members a gang needs."""
+    return int(group["spec"]["schedulingPolicy"]["gang"]["minCount"])
+
+
 def _uid(pod: dict[str, Any]) -> str:
     return str(pod["metadata"]["uid"])
 
@@ -266,6 +330,10 @@ def _resource(watched: Any) -> str:
 
 def _is_on(pod: dict[str, Any], node_name: str) -> bool:
     return pod["spec"].get("nodeName") == node_name and pod.get("status", {}).get("phase") not in _FINISHED
+
+
+def _lives(pod: dict[str, Any]) -> bool:
+    return not pod["metadata"].get("deletionTimestamp") and pod.get("status", {}).get("phase") not in _FINISHED
 
 
 def _takes_pods(node: dict[str, Any]) -> bool:

@@ -12,7 +12,8 @@ import traceback
 from collections.abc import Callable
 
 from chaos.disk import PowerLost
-from chaos.sabotage import Sabotaged
+from chaos.sabotage import Liar, Sabotaged
+from kubesched.errors import PluginError
 
 
 class Violation(AssertionError):
@@ -36,6 +37,10 @@ class History:
         self.note(f"VIOLATION {text}")
         self.violations.append(text)
 
+    def end(self) -> None:
+        """Let go of the world."""
+        self._now = lambda: 0.0
+
     @property
     def digest(self) -> str:
         """Return what is the same for the same history only."""
@@ -43,9 +48,11 @@ class History:
 
 
 def is_ours(error: BaseException | None) -> bool:
-    """Return whether an exception goes back to a fault: a plugin that raises on purpose, a full disk, a loss of power."""
+    """Return whether an exception goes back to a fault: a plugin that does harm on purpose, a full disk, a loss of power."""
     while error is not None:
         if isinstance(error, (Sabotaged, PowerLost)) or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
+            return True
+        if isinstance(error, PluginError) and error.plugin == Liar.name:
             return True
         error = error.__cause__ or error.__context__
     return False

@@ -6,7 +6,8 @@ takes. Nothing of this is ever part of the program.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -14,7 +15,9 @@ from unittest import mock
 
 from chaos.disk import SimulatedLog
 from chaos.faults import Fault
+from chaos.scene import Scene
 from kubesched.api import codec
+from kubesched.apiserver.fake_cluster.work import Worker
 from kubesched.app import Scheduler
 from kubesched.client import reflector, writer
 from kubesched.client.connection import Connection
@@ -28,7 +31,12 @@ from kubesched.engine.intake import Intake
 from kubesched.errors import AnswerLost
 from kubesched.framework.plugin import PostFiltered
 from kubesched.framework.verdicts import SUCCESS
+from kubesched.plugins import gang_scheduling
 from kubesched.plugins.default_preemption import DefaultPreemption
+
+
+def _always(scene: Scene, kinds: set[str]) -> bool:
+    return True
 
 
 class KnownBug(NamedTuple):
@@ -36,6 +44,8 @@ class KnownBug(NamedTuple):
 
     what: str
     put_back: Callable[[], AbstractContextManager[Any]]
+    can_show: Callable[[Scene, set[str]], bool] = _always
+    """Whether a scene with these kinds of faults comes near the code in question; the others are counted and not run."""
 
 
 _DAY = 86_400.0
@@ -56,6 +66,23 @@ async def _bind_blindly(self: writer.Writer, pod: Any, node_name: str) -> None:
         return  # it will have arrived
 
 
+async def _let_bind_blindly(self: writer.Writer, pod: Any, node_name: str, act: Callable[[], Awaitable[None]]) -> None:
+    await act()
+
+
+def _look_once(self: Worker, key: str) -> None:
+    """Tries nothing again that the disk refused."""
+    reconcile = self._reconcile
+
+    def give_up(key: str) -> float | None:
+        with contextlib.suppress(OSError):
+            return reconcile(key)
+        return None
+
+    with mock.patch.object(self, "_reconcile", give_up):
+        _look_at(self, key)
+
+
 @asynccontextmanager
 async def _lock_nothing(self: KeyMutex, key: str) -> AsyncIterator[None]:
     yield
@@ -65,7 +92,7 @@ def _fsync_forgotten(self: SimulatedLog) -> None:
     """What is written is written, is it not?"""
 
 
-_swap, _apply_node, _append = Scheduler.swap, Intake._apply_node, SimulatedLog.append
+_swap, _apply_node, _append, _look_at = Scheduler.swap, Intake._apply_node, SimulatedLog.append, Worker._look_at
 
 
 async def _swap_with_new_inbox(self: Scheduler, configuration: Any) -> None:
@@ -98,26 +125,37 @@ BUGS: dict[str, KnownBug] = {
     "pre-bind-exception": KnownBug(
         "an exception in the binding cycle is reported to nobody", lambda: mock.patch.object(Binder, "carry_out", _carry_out)
     ),
-    "garbage-200": KnownBug("any 200 counts as a binding", lambda: mock.patch.object(writer, "says_bound", lambda body: True)),
+    "garbage-200": KnownBug(
+        "any 200 counts as a binding",
+        lambda: mock.patch.object(writer, "says_bound", lambda body: True),
+        lambda scene, kinds: "garbage" in kinds,
+    ),
     "silent-watch": KnownBug(
         "a watch may be silent for ever", lambda: mock.patch.object(reflector, "LONGEST_SILENCE_SECONDS", _DAY)
     ),
     "no-fence": KnownBug(
         "the lease is not looked at again before a write",
         lambda: mock.patch.object(FencedConnection, "_timed", Connection._timed),
+        lambda scene, kinds: scene.n_schedulers > 1 and "freeze" in kinds,
     ),
     "no-fsync": KnownBug(
         "the log is not synced before a write is acknowledged",
         lambda: mock.patch.object(SimulatedLog, "sync", _fsync_forgotten),
+        lambda scene, kinds: "power_loss" in kinds,
     ),
     "half-record": KnownBug(
         "half a record stays in the log after the disk was full",
         lambda: mock.patch.object(SimulatedLog, "append", _append_untidily),
+        lambda scene, kinds: "disk_full" in kinds,
     ),
     "lost-answer": KnownBug(
         "a lost answer to a binding counts as success", lambda: mock.patch.object(writer.Writer, "bind", _bind_blindly)
     ),
-    "new-inbox": KnownBug("a reload replaces the inbox", lambda: mock.patch.object(Scheduler, "swap", _swap_with_new_inbox)),
+    "new-inbox": KnownBug(
+        "a reload replaces the inbox",
+        lambda: mock.patch.object(Scheduler, "swap", _swap_with_new_inbox),
+        lambda scene, kinds: "reload" in kinds,
+    ),
     "missed-wake-up": KnownBug(
         "a change to a node wakes no pod", lambda: mock.patch.object(Intake, "_apply_node", _apply_node_quietly)
     ),
@@ -131,7 +169,31 @@ BUGS: dict[str, KnownBug] = {
         "a device is not booked before its claim is written",
         lambda: mock.patch.object(DeviceClaims, "promise", lambda self, claim, pod_uid: None),
     ),
-    "any-lease": KnownBug("every lease counts as run out", lambda: mock.patch.object(LeaseLock, "_read", _read_as_mine)),
+    "any-lease": KnownBug(
+        "every lease counts as run out",
+        lambda: mock.patch.object(LeaseLock, "_read", _read_as_mine),
+        lambda scene, kinds: scene.n_schedulers > 1,
+    ),
+    "any-deletion": KnownBug(
+        "any 200 counts as a deletion",
+        lambda: mock.patch.object(writer, "says_done", lambda body: True),
+        lambda scene, kinds: "garbage" in kinds,
+    ),
+    "extender-believed": KnownBug(
+        "an extender binds whoever leads, and is believed when it says that it failed",
+        lambda: mock.patch.object(writer.Writer, "let_bind", _let_bind_blindly),
+        lambda scene, kinds: scene.extender == "binds",
+    ),
+    "lost-work": KnownBug(
+        "what the disk refused a controller is never tried again",
+        lambda: mock.patch.object(Worker, "_look_at", _look_once),
+        lambda scene, kinds: "disk_full" in kinds,
+    ),
+    "half-gang": KnownBug(
+        "a gang is content with one of its members",
+        lambda: mock.patch.object(gang_scheduling, "_needed", lambda group: 1),
+        lambda scene, kinds: scene.has_gangs,
+    ),
     "late-status": KnownBug(
         "a status that is sent again may arrive after the binding", lambda: mock.patch.object(KeyMutex, "lock", _lock_nothing)
     ),
@@ -139,8 +201,8 @@ BUGS: dict[str, KnownBug] = {
 
 
 PROVOKED_BY: dict[str, tuple[Fault, ...]] = {
-    "pre-bind-exception": (Fault("plugin", 3.0, 60.0, "", 0.5),),
-    "garbage-200": (Fault("garbage", 3.0, 60.0, "", 0.3),),
-    "silent-watch": (Fault("silence", 60.0),),
+    "pre-bind-exception": (Fault("plugin", 3.0, 25.0, "", 0.5),),
+    "garbage-200": (Fault("garbage", 3.0, 25.0, "", 0.3),),
+    "silent-watch": (Fault("silence", 10.0),),
 }
 """Faults that bring a bug to light at once."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from chaos.processes import Process, ProcessLoop
 
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.0002, 0.002
-HIGH_WATER_BYTES = 1 << 16
+HIGH_WATER_BYTES, SLOW_HIGH_WATER_BYTES = 1 << 16, 1 << 11
 _REQUEST = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (\S+) HTTP/1\.1\r\n")
 _PAGE = b"<html><body>Welcome to the captive portal</body></html>"
 _STATUSES = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
@@ -33,7 +33,7 @@ class Network:
         self._loop = loop
         self._seed = seed
         self.note = note
-        self.faults: list[Fault] = []
+        self._faults: dict[str, list[Fault]] = {}
         self.on_request: Callable[[Process, str, str], None] = lambda process, method, path: None
         """Told of every request in the moment in which its bytes leave the client."""
         self._server: Process | None = None
@@ -53,12 +53,18 @@ class Network:
             if process in (link.client.process, link.server.process):
                 link.reset()
 
+    def suffer(self, faults: list[Fault]) -> None:
+        """Let these faults happen, each in its time."""
+        for fault in faults:
+            self._faults.setdefault(fault.kind, []).append(fault)
+
     def active(self, client: str, *kinds: str) -> Iterator[Fault]:
         """Yield the faults of these kinds that a client suffers now."""
         now = self._loop.time()
-        for fault in self.faults:
-            if fault.kind in kinds and fault.at <= now < fault.end and fault.hits(client):
-                yield fault
+        for kind in kinds:
+            for fault in self._faults.get(kind, ()):
+                if fault.at <= now < fault.end and fault.hits(client):
+                    yield fault
 
     def held_until(self, client: str, *kinds: str) -> float:
         """Return when bytes may pass that such faults hold back; 0 when none does."""
@@ -94,6 +100,12 @@ class Network:
         for link in self._links:
             if fault.hits(link.client.process.name):
                 link.is_black_hole = True
+
+    def cut(self, fault: Fault) -> None:
+        """Break the connections that clients have now."""
+        for link in list(self._links):
+            if fault.hits(link.client.process.name):
+                link.reset()
 
     def n_links_of(self, client: str) -> int:
         """Return how many connections a process has."""
@@ -205,6 +217,15 @@ class Link:
             twin._pass(twin.server, data)
             self._loop.call_later(5.0, twin.reset)
 
+    @property
+    def is_slow(self) -> bool:
+        """Return whether the client reads slowly just now."""
+        return any(True for _ in self._network.active(self.client.process.name, "slow_reader"))
+
+    def pause(self) -> float:
+        """Return how long a slow reader looks out of the window."""
+        return self._chance.uniform(0.1, 3.0)
+
     def _note(self, kind: str) -> None:
         self._network.note(f"net {self.client.process.name} {kind} {self._what}")
 
@@ -232,7 +253,7 @@ class End(asyncio.Transport):
         self._link, self._loop = link, loop
         self._protocol: Any = None
         self._is_closing = self._is_lost = False
-        self._is_paused = self._holds_writer = False
+        self._is_paused = self._holds_writer = self._naps = self._has_other_closed = False
         self._arrives = 0.0
         self._waiting: list[bytes] = []
         self._n_waiting = 0
@@ -297,7 +318,7 @@ class End(asyncio.Transport):
         """Receive bytes later, after everything that was sent before."""
         self._arrives = max(when, self._arrives + 1e-6)
         self._n_waiting += len(data)
-        if self._n_waiting > HIGH_WATER_BYTES and not self._holds_writer:
+        if self._n_waiting > (SLOW_HIGH_WATER_BYTES if self._link.is_slow else HIGH_WATER_BYTES) and not self._holds_writer:
             self._holds_writer = True
             self.peer.process.call(self.peer._protocol.pause_writing)
         self._loop.call_at(self._arrives, self._receive, data, context=self.process.context)
@@ -315,9 +336,18 @@ class End(asyncio.Transport):
 
     def _receive(self, data: bytes) -> None:
         self._waiting.append(data)
+        if not self._naps and self is self._link.client and self._link.is_slow:
+            self._naps = True
+            self._loop.call_later(self._link.pause(), self._wake, context=self.process.context)
+        self._hand_over()
+
+    def _wake(self) -> None:
+        self._naps = False
         self._hand_over()
 
     def _hand_over(self) -> None:
+        if self._naps:
+            return
         while self._waiting and not self._is_paused and not self._is_closing:
             data = self._waiting.pop(0)
             self._n_waiting -= len(data)
@@ -326,9 +356,12 @@ class End(asyncio.Transport):
             self._holds_writer = False
             if not self.peer._is_closing and not self.peer.process.is_dead:
                 self.peer._call_soon(self.peer._protocol.resume_writing)
+        if self._has_other_closed and not self._waiting:
+            self._other_closed()
 
     def _other_closed(self) -> None:
-        if not self._is_closing:
+        self._has_other_closed = True
+        if not self._is_closing and not self._waiting:  # what was sent before is read first
             self._protocol.eof_received()
             self._is_closing = True
             self._end(None)

@@ -16,6 +16,9 @@ from typing import Any
 
 from kubesched.simulator.clock import EPOCH, VirtualLoop
 
+MOST_STEPS = 100_000
+"""Thirty times what half a minute of a small cluster takes."""
+
 _current: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
 
 
@@ -24,6 +27,10 @@ def current_process() -> Process:
     process = _current.get()
     assert process is not None
     return process
+
+
+class TooBusy(Exception):
+    """More happens than can be needed."""
 
 
 class Process:
@@ -35,8 +42,10 @@ class Process:
         self.is_dead = False
         self.clock_offset = 0.0
         """Seconds by which this process's wall clock is wrong."""
-        self.sabotage: Callable[[], bool] = lambda: False
-        """Whether a plugin of this process does harm now."""
+        self.sabotage: Callable[[str], bool] = lambda kind: False
+        """Whether a plugin, or an extender, of this process does harm now."""
+        self._steps_left: int | None = None
+        self._stop: Callable[[], None] = lambda: None
         self.waited_seconds = 0.0
         """How long the thread that has just run would have waited for others."""
         self._loop = loop
@@ -67,6 +76,11 @@ class Process:
         held, self._held = self._held, []
         self._loop.resume(held)
 
+    def stop_in(self, n_steps: int, stop: Callable[[], None]) -> None:
+        """Call `stop`, which kills or freezes, in the place of one of the next steps: in the middle of whatever is done just
+        then. A moment by the clock would mostly find everybody idle."""
+        self._steps_left, self._stop = n_steps, stop
+
     def kill(self) -> None:
         """End without a word."""
         self.is_dead = True
@@ -81,6 +95,12 @@ class Process:
         if self._is_frozen:
             self._held.append(handle)
             return False
+        if self._steps_left is not None:
+            self._steps_left -= 1
+            if self._steps_left < 0:
+                self._steps_left = None
+                self._loop.outside.run(self._stop)
+                return self.may_run(handle)
         return True
 
     # The clock that this process is handed
@@ -145,7 +165,7 @@ class ProcessLoop(VirtualLoop):
         self.outside = contextvars.copy_context()
         """The context of the world itself, which belongs to no process."""
         self._timers: list[tuple[float, int, _TimerHandle]] = []
-        self._n_timers = 0
+        self._n_timers = self._n_steps = 0
 
     def call_soon(self, callback: Any, *args: Any, context: contextvars.Context | None = None) -> asyncio.Handle:
         """Queue a callback of the calling process."""
@@ -174,6 +194,9 @@ class ProcessLoop(VirtualLoop):
             self._virtual_seconds = max(self._virtual_seconds, timers[0][0])
         while timers and timers[0][0] <= self._virtual_seconds:
             ready.append(heapq.heappop(timers)[2])
+        self._n_steps += len(ready)
+        if self._n_steps > MOST_STEPS:
+            raise TooBusy(f"{MOST_STEPS} steps in {self._virtual_seconds:.0f} seconds: somebody goes in circles")
         for _ in range(len(ready)):
             handle = ready.popleft()
             if not handle._cancelled:
@@ -195,11 +218,16 @@ class ProcessLoop(VirtualLoop):
         self.call_later(process.waited_seconds, tell)
         return future
 
-    def clear(self) -> None:
-        """Forget everything that was to happen."""
+    def end(self) -> None:
+        """Forget everything that was to happen: nothing of it is of interest any more, nor what it says about that."""
+        self.is_over = True
+        self.set_exception_handler(lambda _, context: None)
+        for process in self.processes:
+            process.kill()
         self._ready.clear()
         self._timers.clear()
         self.processes.clear()
+        self.close()
 
     def resume(self, handles: list[asyncio.Handle]) -> None:
         """Queue callbacks again that were held back; those that were cancelled meanwhile the loop leaves out itself."""

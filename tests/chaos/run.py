@@ -2,10 +2,9 @@
 
 In: a seed, and a fault script if it is not to be the seed's own. Out: the history and what was wrong in it.
 
-    0 s          server and schedulers boot, the first nodes and pods are there
-    to 80 s      users create, scale and delete; faults happen
-    90 s         the last fault ends
-    to 380 s     until everything is as it must be, and no longer
+    0 s                      server and schedulers boot, the first nodes and pods are there
+    while the scene lasts    users create, scale and delete; faults happen; at its end the last fault ends
+    290 s more at most       until everything is as it must be, and no longer
 
 Whatever is not so after that is a violation: no unschedulable pod is tried again by mere time before five minutes are over,
 so whoever comes to rest has heard what he had to hear.
@@ -22,16 +21,20 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 from chaos.checkers import Checker
-from chaos.faults import FAULTS_END, Fault, draw
+from chaos.faults import Fault, draw
 from chaos.history import History, Listener, is_ours
-from chaos.processes import Process, ProcessLoop
+from chaos.processes import Process, ProcessLoop, TooBusy
+from chaos.scene import Scene, scene_of
 from chaos.users import Users
 from chaos.world import SchedulerHost, World, temporary_directory
 
 SETTLE_SECONDS = 290.0
 LOOK_EVERY_SECONDS = 5.0
+MOST_STEPS = 300
+"""How many steps a process may still make when its end has come."""
 
 
 @dataclass
@@ -42,6 +45,8 @@ class Result:
     script: list[Fault]
     history: History
     virtual_seconds: float
+    objects: list[dict[str, Any]]
+    """Everything that was in the API in the end, for who looks at a single run."""
 
     @property
     def violations(self) -> list[str]:
@@ -58,50 +63,63 @@ def outcome(seed: str) -> Outcome:
     return seed, result.violations, result.virtual_seconds
 
 
-def run(seed: str, script: list[Fault] | None = None, *, is_loud: bool = False) -> Result:
-    """Run a seed to its end. `is_loud` puts into the history what the program logs."""
-    n_schedulers = random.Random(f"{seed}/size").choice((1, 2, 2, 2, 3))
-    script = draw(seed, n_schedulers) if script is None else script
-    random.seed(seed)  # for whatever in a library rolls dice of its own
-    loop = ProcessLoop()
-    asyncio.set_event_loop(loop)
-    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)  # a client that is gone is no news here
-    logger, is_collecting = logging.getLogger("kubesched"), gc.isenabled()
-    level, propagates, handlers = logger.level, logger.propagate, logger.handlers
+def run(seed: str, script: list[Fault] | None = None, scene: Scene | None = None, *, is_loud: bool = False) -> Result:
+    """Run a seed to its end, with its own script and in its own scene unless others are given.
+
+    `is_loud` puts into the history what the program logs.
+    """
+    scene = scene_of(seed) if scene is None else scene
+    script = draw(scene) if script is None else script
+    is_collecting = gc.isenabled()
     gc.freeze()  # what is there already is not looked at again after every run
     gc.disable()  # what is dead may not unwind in the middle, at a moment that the seed does not know
     try:
-        with temporary_directory() as directory:
-            world = World(loop, seed, directory, n_schedulers)
-            logger.handlers = [Listener(world.history, is_loud)]
-            logger.propagate = False
-            logger.setLevel(logging.DEBUG if is_loud else logging.ERROR)
-            loop.set_exception_handler(lambda _, context: _unhandled(world.history, context))
-            loop.run_until_complete(_live(world, seed, script))
-            return Result(seed, script, world.history, loop.time())
+        return _run(scene, script, is_loud)
     finally:
-        loop.set_exception_handler(lambda _, context: None)
-        logger.handlers, logger.propagate = handlers, propagates
-        logger.setLevel(level)
-        asyncio.set_event_loop(None)
-        _bury(loop)
+        _bury()
+        gc.unfreeze()
         if is_collecting:
             gc.enable()
 
 
-def _bury(loop: ProcessLoop) -> None:
+def _run(scene: Scene, script: list[Fault], is_loud: bool) -> Result:
+    random.seed(scene.seed)  # for whatever in a library rolls dice of its own
+    loop = ProcessLoop()
+    asyncio.set_event_loop(loop)
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)  # a client that is gone is no news here
+    logger = logging.getLogger("kubesched")
+    level, propagates, handlers = logger.level, logger.propagate, logger.handlers
+    try:
+        # aiohttp looks at the real clock to know which connections have been idle for too long.
+        with temporary_directory() as directory, mock.patch("aiohttp.connector.monotonic", loop.time):
+            world = World(loop, scene, directory)
+            logger.handlers = [Listener(world.history, is_loud)]
+            logger.propagate = False
+            logger.setLevel(logging.DEBUG if is_loud else logging.ERROR)
+            loop.set_exception_handler(lambda _, context: _unhandled(world.history, context))
+            try:
+                loop.run_until_complete(_live(world, script))
+            except TooBusy as error:
+                world.history.violated(str(error))
+            return Result(scene.seed, script, world.history, loop.time(), world.server.everything() if is_loud else [])
+    finally:
+        loop.end()
+        world.history.end()
+        logger.handlers, logger.propagate = handlers, propagates
+        logger.setLevel(level)
+        asyncio.set_event_loop(None)
+
+
+def _bury() -> None:
     """Let go of everything that was still under way. What it says about that is of no interest."""
-    loop.is_over = True
-    for process in loop.processes:
-        process.kill()
-    for task in asyncio.all_tasks(loop):
-        task._log_destroy_pending = False  # type: ignore[attr-defined]
     hook, sys.unraisablehook = sys.unraisablehook, lambda unraisable: None
+    logger = logging.getLogger("kubesched")
+    logger.disabled = True
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        loop.clear()
+        gc.collect()  # closes what was still waiting, which keeps the rest alive until the second time
         gc.collect()
-        loop.close()
+    logger.disabled = False
     sys.unraisablehook = hook
 
 
@@ -111,17 +129,19 @@ def _unhandled(history: History, context: dict[str, Any]) -> None:
         history.violated(f"unhandled: {context['message']}: {type(error).__name__}: {error}")
 
 
-async def _live(world: World, seed: str, script: list[Fault]) -> None:
+async def _live(world: World, script: list[Fault]) -> None:
     checker = Checker(world)
-    world.network.faults = script
+    world.network.suffer(script)
     for host in world.schedulers:
         host.started = lambda process: _equip(world, script, process)
     await world.begin()
     for fault in script:
         world.loop.call_at(max(fault.at, world.loop.time()), _play, world, fault)
-    await Users(world, seed).work()
-    await asyncio.sleep(max(FAULTS_END - world.loop.time(), 0.0))
+    users = Users(world)
+    await users.work()
+    await asyncio.sleep(max(world.scene.seconds - world.loop.time(), 0.0))
     world.history.note("the faults are over")
+    await users.make_amends()
     end = world.loop.time() + SETTLE_SECONDS
     while unrest := checker.unrest():
         if world.loop.time() >= end:
@@ -135,9 +155,9 @@ async def _live(world: World, seed: str, script: list[Fault]) -> None:
 def _equip(world: World, script: list[Fault], process: Process) -> None:
     """Let the plugins of a process know when to do harm."""
 
-    def is_due() -> bool:
+    def is_due(kind: str) -> bool:
         now = world.loop.time()
-        active = (fault for fault in script if fault.kind == "plugin" and fault.at <= now < fault.end)
+        active = (fault for fault in script if fault.kind == kind and fault.at <= now < fault.end)
         return any(fault.hits(process.name) and process.chance.random() < fault.chance for fault in active)
 
     process.sabotage = is_due
@@ -161,20 +181,39 @@ def _each(act: Callable[[World, Fault, SchedulerHost], None]) -> Callable[[World
 
 
 def _freeze(world: World, fault: Fault, host: SchedulerHost) -> None:
+    process = host.process
+    assert process is not None
+
+    def stop() -> None:
+        process.freeze()
+        world.loop.call_at(max(fault.end, world.loop.time()), process.thaw)
+
+    process.stop_in(int(fault.chance * MOST_STEPS), stop)
+
+
+def _jump(world: World, fault: Fault) -> None:
+    """Let wall clocks be wrong from now on: those of schedulers, and of the server where everybody is hit."""
+    for host in (*world.schedulers, world.server):
+        if host.process is not None and fault.hits(host.process.name):
+            host.skew += (fault.chance - 0.3) * 1000.0
+            host.process.clock_offset = host.skew
+
+
+def _kill(world: World, fault: Fault, host: SchedulerHost) -> None:
     assert host.process is not None
-    host.process.freeze()
-    world.loop.call_later(fault.seconds, host.process.thaw)
+    host.process.stop_in(int(fault.chance * MOST_STEPS), host.end)
 
 
-def _jump(world: World, fault: Fault, host: SchedulerHost) -> None:
-    assert host.process is not None
-    host.process.clock_offset += (fault.chance - 0.3) * 1000.0
+def _crash(world: World, fault: Fault) -> None:
+    server = world.server
+    if server.is_up and server.process is not None:
+        server.process.stop_in(int(fault.chance * MOST_STEPS), server.die)
 
 
-def _reload(world: World, fault: Fault, host: SchedulerHost) -> None:
-    scheduler, process = host.scheduler, host.process
-    if scheduler is not None and scheduler.engine is not None and process is not None and scheduler.is_synced:
-        process.start(scheduler.swap(host.configuration))
+def _compact(world: World, fault: Fault) -> None:
+    if world.server.is_up:
+        world.server.do("compact")
+        world.network.cut(fault)
 
 
 def _fill_disk(world: World, fault: Fault) -> None:
@@ -209,13 +248,13 @@ def _fail_node(world: World, fault: Fault) -> None:
 
 _BEGINNINGS: dict[str, Callable[[World, Fault], None]] = {
     "silence": lambda world, fault: world.network.silence(fault),
-    "crash": lambda world, fault: world.server.die(),
+    "crash": _crash,
     "power_loss": _lose_power,
-    "compact": lambda world, fault: world.server.do("compact") if world.server.is_up else None,
+    "compact": _compact,
     "disk_full": _fill_disk,
     "freeze": _each(_freeze),
-    "kill": _each(lambda world, fault, host: host.end()),
-    "clock_jump": _each(_jump),
-    "reload": _each(_reload),
+    "kill": _each(_kill),
+    "clock_jump": _jump,
+    "reload": _each(lambda world, fault, host: host.change()),
     "node_fails": _fail_node,
 }

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from typing import Any
 
 from chaos.disk import PowerLost
-from chaos.faults import FAULTS_END
 from chaos.world import World
 from kubesched.errors import ApiError
 
-USERS_END = FAULTS_END - 10.0
+REST_SECONDS = 7.0
+"""How long before the end of the faults they stop."""
+ACTS_PER_SECOND = 0.45
 DRIVER, DEVICE_CLASS, DEVICES = "devices.example.com", "device", 2
 HIGH, HIGH_PRIORITY = "high", 1000
 
@@ -25,14 +26,14 @@ HIGH, HIGH_PRIORITY = "high", 1000
 class Users:
     """People of one world."""
 
-    def __init__(self, world: World, seed: str) -> None:
-        self._world, self._chance = world, random.Random(f"{seed}/users")
+    def __init__(self, world: World) -> None:
+        self._world, self._chance = world, random.Random(f"{world.scene.seed}/users")
         self._n = 0
 
     async def work(self) -> None:
         """Work until their time is over."""
         await self._do(self._prepare)
-        for _ in range(self._chance.randint(3, 6)):
+        for _ in range(self._chance.randint(2, 4)):
             await self._do(self._add_node)
         acts: dict[Callable[[], None], int] = {
             self._add_pod: 6,
@@ -47,9 +48,16 @@ class Users:
             self._add_node: 1,
             self._drop_node: 1,
         }
-        while self._world.loop.time() < USERS_END:
+        if self._world.scene.has_gangs:
+            acts[self._add_gang] = 5
+        while self._world.loop.time() < self._world.scene.seconds - REST_SECONDS:
             await self._do(self._chance.choices(list(acts), list(acts.values()))[0])
-            await asyncio.sleep(self._chance.expovariate(0.4))
+            await asyncio.sleep(self._chance.expovariate(ACTS_PER_SECOND))
+
+    async def make_amends(self) -> None:
+        """Let something happen that wakes the pods which were refused for no reason: nothing else would, for minutes."""
+        if self._world.scene.has_liar or self._world.scene.extender:
+            await self._do(self._add_node)
 
     async def _do(self, act: Callable[[], None]) -> None:
         await self._world.until(lambda: self._world.server.is_up, 60.0)
@@ -90,11 +98,24 @@ class Users:
     def _add_pods(self) -> None:
         name = self._name("app")
         template = {"metadata": {"labels": {"app": name}}, "spec": self._spec()}
-        spec = {"replicas": self._chance.randint(1, 4), "selector": {"matchLabels": {"app": name}}, "template": template}
+        spec = {"replicas": self._chance.randint(1, 3), "selector": {"matchLabels": {"app": name}}, "template": template}
         self._create("replicasets.apps", {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
         if self._chance.random() < 0.4:
             budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": name}}}
             self._create("poddisruptionbudgets.policy", {"metadata": {"name": name, "namespace": "default"}, "spec": budget})
+
+    def _add_gang(self) -> None:
+        """Create pods that want to run together; one may be missing."""
+        name, spec = self._name("gang"), self._spec()
+        n_members = self._chance.randint(2, 3)
+        group: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": n_members}}}
+        if "priorityClassName" in spec:
+            group["priorityClassName"] = spec["priorityClassName"]
+        meta = {"name": name, "namespace": "default"}
+        self._create("podgroups.scheduling.k8s.io", {"metadata": meta, "spec": group})
+        for number in range(n_members - (self._chance.random() < 0.2)):
+            member = {"name": f"{name}-{number}", "namespace": "default"}
+            self._create("pods", {"metadata": member, "spec": {**spec, "schedulingGroup": {"podGroupName": name}}})
 
     def _add_pod_with_volume(self) -> None:
         name = self._name("volume")

@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from chaos.disk import SimulatedLog
+from chaos.extender import SimulatedExtender
 from chaos.history import History
 from chaos.network import Network
 from chaos.processes import Process, ProcessLoop
-from chaos.sabotage import CONFIGURATION, Saboteur
+from chaos.sabotage import configuration_of, plugins_of
+from chaos.scene import Scene
 from kubesched import config
 from kubesched.apiserver import ApiServer, ObjectStore
 from kubesched.apiserver.fake_cluster import FakeCluster, Pace
@@ -30,9 +32,11 @@ from kubesched.apiserver.write_ahead_log import Record
 from kubesched.app import Scheduler, Wiring
 from kubesched.client.credentials import Credentials
 from kubesched.client.fencing import LeaseLost
+from kubesched.errors import ConfigError
 
 ADDRESS = "http://127.0.0.1:6443"
 RESTART_SECONDS = (1.0, 8.0)
+GANGS = "GenericWorkload=true"
 _MEMORY = Path("/dev/shm")
 
 
@@ -49,11 +53,14 @@ class _Address:
 class ServerHost:
     """The machine of the API server: its disk outlives its processes."""
 
-    def __init__(self, loop: ProcessLoop, network: Network, history: History, seed: str, directory: Path) -> None:
-        self._loop, self._network, self._history, self._seed = loop, network, history, seed
-        self._directory = directory
+    def __init__(self, world: World, directory: Path) -> None:
+        self._loop, self._network, self._history = world.loop, world.network, world.history
+        self._directory, self._seed = directory, world.scene.seed
+        seed = world.scene.seed
         self._n_lives = 0
         self._chance = random.Random(f"{seed}/server")
+        self.skew = self._chance.uniform(-1.0, 1.0) * world.scene.largest_skew
+        """Seconds by which the machine's wall clock is wrong."""
         self._promised: dict[tuple[str, str], tuple[int, bytes]] = {}
         self.failed_nodes: set[str] = set()
         self.process: Process | None = None
@@ -70,6 +77,7 @@ class ServerHost:
         """Boot."""
         self._n_lives += 1
         self.process = process = Process(self._loop, f"server.{self._n_lives}", self._seed)
+        process.clock_offset = self.skew
         self._history.note(f"{process.name} starts")
         in_doubt = self.log.under_way[1:3] if self.log is not None and self.log.under_way is not None else None
         process.call(self._open, process)
@@ -140,6 +148,11 @@ class ServerHost:
         found = self.store.context.storage.table(table)
         return [found.entries[key].obj for key in found.keys]
 
+    def everything(self) -> list[dict[str, Any]]:
+        """Return the objects of all tables that `kubesched why` reads, in order."""
+        assert self.store is not None
+        return [obj for table in self.store.context.storage.tables() for obj in self.entries(table.name) if "kind" in obj]
+
     def do(self, verb: str, *args: Any, **kwargs: Any) -> Any:
         """Carry out a verb of the store as the server, for users who have a good network."""
         assert self.process is not None and self.store is not None
@@ -157,16 +170,24 @@ class ServerHost:
 
 
 @functools.cache
-def _settings() -> tuple[config.Gates, config.Configuration]:
-    gates = config.Gates.defaults()
-    return gates, config.load(CONFIGURATION, gates=gates, registry=Scheduler.catalogue((Saboteur,)))
+def _settings(scene: Scene, is_changed: bool) -> tuple[config.Gates, config.Configuration]:
+    gates = config.Gates.parse(GANGS if scene.has_gangs else "")
+    known = Scheduler.catalogue(plugins_of(scene))
+    return gates, config.load(configuration_of(scene, is_changed), gates=gates, registry=known)
+
+
+def _settings_of(scene: Scene, is_changed: bool = False) -> tuple[config.Gates, config.Configuration]:
+    """Return gates and configuration of a scene; made once for all that are alike."""
+    alike = Scene("", extender=scene.extender, has_gangs=scene.has_gangs, has_liar=scene.has_liar)
+    return _settings(alike, is_changed)
 
 
 class SchedulerHost:
     """The machine of one replica, on which a scheduler is started again whenever it ends."""
 
-    def __init__(self, loop: ProcessLoop, network: Network, history: History, seed: str, number: int) -> None:
-        self._loop, self._network, self._history, self._seed = loop, network, history, seed
+    def __init__(self, world: World, number: int) -> None:
+        self._loop, self._network, self._history, self._world = world.loop, world.network, world.history, world
+        self._seed = seed = world.scene.seed
         self.name = f"scheduler-{number}"
         self.number = number
         self.started: Callable[[Process], None] = lambda process: None
@@ -174,12 +195,15 @@ class SchedulerHost:
         self._chance = random.Random(f"{seed}/{self.name}")
         self.process: Process | None = None
         self.scheduler: Scheduler | None = None
-        self.gates, self.configuration = _settings()
+        self.gates, self.configuration = _settings_of(world.scene)
+        self.skew = self._chance.uniform(-1.0, 1.0) * world.scene.largest_skew
+        self._n_changes = self._n_read = 0
 
     def start(self) -> None:
         """Start a scheduler."""
         self._n_lives += 1
         self.process = process = Process(self._loop, f"{self.name}.{self._n_lives}", self._seed)
+        process.clock_offset = self.skew
         self._history.note(f"{process.name} starts")
         self.started(process)
         process.start(self._run(process))
@@ -188,7 +212,10 @@ class SchedulerHost:
         wiring = Wiring(
             _Address(),
             gates=self.gates,
-            plugins=(Saboteur,),
+            plugins=plugins_of(self._world.scene),
+            reload=self._read,
+            has_changed=lambda: self._n_read < self._n_changes,
+            poster=lambda: SimulatedExtender(self._world, process),
             seed=self.number,
             clock=process,
             chance=process.chance,
@@ -205,6 +232,18 @@ class SchedulerHost:
             self._history.violated(f"{process.name} ends with {type(error).__name__}: {error}")
         self.end()
 
+    def change(self) -> None:
+        """Let its configuration file be another."""
+        self._n_changes += 1
+
+    def _read(self) -> config.Configuration:
+        self._n_read = self._n_changes
+        if self._chance.random() < 0.2:
+            raise ConfigError("profiles", "somebody is still writing this file")
+        self._history.note(f"{self.name} reads its configuration again")
+        _, self.configuration = _settings_of(self._world.scene, self._n_changes % 2 == 1)
+        return self.configuration
+
     def end(self) -> None:
         """End whatever is left of the process, and start another after a while."""
         if self.process is not None and not self.process.is_dead:
@@ -218,12 +257,12 @@ class SchedulerHost:
 class World:
     """Everything."""
 
-    def __init__(self, loop: ProcessLoop, seed: str, directory: Path, n_schedulers: int) -> None:
-        self.loop = loop
+    def __init__(self, loop: ProcessLoop, scene: Scene, directory: Path) -> None:
+        self.loop, self.scene, seed = loop, scene, scene.seed
         self.history = History(loop.time)
         self.network = loop.network = Network(loop, f"{seed}/network", self.history.note)
-        self.server = ServerHost(loop, self.network, self.history, seed, directory)
-        self.schedulers = [SchedulerHost(loop, self.network, self.history, seed, n) for n in range(n_schedulers)]
+        self.server = ServerHost(self, directory)
+        self.schedulers = [SchedulerHost(self, number) for number in range(scene.n_schedulers)]
 
     async def begin(self) -> None:
         """Boot everything."""
