@@ -38,7 +38,8 @@ class FirstObjects(Controller):
         # Those that are here already need theirs before the first pod comes.
         for entry in list(self._store.context.table(self._resource).entries.values()):
             self.sync(entry.obj)
-        self._create("services", _API_SERVICE)
+        if "default/kubernetes" not in self._store.context.table(self._store.context.resource("services")).entries:
+            self._create("services", _API_SERVICE)  # kept from before, its address would be refused as taken
         if not self._store.list("storageclasses").items:
             self._create("storageclasses", _STORAGE_CLASS)
 

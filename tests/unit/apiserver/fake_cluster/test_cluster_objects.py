@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kubesched import errors
+from kubesched.apiserver import ManualClock, ObjectStore
 from kubesched.apiserver.clock import seconds_of
+from kubesched.apiserver.fake_cluster import FakeCluster, Pace
 
 Cluster = Any  # see conftest.py
 MINUTE = 60.0
@@ -121,3 +124,13 @@ def test_an_ephemeral_volume_gets_a_claim_that_ends_with_its_pod(cluster: Cluste
     cluster.store.delete("pods", "p")
     cluster.run(60)
     assert cluster.store.list("persistentvolumeclaims").items == []
+
+
+def test_a_cluster_starts_again_over_what_it_kept(tmp_path: Path) -> None:
+    for _ in range(2):
+        store = ObjectStore(ManualClock(), data_dir=tmp_path)
+        cluster = FakeCluster(store, Pace())
+        cluster.start()
+        assert store.get("services", "kubernetes", "default")["spec"]["clusterIP"]
+        cluster.stop()
+        store.close()
