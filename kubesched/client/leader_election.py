@@ -153,7 +153,7 @@ class LeaderElector:
             found = await self._lock.get()
             if found != self._observed:
                 self._observe(found)
-            if not self.is_leader or not self._is_valid():
+            if not self.is_leader or not self._is_valid(self._clock.monotonic()):
                 return False
             if found.preferred_holder:
                 log.info("lease %s is to go to %s; our term ends", self._lock, found.preferred_holder)
@@ -169,15 +169,18 @@ class LeaderElector:
             return False
 
     async def _try_to_hold(self) -> bool:
-        """Take the lock or renew it; return whether it is ours now."""
-        now = self._clock.now()
+        """Take the lock or renew it; return whether it is ours now.
+
+        A try counts from its beginning, however long its requests take: what had not run out then is not taken.
+        """
+        now, begun = self._clock.now(), self._clock.monotonic()
         mine = Record(
             holder=self._lock.identity,
             lease_duration_seconds=int(self._timing.lease_duration),
             acquire_time=now,
             renew_time=now,
         )
-        if self.is_leader and self._is_valid():
+        if self.is_leader and self._is_valid(begun):
             kept = replace(mine, acquire_time=self._observed.acquire_time, transitions=self._observed.transitions)
             try:
                 self._observe(await self._lock.update(kept))
@@ -193,7 +196,7 @@ class LeaderElector:
                 return True
             if found != self._observed:
                 self._observe(found)
-            if found.holder and not self.is_leader and self._is_valid():
+            if found.holder and not self.is_leader and self._is_valid(begun):
                 log.debug("lease %s is held by %s and has not yet expired", self._lock, found.holder)
                 return False
             if self.is_leader:
@@ -238,5 +241,5 @@ class LeaderElector:
             self._reported_leader = record.holder
             self._callbacks.on_new_leader(record.holder)
 
-    def _is_valid(self) -> bool:
-        return self._observed_at + self._observed.lease_duration_seconds > self._clock.monotonic()
+    def _is_valid(self, moment: float) -> bool:
+        return self._observed_at + self._observed.lease_duration_seconds > moment

@@ -119,6 +119,27 @@ async def test_a_standby_takes_over_when_the_record_has_not_changed_for_its_dura
     assert two.news[-2:] == ["stopped", "leader "]
 
 
+async def test_a_slow_look_does_not_take_the_lease_before_its_time(shelf: Shelf) -> None:
+    """A try counts from its beginning: the time of acquiring that it writes down is never within the other's lease."""
+    one = Candidate(shelf, "one", release_on_cancel=False)
+    await settle()
+    await one.stop()
+    two = Candidate(shelf, "two", release_on_cancel=False)
+    await shelf.clock.advance(13.0)
+    answer = shelf.request
+
+    async def slow(method: str, *more: Any) -> bytes:
+        if method == "GET":
+            await shelf.clock.sleep(1.5)
+        return await answer(method, *more)
+
+    shelf.request = slow  # type: ignore[method-assign]
+    await shelf.clock.advance(10.0)
+    assert two.news[-1] == "started"
+    assert shelf.spec["acquireTime"] >= "2023-11-14T22:13:35"
+    await two.stop()
+
+
 async def test_taking_over_counts_a_transition(shelf: Shelf) -> None:
     one = Candidate(shelf, "one", release_on_cancel=False)
     await settle()
