@@ -9,6 +9,7 @@ pod, in which cluster. Clusters and pods are random and seeded: the same seed ch
   * a plugin that counts says the same from counters that followed the pods as when it counts anew
   * columns agree with the single-node methods, with the functions of a row, and with what is said of whole domains
   * empty and one-node clusters are survived
+  * PreEnqueue, Reserve and Permit answer in the right type, and after Unreserve nothing is left of a promise
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from kubesched.testing import clusters
 from kubesched.testing.declarations import check_declaration
 
 _TRIES = 3
+_CHECKED_POINTS = {"pre_enqueue", "pre_filter", "filter", "pre_score", "score", "reserve", "permit"}
+"""The others write to the cluster, or are about more than one pod."""
 
 
 class _Bench:
@@ -50,7 +53,7 @@ class _Bench:
         for obj in objects:
             self.store.put(obj)
         self.plugin = cls(args, EngineHandle(self.store.objects))
-        points = [point for point in points_of(type(self.plugin)) if point.removeprefix("pre_") in ("filter", "score")]
+        points = [point for point in points_of(type(self.plugin)) if point in _CHECKED_POINTS]
         self.profile = Profile("checked", {point: [(self.plugin, 1)] for point in points})
 
     def answers(self, pod: Pod, nodes: Snapshot | None = None, state: CycleState | None = None) -> dict[str, Any]:
@@ -163,6 +166,7 @@ def _check_cluster(cls: type[Plugin], args: Any, random: Random, size: int) -> N
         _check_domains(bench, pod, random, where)
         check_declaration(bench, pod, nodes, random, first, where)
         _check_counts(bench, pod, random, where)
+        _check_promise(bench, pod, first, where)
 
 
 def _check_scalar(bench: _Bench, pod: Pod, where: str) -> None:
@@ -249,6 +253,20 @@ def _check_counts(bench: _Bench, pod: Pod, random: Random, where: str) -> None:
         assert kept == anew, f"{where}: from its counters it says {kept}, counting anew {anew}"
     for view in come:
         store.remove_pod(view.uid)
+
+
+def _check_promise(bench: _Bench, pod: Pod, first: dict[str, Any], where: str) -> None:
+    """Book a pod on a node as far as the plugin is concerned, and take that back."""
+    profile, view, nodes, state = bench.profile, bench.store.view(pod), bench.store.snapshot(), CycleState()
+    profile.pre_enqueue(view)
+    if not nodes.n or not (profile.reserves or profile.permits) or profile.pre_filter(view, nodes, state).status is not None:
+        return
+    name = nodes.names[0]
+    if profile.reserve(view, name, state).is_success:
+        profile.permit(view, name, state)
+    profile.unreserve(view, name, state)
+    anew = bench.answers(pod)
+    assert first == anew, f"{where}: after Reserve and Unreserve it says {anew} instead of {first}"
 
 
 class AllPassing:

@@ -81,7 +81,10 @@ def test_a_name_that_is_taken_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     assert list(tmp_path.iterdir()) == []
 
 
-HEAD = "import time\nfrom kubesched import Plugin\nfrom kubesched.config import Args, FieldError, Path\n\nclass P(Plugin):\n"
+HEAD = (
+    "import time\nfrom kubesched import Plugin, Reason, Rejections\nfrom kubesched.config import Args, FieldError, Path\n\n"
+    "class P(Plugin):\n"
+)
 CHECKED = [
     (
         "validate refuses the defaults",
@@ -114,6 +117,30 @@ CHECKED = [
         "it raises for one node",
         "    def filter_node(self, pod, node, state):\n        return {}['x']\n",
         "plugin P raises KeyError in p.py, line 7: 'x'",
+    ),
+    (
+        "it raises for a node that is chosen",
+        "    def reserve(self, pod, node_name, state):\n        return {}['x']\n",
+        "plugin P raises KeyError in p.py, line 7: 'x'",
+    ),
+    (
+        "it raises when the promise is taken back",
+        "    def reserve(self, pod, node_name, state):\n        pass\n"
+        "    def unreserve(self, pod, node_name, state):\n        return 1 / 0\n",
+        "plugin P raises ZeroDivisionError in p.py, line 9: division by zero",
+    ),
+    (
+        "it permits without a number of seconds",
+        "    def permit(self, pod, node_name, state):\n        return None\n",
+        "expected a Status and a number of seconds, got NoneType",
+    ),
+    (
+        "it keeps a promise that was taken back",
+        "    full, reason = False, Reason('full')\n"
+        "    def filter(self, pod, nodes, state):\n"
+        "        return Rejections.where((nodes.pod_count >= 0) & self.full, self.reason)\n"
+        "    def reserve(self, pod, node_name, state):\n        self.full = True\n",
+        "after Reserve and Unreserve it says",
     ),
 ]
 
