@@ -87,7 +87,8 @@ def _ignored_group(pod: PodView) -> str:
     """Say that a group which a pod names is nobody's business here."""
     named = pod.pod.spec.scheduling_group
     if named is not None and named.pod_group_name:
-        return f"PodGroup {named.pod_group_name} is ignored: the feature gate GenericWorkload is off"
+        remedy = "--feature-gates GenericWorkload=true switches it on"
+        return f"PodGroup {named.pod_group_name} is ignored: the feature gate GenericWorkload is off; {remedy}"
     label = next((key for key in (COSCHEDULING_LABEL, COSCHEDULING_LABEL_OLD) if pod.labels.get(key)), "")
     return f"the label {label}={pod.labels[label]} is ignored: no profile enables Coscheduling" if label else ""
 

@@ -408,7 +408,10 @@ def test_a_pod_group_that_the_gates_ignore_is_said_to_be(tmp_path: Path) -> None
     )
     file = tmp_path / "group.jsonl"
     file.write_bytes(b"".join(Captured(7.5, [node("a"), lone]).lines()))
-    assert "PodGroup gang is ignored: the feature gate GenericWorkload is off" in said(file, "lone")
+    ignored = (
+        "PodGroup gang is ignored: the feature gate GenericWorkload is off; --feature-gates GenericWorkload=true switches it on"
+    )
+    assert ignored in said(file, "lone").replace("\n", " ")
     text = said(file, "lone", "--feature-gates", "GenericWorkload=true,GangScheduling=true")
     assert "is ignored" not in text
     assert "group default/gang is tried as a whole: 0 of its 1 pods are placed" in text
