@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Iterator
 
 from kubesched.api.meta import TopLevel
+from kubesched.config import Args
 from kubesched.errors import ConfigError
 from kubesched.framework.inputs import Input
 from kubesched.framework.plugin import POINTS, Plugin
@@ -89,6 +90,7 @@ def verify(cls: type[Plugin]) -> None:
     except TypeError as error:
         found = ", ".join(["self", *_positional(cls)])
         raise ConfigError("", f"plugin {cls.name}: __init__({found}) is not called with args and handle: {error}") from error
+    _verify_args(cls)
     for name in _GONE:
         if hasattr(cls, name):
             raise ConfigError("", f"plugin {cls.name}: {name} is gone, depends_on says what answers are made of")
@@ -102,6 +104,17 @@ def verify(cls: type[Plugin]) -> None:
             raise ConfigError("", f"plugin {cls.name}: wakes_on names the hint {wakeup.hint}, which is not a method")
     if not points_of(cls):
         raise ConfigError("", f"plugin {cls.name} implements no extension point")
+
+
+def _verify_args(cls: type[Plugin]) -> None:
+    if cls.Args is None:
+        return
+    if not (isinstance(cls.Args, type) and issubclass(cls.Args, Args)):
+        raise ConfigError("", f"plugin {cls.name}: Args is not a subclass of kubesched.config.Args")
+    try:
+        cls.Args()
+    except TypeError as error:
+        raise ConfigError("", f"plugin {cls.name}: Args must have a default for every field: {error}") from error
 
 
 def _positional(function: object) -> list[str]:

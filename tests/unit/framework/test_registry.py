@@ -67,6 +67,25 @@ class OddDeclaration(Plugin):
         return None
 
 
+class BareArgs(Plugin):
+    class Args:
+        pass
+
+    def filter_node(self, pod: Any, node: Any, state: Any) -> Any:
+        return None
+
+
+class SizeArgs(Args, frozen=True):
+    size: int
+
+
+class NeedyArgs(Plugin):
+    Args = SizeArgs
+
+    def filter_node(self, pod: Any, node: Any, state: Any) -> Any:
+        return None
+
+
 REFUSED = [
     ("no point at all", Pointless, "plugin Pointless implements no extension point"),
     (
@@ -77,6 +96,12 @@ REFUSED = [
     ("a plain function where one that waits is wanted", NotAsync, "plugin NotAsync: bind must be written with async def"),
     ("one that waits where a plain function is wanted", TooAsync, "plugin TooAsync: reserve must be written with def"),
     ("a value where a method is wanted", NotAMethod, "plugin NotAMethod: filter is not a method"),
+    ("arguments of another kind", BareArgs, "plugin BareArgs: Args is not a subclass of kubesched.config.Args"),
+    (
+        "arguments that a configuration must name",
+        NeedyArgs,
+        "plugin NeedyArgs: Args must have a default for every field: Missing required argument 'size'",
+    ),
     ("a hint that is not there", Hintless, "plugin Hintless: wakes_on names the hint no_such_hint, which is not a method"),
     (
         "a declaration of older releases",
