@@ -196,7 +196,7 @@ class Auditor:
         group, plural, name, sub = found.groups()
         verb = VERBS.get(method) or ("get" if name else "list")
         self.verbs[group or "", f"{plural}/{sub}" if sub else plural].add(verb)
-        return body or self.stored
+        return self.stored if method == "PATCH" else body or self.stored
 
 
 WRITTEN: tuple[tuple[type[TopLevel], str], ...] = (
