@@ -225,7 +225,7 @@ class MapView extends View {
     reconcile(this.pending, groups, (group) => `${group.why} ${group.pods[0].pod}`, (group) => make("a", { class: "card", href: `#pod/${group.pods[0].pod}` },
       make("b"), make("span", { class: "message" }), make("span", { class: "helps" })), (card, group) => {
       const [number, message, helps] = card.children;
-      number.textContent = several(group.count, "pod");
+      number.textContent = group.count === 1 ? group.pods[0].pod : several(group.count, "pod");
       message.textContent = group.why;
       helps.textContent = group.advice.length ? group.advice[0].text : "";
     });
