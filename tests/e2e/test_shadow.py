@@ -53,6 +53,18 @@ PATIENCE_SECONDS = 60.0
 Object = dict[str, Any]
 
 
+# A Go client sends no token over plain HTTP, so that kube-scheduler is nobody in particular here.
+EVERYTHING: Object = {
+    "metadata": {"name": "everything"},
+    "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
+}
+ANYBODY: Object = {
+    "metadata": {"name": "anybody"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "everything"},
+    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:anonymous"}],
+}
+
+
 def a_node(number: int) -> Object:
     name = f"node-{number}"
     offer = {"cpu": str(4 + number % 3), "memory": f"{16 + 4 * (number % 2)}Gi", "pods": "110"}
@@ -266,6 +278,8 @@ REAL = shutil.which("kube-scheduler", path=os.environ.get("KUBEBUILDER_ASSETS") 
 @pytest.mark.skipif(REAL is None, reason="kube-scheduler is not judged: none in the folder that KUBEBUILDER_ASSETS names")
 async def test_kube_scheduler_is_agreed_with(api: ApiServer, tmp_path: Path) -> None:
     assert REAL is not None
+    api.store.create("clusterroles", EVERYTHING)
+    api.store.create("clusterrolebindings", ANYBODY)
     root = api.write_kubeconfig(tmp_path / "root.kubeconfig", "root")
     (tmp_path / "live.yaml").write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
