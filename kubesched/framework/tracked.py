@@ -56,13 +56,16 @@ class DerivedColumn:
         self._values: npt.NDArray[Any] | None = None
 
     def on(self, nodes: Snapshot) -> npt.NDArray[Any]:
-        """Return the column for a view; borrowed, and right until the next change. Only that of the whole cluster is kept."""
-        if nodes.rows is not None:
+        """Return the column for a view; borrowed, and right until the next change. Only that of the whole cluster as it is is
+        kept: some rows of it, and nodes with imagined pods or without theirs, are worked out each time."""
+        if nodes.rows is not None or type(nodes) is not Snapshot:
             return self._all(nodes)
+        values, self._values = self._values, None  # half done it is nobody's
         changes = self._reader.changed(nodes.journal)
-        if self._values is None or changes is None or len(changes) > FEW_ROWS:
-            self._values = self._all(nodes)
+        if values is None or changes is None or len(changes) > FEW_ROWS:
+            values = self._all(nodes)
         else:
             for row in {change.row for change in changes}:
-                self._values[row] = self._one(nodes, row)
-        return self._values
+                values[row] = self._one(nodes, row)
+        self._values = values
+        return values

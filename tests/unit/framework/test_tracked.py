@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from framework_fakes import small_store
 
 from kubesched.cluster import Snapshot, Store
+from kubesched.engine.extenders import BareNodes
 from kubesched.framework.tracked import FEW_ROWS, DerivedColumn
 from kubesched.testing import node, pod
 
@@ -62,3 +64,29 @@ def test_a_view_of_some_rows_is_worked_out_for_itself() -> None:
     store.put_pod(pod("one", on="c"))
     assert followed.column.on(store.snapshot().take([2, 0])).tolist() == [1, 0]
     assert followed.on(store) == [0, 0, 1]
+
+
+def test_a_view_of_nodes_without_their_pods_is_worked_out_for_itself() -> None:
+    store, followed = small_store("a", "b"), Followed()
+    store.put_pod(pod("one", on="b"))
+    bare = BareNodes.of(store.snapshot())
+    assert followed.column.on(bare).tolist() == [0, 0]
+    assert followed.on(store) == [0, 1], "what was imagined is not taken for what is there"
+    assert followed.column.on(bare).tolist() == [0, 0]
+
+
+def test_a_column_that_broke_is_not_used_half_done() -> None:
+    store, breaks = small_store("a", "b"), [False]
+
+    def one(nodes: Snapshot, row: int) -> int:
+        if breaks[0]:
+            raise ArithmeticError
+        return nodes.pod_count.item(row)
+
+    column = DerivedColumn(lambda nodes: nodes.pod_count.copy(), one)
+    column.on(store.snapshot())
+    store.put_pod(pod("one", on="b"))
+    breaks[0] = True
+    with pytest.raises(ArithmeticError):
+        column.on(store.snapshot())
+    assert column.on(store.snapshot()).tolist() == [0, 1]
