@@ -21,7 +21,7 @@ import msgspec
 
 from kubesched.api import matching, quantity, requests
 from kubesched.api.node import Taint
-from kubesched.api.pod import Pod, Toleration
+from kubesched.api.pod import Pod, PodSpec, Toleration
 from kubesched.cluster.intern import Interner
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
@@ -78,6 +78,24 @@ class PodResources:
             claim_resources=gates.node_allocatable_claims,
             whole_pod=gates.whole_pod_resize,
         )
+        status = pod.status
+        is_resized = status.container_statuses or status.init_container_statuses or status.resources is not None
+        is_plain = not (is_resized or status.conditions or gates.node_allocatable_claims)
+        """Whether the pod's status says nothing about what it uses: then the spec alone counts in every reading."""
+        self._drift = _drift(pod.spec) if gates.pod_level_resources else {}
+        self.requested = self.usage
+        """What the pod asks for when it is placed: the spec alone counts."""
+        if self._drift or not is_plain:
+            asked = self._used if is_plain else self._requests(use_status=False)
+            self.requested = interners.amounts(requests.amounts(self._read_again(asked, 1)))
+        self.asks_for_scalars = any(resource > EPHEMERAL_STORAGE for resource, _ in self.requested)
+        """Whether the pod asks for anything beyond cpu, memory and ephemeral storage."""
+        self.scored = self._used_amounts
+        """What NodeResourcesFit scores with: a container without a request counts as 100m and 200Mi, and pod-level requests are
+        not looked at (a quirk of the reference)."""
+        if not (is_plain and requests.asks_for_all(pod, requests.NON_ZERO_DEFAULTS)):
+            with_defaults = self._requests(use_status=False, non_missing=requests.NON_ZERO_DEFAULTS, pod_level=False)
+            self.scored = requests.amounts(with_defaults)
 
     def _requests(
         self, *, use_status: bool, non_missing: Mapping[str, int] | None = None, pod_level: bool | None = None
@@ -92,34 +110,6 @@ class PodResources:
             claim_resources=use_status and gates.node_allocatable_claims,
             whole_pod=gates.whole_pod_resize,
         )
-
-    @cached_property
-    def requested(self) -> Amounts:
-        """Return what the pod asks for when it is placed: the spec alone counts."""
-        if self._is_plain and not self._drift:
-            return self.usage
-        asked = self._used if self._is_plain else self._requests(use_status=False)
-        return self._interners.amounts(requests.amounts(self._read_again(asked, 1)))
-
-    @cached_property
-    def _is_plain(self) -> bool:
-        """Return whether the pod's status says nothing about what it uses: then the spec alone counts in every reading."""
-        status = self._sample.status
-        is_resized = status.container_statuses or status.init_container_statuses or status.resources is not None
-        return not (is_resized or status.conditions or self._interners.gates.node_allocatable_claims)
-
-    @cached_property
-    def asks_for_scalars(self) -> bool:
-        """Return whether the pod asks for anything beyond cpu, memory and ephemeral storage."""
-        return any(resource > EPHEMERAL_STORAGE for resource, _ in self.requested)
-
-    @cached_property
-    def scored(self) -> dict[str, int]:
-        """Return what NodeResourcesFit scores with: a container without a request counts as 100m and 200Mi, and
-        pod-level requests are not looked at (a quirk of the reference)."""
-        if self._is_plain and requests.asks_for_all(self._sample, requests.NON_ZERO_DEFAULTS):
-            return self._used_amounts
-        return requests.amounts(self._requests(use_status=False, non_missing=requests.NON_ZERO_DEFAULTS, pod_level=False))
 
     def balanced(self, names: tuple[str, ...]) -> dict[str, int]:
         """Return what NodeResourcesBalancedAllocation scores with: plain requests, resized ones included."""
@@ -139,16 +129,16 @@ class PodResources:
             return asked
         return {name: amount + times * self._drift.get(name, 0) for name, amount in asked.items()}
 
-    @cached_property
-    def _drift(self) -> dict[str, int]:
-        spec = self._sample.spec
-        if not spec.overhead or spec.resources is None or not self._interners.gates.pod_level_resources:
-            return {}
-        return {
-            name: quantity.parse(spec.overhead[name])
-            for name, text in spec.resources.requests.items()
-            if name in spec.overhead and quantity.is_wide(text) and requests.is_pod_level_name(name)
-        }
+
+def _drift(spec: PodSpec) -> dict[str, int]:
+    """Return by how much more of each resource the reference finds whenever it reads a pod's requests once more."""
+    if not spec.overhead or spec.resources is None:
+        return {}
+    return {
+        name: quantity.parse(spec.overhead[name])
+        for name, text in spec.resources.requests.items()
+        if name in spec.overhead and quantity.is_wide(text) and requests.is_pod_level_name(name)
+    }
 
 
 class PodTemplate:

@@ -35,10 +35,7 @@ class LevelRows:
 
     def second_to(self, row: int) -> int:
         """Return the first row of the highest total beside a level row's; -1 if no other is feasible."""
-        if self._first != row:
-            return self._first
-        later = row + 1 + int(self._totals[row + 1 :].argmax()) if row + 1 < len(self._totals) else row
-        return later if later != row and self._totals.item(later) == self.best else second_of(self._totals, row)
+        return self._first if self._first != row else second_of(self._totals, row)
 
     @property
     def count(self) -> int:

@@ -42,6 +42,7 @@ from kubesched.framework.verdicts import (
 Wording = Callable[[PodView, Diagnosis], str]
 
 _ONE = np.ones(1, dtype=np.bool_)
+_FIRST_ROW = np.zeros(1, dtype=np.int64)
 
 
 class PreFiltered:
@@ -269,7 +270,7 @@ class Profile(BindingPoints, GroupPoints):
                     worth = column.item(0) * weight
                     everywhere, column = everywhere + worth, nodes.uniform(worth)
                 else:
-                    column = column * weight
+                    column = column if weight == 1 else column * weight
                     scores.total += column
                 scores.by_plugin[plugin.name] = column
         scores.total += everywhere
@@ -298,7 +299,7 @@ class Profile(BindingPoints, GroupPoints):
         column: Ints = raw
         if plugin.implements("normalize"):
             if is_uniform(raw) and nodes.n > 1:  # normalised, what is the same on all nodes is so again: one tells
-                one = self.normalized(plugin, raw[:1].copy(), pod, nodes.take([0]), _ONE, state)
+                one = self.normalized(plugin, raw[:1].copy(), pod, nodes.take(_FIRST_ROW), _ONE, state)
                 return nodes.uniform(one.item(0))
             column = self.call("ScoreExtensionNormalize", plugin, plugin.normalize, raw, feasible, pod, nodes, state)
             self._check_shape(plugin, column, pod, nodes)
@@ -310,9 +311,7 @@ class Profile(BindingPoints, GroupPoints):
             raise misanswered(plugin.name, "Score", f"one 64-bit integer for each of {nodes.n} nodes", column, pod.key)
 
     def _check_range(self, plugin: Plugin, column: Ints, pod: PodView, feasible: Bools) -> None:
-        # Read without a sign, what is below zero is above everything: one look for both ends.
-        looked_at = column[:1] if is_uniform(column) else column
-        if not len(column) or looked_at.view(np.uint64).max() <= MAX_SCORE:
+        if not len(column) or 0 <= _furthest(column) <= MAX_SCORE:
             return
         outside = feasible & ((column < 0) | (column > MAX_SCORE))
         if outside.any():
@@ -336,6 +335,12 @@ class Profile(BindingPoints, GroupPoints):
             if answer is not None and not self._checked("PreEnqueue", plugin, answer, (pod,)).is_success:
                 return named(answer, plugin)
         return SUCCESS
+
+
+def _furthest(column: Ints) -> int:
+    """Return the score that lies furthest out: one below zero if there is any, else the highest."""
+    # Read without a sign, what is below zero is above everything: one look for both ends.
+    return column.item(0 if is_uniform(column) else column.view(np.uint64).argmax())
 
 
 def _are_rejections(answer: object, n_nodes: int) -> bool:

@@ -45,11 +45,12 @@ class Tracked:
 
 
 class DerivedColumn:
-    """A number for every node that follows from the node and the pods on it, whoever the pod is that asks."""
+    """A number for every node that follows from the node and the pods on it, whoever the pod is that asks; or several, one row
+    of a table each."""
 
     __slots__ = ("_all", "_one", "_reader", "_values")
 
-    def __init__(self, all_rows: Callable[[Snapshot], npt.NDArray[Any]], one_row: Callable[[Snapshot, int], float]) -> None:
+    def __init__(self, all_rows: Callable[[Snapshot], npt.NDArray[Any]], one_row: Callable[[Snapshot, int], Any]) -> None:
         self._all = all_rows
         self._one = one_row
         self._reader: Reader[Change] = Reader()
@@ -66,6 +67,6 @@ class DerivedColumn:
             values = self._all(nodes)
         else:
             for row in {change.row for change in changes}:
-                values[row] = self._one(nodes, row)
+                values.T[row] = self._one(nodes, row)
         self._values = values
         return values

@@ -34,7 +34,7 @@ class Strategy:
 
     def __init__(self, weights: Sequence[tuple[str, int]], shape: Ints | None, spreads: bool, devices: ServedByDevices) -> None:
         self._devices = devices
-        self._usage = UsageColumns(counts_defaults=True)
+        self._usage = UsageColumns(_free_hundredfold if spreads else _used_hundredfold, counts_defaults=True)
         self._weights = tuple(weights)
         self._shape = shape
         self._shape_list: list[int] = shape.tolist() if shape is not None else []
@@ -67,25 +67,20 @@ class Strategy:
         exact, or where a node offers not all of the resources."""
         if not asked or not nodes.n or any(amount >= LARGEST or resource > EPHEMERAL_STORAGE for resource, amount, _ in asked):
             return None
+        usage, offers = self._usage.of(tuple([resource for resource, _, _ in asked]), nodes)
         total: Floats | None = None
-        for resource, amount, weight in asked:
-            used, offered = self._usage.of(resource, nodes)
-            percent = used + amount
-            if self._spreads:
-                np.subtract(offered, percent, out=percent)
-            else:
-                np.minimum(percent, offered, out=percent)
-            percent *= 100
+        for hundredfold, offered, (_, amount, weight) in zip(usage, offers, asked, strict=True):
+            percent = hundredfold - amount * 100.0 if self._spreads else hundredfold + amount * 100.0
             percent /= offered
+            if not 0 <= percent.item(percent.argmin() if self._spreads else percent.argmax()) <= 100:
+                if np.isnan(percent).any():
+                    return None
+                np.clip(percent, 0, 100, out=percent)  # where more would be used than there is
             np.floor(percent, out=percent)
-            if self._spreads:
-                np.maximum(percent, 0, out=percent)  # where more would be used than there is
             if weight != 1:
                 percent *= weight
-            total = percent if total is None else total + percent
+            total = percent if total is None else np.add(total, percent, out=total)
         assert total is not None
-        if not total.min() >= 0:
-            return None  # somewhere it is not a number
         total /= sum([weight for _, _, weight in asked])
         return total.astype(np.int64)
 
@@ -133,6 +128,14 @@ class Strategy:
             return _divided(total, weight_sum) if weight_sum else 0
 
         return score
+
+
+def _free_hundredfold(used: Any, offered: Any) -> Any:
+    return (offered - used) * 100
+
+
+def _used_hundredfold(used: Any, offered: Any) -> Any:
+    return used * 100
 
 
 def strategy_of(strategy: ScoringStrategy, devices: ServedByDevices) -> Strategy:

@@ -9,6 +9,8 @@ zero (see `api.amount`), `used` is not a number, and so is whatever is computed 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,41 +21,51 @@ from kubesched.framework.tracked import DerivedColumn
 EXACT = 1 << 46
 LARGEST = 1 << 62
 
+MOST_FOLLOWED = 16
+"""Sets of resources whose columns are kept."""
+
 Floats = npt.NDArray[np.float64]
 
 
+def used_up(used: Any, offered: Any) -> Any:
+    """Return what is used."""
+    return used
+
+
 class UsageColumns:
-    """Used and offered by resource; `counts_defaults` takes a container that asks for nothing as 100m and 200Mi."""
+    """What is told of resources' usage, as it is or as something that follows from it, and what is offered of them.
+    `counts_defaults` takes a container that asks for nothing as 100m and 200Mi."""
 
-    def __init__(self, *, counts_defaults: bool) -> None:
+    def __init__(self, told: Callable[[Any, Any], Any] = used_up, *, counts_defaults: bool) -> None:
+        self._told = told
         self._counts_defaults = counts_defaults
-        self._columns: dict[int, tuple[DerivedColumn, DerivedColumn]] = {}
+        self._columns: dict[tuple[int, ...], DerivedColumn] = {}
 
-    def of(self, resource: int, nodes: Snapshot) -> tuple[Floats, Floats]:
-        """Return what is used and what is offered; borrowed."""
-        columns = self._columns.get(resource)
+    def of(self, resources: tuple[int, ...], nodes: Snapshot) -> tuple[Floats, Floats]:
+        """Return what is told of the usage of some resources, a row each, and what is offered of them; borrowed."""
+        columns = self._columns.get(resources)
         if columns is None:
-            columns = self._columns[resource] = (
-                DerivedColumn(
-                    lambda nodes: self._used(resource, nodes), lambda nodes, row: self._used_at(resource, nodes, row)
-                ),
-                DerivedColumn(
-                    lambda nodes: np.maximum(nodes.allocatable(resource), 1).astype(np.float64),
-                    lambda nodes, row: float(max(nodes.allocatable_at(resource, row), 1)),
-                ),
+            if len(self._columns) == MOST_FOLLOWED:
+                self._columns.clear()
+            columns = self._columns[resources] = DerivedColumn(
+                lambda nodes: np.stack([self._all(resource, nodes) for resource in resources], axis=1),
+                lambda nodes, row: [self._one(resource, nodes, row) for resource in resources],
             )
-        used, offered = columns
-        return used.on(nodes), offered.on(nodes)
+        told, offered = columns.on(nodes)
+        return told, offered
 
-    def _used(self, resource: int, nodes: Snapshot) -> Floats:
+    def _all(self, resource: int, nodes: Snapshot) -> Floats:
         offered = nodes.allocatable(resource)
         amounts = nodes.non_zero_requested(resource) if self._counts_defaults else nodes.requested(resource)
         used = amounts.astype(np.float64)
         used[(offered <= 0) | (offered >= EXACT) | (amounts < 0) | (amounts >= LARGEST)] = math.nan
-        return used
+        safe = np.maximum(offered, 1).astype(np.float64)
+        return np.stack((self._told(used, safe), safe))
 
-    def _used_at(self, resource: int, nodes: Snapshot, row: int) -> float:
+    def _one(self, resource: int, nodes: Snapshot, row: int) -> tuple[float, float]:
         offered, used = nodes.usage_at(resource, row)
         if self._counts_defaults:
             used = nodes.non_zero_requested_at(resource, row)
-        return float(used) if 0 < offered < EXACT and 0 <= used < LARGEST else math.nan
+        is_exact = 0 < offered < EXACT and 0 <= used < LARGEST
+        safe = float(max(offered, 1))
+        return self._told(float(used) if is_exact else math.nan, safe), safe

@@ -7,10 +7,9 @@ A pod that asks for none of the resources says nothing about balance, so the plu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from math import sqrt
+from math import isnan, sqrt
 
 import numpy as np
-import numpy.typing as npt
 
 from kubesched.api.requests import is_scalar_name
 from kubesched.cluster import EPHEMERAL_STORAGE, Bools, Ints
@@ -21,10 +20,7 @@ from kubesched.framework import SKIP, CycleState, Input, NodeView, Plugin, PodVi
 from kubesched.framework.ports import Handle
 from kubesched.framework.tracked import DerivedColumn
 from kubesched.plugins._device_classes import ServedByDevices
-from kubesched.plugins._usage import LARGEST, UsageColumns
-
-MOST_FOLLOWED = 16
-"""Sets of resources for which the balance of all nodes is kept."""
+from kubesched.plugins._usage import LARGEST, MOST_FOLLOWED, Floats, UsageColumns
 
 
 class NodeResourcesBalancedAllocationArgs(Args, frozen=True, rename="camel"):
@@ -83,9 +79,8 @@ class NodeResourcesBalancedAllocation(Plugin):
         asked = self._asked(pod)
         gain = self._balance(asked, nodes)
         gain -= self._balance_before(tuple([resource for resource, _ in asked]), nodes)
-        gain += 50
-        gain >>= 1
-        gain += 50
+        gain += 150
+        gain >>= 1  # 50 and half of (50 + gain), rounded down
         return gain
 
     def _balance(self, asked: Iterable[tuple[int, int]], nodes: Snapshot) -> Ints:
@@ -102,26 +97,26 @@ class NodeResourcesBalancedAllocation(Plugin):
 
     def _balance_of_two(self, asked: Sequence[tuple[int, int]], nodes: Snapshot) -> Ints | None:
         """Return the same for two resources that all nodes offer, the usual case: (1 - abs((first - second) / 2)) * 100."""
+        if any(resource > EPHEMERAL_STORAGE or amount >= LARGEST for resource, amount in asked):
+            return None
+        usage, offers = self._usage.of(tuple([resource for resource, _ in asked]), nodes)
         degrees = []
-        for resource, amount in asked:
-            if resource > EPHEMERAL_STORAGE or amount >= LARGEST:
-                return None
-            used, offered = self._usage.of(resource, nodes)
-            degree = used + amount
+        for used, offered, (_, amount) in zip(usage, offers, asked, strict=True):
+            degree: Floats = used + amount
             degree /= offered
-            most = degree.max()
+            most = degree.item(degree.argmax())
             if not most <= 1.0:
-                if np.isnan(most):
+                if isnan(most):
                     return None
                 np.minimum(degree, 1.0, out=degree)
             degrees.append(degree)
-        first, second = degrees
-        first -= second
-        np.abs(first, out=first)
-        first *= 0.5
-        np.subtract(1, first, out=first)
-        first *= 100
-        return first.astype(np.int64)
+        apart, second = degrees
+        apart -= second
+        np.abs(apart, out=apart)
+        apart *= 0.5
+        np.subtract(1, apart, out=apart)
+        apart *= 100
+        return apart.astype(np.int64)
 
     def _balance_before(self, resources: tuple[int, ...], nodes: Snapshot) -> Ints:
         """Return how balanced the nodes are without the pod: the same for all pods, and followed row by row."""
@@ -203,9 +198,6 @@ def _balance(usages: list[tuple[Ints, Ints]], n: int) -> Ints:
     with np.errstate(invalid="ignore"):  # of amounts that overflowed: no number becomes the least one, as in the reference
         spread = np.where(count == 2, _of_two(degrees, there, n), _of_many(degrees, there, count, n))
         return ((1 - spread) * 100).astype(np.int64)
-
-
-Floats = npt.NDArray[np.float64]
 
 
 def _of_two(degrees: list[Floats], there: list[Bools], n: int) -> Floats:

@@ -134,6 +134,8 @@ class DynamicResources(Plugin):
         return lambda: clock.monotonic() > end
 
     def _wanted(self, pod: PodView) -> tuple[str, ...]:
+        if not pod.template.resources.asks_for_scalars:
+            return ()
         wanted: tuple[str, ...] = pod.template.remember((DynamicResources, "wanted"), lambda: extended.wanted_resources(pod))
         return wanted
 
