@@ -9,11 +9,11 @@ from __future__ import annotations
 import random as chance
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 
 from kubesched import config
 from kubesched.cluster import Gates as ClusterGates
-from kubesched.cluster import Store
+from kubesched.cluster import PodView, Store
 from kubesched.engine.decision_recorder import DecisionRecorder
 from kubesched.engine.extenders import Extenders, LetBind, Poster, just_bind
 from kubesched.engine.handle import EngineHandle, NoMeter, NoRecorder, NoWriter, SystemClock
@@ -27,6 +27,7 @@ from kubesched.framework.building import build_profile, catalogue
 from kubesched.framework.finding import installed_plugins
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.ports import Clock, Meter, Recorder, Writer
+from kubesched.framework.preempting import Preempting
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
 from kubesched.plugins import IN_TREE
@@ -107,8 +108,15 @@ def new_handle(gates: config.Gates, ports: Ports) -> tuple[Store, EngineHandle]:
         groups=store.groups,
         find_node=store.node,
         knows_pod=lambda uid: store.pod(uid) is not None,
+        preempting=Preempting(partial(_stays, store)),
     )
     return store, handle
+
+
+def _stays(store: Store, victim: PodView) -> bool:
+    """Return whether a victim is there, and nobody has asked it to go."""
+    found = store.pod(victim.uid)
+    return found is not None and found.pod.metadata.deletion_timestamp is None
 
 
 def engine_options(configuration: config.Configuration, gates: config.Gates) -> EngineOptions:

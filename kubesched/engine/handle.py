@@ -144,6 +144,11 @@ class EngineHandle:
     meter: Meter = field(default_factory=NoMeter)
     groups: Groups = field(default_factory=Groups)
 
+    def attach(self, nominations: Nominations, waiting: Waiting, activate: Callable[[Iterable[PodView]], None]) -> None:
+        """Let plugins reach an engine's queue, and who waits at Permit there. Those parts know the plugins, so they come after
+        the handle; and after a reload those of the new engine take the place of the old one's."""
+        self.nominations, self.waiting, self.activate = nominations, waiting, activate
+
     def node(self, name: str) -> Node | None:
         """Return a node as it is now, or None if it is gone."""
         return self.find_node(name)

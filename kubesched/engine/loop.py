@@ -169,10 +169,7 @@ class Engine:
         self._is_stopped = False
         self.is_leading = True
         """Whether pods are tried. A standby takes everything in, so that it can go on where the leader stopped."""
-        handle.nominations = queue.nominations
-        handle.waiting = self.waiting
-        handle.activate = queue.activate
-        handle.preempting.stays_on = self._stays_on
+        handle.attach(queue.nominations, self.waiting, queue.activate)
 
     def _read_groups(self) -> None:
         """Let the store know what makes pods a group: what they name themselves, and what plugins say."""
@@ -312,7 +309,3 @@ class Engine:
             self.bookings.bind_failed(arrival.binding, arrival.status)
         else:
             arrival.run()
-
-    def _stays_on(self, victim: PodView) -> bool:
-        found = self.store.pod(victim.uid)
-        return found is not None and found.pod.metadata.deletion_timestamp is None
