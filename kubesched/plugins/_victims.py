@@ -1,6 +1,6 @@
 """The dry run: which pods would have to go from a node so that a pod fits.
 
-In: a pod that fits nowhere, the rows on which evictions may help. Out: an outlook on these rows. On each node all pods
+In: a pod that fits nowhere, the rows on which evictions may help. Out: the results for these rows. On each node all pods
 of lower priority are taken away. If the pod fits then, they are given back one by one as far as it still does: first
 those whose eviction would break a disruption budget, then the others, the most important ones first. Who cannot be
 given back is a victim. The pod must fit with and without the pods that are nominated to the node.
@@ -23,8 +23,8 @@ from kubesched.framework.nominated import NominatedAbove, NominatedByRow
 from kubesched.framework.whatif import WhatIf
 from kubesched.framework.whatif_filters import Refused, WhatIfFilters
 from kubesched.plugins._budgets import Budgets
+from kubesched.plugins._dry_run_results import PRIORITY_OFFSET, UNKNOWN, DryRunResults, Findings
 from kubesched.plugins._importance import Importance, Lines, started_at
-from kubesched.plugins._outlook import PRIORITY_OFFSET, UNKNOWN, Findings, Outlook
 from kubesched.plugins._victim_units import Unit, split
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -47,11 +47,11 @@ class DryRun:
     coming: NominatedByRow
     importance: Importance
     budgets: Budgets
-    outlook: Outlook
+    results: DryRunResults
 
     def look_at(self, rows: Ints) -> None:
         """Find out about those of the rows that nothing is known about."""
-        rows = rows[self.outlook.outcome[rows] == UNKNOWN]
+        rows = rows[self.results.outcome[rows] == UNKNOWN]
         if not len(rows):
             return
         if len(rows) <= _FEW:
@@ -103,11 +103,11 @@ class DryRun:
         return moving
 
     def _look_at_many(self, rows: Ints, ahead: NominatedAbove) -> None:
-        outlook = self.outlook
+        results = self.results
         lines = self.importance.below(rows, self.pod.priority)
         without = lines.count == 0
         if without.any():
-            outlook.refuse(rows[without], (NO_VICTIMS,))
+            results.refuse(rows[without], (NO_VICTIMS,))
             rows = rows[~without]
             if not len(rows):
                 return
@@ -142,7 +142,7 @@ class DryRun:
             kinds, kind = np.unique(rejections.bits[mine], return_inverse=True)
             for i in range(len(kinds)):
                 alike = mine[kind == i]
-                self.outlook.refuse(rows[alike], tuple(reason.text for reason in rejections.at(int(alike[0]))))
+                self.results.refuse(rows[alike], tuple(reason.text for reason in rejections.at(int(alike[0]))))
         return verdicts.feasible
 
     def _reprieve_many(self, rows: Ints, lines: Lines, ahead: NominatedAbove) -> None:
@@ -177,7 +177,7 @@ class DryRun:
     def _write_down(self, rows: Ints, lines: Lines, gone: Bools, charged: tuple[Bools, Bools] | None) -> None:
         has_victims: Bools = np.count_nonzero(gone, axis=1) > 0
         for row in rows[~has_victims].tolist():
-            self.outlook.fail(row, no_victim(self.nodes.name(row)))
+            self.results.fail(row, no_victim(self.nodes.name(row)))
         first = gone.argmax(axis=1)
         line = np.arange(len(rows))
         found = Findings(
@@ -189,9 +189,9 @@ class DryRun:
             is_selected=charged[1] if charged is not None else None,
         )
         if has_victims.all():
-            self.outlook.accept(rows, found)
+            self.results.accept(rows, found)
         else:
-            self.outlook.accept(rows[has_victims], found.take(has_victims))
+            self.results.accept(rows[has_victims], found.take(has_victims))
 
     # One node after the other
 
@@ -202,13 +202,13 @@ class DryRun:
             except PluginRaised:
                 raise  # a filter that breaks, as opposed to fails, costs the attempt and is named
             except SchedulerError as error:
-                self.outlook.fail(row, str(error))
+                self.results.fail(row, str(error))
 
     def _look_at_one(self, row: int) -> None:
         pod, nodes = self.pod, self.nodes
         lower = self.importance.pods(row, pod.priority, nodes)
         if not lower:
-            self.outlook.refuse(row, (NO_VICTIMS,))
+            self.results.refuse(row, (NO_VICTIMS,))
             return
         node = WhatIf.of(nodes, [row])
         state = self.what_if.state.clone() if self.what_if.counting else None
@@ -216,7 +216,7 @@ class DryRun:
             self._move(other, -1, node, state)
         refused = self._refusal(node, state)
         if refused is not None:
-            self.outlook.refuse(row, tuple(reason.text for reason in refused[1]))
+            self.results.refuse(row, tuple(reason.text for reason in refused[1]))
             return
         violating, others = self.budgets.split(lower)
         victims: set[str] = set()
@@ -227,10 +227,10 @@ class DryRun:
                 victims.add(other.uid)
         gone = np.array([[other.uid in victims for other in lower]])
         if not victims:
-            self.outlook.fail(row, no_victim(nodes.name(row)))
+            self.results.fail(row, no_victim(nodes.name(row)))
             return
         first = next(other for other in lower if other.uid in victims)
-        self.outlook.accept(
+        self.results.accept(
             np.array([row]),
             Findings(
                 gone=gone,
@@ -246,18 +246,18 @@ class DryRun:
 
     def look_at_units(self, row: int, lower: Sequence[Unit]) -> tuple[tuple[PodView, ...], int] | None:
         """Return who would have to go from a node, with everybody who goes with them, and how many of them break a budget;
-        None with the reason in the outlook. `lower` are the units of lower priority, most important first."""
+        None with the reason in the results. `lower` are the units of lower priority, most important first."""
         try:
             return self._victims_among(row, lower)
         except PluginRaised:
             raise
         except SchedulerError as error:
-            self.outlook.fail(row, str(error))
+            self.results.fail(row, str(error))
             return None
 
     def _victims_among(self, row: int, lower: Sequence[Unit]) -> tuple[tuple[PodView, ...], int] | None:
         if not lower:
-            self.outlook.refuse(row, (NO_VICTIMS,))
+            self.results.refuse(row, (NO_VICTIMS,))
             return None
         node = WhatIf.of(self.nodes, [row])
         state = self.what_if.state.clone() if self.what_if.counting else None
@@ -265,7 +265,7 @@ class DryRun:
             self._move_unit(unit, -1, node, state)
         refused = self._refusal(node, state)
         if refused is not None:
-            self.outlook.refuse(row, tuple(reason.text for reason in refused[1]))
+            self.results.refuse(row, tuple(reason.text for reason in refused[1]))
             return None
         violating, others, counts = split(lower, self.budgets)
         gone: list[Unit] = []
@@ -275,7 +275,7 @@ class DryRun:
                 self._move_unit(unit, -1, node, state)
                 gone.append(unit)
         if not gone:
-            self.outlook.fail(row, no_victim(self.nodes.name(row)))
+            self.results.fail(row, no_victim(self.nodes.name(row)))
             return None
         gone.sort(key=lambda unit: unit.order)
         return tuple(pod for unit in gone for pod in unit.pods), sum(counts[unit.pods[0].uid] for unit in gone)

@@ -47,9 +47,9 @@ from kubesched.framework.verdicts import (
 from kubesched.framework.wakeups import DELETE, POD, on
 from kubesched.framework.whatif_filters import WhatIfFilters
 from kubesched.plugins._budgets import Budgets
+from kubesched.plugins._dry_run_results import CANDIDATE, ERROR, PRIORITY_OFFSET, UNKNOWN, DryRunResults
 from kubesched.plugins._group_preemption import make_room
 from kubesched.plugins._importance import Importance, started_at
-from kubesched.plugins._outlook import CANDIDATE, ERROR, PRIORITY_OFFSET, UNKNOWN, Outlook
 from kubesched.plugins._victim_units import VictimUnits, makes_way
 from kubesched.plugins._victims import DryRun
 
@@ -90,7 +90,7 @@ Narrow = Callable[[PodView, Sequence[Preemption], Snapshot], Sequence[Preemption
 """(preemptor, candidates, nodes) -> those of the candidates that are left, maybe with other victims. Raises a
 SchedulerError if the attempt must end."""
 
-_MOST_OUTLOOKS = 16
+_MOST_REMEMBERED = 16
 _SMALLEST_WINDOW = 64
 _NEARLY = 20
 """With no more than one row in so many unknown, all of them are looked at and the visit is skipped."""
@@ -116,7 +116,7 @@ class DefaultPreemption(Plugin):
         self._units = VictimUnits(self._hierarchy, handle.groups)
         self._counts_groups = gates.is_enabled("GenericWorkload") and gates.behaviour.judges_groups_whole
         """Whether pods of groups go with their group, and count with its priority, when a single pod needs room, too."""
-        self._outlooks: OrderedDict[tuple[bytes, frozenset[str]], Outlook] = OrderedDict()
+        self._results: OrderedDict[tuple[bytes, frozenset[str]], DryRunResults] = OrderedDict()
 
     def pre_enqueue(self, pod: PodView) -> Status | None:
         """Keep a pod back whose victims, or whose group's, are just being evicted."""
@@ -153,7 +153,7 @@ class DefaultPreemption(Plugin):
         answer = self._choose(rows, run) if len(rows) else _explain(potential, run)
         own_row = run.coming.row_of(pod.uid)
         if own_row >= 0:
-            run.outlook.forget(own_row)  # where a pod is nominated itself, the outlook is its own, not its class's
+            run.results.forget(own_row)  # where a pod is nominated itself, the results are its own, not its class's
         return answer
 
     def _why_not_in_group(self, pod: PodView) -> str:
@@ -245,18 +245,18 @@ class DefaultPreemption(Plugin):
         versions = what_if.versions(nodes)
         key = (pod.template.signature, what_if.skipped)
         is_remembered = remembers and what_if.is_remembered(nodes)
-        outlook = self._outlooks.pop(key, None) if is_remembered else None
-        if outlook is None or not outlook.follow(nodes, coming, budgets, versions):
-            outlook = Outlook(nodes.n)
-            outlook.follow(nodes, coming, budgets, versions)
+        results = self._results.pop(key, None) if is_remembered else None
+        if results is None or not results.follow(nodes, coming, budgets, versions):
+            results = DryRunResults(nodes.n)
+            results.follow(nodes, coming, budgets, versions)
         if is_remembered:
-            self._outlooks[key] = outlook
-            if len(self._outlooks) > _MOST_OUTLOOKS:
-                self._outlooks.popitem(last=False)
+            self._results[key] = results
+            if len(self._results) > _MOST_REMEMBERED:
+                self._results.popitem(last=False)
         own_row = coming.row_of(pod.uid)
         if own_row >= 0:
-            outlook.forget(own_row)
-        return DryRun(pod, nodes, what_if, coming, importance, budgets, outlook)
+            results.forget(own_row)
+        return DryRun(pod, nodes, what_if, coming, importance, budgets, results)
 
     def _candidates(self, potential: Ints, run: DryRun) -> Ints:
         """Return the rows to choose from: visit until there are enough, those that break no budget first."""
@@ -264,21 +264,21 @@ class DefaultPreemption(Plugin):
         n = len(potential)
         limit = min(n, max(n * args.min_candidate_nodes_percentage // 100, args.min_candidate_nodes_absolute))
         offset = self.handle.random.randrange(n)
-        outlook = run.outlook
-        outcome = outlook.outcome if n == len(outlook.outcome) else outlook.outcome[potential]
+        results = run.results
+        outcome = results.outcome if n == len(results.outcome) else results.outcome[potential]
         n_unknown = n - int(np.count_nonzero(outcome))
         if n_unknown * _NEARLY > n:
             return self._visit(np.concatenate((potential[offset:], potential[:offset])), limit, run)
         # Nearly everything is remembered. Find the rest out, visited or not, and look at candidates only.
         if n_unknown:
             run.look_at(potential[outcome == UNKNOWN])
-            outcome = outlook.outcome if n == len(outlook.outcome) else outlook.outcome[potential]
+            outcome = results.outcome if n == len(results.outcome) else results.outcome[potential]
         rows = potential[outcome == CANDIDATE]
         first = int(np.searchsorted(rows, potential[offset]))
         nearest: Ints = rows[first : first + limit]
-        if len(nearest) == limit and not outlook.violations[nearest].any():
+        if len(nearest) == limit and not results.violations[nearest].any():
             return nearest
-        return _enough(np.concatenate((rows[first:], rows[:first])), limit, outlook)[0]
+        return _enough(np.concatenate((rows[first:], rows[:first])), limit, results)[0]
 
     def _visit(self, visit: Ints, limit: int, run: DryRun) -> Ints:
         """Look at rows in the order given, some at a time, until there are enough candidates."""
@@ -287,18 +287,18 @@ class DefaultPreemption(Plugin):
         while at < len(visit):
             rows = visit[at : at + window]
             run.look_at(rows)
-            found = np.concatenate((found, rows[run.outlook.outcome[rows] == CANDIDATE]))
-            chosen, is_enough = _enough(found, limit, run.outlook)
+            found = np.concatenate((found, rows[run.results.outcome[rows] == CANDIDATE]))
+            chosen, is_enough = _enough(found, limit, run.results)
             if is_enough:
                 return chosen
             at += window
             window *= 2
-        return _enough(found, limit, run.outlook)[0]
+        return _enough(found, limit, run.results)[0]
 
     def _choose(self, rows: Ints, run: DryRun) -> PostFiltered:
         """Propose the cheapest of the candidates, or of those that extenders leave."""
         if not self.narrow:
-            return self._proposal(_preemption(int(rows[self._pick(_costs_of_rows(rows, run.outlook))]), run))
+            return self._proposal(_preemption(int(rows[self._pick(_costs_of_rows(rows, run.results))]), run))
         return self._narrowed([_preemption(row, run) for row in rows.tolist()], run)
 
     def _narrowed(self, candidates: Sequence[Preemption], run: DryRun) -> PostFiltered:
@@ -337,10 +337,10 @@ class DefaultPreemption(Plugin):
         return at if left is None else int(left[at])
 
 
-def _enough(rows: Ints, limit: int, outlook: Outlook) -> tuple[Ints, bool]:
+def _enough(rows: Ints, limit: int, results: DryRunResults) -> tuple[Ints, bool]:
     """Return those of the candidates, given in the order of the visit, that are found before there are enough, and
     whether there are: so many in all, one of which breaks no budget. Of each kind no more than that are kept."""
-    breaks = outlook.violations[rows] > 0
+    breaks = results.violations[rows] > 0
     if not breaks.any():
         return rows[:limit], limit > 0 and len(rows) >= limit
     n_breaking = np.minimum(np.cumsum(breaks), limit)
@@ -368,15 +368,15 @@ def _may_be_helped(diagnosis: Diagnosis, nodes: Snapshot) -> Bools:
 
 def _explain(potential: Ints, run: DryRun) -> PostFiltered:
     """Return why there is no candidate at all."""
-    outlook = run.outlook
-    outcome = outlook.outcome[potential]
+    results = run.results
+    outcome = results.outcome[potential]
     broken = potential[outcome == ERROR]
     if len(broken):
-        return PostFiltered(failed(PREFIX + aggregate([outlook.errors[row] for row in broken.tolist()])))
+        return PostFiltered(failed(PREFIX + aggregate([results.errors[row] for row in broken.tolist()])))
     numbers = np.bincount(outcome[outcome > 0])
     histogram: dict[str, int] = {}
     for number in np.flatnonzero(numbers).tolist():
-        for reason in outlook.reasons[number]:
+        for reason in results.reasons[number]:
             histogram[reason] = histogram.get(reason, 0) + int(numbers[number])
     return _no_candidates(run.nodes.n, histogram, int(numbers.sum()))
 
@@ -389,18 +389,18 @@ def _no_candidates(n_nodes: int, histogram: dict[str, int], n_explained: int = 0
 
 def _preemption(row: int, run: DryRun) -> Preemption:
     pods = run.importance.pods(row, run.pod.priority, run.nodes)
-    victims = tuple(pods[rank] for rank in run.outlook.victims(row))
-    return Preemption(run.nodes.name(row), victims, int(run.outlook.violations[row]), DefaultPreemption.name)
+    victims = tuple(pods[rank] for rank in run.results.victims(row))
+    return Preemption(run.nodes.name(row), victims, int(run.results.violations[row]), DefaultPreemption.name)
 
 
-def _costs_of_rows(rows: Ints, outlook: Outlook) -> Iterator[Array]:
+def _costs_of_rows(rows: Ints, results: DryRunResults) -> Iterator[Array]:
     """Yield what candidates cost, in the order in which it counts: broken budgets, the highest priority among the
     victims, the sum of their priorities, their number, and how late the first of the most important ones started."""
-    yield outlook.violations[rows]
-    yield outlook.top_priority[rows]
-    yield outlook.total_priority[rows]
-    yield outlook.n_victims[rows]
-    yield -outlook.started[rows]
+    yield results.violations[rows]
+    yield results.top_priority[rows]
+    yield results.total_priority[rows]
+    yield results.n_victims[rows]
+    yield -results.started[rows]
 
 
 def _costs(candidates: Sequence[Preemption]) -> Iterator[Array]:

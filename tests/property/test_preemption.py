@@ -1,7 +1,7 @@
 """Preemption over columns finds what the slow and obvious way finds, and keeps finding it while the cluster changes.
 
 The oracle takes one node after the other, one pod after the other, with the plain filters and counters of its own, and
-knows neither arrays of pods, nor remembered outlooks, nor disruption budgets as numbers.
+knows neither arrays of pods, nor remembered results, nor disruption budgets as numbers.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Nominations:
 
 
 class World:
-    """A cluster, a profile with its remembered outlooks, and who is nominated."""
+    """A cluster, a profile with its remembered results, and who is nominated."""
 
     def __init__(self, objects: list[object], percentage: int, absolute: int, number: int) -> None:
         self.store = Store()

@@ -15,8 +15,8 @@ from kubesched.api.storage import CSIStorageCapacity
 from kubesched.cluster import Ints, Objects
 from kubesched.cluster.changelog import Reader
 from kubesched.cluster.objects import ObjectChange
-from kubesched.plugins._places import Places
 from kubesched.plugins._volumes import parse_amount
+from kubesched.plugins.volume_binding.rows_by_selector import RowsBySelector
 
 NONE = -1
 """No capacity is enough; also the limit of an object that states none."""
@@ -68,7 +68,7 @@ class ClassCapacities:
         if self._by_key.pop(key, None) is not None:
             self._stale = True
 
-    def enough(self, size_bytes: int, places: Places) -> Ints:
+    def enough(self, size_bytes: int, by_selector: RowsBySelector) -> Ints:
         """Return for every row the index in `objects` of a capacity that is enough, or NONE."""
         if self._stale:
             self._stale = False
@@ -76,12 +76,12 @@ class ClassCapacities:
             self.objects = list(self._by_key.values())
             self._at = {capacity.key: at for at, capacity in enumerate(self.objects)}
             self._limits = np.array([_limit(capacity) for capacity in self.objects], dtype=np.int64)
-        if self._epoch != places.epoch:
-            self._epoch = places.epoch
-            rows = [places.of_label_selector(capacity.node_topology) for capacity in self.objects]
+        if self._epoch != by_selector.epoch:
+            self._epoch = by_selector.epoch
+            rows = [by_selector.of_label_selector(capacity.node_topology) for capacity in self.objects]
             self._pair_object = np.repeat(np.arange(len(rows)), [len(part) for part in rows])
             self._pair_row = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
-        found = np.full(places.n, NONE, dtype=np.int64)
+        found = np.full(by_selector.n, NONE, dtype=np.int64)
         limits = self._limits[self._pair_object]
         fits = (limits >= size_bytes) & (limits != NONE)
         # Any capacity that is enough is a right answer; ours is the first that came.

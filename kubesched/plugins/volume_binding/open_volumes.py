@@ -21,8 +21,8 @@ from kubesched.cluster import Bools, Ints, Objects
 from kubesched.cluster.changelog import Reader
 from kubesched.cluster.claims import VolumeCache, class_of_volume
 from kubesched.cluster.objects import ObjectChange
-from kubesched.plugins._places import Places
 from kubesched.plugins._volumes import VolumeError, requested_nano, storage_nano
+from kubesched.plugins.volume_binding.rows_by_selector import RowsBySelector
 
 NONE = -1
 """No volume suits."""
@@ -146,14 +146,14 @@ class ClassVolumes:
             self._alive[self._at[name]] = False
             self._stale = len(self._at) > 64 + 2 * len(self._open)
 
-    def choose(self, wish: Wish, taken: list[Ints], places: Places) -> Ints:
+    def choose(self, wish: Wish, taken: list[Ints], by_selector: RowsBySelector) -> Ints:
         """Return for every row the index in `volumes` of the smallest volume that suits, or NONE.
 
         `taken` are earlier answers of this class for other claims of the same pod: a volume chosen there for a row is
         not chosen again for that row.
         """
-        self._build(places)
-        best = np.full(places.n, _NOTHING_YET, dtype=np.int64)
+        self._build(by_selector)
+        best = np.full(by_selector.n, _NOTHING_YET, dtype=np.int64)
         suiting = self._suiting(wish)
         if len(suiting):
             groups = self._group[suiting]
@@ -201,7 +201,7 @@ class ClassVolumes:
             self._selected[selector] = found
         return found
 
-    def _build(self, places: Places) -> None:
+    def _build(self, by_selector: RowsBySelector) -> None:
         if self._stale:
             self._stale = False
             self._epoch = -1
@@ -217,9 +217,9 @@ class ClassVolumes:
             groups: dict[NodeSelector | None, int] = {}
             self._group = np.array([groups.setdefault(affinity_of(v), len(groups)) for v in self.volumes], dtype=np.int64)
             self._selectors = list(groups)
-        if self._epoch != places.epoch:
-            self._epoch = places.epoch
-            rows = [places.of_node_selector(selector) for selector in self._selectors]
+        if self._epoch != by_selector.epoch:
+            self._epoch = by_selector.epoch
+            rows = [by_selector.of_node_selector(selector) for selector in self._selectors]
             self._pair_group = np.repeat(np.arange(len(rows)), [len(part) for part in rows])
             self._pair_row = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
 

@@ -23,7 +23,6 @@ from kubesched.cluster import Bools, Ints, Objects, Snapshot
 from kubesched.cluster.claims import VolumeCache, class_of_claim
 from kubesched.plugins import _csi_translation as csi
 from kubesched.plugins._csi_nodes import CsiNodes
-from kubesched.plugins._places import Places
 from kubesched.plugins._volumes import (
     NO_PROVISIONER,
     SELECTED_NODE,
@@ -33,6 +32,7 @@ from kubesched.plugins._volumes import (
 )
 from kubesched.plugins.volume_binding.capacities import StorageCapacities
 from kubesched.plugins.volume_binding.open_volumes import NONE, OpenVolumes, affinity_of, wish_of
+from kubesched.plugins.volume_binding.rows_by_selector import RowsBySelector
 
 GIVEN = -2
 """A chosen volume that already names the claim as its own, as opposed to an index into the open ones."""
@@ -106,11 +106,11 @@ class Planner:
         self._open = OpenVolumes(objects, cache)
         self._capacities = StorageCapacities(objects)
         self._csi_nodes = CsiNodes(objects)
-        self._places = Places()
+        self._by_selector = RowsBySelector()
 
     def plan(self, bound: list[PersistentVolumeClaim], delayed: list[PersistentVolumeClaim], nodes: Snapshot) -> VolumePlan:
         """Work out what would become of a pod's claims on every node of the cluster that a view is of."""
-        self._places.follow(nodes)
+        self._by_selector.follow(nodes)
         plan = VolumePlan(nodes.everything())
         self._check_bound(bound, plan)
         if delayed:
@@ -133,9 +133,9 @@ class Planner:
                 plan.out_of_reach = _or(plan.out_of_reach, misfits)
 
     def _misfits(self, volume: PersistentVolume, plan: VolumePlan) -> Bools | None:
-        places = self._places
+        by_selector = self._by_selector
         selector = affinity_of(volume)
-        here = places.all_but(places.of_node_selector(selector)) if selector is not None else None
+        here = by_selector.all_but(by_selector.of_node_selector(selector)) if selector is not None else None
         plugin = csi.in_tree_plugin(volume.spec) if volume.spec.csi is None else ""
         if plugin not in csi.MIGRATED:
             return here
@@ -151,7 +151,7 @@ class Planner:
             return here
         if here is None:
             here = np.zeros(plan.nodes.n, dtype=np.bool_)
-        return np.where(migrated, places.all_but(places.of_node_selector(translated)), here)
+        return np.where(migrated, by_selector.all_but(by_selector.of_node_selector(translated)), here)
 
     # Claims that are bound when their pod is placed
 
@@ -200,13 +200,13 @@ class Planner:
             undecided = np.zeros(plan.nodes.n, dtype=np.bool_)
             for earlier in again:
                 undecided |= earlier.chosen == GIVEN
-            reached = self._places.column(self._places.of_node_selector(affinity_of(given)))
+            reached = self._by_selector.column(self._by_selector.of_node_selector(affinity_of(given)))
             found.given = given
             found.chosen[reached & ~undecided] = GIVEN
         if undecided.any():
             volumes = self._open.of_class(class_name)
             taken = [earlier.chosen for earlier in plan.delayed if earlier.volumes and earlier.class_name == class_name]
-            chosen = volumes.choose(wish, taken, self._places)
+            chosen = volumes.choose(wish, taken, self._by_selector)
             found.volumes, found.sizes = volumes.volumes, volumes.sizes
             found.chosen = np.where(undecided, chosen, found.chosen)
         found.provisioned = open_rows & (found.chosen == NONE)
@@ -231,7 +231,7 @@ class Planner:
             if storage_class.provisioner in ("", NO_PROVISIONER):
                 fits = np.zeros(plan.nodes.n, dtype=np.bool_)
             else:
-                fits = self._places.column(self._places.of_topologies(storage_class.allowed_topologies))
+                fits = self._by_selector.column(self._by_selector.of_topologies(storage_class.allowed_topologies))
             plan.cannot_bind = _or(plan.cannot_bind, wanted & ~fits)
             roomy = self._has_room(delayed, storage_class)
             if roomy is not None:
@@ -247,7 +247,7 @@ class Planner:
         if driver is None or not driver.spec.storage_capacity:
             return None
         capacities = self._capacities.of_class(storage_class.metadata.name)
-        delayed.capacity = capacities.enough(quantity.value(requested_nano(delayed.claim)), self._places)
+        delayed.capacity = capacities.enough(quantity.value(requested_nano(delayed.claim)), self._by_selector)
         delayed.capacities = capacities.objects
         roomy: Bools = delayed.capacity != NONE
         return roomy

@@ -1,7 +1,7 @@
 """What evicting pods would bring on each node, as columns.
 
 One row a node: whether the pod would fit after an eviction, and what that eviction would be like; or why not. Rows are
-filled in when they are asked for. Pods of one class have one outlook, and a change makes only those rows unknown again
+filled in when they are asked for. Pods of one class share their results, and a change makes only those rows unknown again
 that it concerns, so that thousands of preemptors of one kind pay for a node once.
 """
 
@@ -48,7 +48,7 @@ class Findings:
         )
 
 
-class Outlook:
+class DryRunResults:
     """The columns. `outcome` is UNKNOWN, CANDIDATE, ERROR, or the number of the reasons against the node."""
 
     def __init__(self, n: int) -> None:

@@ -25,7 +25,7 @@ from kubesched.cluster.selection import match_requirement
 _MANY = 1 << 15
 
 
-class Places:
+class RowsBySelector:
     """Rows of the whole cluster by selector. `follow` first, then ask."""
 
     def __init__(self) -> None:
