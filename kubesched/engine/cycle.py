@@ -17,10 +17,10 @@ from msgspec import Struct
 from kubesched.cluster import Bools, Ints, PodView, Snapshot, Store
 from kubesched.engine.decision_record import DecisionRecord
 from kubesched.engine.extenders import BareNodes, Extenders
-from kubesched.engine.level_rows import Level, LevelRows
 from kubesched.engine.sampling import Sampling
 from kubesched.engine.ties import Ties
 from kubesched.errors import PluginError, PluginRaised, SchedulerError
+from kubesched.framework.best_rows import Level, LevelRows
 from kubesched.framework.blame import is_ctrl_c
 from kubesched.framework.cycle_state import NODE_ALLOCATABLE, CycleState
 from kubesched.framework.equivalence_cache import CachedAnswer, EquivalenceCache
@@ -60,7 +60,7 @@ class Attempt(Struct):
     recalled: CachedAnswer | None = None
     """What the totals are of, where they come from memory."""
     level: Level | None = None
-    """Which rows have the highest total, where an answer comes from memory; borrowed as the totals are."""
+    """Which rows have the highest total; borrowed as the totals are."""
     row: int = -1
     """The row that was chosen by them."""
     seconds: float = 0.0
@@ -184,8 +184,8 @@ def _decide(made: Attempt, profile: Profile, rules: Rules) -> None:
         total = made.scores.total
         if rules.extenders:
             rules.extenders.prioritize(pod, nodes, feasible, total)
-        row = rules.ties.best(pod, total, nodes)
-        made.totals = total
+        made.totals, made.level = total, LevelRows(total)
+        made.row = row = rules.ties.best(pod, total, nodes, made.level)
     made.decision = Placed(pod, nodes.name(row), evaluated, n_feasible)
 
 
@@ -208,8 +208,8 @@ def _decide_among_few(made: Attempt, profile: Profile, rules: Rules, before: Pre
         profile.pre_score(pod, some, feasible, made.state)
         totals = np.full(made.nodes.n, -1, dtype=np.int64)
         totals[rows] = profile.score(pod, some, feasible, made.state).total
-        row = rules.ties.best(pod, totals, made.nodes)
-        made.totals = totals
+        made.totals, made.level = totals, LevelRows(totals)
+        made.row = row = rules.ties.best(pod, totals, made.nodes, made.level)
     made.decision = Placed(pod, made.nodes.name(row), len(rows), n_feasible)
     return True
 

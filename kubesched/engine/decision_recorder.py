@@ -31,13 +31,11 @@ from kubesched.engine.decision_record import (
 )
 from kubesched.engine.failures import Failure
 from kubesched.engine.handle import SystemClock
-from kubesched.engine.level_rows import LevelRows, second_of
 from kubesched.engine.node_changes import NodeChanges
 from kubesched.engine.refusal_tally import RefusalCount, RefusalTally, Refused
 from kubesched.engine.refusals import refusals_of
 from kubesched.engine.ties import SeededTies
 from kubesched.errors import SchedulerError
-from kubesched.framework.best_rows import BestRows
 from kubesched.framework.node_answers import NodeAnswers
 from kubesched.framework.ports import Clock
 from kubesched.framework.preempting import Preemption
@@ -98,35 +96,46 @@ class DecisionRecorder:
         if self._share < 1:
             self.idle_until = self._clock.monotonic() + (time.perf_counter() - began) / self._share
 
-    def capture(self, made: Attempt, profile: Profile) -> DecisionRecord:
-        """Take from an attempt what it was decided by; to be called before the next one."""
-        pod, decision, n = made.pod, made.decision, made.nodes.n
+    def capture(self, made: Attempt, profile: Profile, counts: bool = True) -> DecisionRecord:
+        """Take from an attempt what it was decided by; to be called before the next one. `counts`: nodes may be counted."""
+        pod, nodes, decision, totals, level = made.pod, made.nodes, made.decision, made.totals, made.level
+        n = nodes.n
         if not isinstance(decision, Placed):
             record = made.record = DecisionRecord(pod.key, pod.uid, profile.name, made.seconds, ERROR, "", n, made.n_nodes)
             record.refused = self._why_none(made)
             return record
-        node, evaluated, feasible = decision.node_name, decision.evaluated, decision.feasible
+        evaluated, feasible, total, margin, second = decision.evaluated, decision.feasible, 0, 0, -1
+        count: int | None = 0
+        if totals is None or level is None:
+            is_nominated = evaluated == 1 and pod.pod.status.nominated_node_name == decision.node_name
+            chosen_by = NOMINATED if is_nominated else ONLY
+            is_refused_any = not is_nominated and not feasible == evaluated == n  # beside a nominated one none was looked at
+        else:
+            second = level.second_to(made.row)
+            total, is_refused_any = level.best, feasible < n
+            margin = total - totals.item(second) if second >= 0 else 0
+            count = 1 if margin or second < 0 else level.count if counts or level.is_counted else None
+            chosen_by = SCORE if count == 1 else self._chooser
+            if made.recalled is not None:
+                total += made.recalled.left_out(pod, nodes)
         record = made.record = DecisionRecord(
-            pod.key, pod.uid, profile.name, made.seconds, PLACED, node, n, evaluated, feasible, ONLY
+            pod.key,
+            pod.uid,
+            profile.name,
+            made.seconds,
+            PLACED,
+            decision.node_name,
+            n,
+            evaluated,
+            feasible,
+            chosen_by,
+            count,
+            total,
+            margin,
+            nodes.names[second] if second >= 0 else "",
+            () if not is_refused_any else self._known_refusals(made) if counts else None,
         )
-        if made.totals is not None:
-            self._rank(record, made, made.totals, made.nodes.row(node))
-        elif evaluated == 1 and pod.pod.status.nominated_node_name == node:
-            record.chosen_by = NOMINATED
-            return record  # no other node was looked at
-        if feasible < evaluated or evaluated < n:
-            record.refused = self._known_refusals(made)
         return record
-
-    def _rank(self, record: DecisionRecord, made: Attempt, totals: Ints, row: int) -> None:
-        """Note who came second and how many were level."""
-        recalled, level = made.recalled, made.level or LevelRows(totals)
-        record.total = level.best + recalled.left_out(made.pod, made.nodes) if recalled is not None else level.best
-        count = record.level = level.count
-        record.chosen_by = SCORE if count == 1 else self._chooser
-        second = second_of(totals, row)
-        if second >= 0:
-            record.margin, record.runner_up = level.best - totals.item(second), made.nodes.name(second)
 
     def _may_count(self, at: float) -> bool:
         """Return whether nodes may be counted for a decision of that time: all that there is to count, or nothing."""
@@ -187,52 +196,12 @@ class DecisionRecorder:
 
     def placed(self, queued: QueuedPod, profile: Profile, made: Attempt) -> DecisionRecord:
         """Keep that a pod was booked on a node."""
-        record, recalled, level, ring = made.record, made.recalled, made.level, self.ring
-        if record is None and recalled is not None and level is not None:
-            # Nearly every decision that is made in a hurry comes by here: all of it is at hand.
-            decision, pod, nodes, answers = made.decision, made.pod, made.nodes, recalled.of_class.node_answers
-            assert isinstance(decision, Placed)
-            n, feasible, at, sequence = nodes.n, decision.feasible, self._now(), ring.next_sequence
-            flat, margin = answers.flat_total, 0
-            count: int | None
-            if isinstance(level, BestRows):
-                count = level.count
-                if count > 1:
-                    second = level.first_beside(made.row)
-                else:
-                    second = second_of(recalled.totals, made.row)
-                    margin = level.best - recalled.totals.item(second)
-            else:
-                second = level.second_to(made.row)
-                margin = level.best - recalled.totals.item(second)
-                count = 1 if margin else level.count if self._may_count(at) else None
-            record = DecisionRecord(
-                pod.key,
-                pod.uid,
-                profile.name,
-                made.seconds,
-                PLACED,
-                decision.node_name,
-                n,
-                decision.evaluated,
-                feasible,
-                SCORE if count == 1 else self._chooser,
-                count,
-                level.best + (flat if flat is not None else recalled.left_out(pod, nodes)),
-                margin,
-                nodes.names[second],
-                () if feasible == n else self._known_refusals(made) if self._may_count(at) else None,
-                sequence,
-                at,
-                queued.attempts,
-            )
-            ring.records[sequence % ring.size] = record
-            ring.next_sequence = sequence + 1
-        else:
-            if record is None:
-                record = self.capture(made, profile)
-            record.attempt, record.at = queued.attempts, self._clock.now()
-            ring.append(record)
+        at = self._now()
+        record = made.record
+        if record is None:
+            record = self.capture(made, profile, made.recalled is None or self._may_count(at))
+        record.attempt, record.at = queued.attempts, at
+        self.ring.append(record)
         for tell in self.listeners:
             tell(record)
         return record

@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from kubesched.cluster import Ints, PodView, Snapshot
-from kubesched.engine.level_rows import Level, LevelRows
+from kubesched.framework.best_rows import Level, LevelRows
 
 
 class Ties(Protocol):

@@ -1,8 +1,8 @@
-"""Which rows have the highest total, followed from one pod of a class to the next.
+"""Which rows have the highest total, how many they are, and who comes second to the one that is chosen.
 
-In: totals that remember which of them changed. Out: how many rows are level at the top, and the
-first of them from any row on, for the price of the rows that changed. When the last one drops out, or too many rows changed,
-all totals are looked at again.
+In: the totals of all nodes: those of one attempt (`LevelRows`), or remembered ones that are followed from one pod of a class to
+the next for the price of the rows that changed (`BestRows`). When the last of those drops out, or too many rows changed, all
+totals are looked at again.
 """
 
 from __future__ import annotations
@@ -11,15 +11,48 @@ import numpy as np
 
 from kubesched.cluster import Ints
 from kubesched.cluster.changelog import Reader
+from kubesched.framework.feasible import REFUSED
 from kubesched.framework.tracked import Tracked
 
 _FEW = 64
 
 
+class LevelRows:
+    """The rows of the highest total of one attempt; right for as long as the totals are."""
+
+    __slots__ = ("_first", "_totals", "best")
+    is_counted = False
+    """Whether it is known how many they are, without looking at all of them once more."""
+
+    def __init__(self, totals: Ints) -> None:
+        self._totals = totals
+        self._first = int(totals.argmax())
+        self.best: int = totals.item(self._first)
+
+    @property
+    def count(self) -> int:
+        """Return how many rows are level."""
+        return int(np.count_nonzero(self._totals == self.best))
+
+    def first_from(self, row: int) -> int:
+        """Return the first row from a row on, going round, that is level."""
+        first, totals = self._first, self._totals
+        if first < row:  # the first of all lies behind: there may be another like it ahead
+            ahead = row + int(totals[row:].argmax())
+            if totals.item(ahead) == self.best:
+                return ahead
+        return first
+
+    def second_to(self, row: int) -> int:
+        """Return the first row of the highest total beside a level row's; -1 if no other is feasible."""
+        return self._first if self._first != row else _second(self._totals, row)
+
+
 class BestRows:
-    """The rows of the highest total."""
+    """The same, followed."""
 
     __slots__ = ("_first", "_mask", "_reader", "_totals", "best", "count")
+    is_counted = True
 
     def __init__(self, totals: Tracked) -> None:
         self._totals = totals
@@ -61,9 +94,24 @@ class BestRows:
         found = self._mask.find(1, row)
         return found if found >= 0 else self._mask.find(1)
 
-    def first_beside(self, row: int) -> int:
-        """Return the first row that is level, other than this one; -1 if there is none."""
+    def second_to(self, row: int) -> int:
+        """Return the first row of the highest total beside a level row's; -1 if no other is feasible."""
+        if self.count == 1:
+            return _second(self._totals.values, row)
         first, mask = self._first, self._mask
         if not mask[first]:
             first = self._first = mask.find(1, first)
         return mask.find(1, row + 1) if first == row else first
+
+
+Level = BestRows | LevelRows
+"""Who knows which rows are level."""
+
+
+def _second(totals: Ints, row: int) -> int:
+    """Return the first row of the highest total but for one row; -1 if no other is feasible."""
+    total = totals.item(row)
+    totals[row] = REFUSED  # looking at all rows once takes half as long as at those before and at those after
+    second = int(totals.argmax())
+    totals[row] = total
+    return second if totals.item(second) >= 0 and second != row else -1

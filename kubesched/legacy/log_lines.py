@@ -14,8 +14,8 @@ import numpy as np
 
 from kubesched.cluster import Ints, PodView, Snapshot
 from kubesched.config.wire import encode
-from kubesched.engine.level_rows import Level
 from kubesched.engine.ties import Ties
+from kubesched.framework.best_rows import Level
 from kubesched.legacy.framework_plugins import Framework
 from kubesched.legacy.policy import Policy
 from kubesched.legacy.providers import DEFAULT_PROVIDER

@@ -7,8 +7,8 @@ of all choices says whose turn it is, so that equal pods go round the equal node
 from __future__ import annotations
 
 from kubesched.cluster import Ints, PodView, Snapshot
-from kubesched.engine.level_rows import Level
 from kubesched.engine.ties import SeededTies, Ties, best_rows
+from kubesched.framework.best_rows import Level
 from kubesched.legacy.releases import Release
 
 

@@ -27,8 +27,8 @@ from kubesched.contrib.gpu_table import COUNT, WHOLE, request_of, table_of
 from kubesched.engine.assembly import registry_with
 from kubesched.engine.attempts import Tried
 from kubesched.engine.cycle import Attempt, find_feasible
-from kubesched.engine.level_rows import Level
 from kubesched.errors import ConfigError, SchedulerError
+from kubesched.framework.best_rows import Level
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.finding import find_plugins

@@ -22,8 +22,8 @@ from kubesched.api.pod import Pod
 from kubesched.api.requests import node_allocatable
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.engine.cycle import Attempt, Rules, attempt
-from kubesched.engine.level_rows import Level
 from kubesched.engine.loop import Engine
+from kubesched.framework.best_rows import Level
 from kubesched.framework.inputs import compares_nodes, is_kept, own_inputs
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Placed

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kubesched.cluster.store import Store
-from kubesched.engine.level_rows import LevelRows
 from kubesched.engine.ties import FirstByName, FirstShuffled, SeededTies, UniformTies
+from kubesched.framework.best_rows import LevelRows
 from kubesched.testing import node, pod
 
 

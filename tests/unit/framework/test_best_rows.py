@@ -5,8 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from kubesched.engine.level_rows import LevelRows
-from kubesched.framework.best_rows import BestRows
+from kubesched.framework.best_rows import BestRows, LevelRows
 from kubesched.framework.tracked import Tracked
 
 
@@ -26,4 +25,6 @@ def test_following_equals_looking_at_all(seed: int) -> None:
         start = random.randrange(n)
         row = best.first_from(start)
         assert row == LevelRows(totals).first_from(start)
-        assert best.first_beside(row) == next((other for other in level if other != row), -1)
+        others = [other for other in range(n) if other != row]
+        second = max(others, key=lambda other: totals[other], default=-1)
+        assert best.second_to(row) == LevelRows(totals).second_to(row) == second
