@@ -101,6 +101,8 @@ class Queue:
         self._judge = RequeueJudge(self._hints, observer)
         pauses = Pauses(given.initial_backoff_seconds, given.max_backoff_seconds, given.pops_from_backoff)
         self._sub_queues = SubQueues(profiles[0].sorter if profiles else None, pauses, observer)
+        self.nominations: Nominated = self._sub_queues.nominated
+        """Who is nominated where."""
         self._pods = self._sub_queues.pods
         self._active, self._backoff = self._sub_queues.active, self._sub_queues.backoff
         self._unschedulable = self._sub_queues.unschedulable
@@ -110,11 +112,6 @@ class Queue:
         self._is_closed = False
 
     # Asking
-
-    @property
-    def nominations(self) -> Nominated:
-        """Return who is nominated where."""
-        return self._sub_queues.nominated
 
     @property
     def n_active(self) -> int:
