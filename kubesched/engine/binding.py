@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
-from kubesched.cluster import PodView
 from kubesched.engine.extenders import Extenders
 from kubesched.engine.failures import explain
 from kubesched.engine.inbox import AssumedBinding, BindFailed, Bound, Inbox, LoopCall
@@ -84,7 +83,7 @@ class Binder:
             return status
         waiting = self._waiting.get(pod.uid)
         if self._writes_expectation and (acting or waiting is not None):
-            await self._announce(pod, node_name)
+            await self._announce(binding)
         if waiting is not None:
             started = self._clock.monotonic()
             decision = await waiting.decision()
@@ -103,10 +102,12 @@ class Binder:
             return SUCCESS
         return await profile.bind(pod, node_name, state)
 
-    async def _announce(self, pod: PodView, node_name: str) -> None:
+    async def _announce(self, binding: AssumedBinding) -> None:
         """Write the expected node into the pod's status; that it fails is no reason to stop."""
+        pod, node_name = binding.booked, binding.node_name
         if pod.pod.status.nominated_node_name == node_name:
             return
+        binding.is_announced = True
         try:
             await self._writer.patch_pod_status(pod, {"nominatedNodeName": node_name})
         except SchedulerError as error:

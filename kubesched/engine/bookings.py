@@ -11,6 +11,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+import msgspec
+
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView, Store
 from kubesched.engine.cycle import Attempt, as_booked
@@ -158,18 +160,21 @@ class Bookings:
 
     def bind_failed(self, binding: AssumedBinding, status: Status) -> None:
         """Take everything back, and let the pod's attempt fail."""
-        queued, pod = binding.queued, binding.booked
+        pod = binding.booked
         is_forgotten = self._undo(binding)
         if status.is_rejected and not binding.is_released:
-            failure = refused_on_node(binding.node_name, status)
-            self._failures.end(queued, binding.profile, failure, binding.started, None, binding.node_name)
+            self._fail(binding, refused_on_node(binding.node_name, status))
             if is_forgotten:
                 self._wake_after(pod.pod, leaving_out=pod.uid)
             return
         if is_forgotten:
             self._wake_after(pod.pod)
-        failure = Failure(status.message, status.is_rejected, None, CLEAR, is_silent=not status.message)
-        self._failures.end(queued, binding.profile, failure, binding.started, None, binding.node_name)
+        self._fail(binding, Failure(status.message, status.is_rejected, None, CLEAR, is_silent=not status.message))
+
+    def _fail(self, binding: AssumedBinding, failure: Failure) -> None:
+        if binding.is_announced:
+            failure = msgspec.structs.replace(failure, was_announced=True)
+        self._failures.end(binding.queued, binding.profile, failure, binding.started, None, binding.node_name)
 
     def _wake_after(self, gone: Pod, leaving_out: str = "") -> None:
         concerns = (lambda waiting: waiting.uid != leaving_out) if leaving_out else None

@@ -57,6 +57,8 @@ class Failure(Struct, frozen=True):
     nomination: Nomination | None = None
     is_silent: bool = False
     """No event and no condition: every Bind plugin left the pod to the next."""
+    was_announced: bool = False
+    """Whether a node was written into the pod's status that its newest version need not show yet."""
 
     @property
     def reason(self) -> str:
@@ -167,7 +169,9 @@ class Failures:
         """Return what of the pod's status must change; empty if nothing."""
         patch: dict[str, Any] = {}
         nominated = failure.nomination.node_name if failure.nomination is not None else None
-        if nominated is not None and nominated != pod.status.nominated_node_name:
+        # The reference compares with what it has seen. A binding that fails before the watch tells of the announcement
+        # leaves it standing there, and a member of a gang then holds a place for as long as its gang is incomplete.
+        if nominated is not None and (nominated != pod.status.nominated_node_name or failure.was_announced):
             patch["nominatedNodeName"] = nominated or None
         old = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
         if old is None or (old.status, old.reason, old.message) != ("False", failure.reason, failure.message):

@@ -42,6 +42,8 @@ class AssumedBinding(Struct, eq=False):
     started: float
     is_released: bool = False
     """Whether the queue was told that the attempt is over: from then on a failure names no plugin."""
+    is_announced: bool = False
+    """Whether the node was written into the pod's status: a failure takes it back, seen or not."""
     record: DecisionRecord | None = None
     """What was kept of the decision, where decisions are recorded."""
 

@@ -17,7 +17,7 @@ from kubesched.engine.assembly import Ports, assemble, default_configuration, en
 from kubesched.engine.handle import NoWriter
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
-from kubesched.framework import SKIP, CycleState, Plugin, Status
+from kubesched.framework import SKIP, CycleState, Plugin, Status, failed
 from kubesched.framework.building import catalogue
 from kubesched.simulator.clock import VirtualClock, run_virtually
 from kubesched.testing import node, pod
@@ -55,6 +55,13 @@ class Announcing(Plugin):
 
     async def pre_bind(self, pod: Any, node_name: str, state: CycleState) -> Status | None:
         return None
+
+
+class Breaking(Announcing):
+    """Announces what then comes to nothing."""
+
+    async def pre_bind(self, pod: Any, node_name: str, state: CycleState) -> Status | None:
+        return failed("broken")
 
 
 def gates_of(text: str, minor: int = 36) -> config.Gates:
@@ -164,6 +171,18 @@ def test_the_expected_node_is_written_before_slow_work(gates: str, announced: bo
     assert bound == {"quick", "slow"}
     assert patches == ([("slow", {"nominatedNodeName": "n"})] if announced else [])
     assert asked == (2 if announced else 0)
+
+
+def test_an_expected_node_is_taken_back_before_any_watch_has_told_of_it() -> None:
+    async def story(engine: Engine, server: Server, clock: VirtualClock) -> list[Any]:
+        post(engine, "Node", node("n"))
+        post(engine, "Pod", pod("slow"))
+        await clock.sleep(0.5)
+        return [patch for _, patch in server.patches]
+
+    announced, taken_back = run("", story, Breaking)
+    assert announced == {"nominatedNodeName": "n"}
+    assert taken_back["nominatedNodeName"] is None
 
 
 @pytest.mark.parametrize(
