@@ -2,7 +2,8 @@
 
 In: nodes, their leases, pods. Out: the taints node.kubernetes.io/*, the condition Ready turned Unknown when a kubelet
 has not been heard for the lease's duration, pods deleted that do not tolerate a NoExecute taint, or no longer. Pods on
-nodes that are gone are deleted too.
+nodes that are gone are deleted too; one that is bound to such a node only after a while, as the reference's collector waits,
+so that who replaces it and a scheduler with an old view of the nodes do not go in circles.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kubesched.apiserver.patching import MERGE_PATCH
 from kubesched.apiserver.resources import Object
 from kubesched.apiserver.store import ObjectStore
 from kubesched.apiserver.subresources import with_condition
-from kubesched.apiserver.watch import Change
+from kubesched.apiserver.watch import Change, Entry
 
 _PREFIX = "node.kubernetes.io/"
 _CONDITION_TAINTS = {  # condition: {status: taint}
@@ -31,6 +32,7 @@ _CONDITION_TAINTS = {  # condition: {status: taint}
     "NetworkUnavailable": {"True": "network-unavailable"},
 }
 _EXECUTING = ("not-ready", "unreachable")
+_ORPHAN_SECONDS = 2.0
 OURS = frozenset(_PREFIX + name for names in _CONDITION_TAINTS.values() for name in names.values()) | {
     _PREFIX + "unschedulable"
 }
@@ -73,7 +75,7 @@ class NodeLifecycle:
         if change.new is None or not change.new.obj["spec"].get("nodeName"):
             return
         if change.old is None or change.old.obj["spec"] != change.new.obj["spec"]:
-            self._pod_work.add(change.key)
+            self._pod_work.add(change.key, 0.0 if self._node_of(change.new.obj) is not None else _ORPHAN_SECONDS)
 
     def _look_at_pods(self, node: str) -> None:
         for pod in self._pods.on_node(node):
@@ -141,7 +143,7 @@ class NodeLifecycle:
         pod = self._pods.get(key)
         if pod is None or not pod["spec"].get("nodeName"):
             return None
-        node = self._store.context.find(self._store.context.resource("nodes"), "", pod["spec"]["nodeName"])
+        node = self._node_of(pod)
         metadata = pod["metadata"]
         if node is None:
             self._store.delete("pods", metadata["name"], metadata["namespace"], grace_seconds=0, uid=metadata["uid"])
@@ -154,6 +156,9 @@ class NodeLifecycle:
         self._recorder.tell(pod, "taint-eviction-controller", "TaintManagerEviction", f"Marking for deletion Pod {key}")
         self._store.delete("pods", metadata["name"], metadata["namespace"], uid=metadata["uid"])
         return None
+
+    def _node_of(self, pod: Object) -> Entry | None:
+        return self._store.context.find(self._store.context.resource("nodes"), "", pod["spec"]["nodeName"])
 
     def _seconds_left(self, pod: Object, node: Object) -> float | None:
         """Return how long the pod may stay: None for as long as it likes."""
