@@ -8,7 +8,6 @@ within a share of the time. It decides nothing and books nothing.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -91,10 +90,11 @@ class DecisionRecorder:
         """Take from an attempt what it was decided by, and what takes longer; to be called before anything is booked, and not
         before `idle_until`."""
         record = self.capture(made, profile)
-        began = time.perf_counter()
+        began = self._clock.monotonic()
         self._work_out(record, made, profile)
         if self._share < 1:
-            self.idle_until = self._clock.monotonic() + (time.perf_counter() - began) / self._share
+            ended = self._clock.monotonic()
+            self.idle_until = ended + (ended - began) / self._share
 
     def capture(self, made: Attempt, profile: Profile, counts: bool = True) -> DecisionRecord:
         """Take from an attempt what it was decided by; to be called before the next one. `counts`: nodes may be counted."""

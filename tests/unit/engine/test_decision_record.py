@@ -1,8 +1,9 @@
 """What is kept of decisions, how it is told, and that the ring forgets the oldest."""
 
+import asyncio
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from kubesched.engine.decision_record import (
     sentence,
 )
 from kubesched.framework.plugin import Plugin
-from kubesched.simulator.clock import run_virtually
+from kubesched.simulator.clock import VirtualLoop, run_virtually
 from kubesched.testing import node, pod
 from kubesched.testing.builders import even
 
@@ -234,7 +235,13 @@ def test_the_engine_records(story: Callable[[], Any]) -> None:
 def test_what_takes_longer_is_left_out_beyond_the_share() -> None:
     async def live() -> None:
         scene = Scene(node("a"), node("b"))
-        scene.decisions._share = 0.001
+        scene.decisions._share, work_out = 0.001, scene.decisions._work_out
+
+        def slowly(*args: Any) -> None:
+            cast(VirtualLoop, asyncio.get_running_loop()).advance(0.001)
+            work_out(*args)
+
+        scene.decisions._work_out = slowly  # type: ignore[method-assign]
         scene.put(*[pod(f"p{i}") for i in range(5)])
         records = await told(scene)
         assert [record.scores is not None for record in records] == [True, False, False, False, False]
