@@ -132,9 +132,12 @@ class Extender:
         verb = self.given.bind_verb
         with self._blamed(verb):
             arguments = {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node_name}
-            error = _field(self._ask(verb, arguments), "Error")
+            answer = self._ask(verb, arguments)
+        error = _field(answer, "Error")
+        if not isinstance(answer, dict | None) or not isinstance(error, str | None):
+            raise SchedulerError(f'extender "{self.name}": the result of a binding is wanted, found {_shown(answer)}')
         if error:
-            raise SchedulerError(str(error))
+            raise SchedulerError(error)
 
     def preempt(self, pod: PodView, candidates: Sequence[Preemption], nodes: Snapshot) -> list[Preemption]:
         """Return the candidates that the extender leaves, with the victims that it names."""
@@ -187,8 +190,10 @@ class Extender:
     def _ask(self, verb: str, arguments: Mapping[str, Any]) -> Any:
         url = f"{self.given.url_prefix.rstrip('/')}/{verb}"
         body = self._poster.post(url, msgspec.json.encode(arguments), self.given)
+        if not body:
+            raise SchedulerError(f'extender "{self.name}": the answer to {verb} is empty')
         try:
-            return msgspec.json.decode(body) if body else None
+            return msgspec.json.decode(body)
         except msgspec.DecodeError as error:
             raise SchedulerError(f'extender "{self.name}": the answer to {verb} is not JSON: {error}') from error
         except RecursionError as error:
