@@ -8,7 +8,7 @@ Whoever remembers an answer about devices asks which pools were touched since. T
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple, TypeVar
 
 from kubesched.api import quantity
@@ -105,6 +105,10 @@ class DeviceClaims:
             return
         self._in_flight[claim.metadata.uid] = claim, {pod_uid}
         self._hold(claim.metadata.uid, claim.status.allocation)
+
+    def promised_to(self, pod_uid: str) -> Sequence[ResourceClaim]:
+        """Return the claims, with their allocations, that are booked for a pod and not yet written."""
+        return [claim for claim, holders in self._in_flight.values() if pod_uid in holders] if self._in_flight else ()
 
     def release(self, uid: str, pod_uid: str | None = None) -> bool:
         """Drop a booking, or a pod's part in it; return whether it is gone now and was not before.

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from kubesched.api.pod import Pod
+from kubesched.api.resource import ResourceClaim
 from kubesched.cluster import PodView, Store
+from kubesched.cluster.device_claims import DeviceClaims
 from kubesched.engine.cycle import Attempt, as_booked
 from kubesched.engine.decision_recorder import DecisionRecorder
 from kubesched.engine.failures import Failure, Failures, explain, refused_on_node
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import AssumedBinding, Inbox, LoopCall
-from kubesched.engine.intake import POD_WENT
+from kubesched.engine.intake import CLAIM_CHANGED, POD_WENT
 from kubesched.engine.observer import EngineObserver
 from kubesched.engine.permits import LONGEST_WAIT_SECONDS, WaitingPod, WaitingPods
 from kubesched.errors import PluginError, SchedulerError
@@ -53,6 +55,7 @@ class Bookings:
     ) -> None:
         self._decisions = decisions
         self._store = store
+        self._claims = store.objects.shared(DeviceClaims)
         self._queue = queue
         self._handle = handle
         self._inbox = inbox
@@ -83,6 +86,7 @@ class Bookings:
                     limits = {plugin: min(seconds, LONGEST_WAIT_SECONDS) for plugin, seconds in limits.items()}
                     self._waiting.add(WaitingPod(booked, node_name, limits))
                 self._activate(state)
+                binding.promised = self._claims.promised_to(booked.uid)
                 self._under_way[booked.uid] = binding
                 if self._decisions is not None:
                     binding.record = self._decisions.placed(queued, profile, made)
@@ -165,10 +169,10 @@ class Bookings:
         if status.is_rejected and not binding.is_released:
             self._fail(binding, refused_on_node(binding.node_name, status))
             if is_forgotten:
-                self._wake_after(pod.pod, leaving_out=pod.uid)
+                self._wake_after(pod.pod, binding.promised, leaving_out=pod.uid)
             return
         if is_forgotten:
-            self._wake_after(pod.pod)
+            self._wake_after(pod.pod, binding.promised)
         self._fail(binding, Failure(status.message, status.is_rejected, None, CLEAR, is_silent=not status.message))
 
     def _fail(self, binding: AssumedBinding, failure: Failure) -> None:
@@ -176,6 +180,11 @@ class Bookings:
             failure = msgspec.structs.replace(failure, was_announced=True)
         self._failures.end(binding.queued, binding.profile, failure, binding.started, None, binding.node_name)
 
-    def _wake_after(self, gone: Pod, leaving_out: str = "") -> None:
+    def _wake_after(self, gone: Pod, promised: Sequence[ResourceClaim], leaving_out: str = "") -> None:
+        """Wake who may go in the place of a pod, or take the devices that it was promised. The reference wakes for a claim
+        only by what was written of it: there, pods wait for what was promised until another claim changes, or five minutes."""
         concerns = (lambda waiting: waiting.uid != leaving_out) if leaving_out else None
         self._queue.wake(POD_WENT, gone, None, concerns)
+        for claim in promised:
+            freed = msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, allocation=None))
+            self._queue.wake(CLAIM_CHANGED, claim, freed, concerns)

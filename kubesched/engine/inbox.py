@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct
 
+from kubesched.api.resource import ResourceClaim
 from kubesched.cluster import PodView
 from kubesched.engine.decision_record import DecisionRecord
 from kubesched.framework.cycle_state import CycleState
@@ -44,6 +45,8 @@ class AssumedBinding(Struct, eq=False):
     """Whether the queue was told that the attempt is over: from then on a failure names no plugin."""
     is_announced: bool = False
     """Whether the node was written into the pod's status: a failure takes it back, seen or not."""
+    promised: Sequence[ResourceClaim] = ()
+    """The claims, with their devices, that it was promised."""
     record: DecisionRecord | None = None
     """What was kept of the decision, where decisions are recorded."""
 

@@ -48,6 +48,7 @@ PENDING_CHANGED = ClusterEvent(UNSCHEDULABLE_POD, int(UPDATE))
 PENDING_WENT = ClusterEvent(UNSCHEDULABLE_POD, int(DELETE))
 NODE_CAME = ClusterEvent(NODE, int(ADD))
 NODE_WENT = ClusterEvent(NODE, int(DELETE))
+CLAIM_CHANGED = ClusterEvent(wakeups.RESOURCE_CLAIM, int(UPDATE))
 SLICE_CHANGED = ClusterEvent(wakeups.RESOURCE_SLICE, int(UPDATE))
 
 _OVER = frozenset({"Succeeded", "Failed"})

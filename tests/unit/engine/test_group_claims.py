@@ -210,6 +210,20 @@ def test_a_member_has_a_shared_claim_and_one_of_its_own() -> None:
     run_virtually(main())
 
 
+def test_a_device_that_was_promised_and_could_not_be_written_wakes_who_waits_for_one() -> None:
+    async def main() -> None:
+        pods = [member(f"p{i}", (f"c{i}",), by_label=True) for i in range(2)]  # a label that says nothing here
+        claims = [device_claim("c0"), device_claim("c1")]
+        scene = ClaimScene(node("n1", cpu="8"), devices("n1", 1), *claims)
+        scene.failing_updates["c0"] = 1000
+        scene.put(*pods)
+        await scene.settle(10)
+        assert scene.nodes("p1") == ["n1"]
+        assert scene.held("c0", "c1") == [[], ["n1-0"]]
+
+    run_virtually(main())
+
+
 def test_a_shared_claim_keeps_the_gang_where_its_device_is() -> None:
     async def main() -> None:
         pods = [member(f"p{i}", ("shared",)) for i in range(3)]
