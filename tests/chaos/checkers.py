@@ -38,6 +38,8 @@ class Checker:
         self._holders: dict[tuple[str, ...], str] = {}
         self._members: dict[str, set[str]] = {}
         self._leaders: set[str] = set()
+        self._unaware: dict[str, bool] = {}
+        self._misjudged: set[str] = set()
         world.server.wrote = self.wrote
         world.network.on_request = self.requested
 
@@ -52,6 +54,8 @@ class Checker:
         if path.endswith("/binding"):
             parts = path.split("/")
             self._last_binder[f"{parts[4]}/{parts[6]}"] = self._world.schedulers[number]
+        if path.endswith("/status") and "/pods/" in path:
+            self._note_judge(path, self._world.schedulers[number])
         if method == "DELETE" and "/pods/" in path:
             self._check_victim(path)
         holder = self._leader()
@@ -74,6 +78,8 @@ class Checker:
         before = self._node_of.get(uid, "")
         if before and node != before:
             self._violated(f"pod {key} moves from {before} to {node or 'nowhere'}")
+        if node and _is_said_unscheduled(pod) and self._unaware.get(key):
+            self._misjudged.add(uid)
         self._members.setdefault(_group(pod), set()).add(uid)
         if node and not before:
             self._node_of[uid] = node
@@ -109,6 +115,15 @@ class Checker:
             other = self._holders.setdefault(thing, mine)
             if other != mine:
                 self._violated(f"{mine} gets {'/'.join(thing)}, which {other} has")
+
+    def _note_judge(self, path: str, host: SchedulerHost) -> None:
+        """Take down whether a scheduler that says something about a pod has not heard yet that it is on a node. That is no
+        fault of a watch that lags; and a kubelet, unlike ours, would put it right."""
+        parts = path.partition("?")[0].split("/")
+        key, scheduler = f"{parts[4]}/{parts[6]}", host.scheduler
+        entry = self._world.server.store.context.storage.table("pods").entries.get(key) if self._world.server.is_up else None
+        store = scheduler.engine.store if scheduler is not None and scheduler.engine is not None else None
+        self._unaware[key] = entry is not None and store is not None and store.pod(_uid(entry.obj)) is None
 
     def _check_victim(self, path: str) -> None:
         """Complain when a scheduler evicts a pod that no other can be above."""
@@ -159,7 +174,7 @@ class Checker:
         pods = [pod for pod in server.entries("pods") if pod.get("status", {}).get("phase") not in _FINISHED]
         yield from self._forgotten(pods)
         yield from self._forgotten_gangs(pods)
-        yield from _untrue(pods)
+        yield from self._untrue(pods)
         for host in self._world.schedulers:
             yield from self._beliefs(host, pods)
 
@@ -174,10 +189,11 @@ class Checker:
                 if self._lacks_something(pod, name):
                     continue
                 there = [other for other in pods if _is_on(other, name)]
-                if _fits(node, [pod, *there]):
+                held = _holders(pods, name, pod)
+                if _fits(node, [pod, *there, *held]):
                     yield f"pod {pod['metadata']['name']} fits on {name} and is not bound"
                     break
-                if _fits(node, [pod, *(other for other in there if _priority(other) >= _priority(pod))]):
+                if _fits(node, [pod, *held, *(other for other in there if _priority(other) >= _priority(pod))]):
                     yield f"pod {pod['metadata']['name']} might evict others from {name} and does not"
                     break
 
@@ -185,19 +201,27 @@ class Checker:
         """Yield the gangs that are all there and fit on nodes, and are not bound. Their pods ask for the same."""
         nodes = [node for node in self._world.server.entries("nodes") if _takes_pods(node)]
         for group in self._world.server.entries("podgroups.scheduling.k8s.io"):
-            name = group["metadata"]["name"]
-            members = [pod for pod in pods if _group(pod) == name and not pod["metadata"].get("deletionTimestamp")]
+            members = [
+                pod for pod in pods if _group(pod) == group["metadata"]["name"] and not pod["metadata"].get("deletionTimestamp")
+            ]
             pending = [pod for pod in members if not pod["spec"].get("nodeName")]
             if not pending or len(members) < _least(group):
                 continue
             taken = 0
             for node in nodes:
-                there = [other for other in pods if _is_on(other, node["metadata"]["name"])]
+                name = node["metadata"]["name"]
+                there = [other for other in pods if _is_on(other, name)] + _holders(pods, name, pending[0])
                 while taken < len(pending) and _fits(node, [*there, pending[taken]]):
                     there.append(pending[taken])
                     taken += 1
             if taken == len(pending):
-                yield f"gang {name} fits and {len(pending)} of its {len(members)} pods are not bound"
+                yield f"gang {group['metadata']['name']} fits and {len(pending)} of its {len(members)} pods are not bound"
+
+    def _untrue(self, pods: list[dict[str, Any]]) -> Iterator[str]:
+        """Yield the pods on nodes of which it is said that they found none, by somebody who could know better."""
+        for pod in pods:
+            if pod["spec"].get("nodeName") and _is_said_unscheduled(pod) and _uid(pod) not in self._misjudged:
+                yield f"pod {pod['metadata']['name']} is on {pod['spec']['nodeName']}, and is said to be unscheduled"
 
     def _lacks_something(self, pod: dict[str, Any], node_name: str) -> bool:
         """Return whether a volume claim or a device that the pod needs is not to be had on a node."""
@@ -265,12 +289,22 @@ class Checker:
             yield f"{name} has {links} connections"
 
 
-def _untrue(pods: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the pods on nodes of which it is said that they found none."""
-    for pod in pods:
-        for condition in pod.get("status", {}).get("conditions") or ():
-            if pod["spec"].get("nodeName") and (condition["type"], condition["status"]) == ("PodScheduled", "False"):
-                yield f"pod {pod['metadata']['name']} is on {pod['spec']['nodeName']}, and is said to be unscheduled"
+def _is_said_unscheduled(pod: dict[str, Any]) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any((one["type"], one["status"]) == ("PodScheduled", "False") for one in conditions)
+
+
+def _holders(pods: list[dict[str, Any]], node_name: str, pending: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the members of other gangs that keep a place on a node from a pod: they were nominated when their gang was
+    complete. Nobody tries them again until it is, and 1.37 counts nominated pods also while they are gated."""
+    return [
+        pod
+        for pod in pods
+        if _group(pod) not in ("", _group(pending))
+        and not pod["spec"].get("nodeName")
+        and pod.get("status", {}).get("nominatedNodeName") == node_name
+        and _priority(pod) >= _priority(pending)
+    ]
 
 
 def _devices(claim: dict[str, Any]) -> Iterator[tuple[str, ...]]:
