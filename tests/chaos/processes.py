@@ -51,6 +51,8 @@ class Process:
         self._loop = loop
         self.context = contextvars.copy_context()
         self.context.run(_current.set, self)
+        self.is_free = True
+        """Whether its callbacks run without a question: it is neither dead nor frozen nor about to be."""
         self._is_frozen = False
         self._held: list[asyncio.Handle] = []
         self._graveyard: list[Any] = []
@@ -68,22 +70,23 @@ class Process:
 
     def freeze(self) -> None:
         """Run nothing until `thaw`."""
-        self._is_frozen = True
+        self._is_frozen, self.is_free = True, False
 
     def thaw(self) -> None:
         """Go on, with everything that has become due meanwhile."""
         self._is_frozen = False
+        self.is_free = not self.is_dead and self._steps_left is None
         held, self._held = self._held, []
         self._loop.resume(held)
 
     def stop_in(self, n_steps: int, stop: Callable[[], None]) -> None:
         """Call `stop`, which kills or freezes, in the place of one of the next steps: in the middle of whatever is done just
         then. A moment by the clock would mostly find everybody idle."""
-        self._steps_left, self._stop = n_steps, stop
+        self._steps_left, self._stop, self.is_free = n_steps, stop, False
 
     def kill(self) -> None:
         """End without a word."""
-        self.is_dead = True
+        self.is_dead, self.is_free = True, False
         self._held.clear()
 
     def may_run(self, handle: asyncio.Handle) -> bool:
@@ -99,6 +102,7 @@ class Process:
             self._steps_left -= 1
             if self._steps_left < 0:
                 self._steps_left = None
+                self.is_free = not self._is_frozen
                 self._loop.outside.run(self._stop)
                 return self.may_run(handle)
         return True
@@ -122,35 +126,22 @@ class Process:
         return self._loop.call_later(delay_seconds, callback, context=self.context)
 
 
-class _Handle(asyncio.Handle):
+class _Handle(asyncio.TimerHandle):
+    """What asyncio's own handles do when nobody debugs, for callbacks and timers: there are thousands of them a run."""
+
     __slots__ = ("process",)
 
-    def __init__(self, callback: Any, args: Any, loop: ProcessLoop, context: contextvars.Context | None) -> None:
-        _fill(self, callback, args, loop, context)
-
-    def _run(self) -> None:
-        if self.process is None or self.process.may_run(self):
-            super()._run()
-
-
-class _TimerHandle(asyncio.TimerHandle):
-    __slots__ = ("process",)
-
-    def __init__(self, when: float, callback: Any, args: Any, loop: ProcessLoop, context: contextvars.Context | None) -> None:
-        _fill(self, callback, args, loop, context)
+    def __init__(
+        self, callback: Any, args: Any, loop: ProcessLoop, context: contextvars.Context | None, when: float = 0.0
+    ) -> None:
+        self._context = context = contextvars.copy_context() if context is None else context
+        self._loop, self._callback, self._args = loop, callback, args
+        self._cancelled, self._repr, self._source_traceback = False, None, None
         self._when, self._scheduled = when, True
+        self.process = context.get(_current)
 
-    def _run(self) -> None:
-        if self.process is None or self.process.may_run(self):
-            super()._run()
-
-
-def _fill(handle: Any, callback: Any, args: Any, loop: ProcessLoop, context: contextvars.Context | None) -> None:
-    """Do what asyncio's own handles do when nobody debugs: there are thousands of them a run."""
-    handle._context = contextvars.copy_context() if context is None else context
-    handle._loop, handle._callback, handle._args = loop, callback, args
-    handle._cancelled, handle._repr, handle._source_traceback = False, None, None
-    handle.process = handle._context.get(_current)
+    def cancel(self) -> None:
+        self._cancelled, self._callback, self._args = True, None, None
 
 
 class ProcessLoop(VirtualLoop):
@@ -164,7 +155,7 @@ class ProcessLoop(VirtualLoop):
         """Whether the run has ended: nothing is started any more."""
         self.outside = contextvars.copy_context()
         """The context of the world itself, which belongs to no process."""
-        self._timers: list[tuple[float, int, _TimerHandle]] = []
+        self._timers: list[tuple[float, int, _Handle]] = []
         self._n_timers = self._n_steps = 0
 
     def call_soon(self, callback: Any, *args: Any, context: contextvars.Context | None = None) -> asyncio.Handle:
@@ -174,11 +165,20 @@ class ProcessLoop(VirtualLoop):
             self._ready.append(handle)
         return handle
 
+    call_soon_threadsafe = call_soon
+    """There are no threads."""
+
+    def call_later(
+        self, delay: float, callback: Any, *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Arm a timer of the calling process."""
+        return self.call_at(self._virtual_seconds + delay, callback, *args, context=context)
+
     def call_at(
         self, when: float, callback: Any, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         """Arm a timer of the calling process. Of two for the same moment the first comes first."""
-        handle = _TimerHandle(when, callback, args, self, context)
+        handle = _Handle(callback, args, self, context, when)
         self._n_timers += 1
         heapq.heappush(self._timers, (when, self._n_timers, handle))
         return handle
@@ -200,7 +200,9 @@ class ProcessLoop(VirtualLoop):
         for _ in range(len(ready)):
             handle = ready.popleft()
             if not handle._cancelled:
-                handle._run()
+                process = handle.process
+                if process is None or process.is_free or process.may_run(handle):
+                    handle._run()
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
         """Run a function at once, and let its caller know after as long as it says to have waited for others."""
