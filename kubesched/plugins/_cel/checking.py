@@ -63,7 +63,7 @@ def check(expression: str, want_bool: bool = True, newer: bool = True) -> Node:
     tree = decode(compiled.serialize())
     if want_bool and not newer and isinstance(tree, Call) and tree.function == "dyn":
         raise CompileError("must evaluate to bool or the unknown type, not dyn")  # the unknown type was any, before 1.37
-    check_literals(tree, newer)
+    check_literals(tree, newer, not loose)
     return tree
 
 

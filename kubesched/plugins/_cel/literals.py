@@ -15,8 +15,8 @@ from kubesched.plugins._cel.syntax import Call, Const, MakeList, MakeMap, Node, 
 from kubesched.plugins._cel.values import CompileError, EvaluationError, UInt
 
 
-def check_literals(tree: Node, newer: bool = True) -> None:
-    """Raise for the first literal that is wrong; `newer`: to CEL as it is since 1.37."""
+def check_literals(tree: Node, newer: bool = True, typed: bool = True) -> None:
+    """Raise for the first literal that is wrong; `newer`: to CEL as it is since 1.37; `typed`: a device has types."""
     exempt = {id(node) for call in walk(tree) if _is_format(call) for node in walk(call)}
     for node in walk(tree):
         match node:
@@ -28,11 +28,12 @@ def check_literals(tree: Node, newer: bool = True) -> None:
                 raise CompileError("compilation failed: found no matching overload for 'reverse' applied to 'string.()'")
             case Call(Const(str() as template), "format", (MakeList() as values,)):
                 _check_format(template, values, newer)
-            case MakeList() if id(node) not in exempt and not node.optional:
-                _check_types(node.types)
-            case MakeMap() if id(node) not in exempt and not any(entry.is_optional for entry in node.entries):
-                _check_types([key for key, _ in node.types])
-                _check_types([value for _, value in node.types])
+            case MakeList() if id(node) not in exempt:
+                _check_types([_known(kind, i in node.optional, typed) for i, kind in enumerate(node.types)])
+            case MakeMap(entries) if id(node) not in exempt:
+                _check_types([_known(key, False, typed) for key, _ in node.types])
+                pairs = zip(entries, node.types, strict=False)
+                _check_types([_known(value, entry.is_optional, typed) for entry, (_, value) in pairs])
 
 
 class _Any:
@@ -68,6 +69,13 @@ def _check_pattern(function: str, pattern: str, is_member: bool) -> None:
         raise CompileError(f"program instantiation failed: {error}") from None
 
 
+def _known(kind: str, is_optional: bool, typed: bool) -> str:
+    """Return the type of an element, or of what it holds if it is optional; "" where the reference may know better."""
+    if is_optional:
+        kind = kind.removeprefix("optional_type(")[:-1] if kind.startswith("optional_type(") else ""
+    return kind if typed or "dyn" not in kind else ""
+
+
 def _check_types(types: Sequence[str]) -> None:
     known = [one for one in types if one]
     for other in known[1:]:
@@ -86,8 +94,8 @@ def _check_format(template: str, values: MakeList, newer: bool) -> None:
             given, kind = values.elements[used], types[used]
             if isinstance(given, Const):
                 wrong = formatting.complaint(letter, given.value)
-            elif kind in _SAMPLES:
-                wrong = formatting.complaint(letter, _SAMPLES[kind])
+            elif (shape := kind.partition("(")[0]) in _SAMPLES:
+                wrong = formatting.complaint(letter, _SAMPLES[shape])
             else:
                 # Attributes were of type any before 1.37, which `format` does not take; they are dyn now.
                 is_any = kind == "dyn" and not newer and not (isinstance(given, Call) and given.function == "dyn")

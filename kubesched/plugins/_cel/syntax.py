@@ -51,7 +51,7 @@ class MakeList:
     elements: tuple[Node, ...]
     optional: frozenset[int]
     types: tuple[str, ...] = field(default=(), compare=False)
-    """The types of the elements, as far as the check knows them; containers only as such."""
+    """The types of the elements, as far as the check knows them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,20 +127,33 @@ _WELL_KNOWN = {1: "any", 2: "timestamp", 3: "duration"}
 
 
 def _type(data: bytes) -> tuple[int, str]:
-    """Return an expression's number and the name of its type, "" for one that we have no use for."""
+    """Return an expression's number and its type."""
     entry = _fields(data)
-    kinds = _fields(entry[2][0]) if 2 in entry else {}
-    number = entry.get(1, [0])[0]
-    for kind, values in kinds.items():
-        if kind in (1, 2, 6, 7):
-            return number, {1: "dyn", 2: "null", 6: "list", 7: "map"}[kind]
+    return entry.get(1, [0])[0], _type_text(entry[2][0]) if 2 in entry else ""
+
+
+def _type_text(data: bytes) -> str:
+    """Return a type in the words of CEL, such as `map(string, list(int))`; "" for one that we have no use for."""
+    for kind, (value, *_) in _fields(data).items():
         if kind == 3:
-            return number, _PRIMITIVES.get(values[0], "")
+            return _PRIMITIVES.get(value, "")
         if kind == 5:
-            return number, _WELL_KNOWN.get(values[0], "")
+            return _WELL_KNOWN.get(value, "")
+        if kind in (6, 7):
+            inner = _fields(value)
+            return (
+                f"list({_type_text(inner[1][0])})"
+                if kind == 6
+                else f"map({_type_text(inner[1][0])}, {_type_text(inner[2][0])})"
+            )
+        if kind == 11:
+            return f"type({_type_text(value)})"
         if kind == 14:
-            return number, _text(_fields(values[0]), 1)
-    return number, ""
+            inner = _fields(value)
+            parameters = ", ".join(map(_type_text, inner.get(2, ())))
+            return _text(inner, 1) + (f"({parameters})" if parameters else "")
+        return {1: "dyn", 2: "null"}.get(kind, "")
+    return ""
 
 
 class _Decoder:
@@ -181,14 +194,17 @@ class _Decoder:
     def _call(self, fields: dict[int, list[Any]], number: int) -> Node:
         target = self.node(fields[1][0]) if 1 in fields else None
         overloads = None if self._references is None else self._references.get(number, ())
-        return Call(target, _text(fields, 2), self._children(fields, 3), overloads)
+        function, args = _text(fields, 2), self._children(fields, 3)
+        if function == "flatten" and not args and (kind := self._type_of(fields[1][0])).startswith("list(list("):
+            self._types[number] = kind[5:-1]  # the library forgets of what the inner lists are; the reference does not
+        return Call(target, function, args, overloads)
 
     def _list(self, fields: dict[int, list[Any]], _: int) -> Node:
         optional: set[int] = set()
         for raw in fields.get(2, ()):
             optional.update([raw] if isinstance(raw, int) else _varints(raw))
-        types = tuple([self._type_of(raw) for raw in fields.get(1, ())])
-        return MakeList(self._children(fields, 1), frozenset(optional), types)
+        elements = self._children(fields, 1)
+        return MakeList(elements, frozenset(optional), tuple([self._type_of(raw) for raw in fields.get(1, ())]))
 
     def _map(self, fields: dict[int, list[Any]], _: int) -> Node:
         if fields.get(1) and bytes(fields[1][0]):
@@ -196,8 +212,8 @@ class _Decoder:
         entries, types = [], []
         for raw in fields.get(2, ()):
             entry = _fields(raw)
-            types.append((self._type_of(entry[3][0]), self._type_of(entry[4][0])))
             entries.append(Entry(self._child(entry, 3), self._child(entry, 4), bool(entry.get(5, [0])[0])))
+            types.append((self._type_of(entry[3][0]), self._type_of(entry[4][0])))
         return MakeMap(tuple(entries), tuple(types))
 
     def _comprehension(self, fields: dict[int, list[Any]], _: int) -> Node:

@@ -270,6 +270,20 @@ def test_no_value(expression, text):
         ("'abc'.reverse() == 'cba'", "found no matching overload for 'reverse'"),
         ("[1, 'a'].size() == 2", "expected type 'int' but found 'string'"),
         ("{'a': 1, 'b': 'c'}.size() == 2", "expected type 'int' but found 'string'"),
+        ("[[1], ['a']].size() == 2", "expected type 'list(int)' but found 'list(string)'"),
+        ("['a'.split(','), [dyn(1)]].size() == 2", "expected type 'list(string)' but found 'list(dyn)'"),
+        (
+            "{'a': {'b': [1]}, 'c': {1: [1]}}.size() == 2",
+            "expected type 'map(string, list(int))' but found 'map(int, list(int))'",
+        ),
+        ("[int, 1].size() == 2", "expected type 'type(int)' but found 'int'"),
+        (
+            "[optional.of(1), optional.of('a')].size() == 2",
+            "expected type 'optional_type(int)' but found 'optional_type(string)'",
+        ),
+        ("[?optional.of(1), 'a'].size() == 2", "expected type 'int' but found 'string'"),
+        ("{?'a': optional.of(1), 'b': 'c'}.size() == 2", "expected type 'int' but found 'string'"),
+        ("[[[1]].flatten(), ['a']].size() == 2", "expected type 'list(int)' but found 'list(string)'"),
         ("true || '%d'.format(['a']) == ''", "decimal clause can only be used on integers, was given string"),
         ("true || '%s'.format([]) == ''", "index 0 out of range"),
         ("true || '%s'.format([1, 2]) == ''", "too many arguments supplied to string.format (expected 1, got 2)"),
@@ -280,6 +294,21 @@ def test_does_not_compile(expression, text):
     with pytest.raises(CompileError) as raised:
         holds(expression, FACTS)
     assert text in str(raised.value) and "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "[[], [1]].size() == 2",
+        "[[[1]].flatten(), [1]].size() == 2",
+        "[?optional.of(1), 2].size() == 2",
+        "{?'a': optional.of([]), 'b': [1]}.size() == 2",
+        "[has(device.driver), device.allowMultipleAllocations].size() == 2",
+        "'%s %s'.format([[1, 'a'], {'b': 1, 'c': 'd'}]) != ''",
+    ],
+)
+def test_lists_and_maps_of_one_type_compile(expression):
+    assert holds(expression, FACTS) is True
 
 
 def test_an_attribute_that_cannot_be_read_breaks_every_expression():
