@@ -21,13 +21,17 @@ from kubesched.framework.whatif_filters import WhatIfFilters
 
 
 class StoreTrial:
-    """A `GroupTrial` in the store. `rehearse` tries the group, without changing anything for good."""
+    """A `GroupTrial` in the store. `rehearse` tries the group, without changing anything for good. `stays`: members stay where
+    they went first while pods are spared; before 1.37 the whole group is tried again beside them."""
 
-    def __init__(self, store: Store, cycle: GroupCycle, profile: Profile, rehearse: Callable[[], Rehearsal]) -> None:
+    def __init__(
+        self, store: Store, cycle: GroupCycle, profile: Profile, rehearse: Callable[[], Rehearsal], *, stays: bool = True
+    ) -> None:
         self._store = store
         self._cycle = cycle
         self._profile = profile
         self._rehearse = rehearse
+        self._stays = stays
         self._aside: Aside | None = None
         self._placed: list[Member] = []
         self._are_local = True
@@ -69,14 +73,17 @@ class StoreTrial:
         return what_if.is_remembered(member.made.nodes)
 
     def spare(self, pods: Sequence[PodView]) -> bool:
-        """Let pods be back if the members can stay beside them."""
+        """Let pods be back if the members can stay beside them, or before 1.37 can be anywhere then."""
         assert self._aside is not None
         for pod in pods:
             self._aside.give_back(pod)
-        names = {pod.node_name for pod in pods}
-        concerned = [member for member in self._placed if not self._are_local or member.node_name in names]
-        if self._can_stay(concerned):
-            return True
+        if not self._stays:
+            if self.rehearse().is_success:
+                return True
+        else:
+            names = {pod.node_name for pod in pods}
+            if self._can_stay([member for member in self._placed if not self._are_local or member.node_name in names]):
+                return True
         for pod in pods:
             self._aside.take(pod)
         return False

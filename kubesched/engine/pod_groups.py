@@ -12,21 +12,17 @@ import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from kubesched.api.meta import format_time
-from kubesched.api.workload import PodGroup
 from kubesched.cluster import GroupKey, PodView, Store
 from kubesched.engine.eviction import Preemptor
-from kubesched.engine.failures import SCHEDULER_ERROR, Failure, Spawn
-from kubesched.engine.failures import UNSCHEDULABLE as UNSCHEDULABLE_REASON
+from kubesched.engine.failures import Failure, Spawn
 from kubesched.engine.group import SIBLING_BROKE, UNSCHEDULABLE, Fate, GroupActions, GroupCycle, Member, Rehearsal, Verdict
+from kubesched.engine.group_conditions import GroupConditions
 from kubesched.engine.group_trial import StoreTrial
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import Inbox, LoopCall
 from kubesched.engine.observer import EngineObserver
 from kubesched.engine.whole_group import Branch, WholeGroupCycle
-from kubesched.errors import SchedulerError
 from kubesched.framework.group_hierarchy import GroupHierarchy
 from kubesched.framework.grouping import COMPOSITE, GROUP_TURN, WORKLOAD, FailedGroup, GroupTurn, Shortfall, workload_of
 from kubesched.framework.plugin import Plugin
@@ -38,11 +34,8 @@ from kubesched.queue.queued import QueuedPod
 log = logging.getLogger(__name__)
 
 NO_STATE = "error while retrieving pod group state: pod group state not found for pod group "
-SCHEDULED_CONDITION = "PodGroupScheduled"
-INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 NOT_IN_PLACEMENTS = "workload aware preemption is not supported for pod groups with scheduling constraints"
 LOWER = "PreemptLowerPriority"
-SCHEDULED_REASON = "Scheduled"
 
 
 @dataclass(slots=True)
@@ -88,6 +81,7 @@ class Gangs:
         self._evicts_for_groups = gates.is_enabled("WorkloadAwarePreemption")
         self._has_policies = gates.is_enabled("PodGroupPreemptionPolicy")
         self._hierarchy = GroupHierarchy(handle.objects, has_composites=gates.is_enabled("CompositePodGroup"))
+        self._conditions = GroupConditions(handle, spawn)
         self._whole = WholeGroupCycle(store, cycle, handle.clock, observer, has_placements=self._has_placements)
 
     @property
@@ -238,7 +232,13 @@ class Gangs:
         states = {m.queued.view.uid: m.made.state for part in tried for m in part if m.made is not None}
         diagnoses = {m.queued.view.uid: m.made.diagnosis for part in tried for m in part if m.made and m.made.diagnosis}
         failed_group = FailedGroup(root.key, group, [member.view for member in gang.members], states, diagnoses)
-        trial = StoreTrial(self._store, self._cycle, gang.profile, lambda: self._whole.rehearse(root, gang.profile))
+        trial = StoreTrial(
+            self._store,
+            self._cycle,
+            gang.profile,
+            lambda: self._whole.rehearse(root, gang.profile),
+            stays=self._judges_whole,
+        )
         found = gang.profile.pod_group_post_filter(failed_group, trial)
         for each in (rehearsal, *rehearsal.parts.values()):
             if not found.status.is_success and not found.status.is_rejected:
@@ -343,46 +343,7 @@ class Gangs:
 
     def _tell_all(self, gang: Gang, rehearsal: Rehearsal) -> None:
         for leaf in gang.root.leaves() if gang.root is not None else (Branch(gang.key),):
-            self._tell(leaf.key, rehearsal.part(leaf.key))
-
-    def _tell(self, key: GroupKey, rehearsal: Rehearsal) -> None:
-        """Write what became of a group into its status, if that is news; one that was scheduled stays so."""
-        group = self._handle.objects.get(PodGroup, key.name, key.namespace)
-        if group is None:
-            return
-        if rehearsal.verdict is Verdict.SCHEDULED:
-            says = ("True", SCHEDULED_REASON, "")
-        elif rehearsal.verdict is Verdict.ERROR:
-            says = ("False", SCHEDULER_ERROR, rehearsal.message)
-        else:
-            says = ("False", UNSCHEDULABLE_REASON, rehearsal.message)
-        told = INITIALLY_SCHEDULED if self._judges_whole else SCHEDULED_CONDITION
-        old = next((c for c in group.status.conditions if c.type == told), None)
-        generation = group.metadata.generation or 0
-        kept = None
-        if old is not None:
-            if old.status == "True" and says[0] != "True":
-                return
-            if (old.status, old.reason, old.message, old.observed_generation or 0) == (*says, generation):
-                return
-            kept = old.last_transition_time if old.status == says[0] else None
-        status, reason, message = says
-        condition: dict[str, Any] = {
-            "type": told,
-            "status": status,
-            "reason": reason,
-            "message": message,
-            "lastTransitionTime": kept or format_time(self._handle.clock.now()),
-        }
-        if generation:
-            condition["observedGeneration"] = generation
-        self._spawn(self._write(group, {"conditions": [condition]}))
-
-    async def _write(self, group: PodGroup, status: dict[str, Any]) -> None:
-        try:
-            await self._handle.writer.patch_status(group, status)
-        except SchedulerError as error:
-            log.error("pod group %s: cannot write its status: %s", group.key, error)
+            self._conditions.tell(leaf.key, rehearsal.part(leaf.key))
 
 
 def _failure(gang: Gang, member: Member | None, rehearsal: Rehearsal) -> Failure:

@@ -1,11 +1,13 @@
 """Pod groups as 1.37 has them: judged as a whole, with room made for all of them at once, and groups of groups."""
 
+import asyncio
 from typing import Any
 
 import pytest
 from group_scene import Scene, gang, member
 
 from kubesched.api.meta import ObjectMeta
+from kubesched.api.node import Taint
 from kubesched.api.workload import (
     CompositeGangSchedulingPolicy,
     CompositePodGroup,
@@ -245,6 +247,63 @@ def test_1_36_makes_room_for_groups_behind_a_gate_of_its_own() -> None:
     plain = "GenericWorkload=true,GangScheduling=true"
     assert deleted(plain) != [], "single members evict although the group does not fit"
     assert deleted(f"{plain},WorkloadAwarePreemption=true") == []
+
+
+@pytest.mark.parametrize(
+    "release, gates, victims",
+    [
+        pytest.param((1, 37), GATES, ["low", "lower"], id="1.37: members stay where they went while pods are spared"),
+        pytest.param(
+            (1, 36),
+            f"{GATES},GangScheduling=true,WorkloadAwarePreemption=true",
+            ["lower"],
+            id="1.36: the whole group is tried again beside each pod that might be spared",
+        ),
+    ],
+)
+def test_who_is_spared(release: tuple[int, int], gates: str, victims: list[str]) -> None:
+    async def main() -> list[str]:
+        second_best = Taint(key="k", effect="PreferNoSchedule")
+        nodes = [node("n1", cpu="2"), node("n2", cpu="2", taints=[second_best])]
+        above = pod("above", on="n1", priority=100, requests={"cpu": "1"})
+        low = pod("low", on="n1", priority=5, requests={"cpu": "1"})
+        lower = pod("lower", on="n2", priority=1, requests={"cpu": "2"})
+        group = gang(min_count=2, priority=10)
+        made = Scene(*nodes, above, low, lower, group, *trio(2, priority=10), gates=gates, release=release)
+        await made.settle(5)
+        return sorted(made.deleted)
+
+    assert run_virtually(main()) == victims
+
+
+class SlowStatus(Scene):
+    """A cluster in which the status of groups is written slowly."""
+
+    async def patch_status(self, obj: Any, status: Any) -> None:
+        await asyncio.sleep(3)
+        await super().patch_status(obj, status)
+
+
+def test_a_group_that_was_scheduled_is_not_told_otherwise_before_its_condition_has_come_back() -> None:
+    async def main() -> list[str]:
+        made = SlowStatus(node("n1", cpu="2"), gang(min_count=2), *trio(3), gates=GATES, release=(1, 37))
+        await made.settle(10)
+        assert sorted(made.nodes("g1", "g2", "g3")) == ["", "n1", "n1"]
+        return [condition["status"] for condition in made.conditions]
+
+    assert run_virtually(main()) == ["True"]
+
+
+def test_a_group_is_told_things_once_and_in_order() -> None:
+    async def main() -> list[tuple[str, str]]:
+        made = SlowStatus(node("n1", cpu="1"), gang(min_count=2), *trio(2), gates=GATES, release=(1, 37))
+        await made.settle(2.5)
+        assert sum(pod == "g1" for pod, _, _ in made.events) > 1, "it was tried again meanwhile"
+        made.put(node("n2", cpu="1"))
+        await made.settle(10)
+        return [(condition["status"], condition["reason"]) for condition in made.conditions]
+
+    assert run_virtually(main()) == [("False", "Unschedulable"), ("True", "Scheduled")]
 
 
 @pytest.mark.parametrize("stages", ["AllAlpha=true,GenericWorkload=true", "AllAlpha=true,AllBeta=true", "AllBeta=true"])
