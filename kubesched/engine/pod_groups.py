@@ -288,6 +288,9 @@ class Gangs:
         clock = self._handle.clock
         for leaf in gang.root.leaves() if gang.root is not None else (Branch(gang.key, gang.members),):
             self._submit_group(gang, leaf, rehearsal.part(leaf.key))
+        if gang.root is not None and self._judges_whole and rehearsal.verdict is Verdict.SCHEDULED:
+            # Enough have a place. For the others room is sought at once, and not when something happens.
+            self._queue.activate([member.view for member in gang.members if not _is_booked(member, gang.root, rehearsal)])
         self._observer.group_ended(
             str(gang.key), rehearsal.verdict.value, gang.profile.name, len(gang.members), clock.monotonic() - started
         )
@@ -313,9 +316,6 @@ class Gangs:
                 self._actions.book(queued, gang.profile, member.made, member.node_name, since)
             else:
                 self._fail(gang, queued, member, rehearsal, since)
-        if gang.root is not None and self._judges_whole and rehearsal.verdict is Verdict.SCHEDULED:
-            # Enough have a place. For the others room is sought at once, and not when something happens.
-            self._queue.activate([queued.view for queued, member in members if member is None or member.fate is not Fate.FITS])
 
     def _fail(self, gang: Gang, queued: QueuedPod, member: Member | None, rehearsal: Rehearsal, since: float) -> None:
         failure = _failure(gang, member, rehearsal)
@@ -344,6 +344,12 @@ class Gangs:
     def _tell_all(self, gang: Gang, rehearsal: Rehearsal) -> None:
         for leaf in gang.root.leaves() if gang.root is not None else (Branch(gang.key),):
             self._conditions.tell(leaf.key, rehearsal.part(leaf.key))
+
+
+def _is_booked(queued: QueuedPod, root: Branch, rehearsal: Rehearsal) -> bool:
+    parts = (rehearsal.part(leaf.key) for leaf in root.leaves())
+    found = ((part, part.members.get(queued.view.uid)) for part in parts)
+    return any(member is not None and member.fate is Fate.FITS and part.verdict is Verdict.SCHEDULED for part, member in found)
 
 
 def _failure(gang: Gang, member: Member | None, rehearsal: Rehearsal) -> Failure:

@@ -71,8 +71,7 @@ class WholeGroupCycle:
         results: dict[GroupKey, Rehearsal] = {}
         with ExitStack() as undoing:
             found = self._rehearse(root, profile, None, undoing, results)
-        is_any = any(member.fate is Fate.FITS for part in results.values() for member in part.members.values())
-        if found.verdict is Verdict.SCHEDULED and not is_any:
+        if found.verdict is Verdict.SCHEDULED and not _booked(root, found, results):
             found.conclude(Verdict.UNSCHEDULABLE, UNSCHEDULABLE)  # enough were placed before, and nobody comes to them
         if root.key.kind == COMPOSITE:
             _fail_below(root, results, found)

@@ -233,6 +233,13 @@ def test_room_is_made_for_a_group_of_groups() -> None:
     assert ("low", "Preempted", "Preempted by compositepodgroup uid-all on node cluster") in made.events
 
 
+def test_room_is_made_for_a_group_that_is_left_over_when_enough_groups_have_a_place() -> None:
+    low = pod("low", on="n2", priority=-1, requests={"cpu": "2"})
+    nodes = [node("n1", cpu="2"), node("n2", cpu="2")]
+    made = played(*nodes, low, composite(min_groups=1), *two_groups(), gates=COMPOSITE, seconds=5)
+    assert made.deleted == ["low"] and len(made.bound) == 4
+
+
 def test_1_36_makes_room_for_groups_behind_a_gate_of_its_own() -> None:
     def deleted(gates: str) -> list[str]:
         async def main() -> list[str]:
