@@ -6,8 +6,7 @@ Who is below its min and finds no room takes back what was lent: pods of namespa
 their priority. Who is above its min may only evict pods of lower priority in its own namespace; pods without a quota only
 each other.
 
-Rules and texts of PreFilter are the project's. At postFilter it stands in DefaultPreemption's place, and looks at no more
-nodes.
+Rules and texts of PreFilter are the project's. At postFilter it stands in DefaultPreemption's place, with as many nodes.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from kubesched.cluster import PodView, Snapshot
-from kubesched.contrib.elastic_quota import Amounts, Quotas, asked_by
+from kubesched.contrib.elastic_quota import Amounts, Quotas
 from kubesched.errors import SchedulerError
 from kubesched.framework import SKIP, CycleState, Diagnosis, Plugin, PostFiltered, Preemption, Profile, Status
 from kubesched.framework.nominated import nominated_by_row
@@ -50,6 +49,8 @@ class CapacityScheduling(Plugin):
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         quotas = self.quotas
+        if quotas.fits_like_the_last(pod, nodes) and not self.handle.nominations.nodes():
+            return None
         try:
             quotas.refresh(nodes)
         except SchedulerError as error:
@@ -63,26 +64,25 @@ class CapacityScheduling(Plugin):
             )
         if quotas.exceed_min(of_all):
             return unschedulable(f"Pod {pod.key} is rejected in PreFilter because total ElasticQuota used is more than min")
+        quotas.note_that_it_fits(pod)
         return None
 
     def _with_nominated(self, pod: PodView) -> tuple[Amounts, Amounts]:
         """Return what the pod asks for together with nominated pods that come first: those of its own quota that are as
         important, and, for the sum over all quotas, those of other quotas below their min too."""
-        asked, quotas, nominations = asked_by(pod), self.quotas.by_namespace, self.handle.nominations
-        names = list(nominations.nodes())
-        if not names:
+        asked, nominations = pod.requests, self.handle.nominations
+        if not nominations.nodes():
             return asked, asked
-        of_quota, of_all = Counter(asked), Counter(asked)
-        for other in (other for name in names for other in nominations.on_node(name)):
-            quota = quotas.get(other.namespace)
-            if quota is None or other.uid == pod.uid:
+        of_quota, of_all = Counter(dict(asked)), Counter(dict(asked))
+        for other in (other for name in nominations.nodes() for other in nominations.on_node(name) if other.uid != pod.uid):
+            if (quota := self.quotas.by_namespace.get(other.namespace)) is None:
                 continue
             if other.namespace == pod.namespace and other.priority >= pod.priority:
-                of_quota.update(asked_by(other))
-                of_all.update(asked_by(other))
+                of_quota.update(dict(other.requests))
+                of_all.update(dict(other.requests))
             elif other.namespace != pod.namespace and not quota.exceeds_min():
-                of_all.update(asked_by(other))
-        return of_quota, of_all
+                of_all.update(dict(other.requests))
+        return of_quota.items(), of_all.items()
 
     # Taking back what was lent
 
@@ -91,6 +91,7 @@ class CapacityScheduling(Plugin):
     ) -> PostFiltered:
         if pod.pod.spec.preemption_policy == "Never":
             return _nobody(NEVER)
+        self.quotas.refresh(nodes)  # PreFilter does not, for a pod like the last
         nominated = nodes.row(pod.pod.status.nominated_node_name)
         is_hopeful = nominated >= 0 and diagnosis.status(nodes.name(nominated)).code is not Code.UNRESOLVABLE
         going = (o for o in nodes.pods_on(nominated) if o.pod.metadata.deletion_timestamp is not None) if is_hopeful else ()
@@ -148,7 +149,7 @@ class _Attempt:
         try:
             if (refused := self._refusal(node, state)) is not None:
                 return refused
-            if self._exceeds(asked_by(self.pod), asked_by(self.pod)):
+            if self._exceeds(self.pod.requests, self.pod.requests):
                 return EXCEEDED
             violating, others = self.budgets.split(potential)
             for other in (*violating, *others):

@@ -7,8 +7,8 @@ by the same guess. A node that nobody measured scores 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, lru_cache
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from kubesched.api import quantity
 from kubesched.api.pod import Container
 from kubesched.cluster import Ints, PodView, Snapshot
 from kubesched.cluster.changelog import Reader
-from kubesched.cluster.journal import USAGE, Change
+from kubesched.cluster.journal import STARTED, Change
 from kubesched.config.fielderrors import FieldError, Path, invalid
 from kubesched.config.gates import Gates
 from kubesched.config.wire import Int64
@@ -69,8 +69,8 @@ class TargetLoadPacking(Plugin):
         self._load: NodeLoad | None = None
         self._capacity = self._measured = self._late = np.zeros(0)
         """Of every node in thousandths of a CPU: what it has, what was measured (NaN: nothing), and the guess for late pods."""
-        self._late_pods: dict[str, tuple[str, float, int]] = {}
-        """Pods that may not be in the measures: by uid their node, when they came, and the guess."""
+        self._late_pods: dict[str, tuple[PodView, float]] = {}
+        """Pods that may not be in the measures, by uid, and when they came."""
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         self._refresh(nodes)
@@ -92,14 +92,17 @@ class TargetLoadPacking(Plugin):
         return self.row_score(pod, whole, state)(whole.row(node.name))
 
     def row_score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], int]:
-        guess, target = self._guess(pod), self._target
+        self._refresh(nodes)
+        guess, target, journal, reader = self._guess(pod), self._target, nodes.journal, self._reader
 
         def score(row: int) -> int:
-            self._refresh(nodes)
-            used, capacity = self._measured.item(row) + self._late.item(row), self._capacity.item(row)
+            if not reader.is_current(journal):  # a new load needs no look: who depends on it has this function no longer
+                self._follow(nodes)
+            used = self._measured.item(row) + self._late.item(row) + guess
             if used != used:
                 return 0
-            percent = 100 * (used + guess) / capacity if capacity > 0 else 0.0
+            capacity = self._capacity.item(row)
+            percent = 100 * used / capacity if capacity > 0 else 0.0
             if percent <= target:
                 return int((100 - target) * percent / target + target + 0.5)
             return int(target * (100 - percent) / (100 - target) + 0.5) if percent <= 100 else 0
@@ -108,13 +111,12 @@ class TargetLoadPacking(Plugin):
 
     def _guess(self, pod: PodView) -> int:
         """Return the CPU that a pod will use, in thousandths."""
-        guess: int = pod.template.remember((self, "guess"), lambda: self._guessed(pod))
+        guess: int | None = pod.template.remembered.get(self)
+        if guess is None:
+            spec, overhead = pod.pod.spec, pod.pod.spec.overhead.get("cpu")
+            guess = sum(map(self._of_container, spec.containers)) + (_milli(overhead) if overhead is not None else 0)
+            pod.template.remembered[self] = guess
         return guess
-
-    def _guessed(self, pod: PodView) -> int:
-        spec = pod.pod.spec
-        overhead = spec.overhead.get("cpu")
-        return sum(map(self._of_container, spec.containers)) + (_milli(overhead) if overhead is not None else 0)
 
     def _of_container(self, container: Container) -> int:
         limit, request = container.resources.limits.get("cpu"), container.resources.requests.get("cpu")
@@ -122,56 +124,55 @@ class TargetLoadPacking(Plugin):
             return _milli(limit)
         return int(_milli(request) * self._multiplier + 0.5) if request is not None else self._default_milli
 
+    # What is in use, row by row, following the load and the cluster's journal
+
     @cached_property
     def _source(self) -> LoadFollower:
         return follow(self.args, self.handle.objects)  # not when it is built: who only checks a configuration asks nobody
 
-    # What is in use, row by row, following the cluster's journal
-
     def _refresh(self, nodes: Snapshot) -> None:
         load = self._source.load()
-        if load is self._load and self._reader.is_current(nodes.journal):
-            return
-        whole, changes = nodes.everything(), self._reader.changed(nodes.journal)
-        if load is None:
-            self._load, self._late_pods = None, {}
-            self._measured, self._late, self._capacity = np.full(whole.n, np.nan), np.zeros(whole.n), np.zeros(whole.n)
-        elif load is not self._load or changes is None:
+        if load is not self._load:
             self._load = load
-            self._note_late(whole, changes or ())
-            self._read_all(whole, load)
-        else:
-            self._note_late(whole, changes)
-            for row in {change.row for change in changes if change.what != USAGE}:
-                self._read_row(whole, load, row)
+            since = (load.end if load is not None else self.handle.clock.now()) - REPORTING_SECONDS
+            self._follow(nodes)
+            self._late_pods = {uid: late for uid, late in self._late_pods.items() if late[1] > since}
+            self._read_all(nodes.everything())
+        elif not self._reader.is_current(nodes.journal):
+            self._follow(nodes)
 
-    def _note_late(self, whole: Snapshot, changes: Iterable[Change]) -> None:
-        now = self.handle.clock.now()
-        for row, _, pod, sign in changes:
+    def _follow(self, nodes: Snapshot) -> None:
+        changes = self._reader.changed(nodes.journal)
+        if changes is None:
+            self._read_all(nodes.everything())
+            return
+        late_pods, late, now = self._late_pods, self._late, self.handle.clock.now()
+        for row, what, pod, sign in changes:
             if pod is None:
-                continue
-            if sign > 0:
-                guess = self._guess(pod)
-                self._late_pods[pod.uid] = (whole.name(row), now, guess)
-                self._late[row] += guess
-            elif pod.uid in self._late_pods:
-                self._late[row] -= self._late_pods.pop(pod.uid)[2]
+                if what != STARTED:
+                    self._read_row(nodes.everything(), row)
+            elif sign > 0:
+                late_pods[pod.uid] = pod, now
+                late[row] += self._guess(pod)
+            elif late_pods.pop(pod.uid, None) is not None:
+                late[row] -= self._guess(pod)
 
-    def _read_all(self, whole: Snapshot, load: NodeLoad) -> None:
-        since = load.end - REPORTING_SECONDS
-        self._late_pods = {uid: late for uid, late in self._late_pods.items() if late[1] > since and whole.row(late[0]) >= 0}
+    def _read_all(self, whole: Snapshot) -> None:
         self._measured, self._late, self._capacity = np.zeros(whole.n), np.zeros(whole.n), np.zeros(whole.n)
-        for name, _, guess in self._late_pods.values():
-            self._late[whole.row(name)] += guess
+        for pod, _ in self._late_pods.values():
+            if (row := whole.row(pod.node_name)) >= 0:
+                self._late[row] += self._guess(pod)
         for row in range(whole.n):
-            self._read_row(whole, load, row)
+            self._read_row(whole, row)
 
-    def _read_row(self, whole: Snapshot, load: NodeLoad, row: int) -> None:
+    def _read_row(self, whole: Snapshot, row: int) -> None:
         node = whole.node(row)
         capacity = node.status.capacity.get("cpu")
+        usage = self._load.usage.get(node.metadata.name, UNKNOWN) if self._load is not None else UNKNOWN
         self._capacity[row] = milli = _milli(capacity) if capacity is not None else 0
-        self._measured[row] = load.usage.get(node.metadata.name, UNKNOWN).cpu / 100 * milli
+        self._measured[row] = usage.cpu / 100 * milli
 
 
+@lru_cache
 def _milli(text: Any) -> int:
     return quantity.milli_value(quantity.parse(text))

@@ -77,9 +77,11 @@ class BestRows:
         best, mask, totals = self.best, self._mask, self._totals.values
         for row in changed:
             total = totals.item(row)
-            if total > best:
-                self._look_at_all()
-                return
+            if total > best:  # a row that was packed further, mostly: it is the only one up there
+                best = self.best = total
+                mask[:] = bytes(len(mask))
+                mask[row], self.count, self._first = 1, 1, row
+                continue
             is_level = total == best
             if is_level != mask[row]:
                 mask[row] = is_level

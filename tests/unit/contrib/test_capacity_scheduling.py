@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from random import Random
 from typing import Any
 
 import pytest
@@ -9,8 +11,12 @@ import pytest
 from kubesched import Simulation
 from kubesched.api import codec
 from kubesched.api.meta import TopLevel
+from kubesched.api.workload import ElasticQuota
+from kubesched.cluster import CPU, Objects, Store
 from kubesched.contrib.capacity_scheduling import CapacityScheduling
 from kubesched.engine.assembly import registry_with
+from kubesched.engine.handle import EngineHandle
+from kubesched.framework import CycleState, Status
 from kubesched.testing import check_plugin, node, pod
 
 CONFIG = """
@@ -147,10 +153,44 @@ def test_pods_that_are_imagined_away_are_counted_again() -> None:
     sim.submit(asking("never", "a", preemption_policy="Never"))
     assert "not eligible due to preemptionPolicy=Never" in sim.step().note
     before = dict(plugin.quotas.by_namespace["b"].used)
-    assert before["cpu"] == 8000
+    assert before[CPU] == 8000
     sim.submit(asking("huge", "a", "64"))
     sim.step()
     assert dict(plugin.quotas.by_namespace["b"].used) == before
+
+
+def test_who_finds_no_room_after_pods_like_it_is_known_to_borrow() -> None:
+    sim = cluster(quota("a", "2", "8"), quota("b", "0", "2"), quota("c", "8", "8"), cpus=("5",))
+    assert tried(sim, asking("b-0", "b"))[0] == "n0"
+    for i in range(4):
+        assert tried(sim, asking(f"a-{i}", "a"))[0] == "n0"
+    assert tried(sim, asking("a-4", "a"))[0] == ""
+    assert not [key for key, record in sim.pods.items() if record.preempted_by], "above its min it takes back from nobody"
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_counting_pods_that_are_alike_down_equals_adding_all_of_them_up(seed: int) -> None:
+    random, store = Random(seed), Store()
+    store.put(node("n0", cpu="1000"))
+    plugin, placed = CapacityScheduling(None, EngineHandle(store.objects)), []
+    said = Counter[str]()
+    for i in range(250):
+        chance = random.random()
+        if chance < 0.04:
+            store.objects.put(quota(random.choice("ab"), str(random.randrange(2, 40)), random.choice(["", "5", "9", "20"])))
+        elif chance < 0.1 and placed:
+            store.remove_pod(placed.pop(random.randrange(len(placed))).metadata.uid)
+        namespace, cpu = random.choice(["a"] * 8 + ["b", "c"]), random.choice(["1"] * 8 + ["2", "0"])
+        new, nodes = asking(f"p-{i}", namespace, cpu), store.snapshot()
+        expected = CapacityScheduling(None, EngineHandle(Objects(store.objects.all(ElasticQuota))))
+        view = store.view(new)
+        answer = plugin.pre_filter(view, nodes, CycleState())
+        assert answer == expected.pre_filter(view, nodes, CycleState()), i
+        said[answer.code.name if isinstance(answer, Status) else "fits"] += 1
+        if answer is None or random.random() < 0.1:
+            placed.append(asking(f"p-{i}", namespace, cpu, on="n0"))
+            store.put(placed[-1])
+    assert len(said) == 3, "some fit, some are refused, some have no quota"
 
 
 def test_a_quota_that_changes_counts_at_once_and_one_that_cannot_be_read_is_named() -> None:
