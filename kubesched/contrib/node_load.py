@@ -1,9 +1,10 @@
 """How busy nodes really are, by Prometheus or load-watcher: what TargetLoadPacking and LoadVariationRiskBalancing score by.
 
-In: `TrimaranArgs`, the words of scheduler-plugins. Out: a `NodeLoad` among the cluster's objects, put there when it is first
-asked for and, in a program that goes on, anew every 30 seconds. So plugins declare it as what their answers depend on, and
-answers are kept until the next one comes. Measures that could not be had for five minutes are forgotten: old load is worse
-than none.
+In: `TrimaranArgs`, the words of scheduler-plugins. Out: a `NodeLoad` among the cluster's objects. So plugins declare it as what
+their answers depend on, and answers are kept until the next one comes. A program that goes on waits for nobody: it asks from
+the first decision on every 30 seconds, and until an answer is there, load is not known. One that looks at one moment, or at
+virtual time, asks once, and waits. All questions of one time have ten seconds together, however slowly somebody answers.
+Measures that could not be had for five minutes are forgotten: old load is worse than none.
 
 Prometheus is asked for the recording rules of its node mixin, as load-watcher asks: `instance:node_cpu:ratio` and
 `instance:node_memory_utilisation:ratio`, average and standard deviation over 15 minutes. The label `instance` is the node's
@@ -16,14 +17,17 @@ import asyncio
 import json
 import logging
 import math
-import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
-from urllib.request import Request, urlopen
+
+import aiohttp
+from yarl import URL
 
 from kubesched.api.meta import ObjectMeta, TopLevel, always
 from kubesched.cluster import Objects
@@ -34,9 +38,8 @@ from kubesched.config.wire import Wire
 
 log = logging.getLogger(__name__)
 
-PERIOD_SECONDS, FORGET_SECONDS, TIMEOUT_SECONDS = 30.0, 300.0, 10.0
-MOST_BYTES = 64 << 20
-WINDOW = "15m"
+PERIOD_SECONDS, FORGET_SECONDS, DEADLINE_SECONDS = 30.0, 300.0, 10.0
+MOST_BYTES, WINDOW = 64 << 20, "15m"
 METRICS = {"CPU": "instance:node_cpu:ratio", "Memory": "instance:node_memory_utilisation:ratio"}
 OPERATORS = {"AVG": "avg_over_time", "STD": "stddev_over_time"}
 
@@ -59,10 +62,8 @@ class TrimaranArgs(Args, frozen=True, rename="camel"):
         if not self.watcher_address and self.metric_provider.type != "Prometheus":
             # Of KubernetesMetricsServer and SignalFx there is load-watcher to ask.
             errors.append(not_supported(path.child("metricProvider", "type"), self.metric_provider.type, ["Prometheus"]))
-        for where, text in (
-            (path.child("watcherAddress"), self.watcher_address),
-            (path.child("metricProvider", "address"), self.metric_provider.address),
-        ):
+        watcher, provider = path.child("watcherAddress"), path.child("metricProvider", "address")
+        for where, text in ((watcher, self.watcher_address), (provider, self.metric_provider.address)):
             if text and urlsplit(text).scheme not in ("http", "https"):
                 errors.append(invalid(where, text, "must be a URL that begins with http:// or https://"))
         return errors
@@ -86,21 +87,20 @@ class NodeLoad(TopLevel, kw_only=True):
     usage: Mapping[str, Usage] = {}
 
 
-Fetch = Callable[[], tuple[float, dict[str, Usage]]]
+Answer = tuple[float, dict[str, Usage]]
 
 
 class LoadFollower:
-    """Keeps one source's `NodeLoad` up to date: in the event loop, between two decisions; only the asking is a thread's."""
+    """Keeps one source's `NodeLoad` up to date: in the event loop, between two decisions."""
 
-    def __init__(self, fetch: Fetch, name: str, objects: Objects) -> None:
+    def __init__(self, fetch: Callable[[], Awaitable[Answer]], name: str, objects: Objects) -> None:
         self._fetch, self._name, self._objects = fetch, name, objects
         self._failing_since: float | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._take(self._asked())
-        try:
-            self._task = asyncio.get_running_loop().create_task(self._follow(), name=f"load from {name}")
-        except RuntimeError:
-            log.debug("no event loop: load is asked for once")
+        if (loop := _loop_in_real_time()) is not None:
+            self._task = loop.create_task(self._follow(), name=f"load from {name}")
+        else:
+            with ThreadPoolExecutor(1) as beside_virtual_time:
+                self._take(beside_virtual_time.submit(lambda: asyncio.run(self._ask())).result())
 
     def load(self) -> NodeLoad | None:
         """Return the newest load, or None if there is none that is worth anything."""
@@ -108,16 +108,19 @@ class LoadFollower:
 
     async def _follow(self) -> None:
         while True:
+            self._take(await self._ask())
             await asyncio.sleep(PERIOD_SECONDS)
-            self._take(await asyncio.to_thread(self._asked))
 
-    def _asked(self) -> tuple[float, dict[str, Usage]] | Exception:
+    async def _ask(self) -> Answer | Exception:
         try:
-            return self._fetch()
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                return await self._fetch()
+        except TimeoutError:
+            return TimeoutError(f"no whole answer within {DEADLINE_SECONDS:g} s")
         except Exception as error:  # the network, and whatever somebody else's server answers
             return error
 
-    def _take(self, answer: tuple[float, dict[str, Usage]] | Exception) -> None:
+    def _take(self, answer: Answer | Exception) -> None:
         if not isinstance(answer, Exception):
             self._failing_since = None
             self._objects.put(NodeLoad(metadata=ObjectMeta(name=self._name), end=answer[0], usage=answer[1]))
@@ -128,6 +131,14 @@ class LoadFollower:
             log.warning("load of nodes cannot be had from %s: %s: %s", self._name, type(answer).__name__, answer)
         elif now - self._failing_since > FORGET_SECONDS and self._objects.drop(NodeLoad, self._name) is not None:
             log.warning("load of nodes is forgotten: nothing from %s for %d s", self._name, FORGET_SECONDS)
+
+
+def _loop_in_real_time() -> asyncio.AbstractEventLoop | None:
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+    return loop if abs(loop.time() - time.monotonic()) < 1 else None  # nothing comes in from outside where time is virtual
 
 
 def follow(args: TrimaranArgs, objects: Objects) -> LoadFollower:
@@ -146,9 +157,9 @@ class _Source:
         return LoadFollower(fetch, address, objects)
 
 
-def from_watcher(address: str) -> tuple[float, dict[str, Usage]]:
+async def from_watcher(address: str) -> Answer:
     """Ask a load-watcher, which says for each node a list of metrics by type and operator, in percent."""
-    document = _get(f"{address.rstrip('/')}/watcher")
+    document = await _get(f"{address.rstrip('/')}/watcher")
     found = {}
     for name, node in document["data"]["NodeMetricsMap"].items():
         values = {}
@@ -159,16 +170,15 @@ def from_watcher(address: str) -> tuple[float, dict[str, Usage]]:
     return float(document["window"]["end"]), found
 
 
-def from_prometheus(provider: MetricProvider) -> tuple[float, dict[str, Usage]]:
+async def from_prometheus(provider: MetricProvider) -> Answer:
     """Ask Prometheus the four questions."""
     by_node: dict[str, dict[tuple[str, str], float]] = {}
-    for kind, metric in METRICS.items():
-        for operator, function in OPERATORS.items():
-            query = urlencode({"query": f"{function}({metric}[{WINDOW}])"})
-            document = _get(f"{provider.address.rstrip('/')}/api/v1/query?{query}", provider)
-            for sample in document["data"]["result"]:
-                instance = sample["metric"].get("instance", "").partition(":")[0]
-                by_node.setdefault(instance, {})[kind, operator] = 100 * float(sample["value"][1])
+    for (kind, metric), (operator, function) in product(METRICS.items(), OPERATORS.items()):
+        query = urlencode({"query": f"{function}({metric}[{WINDOW}])"})
+        document = await _get(f"{provider.address.rstrip('/')}/api/v1/query?{query}", provider)
+        for sample in document["data"]["result"]:
+            instance = sample["metric"].get("instance", "").partition(":")[0]
+            by_node.setdefault(instance, {})[kind, operator] = 100 * float(sample["value"][1])
     return time.time(), {name: _usage(values) for name, values in by_node.items()}
 
 
@@ -177,12 +187,13 @@ def _usage(values: Mapping[tuple[str, str], float]) -> Usage:
     return Usage(cpu, values.get(("CPU", "STD"), 0.0), memory, values.get(("Memory", "STD"), 0.0))
 
 
-def _get(url: str, provider: MetricProvider | None = None) -> Any:
+async def _get(url: str, provider: MetricProvider | None = None) -> Any:
     headers = {"Authorization": f"Bearer {provider.token}"} if provider is not None and provider.token else {}
-    trusts_all = provider is not None and provider.insecure_skip_verify
-    context = ssl._create_unverified_context() if trusts_all and url.startswith("https:") else None
-    with urlopen(Request(url, headers=headers), timeout=TIMEOUT_SECONDS, context=context) as answer:
-        text = answer.read(MOST_BYTES + 1)
-    if len(text) > MOST_BYTES:
-        raise ValueError(f"an answer of more than {MOST_BYTES} bytes")
-    return json.loads(text)
+    checks, text = provider is None or not provider.insecure_skip_verify, bytearray()
+    client = aiohttp.ClientSession(headers=headers, trust_env=True, raise_for_status=True)
+    async with client, client.get(URL(url, encoded=True), ssl=checks) as answer:
+        async for chunk in answer.content.iter_chunked(1 << 16):
+            text += chunk
+            if len(text) > MOST_BYTES:
+                raise ValueError(f"an answer of more than {MOST_BYTES} bytes")
+    return await asyncio.to_thread(json.loads, text)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import math
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -21,6 +23,7 @@ from kubesched.contrib.node_load import MetricProvider, NodeLoad, TrimaranArgs, 
 from kubesched.contrib.target_load_packing import TargetLoadPacking, TargetLoadPackingArgs
 from kubesched.engine.handle import EngineHandle
 from kubesched.framework import CycleState
+from kubesched.simulator.clock import run_virtually
 from kubesched.testing import FakeClock, check_plugin, node, pod
 
 Load = dict[str, Usage]
@@ -30,7 +33,11 @@ Load = dict[str, Usage]
 def load(monkeypatch: pytest.MonkeyPatch) -> Load:
     """Return what Prometheus will say, to be filled in; measured at second 1000."""
     said: Load = {}
-    monkeypatch.setattr(node_load, "from_prometheus", lambda provider: (1000.0, dict(said)))
+
+    async def answer(provider: MetricProvider) -> node_load.Answer:
+        return 1000.0, dict(said)
+
+    monkeypatch.setattr(node_load, "from_prometheus", answer)
     return said
 
 
@@ -179,7 +186,7 @@ def test_prometheus_is_asked_four_questions(server: str) -> None:
     ANSWERS["stddev_over_time(instance:node_cpu:ratio[15m])"] = vector(a="0.125")
     ANSWERS["avg_over_time(instance:node_memory_utilisation:ratio[15m])"] = vector(a="0.75")
     ANSWERS["stddev_over_time(instance:node_memory_utilisation:ratio[15m])"] = vector(a="0")
-    _, found = from_prometheus(MetricProvider(address=server, token="secret"))
+    _, found = asyncio.run(from_prometheus(MetricProvider(address=server, token="secret")))
     assert found["a"] == Usage(25.0, 12.5, 75.0, 0.0)
     assert found["b"].cpu == 50.0 and math.isnan(found["b"].memory)
     assert set(ANSWERS["tokens"]) == {"Bearer secret"}
@@ -192,7 +199,7 @@ def test_load_watcher_is_asked_once(server: str) -> None:
         {"type": "Memory", "operator": "Latest", "value": 60.0},
     ]
     ANSWERS["/watcher"] = {"window": {"end": 1234}, "data": {"NodeMetricsMap": {"a": {"metrics": metrics}}}}
-    assert from_watcher(server) == (1234.0, {"a": Usage(30.0, 5.0, 60.0, 0.0)})
+    assert asyncio.run(from_watcher(server)) == (1234.0, {"a": Usage(30.0, 5.0, 60.0, 0.0)})
 
 
 def test_a_source_that_fails_is_told_once_and_its_last_word_is_forgotten_after_a_while(
@@ -213,14 +220,15 @@ def test_a_source_that_fails_is_told_once_and_its_last_word_is_forgotten_after_a
         monkeypatch.setattr(node_load.asyncio, "sleep", sleep)
         follower = node_load.follow(TrimaranArgs(), store.objects)
         assert node_load.follow(TrimaranArgs(), store.objects) is follower
+        assert follower.load() is None, "nobody waited for it"
+        await real_sleep(0)
         found = follower.load()
         assert found is not None and found.usage == {"a": Usage(10.0)}
 
-        def refuse() -> Any:
+        async def refuse() -> Any:
             raise OSError("refused")
 
         monkeypatch.setattr(follower, "_fetch", refuse)
-        assert follower._task is not None
         await asyncio.wait([follower._task])
         assert follower.load() is None
 
@@ -230,3 +238,77 @@ def test_a_source_that_fails_is_told_once_and_its_last_word_is_forgotten_after_a
         "load of nodes cannot be had from http://prometheus-k8s:9090: OSError: refused",
         "load of nodes is forgotten: nothing from http://prometheus-k8s:9090 for 300 s",
     ]
+
+
+# Who answers slowly
+
+DRIPS = {"headers": b"HTTP/1.1 200 OK\r\n", "a body": b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"}
+
+
+@pytest.fixture(params=DRIPS)
+def dripping(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server that sends a byte every few milliseconds, for ever: no single read takes long."""
+    monkeypatch.setattr(node_load, "DEADLINE_SECONDS", 0.2)
+    ended = threading.Event()
+
+    def drip(connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            connection.sendall(DRIPS[request.param])
+            while not ended.wait(0.01):
+                connection.sendall(b"x")
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=drip, args=(listening.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        ended.set()
+
+
+def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage().partition(": ")[2] for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_a_prometheus_that_drips_holds_nobody_up(dripping: str, caplog: pytest.LogCaptureFixture) -> None:
+    store = nodes_of("a")
+    args = TargetLoadPackingArgs(metric_provider=MetricProvider(address=dripping))
+    asking = store.view(pod("p"))
+
+    async def story() -> None:
+        plugin = TargetLoadPacking(args, EngineHandle(store.objects, clock=FakeClock(1000.0)))
+        assert plugin.score(asking, store.snapshot(), CycleState()).tolist() == [0]
+        assert not complaints(caplog), "the decision waits for no answer, not even for the end of the time"
+        for _ in range(2):  # the second begins after the follower's own question
+            assert isinstance(await plugin._source._ask(), TimeoutError)
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+    assert complaints(caplog) == ["TimeoutError: no whole answer within 0.2 s"]
+
+
+@pytest.mark.parametrize("run", [lambda main: main(), lambda main: run_virtually(_in_a_loop(main))], ids=["no loop", "virtual"])
+def test_who_looks_at_one_moment_or_simulates_waits_no_longer_than_the_deadline(
+    run: Any, dripping: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = TrimaranArgs(metric_provider=MetricProvider(address=dripping))
+    assert run(lambda: node_load.follow(source, Store().objects).load()) is None
+    assert complaints(caplog) == ["TimeoutError: no whole answer within 0.2 s"]
+
+
+async def _in_a_loop(main: Any) -> Any:
+    return main()
+
+
+def test_a_simulation_asks_once_and_has_the_answer_for_its_first_decision(load: Load) -> None:
+    load.update(a=Usage(10.0))
+
+    async def story() -> None:
+        follower = node_load.follow(TrimaranArgs(), Store().objects)
+        found = follower.load()
+        assert found is not None and found.usage == {"a": Usage(10.0)}
+        await asyncio.sleep(3600)
+        assert follower.load() is found
+
+    run_virtually(story())
