@@ -21,7 +21,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "kubesched"
 FILLED_IN = "…"
-_ROOMS = ("plugins", "framework", "engine")
+_ROOMS = ("plugins", "framework", "engine", "contrib")
 _SAYS = {"Reason", "unschedulable", "unresolvable", "failed", "Status", "GroupRefusal", "Failed", "Unschedulable"}
 _TELLS = {"reject", "_fail_all"}
 """Methods that pass a text on to pods."""
@@ -35,7 +35,7 @@ _CONSTANTS_OF = (
     "framework/group_points",
 )
 """Where a constant of several words is a text for users, also where the way from it to a pod is long."""
-_MOST_STEPS = 4
+_MOST_STEPS = 5
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -130,7 +130,7 @@ class _Book:
                 return self._texts(body, path, function, steps) + self._texts(other, path, function, steps)
             case ast.BoolOp(values=values) | ast.Tuple(elts=values):
                 return [text for value in values for text in self._texts(value, path, function, steps)]
-            case ast.Starred(value=value):
+            case ast.Starred(value=value) | ast.Subscript(value=value):
                 return self._texts(value, path, function, steps)
             case ast.Name(id=name):
                 local = [text for value in _assigned(function, name) for text in self._texts(value, path, function, steps + 1)]

@@ -91,6 +91,12 @@ class Scores:
     raw: dict[str, Ints] = field(default_factory=dict)
 
 
+OUT_OF_RANGE = (
+    'applying score defaultWeights on Score plugins: plugin "{plugin}" returns an invalid score {score}, '
+    "it should in the range of [0, {most}] after normalizing"
+)
+
+
 class Profile(BindingPoints, GroupPoints):
     """One scheduler name's plugins."""
 
@@ -319,8 +325,7 @@ class Profile(BindingPoints, GroupPoints):
             raise PluginError(
                 plugin.name,
                 "Score",
-                f'plugin "{plugin.name}" returns an invalid score {value}, it should '
-                f"in the range of [0, {MAX_SCORE}] after normalizing",
+                OUT_OF_RANGE.format(plugin=plugin.name, score=value, most=MAX_SCORE),
                 pod.key,
             )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 import sys
 from pathlib import Path
@@ -46,3 +48,14 @@ def test_every_message_on_the_page_is_one_of_the_code() -> None:
 def test_a_message_that_is_new_would_be_missed() -> None:
     assert spelled("node(s) were painted in the wrong colour") not in told()
     assert len(said()) > 150
+
+
+def test_every_reason_that_kube_scheduler_was_recorded_with_is_on_the_page() -> None:
+    rows = re.findall(r"^\| `(.+?)` (?:without a number )?\|", PAGE.read_text(), re.MULTILINE)
+    page = re.compile("|".join(".*".join(map(re.escape, _CAPITALS.split(row.rstrip(".")))) + "[.]?" for row in rows), re.DOTALL)
+    recorded = set()
+    for family in sorted((ROOT / "tests" / "conformance").rglob("*.jsonl.gz")):
+        for found in re.findall(rb'"reasons": ?(\[.*?"\])', gzip.decompress(family.read_bytes())):
+            recorded.update(json.loads(found))
+    assert len(recorded) > 200
+    assert not [text for text in recorded if not page.fullmatch(text)]

@@ -201,7 +201,8 @@ def test_a_score_out_of_range_is_an_error_in_the_words_of_the_reference(column: 
     with pytest.raises(PluginError) as error:
         score(named("A", score=column))
     assert str(error.value) == (
-        f'plugin "A" returns an invalid score {value}, it should in the range of [0, 100] after normalizing'
+        f'applying score defaultWeights on Score plugins: plugin "A" returns an invalid score {value}, '
+        "it should in the range of [0, 100] after normalizing"
     )
 
 
