@@ -10,6 +10,7 @@ pod, in which cluster. Clusters and pods are random and seeded: the same seed ch
   * columns agree with the single-node methods, with the functions of a row, and with what is said of whole domains
   * empty and one-node clusters are survived
   * PreEnqueue, Reserve and Permit answer in the right type, and after Unreserve nothing is left of a promise
+  * PostFilter, PreBind, Bind and PostBind do what they may, on fakes (testing/acting)
 """
 
 from __future__ import annotations
@@ -38,21 +39,31 @@ from kubesched.framework.registry import points_of, verify
 from kubesched.framework.tracked import Tracked
 from kubesched.framework.verdicts import Code, Rejections, Status
 from kubesched.testing import clusters
+from kubesched.testing.acting import ACTING_POINTS, check_acting
 from kubesched.testing.declarations import check_declaration
+from kubesched.testing.fakes import FakeClock, FakeRecorder, FakeWriter
 
 _TRIES = 3
-_CHECKED_POINTS = {"pre_enqueue", "pre_filter", "filter", "pre_score", "score", "reserve", "permit"}
-"""The others write to the cluster, or are about more than one pod."""
+_CHECKED_POINTS = {"pre_enqueue", "pre_filter", "filter", "pre_score", "score", "reserve", "permit", *ACTING_POINTS}
+"""The others are about more than one pod."""
 
 
-class _Bench:
-    """One cluster with one plugin built for it."""
+class Bench:
+    """One cluster with one plugin built for it, and fakes for what it writes to."""
 
-    def __init__(self, cls: type[Plugin], args: Any, objects: Sequence[TopLevel]) -> None:
+    def __init__(self, cls: type[Plugin], args: Any, objects: Sequence[TopLevel], writer: FakeWriter | None = None) -> None:
         self.store = Store()
         for obj in objects:
             self.store.put(obj)
-        self.plugin = cls(args, EngineHandle(self.store.objects))
+        self.writer = writer or FakeWriter(self.store.objects)
+        handle = EngineHandle(
+            self.store.objects,
+            clock=FakeClock(jumps=True),
+            writer=self.writer,
+            recorder=FakeRecorder(),
+            find_node=self.store.node,
+        )
+        self.plugin = cls(args, handle)
         points = [point for point in points_of(type(self.plugin)) if point in _CHECKED_POINTS]
         self.profile = Profile("checked", {point: [(self.plugin, 1)] for point in points})
 
@@ -122,7 +133,7 @@ def seconds_a_pod(
     args, random, took, size = _checked_args(cls, args), Random(seed), 0.0, 0
     for size in sizes:
         nodes = [clusters.random_node(random, f"n{i}") for i in range(size)]
-        bench = _Bench(cls, args, [*clusters.namespaces(), *nodes])
+        bench = Bench(cls, args, [*clusters.namespaces(), *nodes])
         pod = clusters.random_pod(random, "new")
         bench.store.snapshot()
         took = _seconds(bench, pod)
@@ -135,7 +146,7 @@ def seconds_a_pod(
     return took, size
 
 
-def _seconds(bench: _Bench, pod: Pod) -> float:
+def _seconds(bench: Bench, pod: Pod) -> float:
     began = perf_counter()
     bench.answers(pod)
     return perf_counter() - began
@@ -145,10 +156,10 @@ def _check_cluster(cls: type[Plugin], args: Any, random: Random, size: int) -> N
     nodes = [clusters.random_node(random, f"n{i}") for i in range(size)]
     placed = [clusters.random_pod(random, f"old-{i}", on=f"n{random.randrange(size)}") for i in range(3 * size)]
     incoming = [clusters.random_pod(random, f"new-{i}") for i in range(3)]
-    bench = _Bench(cls, args, [*clusters.namespaces(), *nodes, *placed])
+    bench = Bench(cls, args, [*clusters.namespaces(), *nodes, *placed])
     shuffled_nodes = nodes[:]
     random.shuffle(shuffled_nodes)
-    shuffled = _Bench(cls, args, [*clusters.namespaces(), *shuffled_nodes, *placed])
+    shuffled = Bench(cls, args, [*clusters.namespaces(), *shuffled_nodes, *placed])
     for pod in incoming:
         where = f"plugin {cls.name}, pod {pod.key}, {size} nodes"
         try:
@@ -167,9 +178,10 @@ def _check_cluster(cls: type[Plugin], args: Any, random: Random, size: int) -> N
         check_declaration(bench, pod, nodes, random, first, where)
         _check_counts(bench, pod, random, where)
         _check_promise(bench, pod, first, where)
+    check_acting(Bench, cls, args, [*clusters.namespaces(), *nodes, *placed], incoming[0])
 
 
-def _check_scalar(bench: _Bench, pod: Pod, where: str) -> None:
+def _check_scalar(bench: Bench, pod: Pod, where: str) -> None:
     """Compare columns with the methods for one node, where a plugin has both."""
     plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), CycleState()
     answer = plugin.pre_filter(view, nodes, state)
@@ -184,7 +196,7 @@ def _check_scalar(bench: _Bench, pod: Pod, where: str) -> None:
             assert column_.tolist() == single_.tolist(), f"{where}: score and score_node disagree: {column_} and {single_}"
 
 
-def _check_by_row(bench: _Bench, pod: Pod, where: str) -> None:
+def _check_by_row(bench: Bench, pod: Pod, where: str) -> None:
     """Compare the methods for one node with the functions of a row that are made of them beforehand."""
     plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), CycleState()
     if isinstance(plugin.pre_filter(view, nodes, state), Status):
@@ -205,7 +217,7 @@ def _check_by_row(bench: _Bench, pod: Pod, where: str) -> None:
         assert here == there, f"{where}: score_node and row_score disagree on row {row}: {here} and {there}"
 
 
-def _check_domains(bench: _Bench, pod: Pod, random: Random, where: str) -> None:
+def _check_domains(bench: Bench, pod: Pod, random: Random, where: str) -> None:
     """Compare what a plugin says of domains with what it says of their nodes."""
     plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), CycleState()
     if not nodes.n or isinstance(plugin.pre_filter(view, nodes, state), Status):
@@ -231,7 +243,7 @@ def _check_domains(bench: _Bench, pod: Pod, random: Random, where: str) -> None:
             assert column_ == by_domain, f"{where}: rate and score_domains disagree: {column_} and {by_domain}"
 
 
-def _check_counts(bench: _Bench, pod: Pod, random: Random, where: str) -> None:
+def _check_counts(bench: Bench, pod: Pod, random: Random, where: str) -> None:
     """Let pods come and go; from the counters that it keeps a plugin must say what it says when it counts anew, and where none
     of them changed, what it said before."""
     plugin, store, nodes, state = bench.plugin, bench.store, bench.store.snapshot(), CycleState(None, CounterTable())
@@ -255,7 +267,7 @@ def _check_counts(bench: _Bench, pod: Pod, random: Random, where: str) -> None:
         store.remove_pod(view.uid)
 
 
-def _check_promise(bench: _Bench, pod: Pod, first: dict[str, Any], where: str) -> None:
+def _check_promise(bench: Bench, pod: Pod, first: dict[str, Any], where: str) -> None:
     """Book a pod on a node as far as the plugin is concerned, and take that back."""
     profile, view, nodes, state = bench.profile, bench.store.view(pod), bench.store.snapshot(), CycleState()
     profile.pre_enqueue(view)

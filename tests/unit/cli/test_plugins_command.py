@@ -142,6 +142,22 @@ CHECKED = [
         "    def reserve(self, pod, node_name, state):\n        self.full = True\n",
         "after Reserve and Unreserve it says",
     ),
+    (
+        "it raises before it binds",
+        "    async def pre_bind(self, pod, node_name, state):\n        return 1 / 0\n",
+        "plugin P raises ZeroDivisionError in p.py, line 7: division by zero",
+    ),
+    (
+        "it binds twice",
+        "    async def bind(self, pod, node_name, state):\n"
+        "        await self.handle.writer.bind(pod, node_name)\n        await self.handle.writer.bind(pod, node_name)\n",
+        "it binds the pod 2 times",
+    ),
+    (
+        "it finds a way out that is none",
+        "    def post_filter(self, pod, nodes, state, diagnosis, profile):\n        return None\n",
+        "expected PostFiltered, got NoneType",
+    ),
 ]
 
 
