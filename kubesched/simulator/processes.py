@@ -119,4 +119,4 @@ def rss_mib(usage: resource.struct_rusage) -> int:
 def last_line(log: Path) -> str:
     """Return the last thing that a program said."""
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else "the scheduler said nothing"
+    return lines[-1] if lines else "it said nothing"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 _ROWS = 24
+_WIDTH = 100
 
 
 def markdown(report: dict[str, Any]) -> str:
@@ -35,11 +36,11 @@ def markdown(report: dict[str, Any]) -> str:
         "",
         "## Faults",
         "",
-        "| after | fault | whom | first pod bound after |",
-        "|---:|---|---|---:|",
+        "| after | fault | whom | no API server for | first pod bound after |",
+        "|---:|---|---|---:|---:|",
         *(
             f"| {_clock(each['seconds'])} | {each['kind']} | {each['whom']} | "
-            f"{'-' if each['boundAfterSeconds'] is None else str(each['boundAfterSeconds']) + ' s'} |"
+            f"{_lasted(each['serverAwaySeconds'])} | {_lasted(each['boundAfterSeconds'])} |"
             for each in report["faults"]
         ),
         "",
@@ -65,6 +66,10 @@ def _fine(report: dict[str, Any]) -> str:
     return f"Nothing was missed, nothing was bound twice, no node held more than fits.{waits}"
 
 
+def _lasted(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds} s"
+
+
 def _row(title: str, found: dict[str, Any]) -> str:
     cells = [f"{found[key]:,}" if key in found else "-" for key in ("count", "p50", "p99", "p99.9", "max")]
     return f"| {title} | {' | '.join(cells)} |"
@@ -80,7 +85,7 @@ def _pause_row(found: dict[str, Any]) -> str:
 def _process_row(each: dict[str, Any]) -> str:
     lived = f"{_clock(each['from'])} to {'the end' if each['to'] is None else _clock(each['to'])}"
     if each["endedByItself"]:
-        lived += ", by itself"
+        lived += f", by itself: {each['lastWords'][:_WIDTH].replace('|', '/')}"
     if "rssMiB" not in each:
         return f"| {each['name']} | {lived} | - | - | - | - |"
     rss, growth = each["rssMiB"], each["growthMiBPerHour"]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kubesched.simulator.processes import last_line
 from kubesched.simulator.soak.churn import PODS_PER_NODE, Users
 from kubesched.simulator.soak.faults import Fault, Faults
 from kubesched.simulator.soak.replicas import Replica, Replicas
@@ -94,6 +95,7 @@ def document(measured: Measured, *, is_final: bool = False) -> dict[str, Any]:
                 "seconds": round(fault.at - measured.began),
                 "kind": fault.kind,
                 "whom": fault.whom,
+                "serverAwaySeconds": None if fault.away is None else round(fault.away, 2),
                 "boundAfterSeconds": None if fault.bound_after is None else round(fault.bound_after, 2),
             }
             for fault in measured.faults.done
@@ -167,6 +169,8 @@ def _process(replica: Replica, began: float) -> dict[str, Any]:
         "exitCode": replica.process.poll(),
         "endedByItself": replica.ended is not None and not replica.has_to_end,
     }
+    if told["endedByItself"]:
+        told["lastWords"] = last_line(replica.log)
     if usages:
         rss = [usage.rss_mib for _, usage in usages]
         told |= {

@@ -28,7 +28,8 @@ from kubesched.simulator.soak.report import Measured, document
 REPORT_EVERY_SECONDS = 120.0
 _START_SECONDS = 180.0
 SETTLE_SECONDS = 240.0
-"""How long after the churn pods may wait for a node: less than the five minutes after which a queue tries all of them."""
+"""How long after the churn, or after the last binding, pods may wait for a node: less than the five minutes after which a queue
+tries all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +129,8 @@ class _Running:
 
     async def settled(self) -> dict[str, Any]:
         """Wait until all pods have nodes, or have had enough time for it; return the report."""
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while self._users.ledger.asked and time.monotonic() < deadline:
+        ledger, since = self._users.ledger, time.monotonic()
+        while ledger.asked and time.monotonic() < max((since, *ledger.bound_at[-1:])) + SETTLE_SECONDS:
             await asyncio.sleep(0.5)
             await self._replicas.look()
         await self._sample()

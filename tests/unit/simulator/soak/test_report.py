@@ -62,7 +62,8 @@ def test_percentiles_are_of_all_and_apart_of_those_between_faults() -> None:
     found = document(measured(ledger, faults=(Fault("kill", 49.0, "scheduler 1", bound_after=10.0),)))
     assert found["podToBoundMilliseconds"]["max"] == 9000.0
     assert found["podToBoundBetweenFaultsMilliseconds"] == {"count": 2, "p50": 20.0, "p99": 29.8, "p99.9": 30.0, "max": 30.0}
-    assert found["faults"] == [{"seconds": 49, "kind": "kill", "whom": "scheduler 1", "boundAfterSeconds": 10.0}]
+    told = {"seconds": 49, "kind": "kill", "whom": "scheduler 1", "serverAwaySeconds": None, "boundAfterSeconds": 10.0}
+    assert found["faults"] == [told]
 
 
 def test_after_a_fault_that_never_ended_nothing_counts_as_calm() -> None:
@@ -123,6 +124,15 @@ def test_a_decision_log_is_followed_over_its_rotation_and_half_lines(tmp_path: P
     log.rename(tmp_path / "decisions.jsonl.1")
     log.write_text(line % 4)
     assert [each.uid for each in some.new_decisions()] == ["u2", "u3", "u4"]
+
+
+def test_one_that_ended_by_itself_is_told_with_its_last_words(tmp_path: Path) -> None:
+    some = replica()
+    some.log, some.ended = tmp_path / "log", 5.0
+    some.log.write_text("starting\nleader election lost\n\n")
+    found = document(measured(Ledger(), some))
+    assert found["processes"][0]["lastWords"] == "leader election lost"
+    assert "0:00:05, by itself: leader election lost |" in markdown(found)
 
 
 async def test_a_process_that_ends_is_noticed_and_its_use_known(tmp_path: Path) -> None:
