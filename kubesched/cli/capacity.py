@@ -8,7 +8,7 @@ from rich.console import Console
 
 from kubesched.cli.layout import say
 from kubesched.cli.printing import bar, fewer, print_document, warned
-from kubesched.cli.sources import Policy, namespace_of, read_cluster, read_given
+from kubesched.cli.sources import Policy, live_release, namespace_of, read_cluster, read_given
 from kubesched.simulator.dryrun.capacity import Capacity, measure
 from kubesched.simulator.node_groups.reading import read_node_groups
 
@@ -34,7 +34,8 @@ def run_capacity(
     plugins: tuple[str, ...],
     output: str,
 ) -> None:
-    policy = Policy.for_dry_run(config_file, feature_gates, plugins)
+    release = live_release(snapshot_file, kubeconfig, context)
+    policy = Policy.for_dry_run(config_file, feature_gates, plugins, release)
     manifests = read_given(files, more_files, kustomization, recursive)
     groups = read_node_groups(groups_file) if groups_file is not None else []
     with Console(stderr=True).status("reading the cluster"):

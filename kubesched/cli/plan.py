@@ -9,7 +9,7 @@ from rich.console import Console
 
 from kubesched.cli.layout import print_table, say
 from kubesched.cli.printing import bar, fewer, print_document, warned
-from kubesched.cli.sources import Policy, namespace_of, read_cluster, read_given
+from kubesched.cli.sources import Policy, live_release, namespace_of, read_cluster, read_given
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.dryrun.applying import apply_manifests
@@ -45,7 +45,8 @@ def run_plan(
 ) -> None:
     if consolidates and groups_file is None:
         raise click.UsageError("--consolidate goes with --node-groups")
-    policy = Policy.for_dry_run(config_file, feature_gates, plugins)
+    release = live_release(snapshot_file, kubeconfig, context)
+    policy = Policy.for_dry_run(config_file, feature_gates, plugins, release)
     groups = read_node_groups(groups_file) if groups_file is not None else []
     has_manifests = not groups or bool(files or more_files or kustomization)
     manifests = read_given(files, more_files, kustomization, recursive) if has_manifests else []

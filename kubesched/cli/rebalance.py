@@ -11,7 +11,7 @@ import click
 from kubesched.api.pod import Pod
 from kubesched.cli.layout import print_table, say
 from kubesched.cli.printing import print_document
-from kubesched.cli.sources import Policy, namespace_of, read_cluster
+from kubesched.cli.sources import Policy, live_release, namespace_of, read_cluster
 from kubesched.errors import SchedulerError
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.rebalance import goals
@@ -40,7 +40,8 @@ def run_rebalance(
         raise click.UsageError("give one of --goal, --off and --room-for")
     if applies and snapshot_file is not None:
         raise click.UsageError("--apply needs a cluster, and --snapshot is a file")
-    policy = Policy.for_dry_run(config_file, feature_gates, plugins)
+    release = live_release(snapshot_file, kubeconfig, context)
+    policy = Policy.for_dry_run(config_file, feature_gates, plugins, release)
     cluster = read_cluster(snapshot_file, kubeconfig, context, policy.gates)
     where = namespace_of(namespace, snapshot_file, kubeconfig, context)
     plan = _plan(Board(policy.engine(cluster)), cluster, goal or "", node, pod if "/" in pod else f"{where}/{pod}", most)

@@ -32,9 +32,16 @@ def release_of_server(words: Sequence[str]) -> Version | None:
         parsed = parse(ALL_FLAGS, words)
         if any(name in parsed.given for name in _SAYS_ITSELF):
             return None
-        source = find_credentials(_kubeconfig(parsed), master=parsed["master"])
+        return release_of(find_credentials(_kubeconfig(parsed), master=parsed["master"]))
+    except (SchedulerError, UsageError, OSError):
+        return None
+
+
+def release_of(source: CredentialSource) -> Version | None:
+    """Return the release of the API server that credentials are for, as near as we can emulate it; None if it does not say."""
+    try:
         minor = asyncio.run(asyncio.wait_for(_minor(source), _PATIENCE_SECONDS))
-    except (SchedulerError, UsageError, OSError, TimeoutError):
+    except (SchedulerError, OSError, TimeoutError):
         return None
     return min(max((1, minor), OLDEST_RECORDED), NEWEST) if minor else None
 

@@ -19,10 +19,11 @@ from prometheus_client import CollectorRegistry
 from kubesched import config, web
 from kubesched.cli.layout import print_table, say
 from kubesched.cli.printing import fewer, print_document, warned
-from kubesched.cli.sources import Policy
+from kubesched.cli.sources import Policy, live_release
 from kubesched.client.connection import Observers, connect
 from kubesched.client.credentials import CredentialSource, default_kubeconfig, find_credentials
 from kubesched.client.scheduler_client import SchedulerAddress, ask_for_configuration
+from kubesched.config.versions import text_of
 from kubesched.engine.handle import SystemClock
 from kubesched.errors import SchedulerError
 from kubesched.simulator.shadow.following import follow
@@ -76,7 +77,7 @@ def run_shadow(
         address = SchedulerAddress(configz, token, ca_file or "", not is_trusting, "--configz")
         source = _from_configz(configz, asyncio.run(ask_for_configuration(address)) if is_asked else _read(Path(configz)))
     try:
-        policy = Policy.for_dry_run(source, feature_gates, plugins)
+        policy = Policy.for_dry_run(source, feature_gates, plugins, live_release(None, kubeconfig, context))
     except SchedulerError as error:
         raise error if not configz else SchedulerError(f"{configz}: {error}") from error
     judged_by = Settings(policy.configuration, policy.gates, policy.registry, seed, window_seconds, control)
@@ -179,8 +180,8 @@ class Run:
     def _began(self) -> None:
         assert self.report.judge is not None
         store, names = self.report.judge.history.store, ", ".join(self.report.judge.engine.profiles)
-        n_nodes, n_pods = len(store.nodes), store.n_pods
-        click.echo(f"Following {n_nodes} nodes and {n_pods} pods, judging {names}; Ctrl-C ends it", err=True)
+        n_nodes, n_pods, release = len(store.nodes), store.n_pods, text_of(self.judged_by.gates.emulated)
+        click.echo(f"Following {n_nodes} nodes and {n_pods} pods, judging {names} as of {release}; Ctrl-C ends it", err=True)
         self.report.started = time.time()
         if self.seconds is not None:
             asyncio.get_running_loop().call_later(self.seconds, self._stopped.set)

@@ -20,8 +20,10 @@ import msgspec
 
 from kubesched import config
 from kubesched.api.bounds import lines_of, yaml_document
+from kubesched.cli.server_release import release_of
 from kubesched.client.connection import connect
 from kubesched.client.credentials import default_kubeconfig, find_credentials, kubeconfig_files
+from kubesched.config.versions import Version
 from kubesched.engine.assembly import Ports, default_configuration, registry_with
 from kubesched.engine.loop import Engine
 from kubesched.errors import ConfigError, SchedulerError
@@ -49,11 +51,18 @@ class Policy:
 
     @classmethod
     def read(
-        cls, config_file: Path | str | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...], *, warns: bool = True
+        cls,
+        config_file: Path | str | None,
+        feature_gates: tuple[str, ...],
+        plugins: tuple[str, ...],
+        *,
+        release: Version | None = None,
+        warns: bool = True,
     ) -> Policy:
-        """Read what the options of `shared.policy_options` name; raise ConfigError if it cannot be used. Instead of the file
-        its text may be given."""
-        gates = config.Gates.fitting(feature_gates)
+        """Read what the options of `shared.policy_options` name, as a release does; raise ConfigError if it cannot be used.
+        Instead of the file its text may be given."""
+        fitting = config.Gates.fitting
+        gates = fitting(feature_gates) if release is None else config.Gates.parse(feature_gates, emulated=release)
         brought = [cls for asked in plugins for cls in find_plugins(asked)]
         registry = registry_with(brought, installed=config_file is not None)
         if config_file is None:
@@ -66,9 +75,15 @@ class Policy:
         return cls(configuration, gates, registry, tuple(brought))
 
     @classmethod
-    def for_dry_run(cls, config_file: Path | str | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...]) -> Policy:
+    def for_dry_run(
+        cls,
+        config_file: Path | str | None,
+        feature_gates: tuple[str, ...],
+        plugins: tuple[str, ...],
+        release: Version | None = None,
+    ) -> Policy:
         """Do the same, without extenders, and say so: asking them is not for who only looks."""
-        policy = cls.read(config_file, feature_gates, plugins)
+        policy = cls.read(config_file, feature_gates, plugins, release=release)
         if policy.configuration.extenders:
             click.echo("Warning: extenders are not asked", err=True)
             policy = replace(policy, configuration=replace(policy.configuration, extenders=()))
@@ -105,6 +120,17 @@ def warn_not_enabled(brought: Iterable[type[Plugin]], *configurations: config.Co
     """Say so on stderr."""
     for text in not_enabled(brought, *configurations):
         click.echo(f"Warning: {text}", err=True)
+
+
+def live_release(snapshot_file: Path | None, kubeconfig: str, context: str) -> Version | None:
+    """Return the release of the cluster that the options of `shared.cluster_options` name, whose gates its scheduler has. None
+    for a file, and for a cluster that does not say."""
+    if snapshot_file is not None:
+        return None
+    try:
+        return release_of(find_credentials(kubeconfig or default_kubeconfig(), context=context or None))
+    except SchedulerError:  # whoever connects says what is wrong
+        return None
 
 
 def read_cluster(snapshot_file: Path | None, kubeconfig: str, context: str, gates: config.Gates) -> Captured:

@@ -12,7 +12,7 @@ from rich.console import Console
 from kubesched.api.pod import Pod
 from kubesched.cli.decisions import newest_placement
 from kubesched.cli.printing import print_document
-from kubesched.cli.sources import Policy, namespace_of, read_cluster
+from kubesched.cli.sources import Policy, live_release, namespace_of, read_cluster
 from kubesched.cli.why_groups import pending_report, print_patches, print_pending
 from kubesched.cli.why_report import print_story
 from kubesched.client.connection import connect
@@ -74,7 +74,8 @@ def run_why(
         return
     if token or ca_file or is_trusting:
         raise click.UsageError("--token, --certificate-authority and --insecure-skip-tls-verify go with --server")
-    policy = Policy.for_dry_run(config_file, feature_gates, plugins)
+    release = live_release(snapshot_file, kubeconfig, context)
+    policy = Policy.for_dry_run(config_file, feature_gates, plugins, release)
     with Console(stderr=True).status("reading the cluster"):
         cluster = read_cluster(snapshot_file, kubeconfig, context, policy.gates)
     if not kind:

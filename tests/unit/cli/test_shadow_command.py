@@ -83,5 +83,5 @@ def test_the_page_shows_lines_as_they_are_printed(capsys: pytest.CaptureFixture[
     page = (Path(__file__).parents[3] / "docs" / "shadow.md").read_text()
     session = page.partition("```console\n")[2].partition("```")[0]
     _, following, *shown = session.splitlines()
-    assert re.fullmatch(r"Following \d+ nodes and \d+ pods, judging default-scheduler; Ctrl-C ends it", following)
+    assert re.fullmatch(r"Following \d+ nodes and \d+ pods, judging default-scheduler as of 1\.\d+; Ctrl-C ends it", following)
     assert [line.split() for line in shown] == [line.split() for line in capsys.readouterr().out.splitlines()]
