@@ -278,14 +278,14 @@ class Reflector:
             if is_repeated and not self._has_progressed and version != self._version:
                 # The first thing a watch says lies before its start: the server lost its history and counts anew.
                 raise Gone(410, "Expired", f"the server went back from version {self._version} to {version}")
+            if not is_repeated:
+                self._version = version
             if verb == DELETED:
                 known = self.objects.get(obj.key)
                 if known is not None and known.metadata.uid == obj.metadata.uid:
                     self._apply(None, obj.key)
             elif verb in (ADDED, MODIFIED) and not is_repeated:  # a proxy may send things twice
                 self._apply(obj, obj.key)
-            if not is_repeated:
-                self._version = version
             self._has_progressed = True
 
     def _apply(self, new: Any | None, key: str) -> None:

@@ -216,8 +216,9 @@ class BusyCluster:
         for first in range(0, len(objects), 32):
             await asyncio.gather(*(self._api.create(obj) for obj in objects[first : first + 32]))
 
-    async def run(self, n_placed: int) -> None:
-        """Let things happen until so many placements were seen, and what is under way has ended."""
+    async def run(self, n_placed: int, rate: float) -> None:
+        """Let things happen until so many placements were seen, and what is under way has ended; `rate` pods come a second,
+        in bursts, unless too many wait already."""
         chance = self._chance
         n_wanted = 12 * self._n_nodes  # about as many as fit, so that some have to make room
         await self._create_pod("plain")
@@ -233,9 +234,10 @@ class BusyCluster:
             placed = sorted(self._pods.keys() - self._since.keys())  # others may be on their way to a node, which nobody sees
             leaving = chance.sample(placed, min(len(placed), max(0, len(self._pods) - n_wanted)))
             await asyncio.gather(*(self._delete(name) for name in {*tired, *leaving}))
+            count = chance.randint(1, 40)
             if len(self._since) < _MOST_WAITING:
-                await self._create_pods(chance.randint(1, 40))
-            await asyncio.sleep(chance.random() * 0.3)
+                await self._create_pods(count)
+            await asyncio.sleep(max(0.0, now + count / rate - asyncio.get_running_loop().time()))
         for task in list(self._tasks):
             await task
 

@@ -21,10 +21,14 @@ from busy_cluster import KINDS, busy_cluster
 from control_planes import PROGRAM, ControlPlane, Object, process
 from faulty_proxy import Recorder
 
+from kubesched.simulator.processes import cpu_seconds
+
 KUBE_SCHEDULER = shutil.which("kube-scheduler", path=os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent")
 PATIENCE_SECONDS = 60.0
 N_NODES = int(os.environ.get("SHADOW_NODES", "24"))
 N_PLACED = int(os.environ.get("SHADOW_PLACEMENTS", "500"))
+RATE = float(os.environ.get("SHADOW_RATE", "60"))
+"""Pods that come a second: no more than the machine decides, binds and judges, or only want of CPU is measured."""
 
 
 def live_command(plane: ControlPlane) -> tuple[str, ...]:
@@ -58,10 +62,11 @@ async def judged(
             while f"Following {n_nodes} nodes" not in log.read_text():
                 assert shadow.poll() is None and time.monotonic() < deadline, log.read_text()
                 await asyncio.sleep(0.05)
-            await cluster.run(n_placed)
-            await asyncio.sleep(3.0)  # longer than the shadow waits for what explains a race
+            await cluster.run(n_placed, RATE)
+            await asyncio.sleep(3.0)  # what is bound by now has arrived
+            print(f"the shadow has used {cpu_seconds(shadow.pid)} s of CPU")
             shadow.send_signal(signal.SIGINT)
-            out, _ = await asyncio.to_thread(shadow.communicate, None, PATIENCE_SECONDS)
+            out, _ = await asyncio.to_thread(shadow.communicate, None, 10 * PATIENCE_SECONDS)
             assert shadow.returncode == 0, log.read_text()
     found = json.loads(out)
     assert found["judged"] + found["missed"] == cluster.n_placed, "none is overlooked"

@@ -9,14 +9,15 @@ selected-node of a claim; the node of an allocation. From the first of them on t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
+from typing import Any
 
 import msgspec
 
 from kubesched.api.pod import Pod
 from kubesched.api.resource import ResourceClaim
-from kubesched.api.storage import PersistentVolumeClaim
-from kubesched.simulator.shadow.history import Change
-from kubesched.simulator.shadow.races import claim_names, is_refused
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.simulator.shadow.changes import Change, is_refused, volume_claims
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _NODE_FIELD = "metadata.name"
@@ -36,25 +37,46 @@ class AssumedPods:
 
     def told(self, change: Change) -> Iterator[Change]:
         """Yield a change as the scheduler sees it, and what it has decided if the change is a trace of that."""
-        old, new = change.old, change.new
         if change.kind == "Pod":
-            yield self._of_pod(change, old, new)
+            told = self._of_pod(change, change.old, change.new)
+            is_decision = told.is_placement or told.is_nomination
+            if is_decision and told.new is not None and told.new.spec.scheduler_name in self._names:
+                told = replace(told, of=told.new.metadata.uid)
+            yield told
             return
-        yield change
-        pod, node_name = None, ""
-        if isinstance(new, PersistentVolumeClaim) and old is not None:
-            node_name = new.metadata.annotations.get(SELECTED_NODE, "")
-            users = self._users.get(new.key, ())
-            if node_name and old.metadata.annotations.get(SELECTED_NODE) != node_name and len(users) == 1:
-                pod = self._waiting.get(next(iter(users)))
-        elif isinstance(new, ResourceClaim) and new.status.allocation is not None:
-            node_name = _node_of(new)
-            by_uid = {user.uid for user in new.status.reserved_for}
-            if node_name and len(by_uid) == 1 and isinstance(old, ResourceClaim) and old.status.allocation is None:
-                pod = self._waiting.get(by_uid.pop())
-        if pod is not None and pod.key not in self._told:
+        pod, node_name = self._decided_by(change.old, change.new)
+        if pod is None:
+            yield change
+            return
+        uid = pod.metadata.uid
+        yield replace(change, of=uid)
+        if node_name and pod.key not in self._told:
             self._told[pod.key] = placed = _on(pod, node_name)
-            yield Change(change.at, "Pod", pod, placed)
+            yield Change(change.at, "Pod", pod, placed, uid, change.version)
+
+    def _decided_by(self, old: Any | None, new: Any | None) -> tuple[Pod | None, str]:
+        """Return the pod that a change of a claim or volume was made for, and the node if it says one."""
+        if old is None or new is None:
+            return None, ""
+        if isinstance(new, PersistentVolumeClaim):
+            node_name = new.metadata.annotations.get(SELECTED_NODE, "")
+            is_new = bool(node_name) and old.metadata.annotations.get(SELECTED_NODE) != node_name
+            return (self._user_of(new.key), node_name) if is_new else (None, "")
+        if isinstance(new, PersistentVolume):
+            claim = new.spec.claim_ref
+            is_new = claim is not None and old.spec.claim_ref is None
+            return (self._user_of(f"{claim.namespace}/{claim.name}"), "") if claim is not None and is_new else (None, "")
+        if isinstance(new, ResourceClaim):
+            by_uid = {user.uid for user in new.status.reserved_for} - {user.uid for user in old.status.reserved_for}
+            is_allocated_now = new.status.allocation is not None and old.status.allocation is None
+            if len(by_uid) == 1:
+                return self._waiting.get(by_uid.pop()), _node_of(new) if is_allocated_now else ""
+        return None, ""
+
+    def _user_of(self, claim: str) -> Pod | None:
+        """Return the one pod that waits for a volume claim."""
+        users = self._users.get(claim, ())
+        return self._waiting.get(next(iter(users))) if len(users) == 1 else None
 
     def _of_pod(self, change: Change, old: Pod | None, new: Pod | None) -> Change:
         before = old
@@ -62,7 +84,7 @@ class AssumedPods:
             before = self._told.pop(old.key, old)
             self._forget(old)
         if new is None or new.spec.node_name or new.spec.scheduler_name not in self._names:
-            return Change(change.at, "Pod", before, new)
+            return replace(change, old=before, new=new)
         if new.spec.volumes or new.spec.resource_claims:
             self._remember(new)
         # After a failed attempt a nomination is a preemption's, and counts less than a placement.
@@ -71,23 +93,22 @@ class AssumedPods:
             node_name = before.spec.node_name
         if node_name:
             new = self._told[new.key] = _on(new, node_name)
-        return Change(change.at, "Pod", before, new)
+        return replace(change, old=before, new=new)
 
     def _remember(self, pod: Pod) -> None:
         self._waiting[pod.key] = self._waiting[pod.metadata.uid] = pod
-        for name in claim_names(pod):
-            self._users.setdefault(f"{pod.metadata.namespace}/{name}", set()).add(pod.key)
+        for name in volume_claims(pod):
+            self._users.setdefault(name, set()).add(pod.key)
 
     def _forget(self, pod: Pod) -> None:
         if self._waiting.pop(pod.key, None) is None:
             return
         self._waiting.pop(pod.metadata.uid, None)
-        for name in claim_names(pod):
-            key = f"{pod.metadata.namespace}/{name}"
-            users = self._users.get(key, set())
+        for name in volume_claims(pod):
+            users = self._users.get(name, set())
             users.discard(pod.key)
             if not users:
-                self._users.pop(key, None)
+                self._users.pop(name, None)
 
 
 def _gave_up(old: Pod, new: Pod) -> bool:

@@ -37,6 +37,7 @@ async def follow(
         if kind not in reflectors.by_kind:
             raise SchedulerError(f"{connection.server} does not serve {kind}s: is it a Kubernetes API server?")
     judge.is_relisting = lambda: reflectors.by_kind["Pod"].is_relisting
+    judge.version_of = lambda kind: reflectors.by_kind[kind].version
     following = asyncio.create_task(reflectors.run())
     stopping = asyncio.create_task(stopped.wait())
     syncing = asyncio.create_task(reflectors.wait_synced())

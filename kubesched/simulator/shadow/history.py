@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from math import inf
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
 from kubesched.api.kinds import INFO
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod, PodSchedulingGate
+from kubesched.api.resource import ResourceClaim
 from kubesched.cluster import PodView
 from kubesched.engine.loop import Engine
 from kubesched.errors import SchedulerError
 from kubesched.queue.nominated import Nominated
+from kubesched.simulator.shadow.changes import Change, Key, device_claims, volume_claims
 
 log = logging.getLogger(__name__)
 
@@ -31,46 +34,11 @@ _FORGET_EVERY = 256
 HELD_BACK = "kubesched.io/not-part-of-this-decision"
 """The gate by which a snapshot keeps a nominated pod from being tried: it is there for the pod that is decided beside it."""
 _OVER = frozenset({"Succeeded", "Failed"})
-
-Key = tuple[str, str]
-"""An object's kind, and its namespace/name."""
-
-
-class Change(NamedTuple):
-    """An object as it was and as it became; None stands for "not there". `at` is a monotonic time."""
-
-    at: float
-    kind: str
-    old: Any | None
-    new: Any | None
-
-    @property
-    def key(self) -> Key:
-        """Return which object it is about."""
-        some = self.new if self.new is not None else self.old
-        assert some is not None
-        return self.kind, some.key
-
-    @property
-    def is_placement(self) -> bool:
-        """Return whether a scheduler gave a pod its node."""
-        old, new = self.old, self.new
-        return isinstance(old, Pod) and isinstance(new, Pod) and not old.spec.node_name and bool(new.spec.node_name)
-
-    @property
-    def is_nomination(self) -> bool:
-        """Return whether a pod that waits was promised a node, or lost it."""
-        old, new = self.old, self.new
-        if not isinstance(old, Pod) or not isinstance(new, Pod) or new.spec.node_name:
-            return False
-        return old.status.nominated_node_name != new.status.nominated_node_name
+CLAIM, DEVICES = "PersistentVolumeClaim", "ResourceClaim"
 
 
 def _at(change: Change) -> float:
     return change.at
-
-
-IsUndone = Callable[[int, Change], bool]
 
 
 class History:
@@ -88,6 +56,8 @@ class History:
         self._names = frozenset(engine.profiles)
         self._keep_seconds = keep_seconds
         self._changes: list[Change] = []
+        self._about: dict[str | Key, list[int]] = {}
+        """The numbers of changes by which pods may have been prepared for, by their uids and by their claims."""
         self._pending: dict[str, PodView] = {}
         self._shown: dict[Key, Any] = {}
         self._newest: dict[Key, Any | None] = {}
@@ -101,12 +71,9 @@ class History:
         if not self.end % _FORGET_EVERY:
             n_old = bisect_left(self._changes, change.at - self._keep_seconds, key=_at)
             n_old = max(n_old, len(self._changes) - MOST_CHANGES)
-            for old in self._changes[:n_old]:
-                if old.kind == "Pod" and old.new is None and old.old is not None:
-                    self.arrived.pop(old.old.metadata.uid, None)
-            if n_old:
-                self.forgotten_until = self._changes[n_old - 1].at
-            del self._changes[:n_old]
+            self._forget(n_old)
+        for about in _about(change):
+            self._about.setdefault(about, []).append(self.end - 1)
         self._show(change.key, change.new)
         if change.kind == "Pod" and change.old is None and change.new is not None:
             self.arrived[change.new.metadata.uid] = self.end - 1
@@ -115,7 +82,21 @@ class History:
     def forget(self) -> None:
         """Forget how the present state came about: a first list is no history."""
         self._changes.clear()
+        self._about.clear()
         self.arrived.clear()
+
+    def _forget(self, n_old: int) -> None:
+        """Forget the oldest changes."""
+        for old in self._changes[:n_old]:
+            if old.kind == "Pod" and old.new is None and old.old is not None:
+                self.arrived.pop(old.old.metadata.uid, None)
+            for about in _about(old):
+                del self._about[about][0]
+                if not self._about[about]:
+                    del self._about[about]
+        if n_old:
+            self.forgotten_until = self._changes[n_old - 1].at
+        del self._changes[:n_old]
 
     @property
     def begin(self) -> int:
@@ -131,27 +112,46 @@ class History:
         first = max(number, self.begin)
         return enumerate(islice(self._changes, first - self.begin, None), first)
 
+    def traces(self, pod: Pod, end: int) -> dict[int, Change]:
+        """Return the changes by which the scheduler prepared for a pod: the node that it expects, up to a change; the volumes
+        of its claims, its devices. And what became of its claims afterwards, as their watches may be far ahead."""
+        found = {}
+        for number in self._about.get(pod.metadata.uid, ()):
+            change = self._changes[number - self.begin]
+            is_lost = change.is_nomination and not change.new.status.nominated_node_name  # type: ignore[union-attr]
+            if not is_lost and (number < end or change.kind != "Pod"):
+                found[number] = change
+        for about in (*((CLAIM, each) for each in volume_claims(pod)), *((DEVICES, each) for each in device_claims(pod))):
+            for number in self._about.get(about, ()):
+                change = self._changes[number - self.begin]
+                if change.old is None:  # others of this name were there before
+                    found = {n: each for n, each in found.items() if each.key != change.key}
+                elif change.kind != DEVICES or change.new is None or _reserves(change.new, pod):
+                    found[number] = change
+        return dict(sorted(found.items()))
+
     # Going back
 
-    def show(self, since: int, is_undone: IsUndone) -> None:
-        """Show the cluster without some of the changes since one. What happened to an object after a change that is undone is
-        undone with it."""
-        wanted: dict[Key, Any | None] = {}
-        for number, change in self.since(since):
-            key = change.key
-            if key not in wanted and is_undone(number, change):
-                wanted[key] = change.old
-        for key in [key for key in self._newest if key not in wanted]:
+    def show(self, versions: Mapping[Key, Any | None]) -> None:
+        """Show the cluster as it is, but for some objects in an older version."""
+        for key in [key for key in self._newest if key not in versions]:
             self._show(key, self._newest.pop(key))
-        for key, version in wanted.items():
+        for key, version in versions.items():
             shown = self._shown.get(key)
             if shown is not version:
                 self._newest.setdefault(key, shown)
                 self._show(key, version)
 
+    def show_before(self, number: int, but: Mapping[Key, Any | None] = MappingProxyType({})) -> None:
+        """Show the cluster as it was before a change, but for some objects in an older version."""
+        versions = dict(but)
+        for _, change in self.since(number):
+            versions.setdefault(change.key, change.old)
+        self.show(versions)
+
     def show_newest(self) -> None:
         """Show the cluster as it is."""
-        self.show(self.end, lambda number, change: False)
+        self.show({})
 
     def objects_for(self, pod: Pod) -> list[Any]:
         """Return the shown state with one pod that waits; others that wait are left out, unless a node is promised to them."""
@@ -222,6 +222,22 @@ class History:
 
     def _waiting(self, key: str) -> PodView | None:
         return self._pending.get(key)
+
+
+def _about(change: Change) -> Iterator[str | Key]:
+    """Yield for whom a change may be a preparation: a pod, or the pods of a claim."""
+    if change.of:
+        yield change.of
+    if change.kind in (CLAIM, DEVICES):
+        yield change.key
+    elif change.kind == "PersistentVolume" and change.new is not None and change.old is not None:
+        claim = change.new.spec.claim_ref
+        if claim is not None and change.old.spec.claim_ref is None:
+            yield CLAIM, f"{claim.namespace}/{claim.name}"
+
+
+def _reserves(claim: ResourceClaim, pod: Pod) -> bool:
+    return any(user.uid == pod.metadata.uid for user in claim.status.reserved_for)
 
 
 def _held_back(pod: Pod) -> tuple[Pod, Pod]:

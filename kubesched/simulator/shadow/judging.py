@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -30,8 +30,9 @@ from kubesched.framework.ports import Clock
 from kubesched.framework.registry import Registry
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.shadow.assumed_pods import AssumedPods
-from kubesched.simulator.shadow.history import Change, History
-from kubesched.simulator.shadow.races import MOST_STATES, Moment, Surroundings, is_trace, surroundings
+from kubesched.simulator.shadow.changes import Change, Key
+from kubesched.simulator.shadow.history import History
+from kubesched.simulator.shadow.races import LONGEST_SKEW_SECONDS, MOST_STATES, Moment, Surroundings, surroundings
 
 RACE = "race"
 """We agree on a state that the scheduler may have seen, though we had not yet, or no longer."""
@@ -124,6 +125,8 @@ class Judge:
         self.history = History(self.engine, max(_LONGEST_PROMISE_SECONDS, 3 * settings.window_seconds))
         self.is_judging = False
         self.is_relisting: Callable[[], bool] = lambda: False
+        self.version_of: Callable[[str], str] = lambda kind: ""
+        """Up to which version a kind of objects is followed."""
         self.n_missed = 0
         """Placements that were made while we were cut off, or were behind by more than is remembered: on which states is not
         known."""
@@ -139,7 +142,8 @@ class Judge:
 
     def deliver(self, kind: str, old: Any | None, new: Any | None) -> None:
         """Take in a change; judge it if it is a placement."""
-        change = Change(self._clock.monotonic(), kind, old, new)
+        version = self.version_of(kind)
+        change = Change(self._clock.monotonic(), kind, old, new, version=int(version) if version.isdecimal() else 0)
         if self.is_judging and change.is_placement:
             self._placed(change)
         for told in self._assumed.told(change):
@@ -160,11 +164,13 @@ class Judge:
             self._explain(self._open.popleft())
             if self._clock.monotonic() - began > _LONGEST_SETTLING_SECONDS:
                 break
+        self.history.show_newest()
 
     def finish(self) -> None:
         """Judge what is open, with what has arrived so far."""
         while self._open:
             self._explain(self._open.popleft())
+        self.history.show_newest()
 
     # Judging
 
@@ -189,47 +195,58 @@ class Judge:
     def _judge(self, at: float, pod: Pod, chosen: str, *, is_control: bool = False) -> None:
         """Judge a choice that the next change brings; put it aside if we do not agree at once."""
         number = self.history.end
-        decided, bound = self._around(pod, number, at)
-        found = self._compare_at(decided, pod, chosen, decided.now)
-        promised = found
-        if not found.kind.is_agreement and (bound is not decided or pod.status.nominated_node_name):
-            self.history.show(bound.first, bound.undone_at(bound.now))
-            promised = self._compare(pod, chosen)
-            if not promised.kind.is_agreement:
-                promised = self._compare(_without_nomination(pod), chosen)
+        traces = self.history.traces(pod, number)
+        if traces:
+            self._show_decided(number, traces)
+        found, note = self._compare(_without_nomination(pod), chosen), ""
+        if pod.status.nominated_node_name and not found.n_feasible:  # so it was freed for this pod, by evicting others
+            promised = self._compare_promised(pod, chosen, number, traces)
+            if promised.kind.is_agreement:
+                found, note = promised, PROMISED
         self.history.show_newest()
         if found.kind.is_agreement:
-            self._told(pod, found, is_control=is_control)
-        elif promised.kind.is_agreement:
-            self._told(pod, promised, PROMISED, is_control=is_control)
+            self._told(pod, found, note, is_control=is_control)
         else:
             self._open.append(_Placement(number, at, pod, chosen, found, is_control))
 
     def _explain(self, placement: _Placement) -> None:
-        """Look for a state near by in which we agree; tell the difference if there is none."""
+        """Look for a state near by in which we agree; tell the difference if there is none. An old state is left shown: the
+        next one to look at is hardly ever far from it."""
         pod, chosen = placement.pod, placement.chosen
         is_control = placement.is_control
         if self.history.forgotten_until > placement.at - self.settings.window_seconds:
             self.n_missed += not is_control
             return
-        decided, bound = self._around(pod, placement.number, placement.at)
-        around, found = decided, placement.found
-        try:
-            for each in (decided,) if bound is decided else (decided, bound):
-                compare_at = partial(self._compare_at, each, pod, chosen)
-                for moment, raced in islice(each.search(compare_at), MOST_STATES):
-                    if raced.kind.is_agreement:
-                        self._told(pod, raced, RACE, state_seen=each.words_for(moment), is_control=is_control)
-                        return
-            if bound is not decided and found.kind is Agreement.INFEASIBLE:  # for want of what it was promised, say
-                around, found = bound, self._compare_at(bound, pod, chosen, bound.now)
-            self.history.show(around.first, around.undone_at(around.now))
-            self._told(pod, found, state=lambda: self._captured(pod), is_control=is_control)
-        finally:
-            self.history.show_newest()
+        traces = self.history.traces(pod, placement.number)
+        found = placement.found
+        for note, around in self._around(placement, traces):
+            compare_at = partial(self._compare_at, around, pod, chosen)
+            for moment, raced in islice(around.search(compare_at), MOST_STATES):
+                if raced.kind.is_agreement:
+                    self._told(pod, raced, note, state_seen=around.words_for(moment), is_control=is_control)
+                    return
+        if (promised := self._compare_promised(pod, chosen, placement.number, traces)).kind.is_agreement:
+            self._told(pod, promised, PROMISED, is_control=is_control)
+            return
+        self._show_decided(placement.number, traces)
+        if traces and found.kind is Agreement.INFEASIBLE:  # for want of what it was promised, say
+            self.history.show_before(placement.number)
+            found = self._compare(_without_nomination(pod), chosen)
+        self._told(pod, found, state=lambda: self._captured(pod), is_control=is_control)
+
+    def _show_decided(self, number: int, traces: dict[int, Change]) -> None:
+        """Show the state on which a placement was decided, as far as one can say at once: before the first trace of it."""
+        self.history.show_before(_decided_at(number, traces), _first_versions(traces.values()))
+
+    def _compare_promised(self, pod: Pod, chosen: str, number: int, traces: dict[int, Change]) -> Comparison:
+        """Judge a choice on the state just before it, with all that was promised to the pod in place: the node that was freed
+        for it is tried before all others, and a volume that is bound can be used where it is."""
+        self.history.show_before(number, _first_versions(each for each in traces.values() if each.kind == "Pod"))
+        found = self._compare(pod, chosen)
+        return found if found.kind.is_agreement else self._compare(_without_nomination(pod), chosen)
 
     def _compare_at(self, around: Surroundings, pod: Pod, chosen: str, moment: Moment) -> Comparison:
-        self.history.show(around.first, around.undone_at(moment))
+        self.history.show(around.versions(moment))
         return self._compare(_without_nomination(pod), chosen)
 
     def _compare(self, pod: Pod, chosen: str) -> Comparison:
@@ -240,29 +257,23 @@ class Judge:
         view: PodView = store.view(pod)
         return compare(view, store.snapshot(), profile, self._rules, chosen, percentage=percentage)
 
-    def _traces(self, pod: Pod, end: int) -> dict[int, Change]:
-        """Return the changes, up to one, by which the scheduler prepared for a pod."""
-        if not pod.spec.volumes and not pod.spec.resource_claims and not pod.status.nominated_node_name:
-            return {}
-        changes = self.history.since(self.history.begin)
-        return {number: change for number, change in changes if number < end and is_trace(change, pod)}
+    def _around(self, placement: _Placement, traces: dict[int, Change]) -> Iterator[tuple[str, Surroundings]]:
+        """Yield what happened around the decision that led to a placement, which was before the first of its traces, unless
+        others had to be evicted first. And if there are any, around the placement itself, with what was promised to the pod in
+        place: with volumes and devices that are given already hardly any node is left."""
+        of_pod = {number for number, change in traces.items() if change.kind == "Pod"}
+        is_given = len(traces) > len(of_pod)
+        if is_given or (traces and placement.found.n_feasible):
+            first = _decided_at(placement.number, traces)
+            at = traces[first].at if first in traces else placement.at
+            yield RACE, self._surroundings(placement.pod, first, {placement.number, *traces}, at)
+        bound = self._surroundings(placement.pod, placement.number, {placement.number, *of_pod}, placement.at)
+        yield PROMISED if is_given else RACE, bound
 
-    def _around(self, pod: Pod, number: int, at: float) -> tuple[Surroundings, Surroundings]:
-        """Return what happened around the decision that led to a placement, which was before the first of its traces, and
-        around the placement itself, with what was promised to the pod in place; the same if there are no traces."""
-        traces = self._traces(pod, number)
-        of_pod = {each for each, change in traces.items() if change.kind == "Pod"}
-        bound = self._surroundings(pod, number, {number, *of_pod}, at)
-        if not traces:
-            return bound, bound
-        first = min(traces)
-        return self._surroundings(pod, first, {number, *traces}, traces[first].at), bound
-
-    def _surroundings(self, pod: Pod, base: int, undone: set[int], at: float) -> Surroundings:
+    def _surroundings(self, pod: Pod, base: int, traces: set[int], at: float) -> Surroundings:
         seconds = self.settings.window_seconds
-        changes = self.history.since(min(base, self.history.first_at(at - seconds)))
-        names, arrived = self.engine.profiles, self.history.arrived
-        return surroundings(changes, pod, base, undone, names=names, seconds=seconds, at=at, arrived=arrived)
+        changes = self.history.since(min((*traces, self.history.first_at(at - seconds - LONGEST_SKEW_SECONDS))))
+        return surroundings(changes, pod, base, traces, seconds=seconds, at=at, arrived=self.history.arrived)
 
     def _captured(self, pod: Pod) -> Captured:
         return Captured(self._clock.now(), self.history.objects_for(_without_nomination(pod)), self.settings.seed)
@@ -279,6 +290,19 @@ class Judge:
     ) -> None:
         name = pod.spec.scheduler_name
         self._tell(Judged(self._clock.now(), pod.key, name, found, note, state_seen, state, is_control))
+
+
+def _decided_at(number: int, traces: dict[int, Change]) -> int:
+    """Return before which change of a pod it was decided: what was written first about it, or its placement."""
+    return min((number, *(each for each, change in traces.items() if change.kind == "Pod")))
+
+
+def _first_versions(changes: Iterable[Change]) -> dict[Key, Any | None]:
+    """Return the objects as they were before the first of their changes."""
+    found: dict[Key, Any | None] = {}
+    for change in changes:
+        found.setdefault(change.key, change.old)
+    return found
 
 
 def _without_nomination(pod: Pod) -> Pod:

@@ -10,7 +10,7 @@ import pytest
 
 from kubesched import config
 from kubesched.api import codec
-from kubesched.api.pod import Pod, PodCondition
+from kubesched.api.pod import Pod, PodCondition, PodResourceClaim
 from kubesched.engine.agreement import Agreement
 from kubesched.engine.assembly import default_configuration, registry_with
 from kubesched.simulator.captured import read_captured
@@ -24,6 +24,8 @@ from kubesched.testing.fakes import FakeClock
 
 ASKS = {"cpu": "1", "memory": "8Gi"}
 SOME = {"cpu": "200m", "memory": "1Gi"}
+REFUSED = (PodCondition(type="PodScheduled", status="False", reason="Unschedulable"),)
+"""What a pod has for which an attempt has failed."""
 ALMOST_ALL = {"cpu": "3", "memory": "24Gi"}
 
 
@@ -63,8 +65,7 @@ class Cluster:
     def nominate(self, name: str, to: str, *, preempts: bool = True) -> None:
         """Write the node that a pod may expect: after a preemption with why it waits, otherwise alone."""
         waiting = self.objects["Pod", f"default/{name}"]
-        refused = (PodCondition(type="PodScheduled", status="False", reason="Unschedulable"),) if preempts else ()
-        status = msgspec.structs.replace(waiting.status, nominated_node_name=to, conditions=refused)
+        status = msgspec.structs.replace(waiting.status, nominated_node_name=to, conditions=REFUSED if preempts else ())
         self.put(msgspec.structs.replace(waiting, status=status))
 
     def wait(self, seconds: float) -> None:
@@ -144,6 +145,110 @@ def test_a_pod_decided_before_another_and_bound_after_it_is_a_race() -> None:
     cluster.bind("slow", "n1")
     cluster.wait(3.0)
     assert ("slow", "same", RACE) in cluster.kinds()
+
+
+def of_sizes(*cpus: str) -> list[Any]:
+    """Return nodes of which the first is the best, and so on."""
+    return [node(f"n{number}", cpu=cpu) for number, cpu in enumerate(cpus, 1)]
+
+
+def test_a_less_important_pod_waits_for_all_who_came_until_its_turn() -> None:
+    cluster = Cluster(*of_sizes("16", "14", "12", "10", "8"))
+    cluster.put(pod("low", priority=-9, requests=ALMOST_ALL))
+    cluster.put(*(pod(f"p{number}", requests=ALMOST_ALL) for number in (1, 2, 3, 5)))
+    cluster.bind("low", "n4")  # "p5" came when "low" was decided already
+    for number in (1, 2, 3, 5):
+        cluster.bind(f"p{number}", f"n{number}")
+    cluster.wait(3.0)
+    assert ("low", "same", RACE) in cluster.kinds() and {kind for _, kind, _ in cluster.kinds()} <= {"same", "tie"}
+
+
+def test_a_pod_that_was_refused_before_may_have_been_decided_earlier_than_it_was_told() -> None:
+    cluster = Cluster(*of_sizes("16", "14"))
+    cluster.put(pod("again", conditions=REFUSED, requests=ALMOST_ALL), pod("a", requests=ALMOST_ALL))
+    cluster.bind("a", "n2")
+    cluster.bind("again", "n1")
+    cluster.wait(3.0)
+    assert ("a", "same", RACE) in cluster.kinds()
+
+
+def test_with_a_decision_its_devices_change_sides() -> None:
+    cluster = Cluster(*of_sizes("64", "8"), a_device_class(), *(gpu_of(name) for name in ("n1", "n2")))
+    cluster.put(a_device_claim("again"), a_device_claim("a"))
+    cluster.put(with_device(pod("again", conditions=REFUSED, requests=SOME)), with_device(pod("a", requests=SOME)))
+    for name, to in (("a", "n2"), ("again", "n1")):
+        cluster.put(a_device_claim(name, to))
+        cluster.bind(name, to)
+    cluster.wait(3.0)
+    assert ("a", "same", RACE) in cluster.kinds(), "n1 has room for both, but one device"
+
+
+def with_device(waiting: Pod) -> Pod:
+    claims = (PodResourceClaim(name="gpu", resource_claim_name=waiting.metadata.name),)
+    return msgspec.structs.replace(waiting, spec=msgspec.structs.replace(waiting.spec, resource_claims=claims))
+
+
+def a_device_class() -> Any:
+    return codec.decode({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}})
+
+
+def gpu_of(node_name: str) -> Any:
+    pool = {"name": node_name, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "gpu.example.com", "nodeName": node_name, "pool": pool, "devices": [{"name": "gpu-0"}]}
+    raw = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": node_name}, "spec": spec}
+    return codec.decode(raw)
+
+
+def a_device_claim(name: str, node_name: str = "") -> Any:
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+    raw: dict[str, Any] = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-claim-{name}"},
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}},
+    }
+    if node_name:
+        given = {"request": "gpu", "driver": "gpu.example.com", "pool": node_name, "device": "gpu-0"}
+        term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node_name]}]}
+        raw["status"] = {
+            "allocation": {"devices": {"results": [given]}, "nodeSelector": {"nodeSelectorTerms": [term]}},
+            "reservedFor": [{"resource": "pods", "name": name, "uid": pod(name).metadata.uid}],
+        }
+    return codec.decode(raw)
+
+
+def test_claims_may_be_told_to_be_gone_before_their_pods_come() -> None:
+    """Each kind has a watch of its own, and where cores are scarce one of them may be seconds behind another."""
+    cluster = Cluster(*of_sizes("64", "8"), a_device_class(), gpu_of("n1"), late_class())
+    cluster.put(a_device_claim("a"), a_device_claim("a", "n1"), a_claim())
+    cluster.drop(a_device_claim("a"))
+    cluster.drop(a_claim())
+    cluster.put(with_device(pod("a", requests=SOME)))
+    cluster.put(pod("v", requests=SOME, volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]))
+    cluster.bind("a", "n1")
+    cluster.bind("v", "n1")
+    assert [(name, kind in ("same", "tie"), note) for name, kind, note in cluster.kinds()] == [("a", True, ""), ("v", True, "")]
+
+
+def test_what_was_not_read_and_a_less_important_pod_before_may_come_together() -> None:
+    cluster = Cluster(*of_sizes("16", "14", "8"), pod("old", on="n1", requests={"cpu": "9", "memory": "24Gi"}))
+    cluster.put(pod("low", priority=-9, requests=ALMOST_ALL), pod("a", requests=ALMOST_ALL))
+    cluster.drop(pod("old"))
+    cluster.bind("a", "n3")  # "old" was on n1 still, and "low" on n2 already
+    cluster.bind("low", "n2")
+    cluster.wait(3.0)
+    assert ("a", "same", RACE) in cluster.kinds()
+
+
+def test_a_promise_to_a_pod_that_went_may_not_have_been_forgotten_yet() -> None:
+    high = pod("high", priority=9, requests=ALMOST_ALL)
+    cluster = Cluster(*of_sizes("4", "3900m"), high)
+    cluster.nominate("high", "n1")
+    cluster.put(pod("a", requests=ALMOST_ALL))
+    cluster.drop(high)
+    cluster.bind("a", "n2")
+    cluster.wait(3.0)
+    assert cluster.kinds() == [("a", "same", RACE)]
 
 
 UNSEEN: dict[str, Callable[[Cluster], None]] = {
