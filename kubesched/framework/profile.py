@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -87,8 +87,8 @@ class Scores:
     """Weighted, normalised scores: one column a plugin, and their sum; and what each plugin said before that."""
 
     total: Ints
-    by_plugin: dict[str, Ints] = field(default_factory=dict)
-    raw: dict[str, Ints] = field(default_factory=dict)
+    by_plugin: dict[str, Ints]
+    raw: dict[str, Ints]
 
 
 OUT_OF_RANGE = (
@@ -267,21 +267,26 @@ class Profile(BindingPoints, GroupPoints):
     @reported("Score")
     def score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Scores:
         """Run the scorers; in the total, nodes that are not feasible have -1."""
-        scores, everywhere = Scores(np.zeros(nodes.n, dtype=np.int64)), 0
+        raws: dict[str, Ints] = {}
+        by_plugin: dict[str, Ints] = {}
+        everywhere, differing = 0, []
         for plugin, weight in self.scorers:
             if plugin.name not in state.skip_score:
-                raw = scores.raw[plugin.name] = self.raw_score(plugin, pod, nodes, feasible, state)
+                raw = raws[plugin.name] = self.raw_score(plugin, pod, nodes, feasible, state)
                 column = self.normalized(plugin, raw, pod, nodes, feasible, state)
                 if is_uniform(column):
                     worth = column.item(0) * weight
                     everywhere, column = everywhere + worth, nodes.uniform(worth)
                 else:
                     column = column if weight == 1 else column * weight
-                    scores.total += column
-                scores.by_plugin[plugin.name] = column
-        scores.total += everywhere
-        np.copyto(scores.total, -1, where=~feasible)
-        return scores
+                    differing.append(column)
+                by_plugin[plugin.name] = column
+        total = np.full(nodes.n, everywhere) if not differing else differing[0] + everywhere
+        for column in differing[1:]:
+            total += column
+        if not feasible.all():
+            total[~feasible] = -1
+        return Scores(total, by_plugin, raws)
 
     def rate(self, plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Ints:
         """Run one scorer over all rows of the view, normalised; check its range on the feasible nodes."""
