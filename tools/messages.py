@@ -3,10 +3,8 @@
 In: the source of plugins, framework and engine. Out: `Message`: a text with `…` where something is filled in, and the file
 that says it.
 What is passed to `Reason`, `unschedulable`, `unresolvable`, `failed` and `Status`, what members of a group are told, and what
-the errors of
-plugins carry counts; constants, local names and functions that return a text are followed. `_cel` is left out: its texts are
-quoted by
-`CEL compile error: …` and `CEL runtime error: …`, and are about expressions.
+the errors of plugins carry counts; constants, local names and functions that return a text are followed. What `cel` says is
+quoted by `CEL compile error: …` and `CEL runtime error: …`, and is about expressions.
 
     python tools/messages.py       # lists them
 """
@@ -62,7 +60,7 @@ def all_messages() -> list[Message]:
 
 
 def _is_read(path: Path) -> bool:
-    return not path.name.startswith("legacy") and "_cel" not in path.parts
+    return not path.name.startswith("legacy")
 
 
 class _Book:

@@ -17,6 +17,7 @@ import click
 
 from kubesched import telemetry
 from kubesched.app import Face, Scheduler, Wiring, stop_on_signals
+from kubesched.cel.checking import NO_CEL
 from kubesched.cli.flagset import UsageError
 from kubesched.cli.options import Answer, Logs, Options, overruled, read_options
 from kubesched.cli.page_what_if import what_if_of
@@ -37,7 +38,6 @@ from kubesched.framework.plugin import Plugin
 from kubesched.legacy import LegacyScheduler
 from kubesched.legacy.log_lines import say_start
 from kubesched.legacy.registry import CUSTOM
-from kubesched.plugins._cel.checking import NO_CEL
 from kubesched.serving import raise_file_limit
 from kubesched.telemetry import MetricsSettings, logs
 

@@ -10,12 +10,12 @@ import numpy as np
 from kubesched.api.matching import compile_node_selector
 from kubesched.api.node import NodeSelector
 from kubesched.api.resource import DeviceClass, ResourceSlice
+from kubesched.cel import CelError, FactBook, holds
 from kubesched.cluster import EPHEMERAL_STORAGE, Bools, Ints, Objects, Snapshot
 from kubesched.cluster.device_claims import DeviceClaims, DeviceId
 from kubesched.cluster.device_classes import DeviceClassMap
 from kubesched.cluster.pods import Templates
 from kubesched.cluster.selection import match_node_selector
-from kubesched.plugins._cel import CelError, FactBook, holds
 
 
 class ServedByDevices:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from kubesched.cel import Allowance
 from kubesched.cluster.device_claims import DeviceClaims, DeviceId
-from kubesched.plugins._cel import Allowance
 from kubesched.plugins.dynamic_resources.capacity import Consumption
 from kubesched.plugins.dynamic_resources.constraints import Constraint, constraint_for
 from kubesched.plugins.dynamic_resources.counters import CounterBook

@@ -21,9 +21,9 @@ from kubesched.api.resource import (
     DeviceTaintRule,
     ResourceSlice,
 )
+from kubesched.cel import DeviceFacts, FactBook
 from kubesched.cluster.device_claims import DeviceId, PoolId
 from kubesched.errors import MalformedObject
-from kubesched.plugins._cel import DeviceFacts, FactBook
 
 BLOCKING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 

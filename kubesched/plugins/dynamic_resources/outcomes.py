@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from kubesched.api.resource import DeviceClass, ResourceClaim
+from kubesched.cel import Allowance, NoAllowance
 from kubesched.cluster import Ints, Objects, Snapshot
 from kubesched.cluster.changelog import ChangeLog, Reader
 from kubesched.cluster.device_claims import DeviceClaims, PoolId
 from kubesched.framework.verdicts import Bits
-from kubesched.plugins._cel import Allowance, NoAllowance
 from kubesched.plugins.dynamic_resources import results
 from kubesched.plugins.dynamic_resources.allocator import Allocation, Search, TookTooLong
 from kubesched.plugins.dynamic_resources.features import Features

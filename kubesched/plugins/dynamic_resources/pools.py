@@ -17,13 +17,13 @@ import numpy as np
 from kubesched.api.matching import NodeSelectorMatcher, compile_node_selector
 from kubesched.api.node import NodeSelector
 from kubesched.api.resource import DeviceTaintRule, ResourceSlice
+from kubesched.cel import FactBook
 from kubesched.cluster import Bools, Ints, Objects, Snapshot
 from kubesched.cluster.changelog import Reader
 from kubesched.cluster.device_claims import PoolId
 from kubesched.cluster.journal import NODE, Change
 from kubesched.cluster.objects import ObjectChange
 from kubesched.cluster.selection import match_node_selector
-from kubesched.plugins._cel import FactBook
 from kubesched.plugins.dynamic_resources.devices import Counters, DeviceView, SliceView, declared_counters
 from kubesched.plugins.dynamic_resources.features import Features
 

@@ -21,8 +21,8 @@ from kubesched.api.resource import (
     ResourceClaim,
     ResourceClaimSpec,
 )
+from kubesched.cel import Allowance, CelError, CompileError, DeviceFacts, derive, holds
 from kubesched.cluster import Objects
-from kubesched.plugins._cel import Allowance, CelError, CompileError, DeviceFacts, derive, holds
 from kubesched.plugins.dynamic_resources.capacity import CapacityError, Consumption, consumption
 from kubesched.plugins.dynamic_resources.devices import DeviceView
 from kubesched.plugins.dynamic_resources.features import Features

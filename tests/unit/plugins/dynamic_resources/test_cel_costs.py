@@ -6,10 +6,10 @@ import tracemalloc
 import pytest
 from dra_world import DRIVER
 
-from kubesched.plugins._cel import Allowance, CelError, DeviceFacts, EvaluationError, NoAllowance, holds
-from kubesched.plugins._cel.checking import check
-from kubesched.plugins._cel.costs import COST_LIMIT
-from kubesched.plugins._cel.evaluation import Scope, build
+from kubesched.cel import Allowance, CelError, DeviceFacts, EvaluationError, NoAllowance, holds
+from kubesched.cel.checking import check
+from kubesched.cel.costs import COST_LIMIT
+from kubesched.cel.evaluation import Scope, build
 
 CUT_OFF = "operation cancelled: actual cost limit exceeded"
 

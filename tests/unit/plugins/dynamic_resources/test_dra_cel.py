@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from dra_world import DRIVER, device, make
 
-from kubesched.plugins._cel import CelError, CompileError, EvaluationError, FactBook, devices, holds
-from kubesched.plugins._cel.checking import NO_CEL
+from kubesched.cel import CelError, CompileError, EvaluationError, FactBook, devices, holds
+from kubesched.cel.checking import NO_CEL
 
 A = f'device.attributes["{DRIVER}"]'
 C = f'device.capacity["{DRIVER}"]'

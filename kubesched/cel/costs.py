@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kubesched.api.regex import RegexError, compile_regex
-from kubesched.plugins._cel.formats import Format
-from kubesched.plugins._cel.networks import CIDR, IP
-from kubesched.plugins._cel.values import Optional, UInt
+from kubesched.cel.formats import Format
+from kubesched.cel.networks import CIDR, IP
+from kubesched.cel.values import Optional, UInt
 
 COST_LIMIT = 1_000_000
 WORK_LIMIT = 5_000_000

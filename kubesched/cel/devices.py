@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 
 from kubesched.api.resource import Device, DeviceAttribute, DeviceCapacity
+from kubesched.cel.checking import check
+from kubesched.cel.costs import COST_LIMIT
+from kubesched.cel.evaluation import CutOff, Run, Scope, build
+from kubesched.cel.quantities import Quantity
+from kubesched.cel.values import CelError, CompileError, Domains, EvaluationError, type_name
+from kubesched.cel.versions import Semver
 from kubesched.errors import SchedulerError
-from kubesched.plugins._cel.checking import check
-from kubesched.plugins._cel.costs import COST_LIMIT
-from kubesched.plugins._cel.evaluation import CutOff, Run, Scope, build
-from kubesched.plugins._cel.quantities import Quantity
-from kubesched.plugins._cel.values import CelError, CompileError, Domains, EvaluationError, type_name
-from kubesched.plugins._cel.versions import Semver
 
 _encode = msgspec.json.Encoder().encode
 

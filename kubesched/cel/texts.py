@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from kubesched.api.regex import Regex, RegexError, compile_regex
-from kubesched.plugins._cel import formatting
-from kubesched.plugins._cel.values import EvaluationError, no_overload
+from kubesched.cel import formatting
+from kubesched.cel.values import EvaluationError, no_overload
 
 
 def _pattern(text: str, mark: str = "") -> Regex:

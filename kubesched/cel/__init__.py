@@ -8,8 +8,8 @@ expression and by kind of device. Parsing and type checking are the CEL library'
 Kubernetes' functions are ours (`evaluation` and the modules beside it).
 """
 
-from kubesched.plugins._cel.devices import Allowance, DeviceFacts, FactBook, NoAllowance, derive, holds
-from kubesched.plugins._cel.values import CelError, CompileError, EvaluationError
+from kubesched.cel.devices import Allowance, DeviceFacts, FactBook, NoAllowance, derive, holds
+from kubesched.cel.values import CelError, CompileError, EvaluationError
 
 __all__ = [
     "Allowance",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import total_ordering
 from typing import Any, ClassVar
 
-from kubesched.plugins._cel.values import UINT_MAX, EvaluationError, no_overload
+from kubesched.cel.values import UINT_MAX, EvaluationError, no_overload
 
 _NUMBER = r"(0|[1-9][0-9]*)"
 _PART = r"(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from kubesched.api.regex import RegexError, compile_regex
-from kubesched.plugins._cel import formatting
-from kubesched.plugins._cel.syntax import Call, Const, MakeList, MakeMap, Node, walk
-from kubesched.plugins._cel.values import CompileError, EvaluationError, UInt
+from kubesched.cel import formatting
+from kubesched.cel.syntax import Call, Const, MakeList, MakeMap, Node, walk
+from kubesched.cel.values import CompileError, EvaluationError, UInt
 
 
 def check_literals(tree: Node, newer: bool = True, typed: bool = True) -> None:

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from kubesched.plugins._cel.collections import compare, contains
-from kubesched.plugins._cel.formatting import as_text
-from kubesched.plugins._cel.networks import CIDR, IP
-from kubesched.plugins._cel.values import (
+from kubesched.cel.collections import compare, contains
+from kubesched.cel.formatting import as_text
+from kubesched.cel.networks import CIDR, IP
+from kubesched.cel.values import (
     CelType,
     Domains,
     EvaluationError,

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from kubesched.plugins._cel import collections, formats, networks, quantities, standard, texts, versions
-from kubesched.plugins._cel.costs import (
+from kubesched.cel import collections, formats, networks, quantities, standard, texts, versions
+from kubesched.cel.costs import (
     COST_LIMIT,
     LIST,
     MAP,
@@ -26,9 +26,9 @@ from kubesched.plugins._cel.costs import (
     call_cost,
     tenth,
 )
-from kubesched.plugins._cel.formatting import as_text
-from kubesched.plugins._cel.syntax import Call, Comprehension, Const, Ident, MakeList, MakeMap, Node, Select
-from kubesched.plugins._cel.values import CelError, CompileError, EvaluationError, Optional, no_overload, type_name
+from kubesched.cel.formatting import as_text
+from kubesched.cel.syntax import Call, Comprehension, Const, Ident, MakeList, MakeMap, Node, Select
+from kubesched.cel.values import CelError, CompileError, EvaluationError, Optional, no_overload, type_name
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     **standard.GLOBALS,

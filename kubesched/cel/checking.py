@@ -11,12 +11,12 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from kubesched.cel import formats
+from kubesched.cel.evaluation import FUNCTIONS, MEMBER_NAMES
+from kubesched.cel.literals import check_literals
+from kubesched.cel.syntax import Call, Ident, Node, Select, decode, walk
+from kubesched.cel.values import CompileError
 from kubesched.errors import SchedulerError
-from kubesched.plugins._cel import formats
-from kubesched.plugins._cel.evaluation import FUNCTIONS, MEMBER_NAMES
-from kubesched.plugins._cel.literals import check_literals
-from kubesched.plugins._cel.syntax import Call, Ident, Node, Select, decode, walk
-from kubesched.plugins._cel.values import CompileError
 
 FIELDS = ("driver", "attributes", "capacity", "allowMultipleAllocations")
 """What a device has."""

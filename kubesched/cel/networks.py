@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
-from kubesched.plugins._cel.values import EvaluationError, no_overload
+from kubesched.cel.values import EvaluationError, no_overload
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _Network = ipaddress.IPv4Interface | ipaddress.IPv6Interface

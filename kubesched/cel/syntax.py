@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubesched.plugins._cel.values import CompileError, UInt
+from kubesched.cel.values import CompileError, UInt
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import cmp_to_key
 from typing import Any
 
-from kubesched.plugins._cel import texts
-from kubesched.plugins._cel.costs import LONGEST_RANGE
-from kubesched.plugins._cel.quantities import Quantity
-from kubesched.plugins._cel.values import (
+from kubesched.cel import texts
+from kubesched.cel.costs import LONGEST_RANGE
+from kubesched.cel.quantities import Quantity
+from kubesched.cel.values import (
     NOTHING,
     EvaluationError,
     Optional,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from kubesched.api import quantity
-from kubesched.plugins._cel.values import INT_MAX, INT_MIN, EvaluationError, no_overload
+from kubesched.cel.values import INT_MAX, INT_MIN, EvaluationError, no_overload
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from datetime import date, datetime
 from typing import Any, ClassVar
 
 from kubesched.api import naming
-from kubesched.plugins._cel.networks import URL
-from kubesched.plugins._cel.values import NOTHING, CelError, Optional, no_overload
+from kubesched.cel.networks import URL
+from kubesched.cel.values import NOTHING, CelError, Optional, no_overload
 
 
 @dataclass(frozen=True, slots=True)
