@@ -85,6 +85,8 @@ class Attempts:
 
     def take(self) -> Tried | None:
         """Take the next pod that is worth trying out of the queue, and with it its group."""
+        if self._evictions.are_waited_for:
+            return None
         while (queued := self._queue.pop()) is not None:
             profile = self._profiles.get(queued.view.pod.spec.scheduler_name)
             if profile is None or not self.is_worth_trying(queued.view):

@@ -7,7 +7,8 @@ that wait for the same node. A victim that is not bound yet is not deleted: its 
 In the background, as the reference does it today, all victims but the last go side by side; only then the last one
 goes, so that the preemptor is not tried before its place is really free. Meanwhile it is kept out of the active queue
 (framework/preempting), and if an eviction fails it is tried again at once. In the foreground, the older way, all go
-side by side and the attempt ends when they are done, with their problem if one of them had one.
+side by side and the attempt ends when they are done, with their problem if one of them had one; until then no other pod is
+tried, as it might take the place that is being made.
 """
 
 from __future__ import annotations
@@ -85,6 +86,12 @@ class Evictions:
         self._spawn = spawn
         self._observer = observer or NoObserver()
         self.in_background = in_background
+        self._n_waited_for = 0
+
+    @property
+    def are_waited_for(self) -> bool:
+        """Return whether an attempt is not over because of evictions in the foreground."""
+        return self._n_waited_for > 0
 
     def carry_out(self, preemptor: Preemptor, preemption: Preemption, then: Then | None = None) -> None:
         """Begin a preemption. Called in the loop's turn, before the preemptor is back in the queue.
@@ -94,6 +101,7 @@ class Evictions:
         displaced = self._displaced(preemptor, preemption.node_name)
         if not self.in_background:
             self._observer.preempted(preemption, preemptor.kind)
+            self._n_waited_for += 1
             self._spawn(self._evict_first(preemptor, preemption, displaced, then))
         elif preemption.to_evict:
             self._observer.preempted(preemption, preemptor.kind)
@@ -118,8 +126,12 @@ class Evictions:
             problem = str(error)
             log.error("%s %s: preemption on node %s failed: %s", preemptor.kind, preemptor.key, preemption.node_name, error)
         finally:
-            if then is not None:
-                self._inbox.post(LoopCall(lambda: then(problem)))
+            self._inbox.post(LoopCall(lambda: self._go_on(then, problem)))
+
+    def _go_on(self, then: Then | None, problem: str) -> None:
+        self._n_waited_for -= 1
+        if then is not None:
+            then(problem)
 
     async def _evict_meanwhile(self, preemptor: Preemptor, preemption: Preemption, displaced: Sequence[PodView]) -> None:
         started = self._handle.clock.monotonic()

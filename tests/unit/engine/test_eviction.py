@@ -408,6 +408,19 @@ async def test_an_eviction_that_fails_in_the_foreground_is_told_in_the_message()
     assert engine.queue.nominations.node_of("uid-default-high") == ""
 
 
+async def test_nobody_is_tried_while_evictions_in_the_foreground_make_a_place():
+    server, recorder = Server(), FakeRecorder()
+    engine = build(server, in_background=False, recorder=recorder)
+    rival = pod("rival", requests={"cpu": "2"}, priority=5)
+    server.pods[rival.metadata.uid] = rival
+    engine.intake.apply("Pod", None, rival)
+    assert engine.step(), "the preemptor"
+    assert not engine.step(), "the rival has to wait"
+    await _idle()
+    await engine.settle()
+    assert [call for call in server.calls if call[0] == "bind"] == [("bind", "high", "n1")]
+
+
 async def _idle() -> None:
     for _ in range(20):
         await asyncio.sleep(0)
