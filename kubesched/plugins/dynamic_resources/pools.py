@@ -222,7 +222,10 @@ class Pools:
         self._by_pool.setdefault(view.pool, []).append(view)
         if view.counter_sets:
             self._counters.setdefault(view.pool, []).append(view)
-        elif view.node_name is not None:
+            if not (self.features.partitionable_devices and self.features.behaviour.ignores_distant_counters):
+                return
+        # Counters are a way to their pool as devices are: one whose devices are still to come is being updated.
+        if view.node_name is not None:
             self._local.setdefault(view.node_name, []).append(view)
         elif view.all_nodes or view.node_selector is not None or (view.per_device and self.features.partitionable_devices):
             self._wide.append(view)

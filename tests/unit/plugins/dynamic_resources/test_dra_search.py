@@ -645,3 +645,17 @@ def test_admin_access_is_refused_where_its_gate_is_off():
     wanted = claim("a", request(adminAccess=True))
     assert "admin access is requested, but the feature is disabled" in World(TWO, gates="DRAAdminAccess=false").give(wanted)
     assert World(TWO).give(wanted) == [["r:d1"]]
+
+
+@pytest.mark.parametrize(
+    "where", [{"node_name": "n1"}, {"allNodes": True}], ids=["counters of the node", "counters of all nodes"]
+)
+def test_all_devices_are_not_given_while_only_the_counters_of_a_pool_are_there(where):
+    there = resource_slice("s", ["a"], "n1", pool="q")
+    counters = resource_slice("c", counters={"set": {"mem": "8"}}, count=2, **where)
+    found = World(there, counters).give(claim("k", request(allocationMode="All")))
+    text = "claim default/k, request r: asks for all devices, but resource pool gpu.example.com/p is currently being updated"
+    assert found == text
+    assert World(there, resource_slice("c", counters={"set": {"mem": "8"}}, node_name="n2", count=2)).give(
+        claim("k", request(allocationMode="All"))
+    ) == [["r:a"]], "what another node has is nothing to it"
