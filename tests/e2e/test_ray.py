@@ -1,8 +1,10 @@
-"""Trials on a real Ray cluster of several nodes, one of which dies in the middle."""
+"""Trials on a real Ray cluster of several nodes: through its client server, and with a node that dies in the middle."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from kubesched.simulator.experiments.experiment import Experiment, read_experime
 from kubesched.simulator.experiments.sweep import sweep
 
 ray = pytest.importorskip("ray", reason="ray is not installed: the Ray executor is not tested")
+pytest.importorskip("grpc", reason="ray[client] is not installed: the Ray executor is not tested")
 
 SCENARIO: dict[str, Any] = {
     "duration": 600,
@@ -22,22 +25,42 @@ SCENARIO: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def cluster() -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def client_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="module")
+def cluster(client_port: int) -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    head = {"num_cpus": 1, "include_dashboard": False, "ray_client_server_port": client_port}
+    made = Cluster(initialize_head=True, head_node_args=head)
     made.add_node(num_cpus=1)
-    ray.init(address=made.address, log_to_driver=False)
     yield made
-    ray.shutdown()
     made.shutdown()
 
 
-def test_the_same_rows_come_from_a_cluster_that_loses_a_node(cluster: Any, tmp_path: Path) -> None:
+@pytest.fixture
+def experiment(tmp_path: Path) -> Experiment:
     (tmp_path / "s.yaml").write_text(yaml.safe_dump(SCENARIO))
     (tmp_path / "e.yaml").write_text(yaml.safe_dump({"scenarios": ["s.yaml"], "seeds": {"count": 12}}))
-    experiment, lost = read_experiment(tmp_path / "e.yaml"), []
+    return read_experiment(tmp_path / "e.yaml")
+
+
+def test_the_same_rows_come_from_a_cluster_that_is_reached_through_its_client_server(
+    cluster: Any, client_port: int, experiment: Experiment
+) -> None:
+    on_ray = partial(run_on_ray, address=f"ray://127.0.0.1:{client_port}")
+    assert sweep(experiment, on_ray).to_csv() == sweep(experiment, run_here).to_csv()
+    assert not ray.is_initialized(), "whoever connected lets go"
+
+
+def test_the_same_rows_come_from_a_cluster_that_loses_a_node(cluster: Any, experiment: Experiment) -> None:
+    ray.init(address=cluster.address, log_to_driver=False)
+    lost = []
 
     def with_a_death(experiment: Experiment, trials: Any) -> Iterator[Any]:
         for n, done in enumerate(run_on_ray(experiment, trials)):
@@ -47,5 +70,8 @@ def test_the_same_rows_come_from_a_cluster_that_loses_a_node(cluster: Any, tmp_p
                 lost.append(victim)
             yield done
 
-    assert sweep(experiment, with_a_death).to_csv() == sweep(experiment, run_here).to_csv()
+    try:
+        assert sweep(experiment, with_a_death).to_csv() == sweep(experiment, run_here).to_csv()
+    finally:
+        ray.shutdown()
     assert lost

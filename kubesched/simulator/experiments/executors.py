@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -73,9 +74,11 @@ def run_on_ray(experiment: Experiment, trials: Sequence[Trial], address: str = "
     is_ours = not ray.is_initialized()
     if is_ours:
         try:
-            ray.init(address=address or None, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what they say is in the error too
+                ray.init(address=address or None, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
         except (ConnectionError, ValueError, RuntimeError) as error:
-            raise SchedulerError(f"Ray at {address}: {error}") from error
+            raise SchedulerError(f"Ray at {address or 'this machine'}: {error}") from error
     try:
         shared = ray.put(experiment)  # once: every worker of a node reads the same copy
         remote = ray.remote(max_retries=MOST_DEATHS, num_cpus=1)(_run_for)
@@ -90,6 +93,8 @@ def run_on_ray(experiment: Experiment, trials: Sequence[Trial], address: str = "
                     raise  # a fault of ours, in the trial itself
                 except ray.exceptions.RayError as error:
                     yield i, Outcome({}, f"its worker died {MOST_DEATHS + 1} times: {type(error).__name__}")
+    except ConnectionError as error:
+        raise SchedulerError(f"Ray at {address or 'this machine'} is lost: {error}") from error
     finally:
         if is_ours:
             ray.shutdown()

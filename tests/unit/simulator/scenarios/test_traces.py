@@ -53,6 +53,8 @@ def test_dlrm_instances(tmp_path: Path) -> None:
     )
     assert (second.time, second.duration) == (100.0, 295.0)
     assert second.requests == {"cpu": "0.5", "memory": "8Gi", "ephemeral-storage": "64Gi"}
+    with_nan = "\n".join(f"{line[:-3]},NaN,NaN,NaN" if line.endswith(",,,") else line for line in DLRM.splitlines())
+    assert with_nan != DLRM.rstrip() and read_trace(file_with(tmp_path, "nan.csv", with_nan), "dlrm") == [first, second]
 
 
 BAD = [
