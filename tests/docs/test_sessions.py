@@ -8,9 +8,11 @@ from pathlib import Path
 
 import click
 import pytest
-from page_blocks import PAGES, ROOT, Block, blocks_of, commands_of, run, same, sessions_in
+import yaml
+from page_blocks import PAGES, ROOT, Block, blocks_of, commands_of, prepare, run, same, sessions_in
 
 from kubesched.cli import cli
+from kubesched.cli.sources import Policy
 from kubesched.cli.usage import ALL_FLAGS
 
 WITH_SESSIONS = [page for page in PAGES if any(block.language == "console" for block in blocks_of(page))]
@@ -72,3 +74,29 @@ def test_commands_that_are_not_run_are_ones_that_there_are(block: Block) -> None
         for word in words:
             if word.startswith("-") and word != "-":
                 assert word.split("=")[0] in names, f"{block.where}: {line}: {command.name} has no {word}"
+
+
+PYTHON = [block for block in ALL_BLOCKS if block.language == "python" and not (block.file or block.tested_by or block.not_run)]
+
+
+def test_python_that_a_page_shows_runs(tmp_path: Path) -> None:
+    """In one process, as most of its time is the start, and not in this one: examples register things."""
+    prepare(tmp_path)
+    lines = ["import traceback"]
+    for block in PYTHON:
+        run_it = f"exec(compile({block.text!r}, {block.where!r}, 'exec'), {{'__name__': 'example'}})"
+        lines += ["try:", f"    {run_it}", "except BaseException:", "    traceback.print_exc()"]
+    (tmp_path / "all.py").write_text("\n".join(lines))
+    assert len(PYTHON) > 5
+    assert "Error" not in run("python -W ignore all.py", tmp_path)
+
+
+YAML = [block for block in ALL_BLOCKS if block.language == "yaml"]
+
+
+@pytest.mark.parametrize("block", YAML, ids=lambda block: block.where)
+def test_yaml_that_a_page_shows_can_be_read(block: Block) -> None:
+    for document in yaml.safe_load_all(block.text):
+        assert isinstance(document, dict)
+        if document.get("kind") == "KubeSchedulerConfiguration" and not block.file:  # of a file, the page's commands tell
+            assert Policy.read(block.text, (), ()).configuration.profiles
