@@ -206,7 +206,7 @@ def _openb_node(row: Row, number: int) -> Node:
 
 
 def _dlrm_pod(row: Row, number: int) -> TracedPod:
-    """An instance of a recommendation model: cores, GPUs, GiB; times in seconds, none (NaN) of one that was there, or stayed."""
+    """An instance of a recommendation model: cores, GPUs, GiB; times in seconds, none or NaN if it was there, or stayed."""
     row = {name: value for name, value in row.items() if not (name.endswith("_time") and str(value).lower() == "nan")}
     scheduled = _number(row, "scheduled_time", _number(row, "creation_time", 0.0))
     deleted = _number(row, "deletion_time", -1.0)
