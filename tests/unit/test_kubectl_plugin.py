@@ -23,6 +23,8 @@ from kubesched.testing import node, pod
 
 ROOT = Path(__file__).resolve().parents[2]
 KUBECTL = shutil.which("kubectl")
+VALIDATOR = shutil.which("validate-krew-manifest")
+"""krew's own, of cmd/validate-krew-manifest in its repository."""
 
 
 def krew_complaints(plugin: dict[str, Any]) -> list[str]:
@@ -44,6 +46,10 @@ def krew_complaints(plugin: dict[str, Any]) -> list[str]:
         where, labels = f"spec.platforms[{i}]", (each.get("selector") or {}).get("matchLabels") or {}
         if not labels or not labels.keys() <= {"os", "arch"}:
             found.append(f"{where}.selector")
+        for before in spec["platforms"][:i]:
+            others = (before.get("selector") or {}).get("matchLabels") or {}
+            if all(labels.get(key, value) == value for key, value in others.items()):
+                found.append(f"{where}.selector: another one selects the same")
         if not re.fullmatch(r"https://\S+\.(tar\.gz|zip)", each.get("uri", "")):
             found.append(f"{where}.uri")
         if not re.fullmatch(r"[0-9a-f]{64}", each.get("sha256", "")):
@@ -103,6 +109,20 @@ def test_a_manifest_has_a_version_by_semver(tool: Any, release: str, semver: str
     assert (made["spec"]["version"], krew_complaints(made)) == (f"v{semver}", [])
 
 
+@pytest.mark.parametrize("platforms", [("linux",), ("linux", "darwin"), ("linux", "")], ids=["one", "two", "one that has both"])
+@pytest.mark.skipif(VALIDATOR is None, reason="there is no validate-krew-manifest in the PATH")
+def test_krews_own_check_says_the_same(tool: Any, tmp_path: Path, platforms: tuple[str, ...]) -> None:
+    archives = {(system, "amd64"): ("a.tar.gz", "0" * 64) for system in platforms}
+    made = tool.manifest(archives, "0.1.0", "https://h", "3.11")
+    for each in made["spec"]["platforms"]:
+        labels = each["selector"]["matchLabels"]
+        each["selector"]["matchLabels"] = {key: value for key, value in labels.items() if value}
+    file = tmp_path / "kubesched.yaml"
+    file.write_text(yaml.safe_dump(made))
+    done = subprocess.run([str(VALIDATOR), "-skip-install", "-manifest", str(file)], capture_output=True, check=False)
+    assert (done.returncode == 0) is (krew_complaints(made) == []) is ("" not in platforms), done.stderr
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
@@ -110,6 +130,7 @@ def test_a_manifest_has_a_version_by_semver(tool: Any, release: str, semver: str
         ({"metadata": {"name": "kubectl-x"}}, "metadata.name"),
         ({"spec": {"version": "1.0"}}, "spec.version"),
         ({"spec": {"platforms": [{"sha256": "x"}]}}, "spec.platforms[0].sha256"),
+        ({"spec": {"platforms": 2 * [{}]}}, "spec.platforms[1].selector: another one selects the same"),
     ],
 )
 def test_the_check_of_manifests_finds_what_is_wrong(tool: Any, change: dict[str, Any], complaint: str) -> None:
