@@ -17,26 +17,28 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kubesched.api import codec
-from kubesched.api.kinds import INFO
-from kubesched.api.meta import TopLevel
+from kubesched.api.core import Namespace
+from kubesched.api.meta import ObjectMeta
 from kubesched.client.connection import Connection
 from kubesched.client.resources import collection_path
-from kubesched.errors import AlreadyExists, NotFound, SchedulerError
+from kubesched.errors import SchedulerError
 from kubesched.simulator import workloads
 from kubesched.simulator.processes import (
-    N_WRITERS,
     PROGRAM,
     api_server,
     connected,
     cpu_seconds,
+    create,
+    in_parallel,
     last_line,
     refuse_nodes_of_others,
+    remove,
     rss_mib,
     start_scheduler,
     wait_for_end,
@@ -109,27 +111,9 @@ def _api_server(bench: ClusterBench, scratch: Path) -> contextlib.AbstractAsyncC
 async def _fill(connection: Connection, bench: ClusterBench) -> None:
     """Create what there is before the scheduler starts: nodes, and all pods."""
     await refuse_nodes_of_others(connection, _NODE_NAME.fullmatch)
-    namespace = {"metadata": {"name": workloads.NAMESPACE}}
-    await _post(connection, collection_path("v1", "namespaces"), codec.encode(namespace))
-    await _create_all(connection, workloads.cluster(bench.kind, bench.nodes, 0, bench.pods))
-    await _create_all(connection, workloads.pods(bench.pods, bench.kind))
-
-
-async def _create_all(connection: Connection, objects: Iterable[TopLevel]) -> None:
-    waiting = iter(objects)
-
-    async def work() -> None:
-        for obj in waiting:
-            info = INFO[type(obj)]
-            path = collection_path(info.api_version, info.plural, obj.metadata.namespace if info.namespaced else "")
-            await _post(connection, path, codec.encode(obj))
-
-    await asyncio.gather(*(work() for _ in range(N_WRITERS)))
-
-
-async def _post(connection: Connection, path: str, body: bytes) -> None:
-    with contextlib.suppress(AlreadyExists):  # left over from a measurement that was broken off
-        await connection.request("POST", path, body)
+    await create(connection, Namespace(metadata=ObjectMeta(name=workloads.NAMESPACE)))
+    await in_parallel(workloads.cluster(bench.kind, bench.nodes, 0, bench.pods), partial(create, connection))
+    await in_parallel(workloads.pods(bench.pods, bench.kind), partial(create, connection))
 
 
 async def _measure(
@@ -213,11 +197,4 @@ async def _empty(connection: Connection, bench: ClusterBench) -> None:
         paths.append(f"{collection_path('resource.k8s.io/v1', 'deviceclasses')}/{workloads.DEVICE_CLASS}")
     paths += [f"{_LEASES}/{LEASE}", collection_path("v1", "namespaces") + f"/{workloads.NAMESPACE}"]
     await connection.request("DELETE", f"{_PODS}?gracePeriodSeconds=0")
-    waiting = iter(paths)
-
-    async def work() -> None:
-        for path in waiting:
-            with contextlib.suppress(NotFound):
-                await connection.request("DELETE", path)
-
-    await asyncio.gather(*(work() for _ in range(N_WRITERS)))
+    await in_parallel(paths, partial(remove, connection))

@@ -14,18 +14,22 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from kubesched.api import codec
+from kubesched.api.kinds import INFO
+from kubesched.api.meta import TopLevel
 from kubesched.client.connection import Connection, connect
 from kubesched.client.credentials import KubeconfigSource
 from kubesched.client.resources import collection_path
-from kubesched.errors import ConfigError, SchedulerError
+from kubesched.errors import AlreadyExists, ConfigError, NotFound, SchedulerError
 
 PROGRAM = (sys.executable, "-c", "from kubesched.cli import main; main()")
 N_WRITERS = 32
 _PATIENCE_SECONDS = 30.0
+T = TypeVar("T")
 
 
 @contextlib.asynccontextmanager
@@ -70,6 +74,44 @@ async def refuse_nodes_of_others(connection: Connection, ours: Callable[[str], o
     if others:
         what = f"the cluster has {len(others)} nodes of its own, {others[0]} among them"
         raise ConfigError("--kubeconfig", f"{what}; pods of a benchmark would start there. Use a cluster without nodes")
+
+
+async def create(connection: Connection, obj: TopLevel) -> None:
+    """Create an object, unless it is there already: left over from what was broken off, or since an answer was lost."""
+    info = INFO[type(obj)]
+    path = collection_path(info.api_version, info.plural, obj.metadata.namespace if info.namespaced else "")
+    with contextlib.suppress(AlreadyExists):
+        await connection.request("POST", path, codec.encode(obj))
+
+
+async def remove(connection: Connection, path: str) -> None:
+    """Remove an object, if it is there."""
+    with contextlib.suppress(NotFound):
+        await connection.request("DELETE", path)
+
+
+async def in_parallel(items: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
+    """Work on all items, some at a time; raise what the first failure raised."""
+    waiting = iter(items)
+
+    async def take() -> None:
+        for item in waiting:
+            await work(item)
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(N_WRITERS):
+                tasks.create_task(take())
+    except* SchedulerError as failures:
+        raise next(_leaves(failures)) from None
+
+
+def _leaves(failures: BaseExceptionGroup[SchedulerError]) -> Any:
+    for failure in failures.exceptions:
+        if isinstance(failure, BaseExceptionGroup):
+            yield from _leaves(failure)
+        else:
+            yield failure
 
 
 def start_scheduler(

@@ -27,7 +27,8 @@ from kubesched.simulator.perf.cases import Workload
 from kubesched.simulator.perf.collecting import Buckets, Throughput
 from kubesched.simulator.perf.informer import PodInformer, SeenPod
 from kubesched.simulator.perf.objects import NewPod, Object
-from kubesched.simulator.perf.rest import Rest, in_parallel
+from kubesched.simulator.perf.rest import Rest
+from kubesched.simulator.processes import in_parallel
 
 ReadAttempts = Callable[[], Awaitable[Buckets]]
 """Reads the scheduler's histogram of attempts that placed a pod."""

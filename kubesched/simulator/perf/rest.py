@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -16,8 +16,8 @@ import msgspec
 
 from kubesched.client.connection import MERGE_PATCH, Connection
 from kubesched.client.resources import collection_path
-from kubesched.errors import AlreadyExists, ConfigError, NotFound, SchedulerError
-from kubesched.simulator.processes import N_WRITERS
+from kubesched.errors import AlreadyExists, ConfigError, NotFound
+from kubesched.simulator.processes import in_parallel
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -157,27 +157,3 @@ class Rest:
                 await asyncio.sleep(0.2)
             ended = {**msgspec.json.decode(left), "spec": {"finalizers": []}}
             await self.connection.request("PUT", f"{path}/finalize", msgspec.json.encode(ended))
-
-
-async def in_parallel(items: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
-    """Work on all items, some at a time; raise what the first failure raised."""
-    waiting = iter(items)
-
-    async def take() -> None:
-        for item in waiting:
-            await work(item)
-
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(N_WRITERS):
-                tasks.create_task(take())
-    except* SchedulerError as failures:
-        raise next(_leaves(failures)) from None
-
-
-def _leaves(failures: BaseExceptionGroup[SchedulerError]) -> Any:
-    for failure in failures.exceptions:
-        if isinstance(failure, BaseExceptionGroup):
-            yield from _leaves(failure)
-        else:
-            yield failure

@@ -15,20 +15,19 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from kubesched.api import codec
 from kubesched.api.core import Namespace
-from kubesched.api.kinds import INFO
 from kubesched.api.meta import ObjectMeta, TopLevel
 from kubesched.api.pod import Pod
 from kubesched.client.connection import MERGE_PATCH, Connection
 from kubesched.client.resources import collection_path
-from kubesched.errors import AlreadyExists, ApiError, NotFound, SchedulerError
+from kubesched.errors import ApiError, SchedulerError
 from kubesched.simulator import workloads
-from kubesched.simulator.processes import N_WRITERS
+from kubesched.simulator.processes import create, in_parallel, remove
 from kubesched.simulator.soak.replicas import LEASE
 
 KINDS = ("basic", "spread", "prefaffinity", "softspread", "affinity")
@@ -134,12 +133,12 @@ class Users:
         self._next = 0
         self._under_way: set[asyncio.Task[None]] = set()
 
-    async def fill(self, done: Callable[[float], None] = lambda count: None) -> None:
+    async def fill(self) -> None:
         """Make the nodes, and pods that are on them already."""
-        await self._sure(self._create(Namespace(metadata=ObjectMeta(name=workloads.NAMESPACE))))
-        await self._all(map(workloads.node, range(self.n_nodes)), done)
+        await self._made(Namespace(metadata=ObjectMeta(name=workloads.NAMESPACE)))
+        await in_parallel(map(workloads.node, range(self.n_nodes)), self._made)
         self._next = self._n_pods
-        await self._all((self._pod(i, f"node-{i % self.n_nodes:05d}") for i in range(self._n_pods)), done)
+        await in_parallel((self._pod(i, f"node-{i % self.n_nodes:05d}") for i in range(self._n_pods)), self._made)
 
     async def churn(self, until: Callable[[], bool]) -> None:
         """Let pods come and go at the rate, and labels of nodes change, until told to stop."""
@@ -173,7 +172,7 @@ class Users:
     async def bring_back(self, lost: Iterable[int]) -> None:
         """Create lost nodes again, empty."""
         await self.clear_nodes(lost)
-        await self._all(map(workloads.node, lost), lambda count: None)
+        await in_parallel(map(workloads.node, lost), self._made)
 
     async def finish(self) -> None:
         """Wait for what is under way."""
@@ -195,7 +194,13 @@ class Users:
         pod = self._pod(number)
         if number % NODE_CHANGE_EVERY == 0:
             await self._change_a_node(number)
-        await self._sure(self._create(pod, is_asked=True))
+
+        async def ask() -> None:
+            if pod.metadata.name not in self.ledger.node_of:  # written down at each try, as nobody saw it before
+                self.ledger.asked[pod.metadata.name] = time.monotonic()
+            await create(self._connection, pod)
+
+        await self._sure(ask)
 
     async def _change_a_node(self, turn: int) -> None:
         path = f"{_NODES}/node-{self._chance.randrange(self.n_nodes):05d}"
@@ -210,36 +215,11 @@ class Users:
         replace = msgspec.structs.replace
         return replace(pod, spec=replace(pod.spec, node_name=node)) if node else pod
 
-    async def _all(self, objects: Iterable[TopLevel], done: Callable[[float], None]) -> None:
-        waiting = enumerate(objects, 1)
-
-        async def work() -> None:
-            for number, obj in waiting:
-                await self._sure(self._create(obj))
-                done(number)
-
-        await asyncio.gather(*(work() for _ in range(N_WRITERS)))
-
-    def _create(self, obj: TopLevel, *, is_asked: bool = False) -> Callable[[], Coroutine[Any, Any, None]]:
-        """Return how to create an object; a pod that is asked for is written down at each try, as nobody saw it before."""
-        info = INFO[type(obj)]
-        path = collection_path(info.api_version, info.plural, obj.metadata.namespace if info.namespaced else "")
-        body, name, ledger = codec.encode(obj), obj.metadata.name, self.ledger
-
-        async def send() -> None:
-            if is_asked and name not in ledger.node_of:
-                ledger.asked[name] = time.monotonic()
-            with suppress(AlreadyExists):  # the answer to the first try was lost
-                await self._connection.request("POST", path, body)
-
-        return send
+    async def _made(self, obj: TopLevel) -> None:
+        await self._sure(partial(create, self._connection, obj))
 
     async def _remove(self, path: str) -> None:
-        async def send() -> None:
-            with suppress(NotFound):
-                await self._connection.request("DELETE", path)
-
-        await self._sure(send)
+        await self._sure(partial(remove, self._connection, path))
 
     async def _sure(self, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Send until it is taken; what the API server refuses as wrong is raised."""
