@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from math import inf
 from types import MappingProxyType
@@ -52,6 +52,8 @@ class History:
         """The numbers of the changes with which pods came, by uid; not of those that were listed at first."""
         self.forgotten_until = -inf
         """When the newest change was made that is no longer remembered."""
+        self.needed_since: Callable[[], float] = lambda: inf
+        """Since when changes are still needed, though they are old."""
         self.end = 0
         self._names = frozenset(engine.profiles)
         self._keep_seconds = keep_seconds
@@ -69,7 +71,7 @@ class History:
         self._changes.append(change)
         self.end += 1
         if not self.end % _FORGET_EVERY:
-            n_old = bisect_left(self._changes, change.at - self._keep_seconds, key=_at)
+            n_old = bisect_left(self._changes, min(change.at - self._keep_seconds, self.needed_since()), key=_at)
             n_old = max(n_old, len(self._changes) - MOST_CHANGES)
             self._forget(n_old)
         for about in _about(change):

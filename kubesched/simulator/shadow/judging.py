@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from math import inf
 from typing import Any
 
 import msgspec
@@ -123,6 +124,7 @@ class Judge:
             settings.configuration, settings.gates, Ports(clock=clock, seed=settings.seed), registry=settings.registry
         )
         self.history = History(self.engine, max(_LONGEST_PROMISE_SECONDS, 3 * settings.window_seconds))
+        self.history.needed_since = self._needed_since
         self.is_judging = False
         self.is_relisting: Callable[[], bool] = lambda: False
         self.version_of: Callable[[str], str] = lambda kind: ""
@@ -171,6 +173,11 @@ class Judge:
         while self._open:
             self._explain(self._open.popleft())
         self.history.show_newest()
+
+    def _needed_since(self) -> float:
+        """Return from when on changes are needed for what is to be looked at again: we may be minutes behind."""
+        back = self.settings.window_seconds + LONGEST_SKEW_SECONDS
+        return self._open[0].at - back if self._open else inf
 
     # Judging
 

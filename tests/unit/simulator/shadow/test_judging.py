@@ -15,6 +15,7 @@ from kubesched.engine.agreement import Agreement
 from kubesched.engine.assembly import default_configuration, registry_with
 from kubesched.simulator.captured import read_captured
 from kubesched.simulator.replay import replay
+from kubesched.simulator.shadow import history
 from kubesched.simulator.shadow.assumed_pods import SELECTED_NODE
 from kubesched.simulator.shadow.history import HELD_BACK
 from kubesched.simulator.shadow.judging import PROMISED, RACE, Judge, Judged, Settings
@@ -393,7 +394,19 @@ def test_a_pod_with_a_claim_is_decided_before_the_claim_got_its_node(chosen: str
     assert cluster.kinds() == [("a", kind, note)]
 
 
-def test_a_placement_whose_surroundings_are_forgotten_is_counted_as_missed() -> None:
+def test_what_is_to_be_looked_at_again_is_not_forgotten_however_far_we_are_behind() -> None:
+    cluster = Cluster(node("n1"), node("n2", cpu="3900m"))
+    cluster.put(pod("first", requests=ALMOST_ALL), pod("second", requests=ALMOST_ALL))
+    cluster.bind("second", "n2")
+    cluster.bind("first", "n1")
+    cluster.clock.time += 100.0
+    cluster.put(*(pod(f"p{number}") for number in range(300)))
+    cluster.judge.settle()
+    assert (("second", "same", RACE) in cluster.kinds(), cluster.judge.n_missed) == (True, 0)
+
+
+def test_a_placement_whose_surroundings_are_forgotten_is_counted_as_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "MOST_CHANGES", 200)
     cluster = Cluster(node("n1"), node("n2"), pod("old", on="n1", requests=ASKS))
     cluster.put(pod("a", requests=ASKS))
     cluster.bind("a", "n1")
