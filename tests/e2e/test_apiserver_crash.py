@@ -1,4 +1,7 @@
-"""Kill -9 at any moment: everything the server acknowledged is there when it comes back."""
+"""Kill -9 of the real process on a real disk: everything the server acknowledged is there when it comes back.
+
+At any step, with torn records and full disks: tests/chaos.
+"""
 
 from __future__ import annotations
 
@@ -99,9 +102,8 @@ def kill_again_and_again(directory: Path, seed: int, times: int) -> Ledger:
     return ledger
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_nothing_acknowledged_is_lost(tmp_path: Path, seed: int) -> None:
-    assert kill_again_and_again(tmp_path, seed, times=2).n_acknowledged, "the test wrote something"
+def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
+    assert kill_again_and_again(tmp_path, 1, times=2).n_acknowledged, "the test wrote something"
 
 
 @pytest.mark.nightly

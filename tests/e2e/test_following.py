@@ -1,16 +1,13 @@
-"""What a scheduler meets in the field, on both control planes: old servers, forgotten history, clocks that are wrong.
+"""What a scheduler meets in the field, on both control planes: old servers, forgotten history.
 
-Lists come in pages where streams are switched off; a server may serve no devices, no pod groups and no new events; its
-history may end before what we last saw; and the clock on the wall may jump, which is nobody's business but the log's.
+Lists come in pages where streams are switched off; a server may serve no devices, no pod groups and no new events; and its
+history may end before what we last saw. Clocks that are wrong, and jump, are in tests/chaos.
 """
 
 from __future__ import annotations
 
 import asyncio
-import signal
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from control_planes import Api, ControlPlane, Object
@@ -85,49 +82,3 @@ async def until_events(api: Api, is_good: Callable[[list[Object]], bool]) -> Non
             return
         await asyncio.sleep(0.05)
     raise AssertionError(f"events: {found}")
-
-
-# The wall's clock goes wrong by what a file says, read at every signal; the monotonic one stays as it is.
-WRONG_CLOCK = """
-import signal, sys, time
-from pathlib import Path
-said, offset, right = Path(sys.argv[1]), [0.0], time.time
-def jump(*_):
-    offset[0] = float(said.read_text())
-jump()
-signal.signal(signal.SIGUSR1, jump)
-time.time = lambda: right() + offset[0]
-from kubesched.cli import main
-sys.argv = ["kubesched", *sys.argv[2:]]
-main()
-"""
-HOUR = 3600.0
-
-
-async def test_clocks_that_differ_and_jump_change_nothing(api: Api, replicas: Replicas, tmp_path: Path) -> None:
-    """The leader's clock is two hours fast, the standby's a day slow; then the leader's jumps back and forth."""
-    await api.add_nodes(N_NODES)
-    clocks = [tmp_path / "fast", tmp_path / "slow"]
-    both = []
-    for clock, offset in zip(clocks, (2 * HOUR, -24 * HOUR), strict=True):
-        clock.write_text(str(offset))
-        program = (sys.executable, "-c", WRONG_CLOCK, str(clock))
-        both.append(await replicas.start(program=program))
-        await both[-1].until_says("attempting to acquire")
-    leader, standby = both
-    holder = await api.until_leader()
-    first = 0
-    for offset in (-5 * HOUR, 5 * HOUR, 0.0):
-        clocks[0].write_text(str(offset))
-        leader.send(signal.SIGUSR1)
-        await api.add_pods(first, 10)
-        first += 10
-        await api.until_bound(first)
-        await asyncio.sleep(1.0)  # a few renewals
-        assert await api.leader() == holder
-    assert standby.witness.bindings == []
-    await agree(leader, api)
-    leader.process.kill()
-    await api.until_leader(but=holder, seconds=15)
-    await api.add_pods(first, 10)
-    await settle(api, replicas, standby)
