@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from chaos.faults import Fault
@@ -58,13 +58,13 @@ class Network:
         for fault in faults:
             self._faults.setdefault(fault.kind, []).append(fault)
 
-    def active(self, client: str, *kinds: str) -> Iterator[Fault]:
-        """Yield the faults of these kinds that a client suffers now."""
+    def active(self, client: str, *kinds: str) -> Iterable[Fault]:
+        """Return the faults of these kinds that a client suffers now."""
+        if self._faults.keys().isdisjoint(kinds):  # most of the time, and asked of every piece of data
+            return ()
         now = self._loop.time()
-        for kind in kinds:
-            for fault in self._faults.get(kind, ()):
-                if fault.at <= now < fault.end and fault.hits(client):
-                    yield fault
+        script = (fault for kind in kinds for fault in self._faults.get(kind, ()))
+        return [fault for fault in script if fault.at <= now < fault.end and fault.hits(client)]
 
     def held_until(self, client: str, *kinds: str) -> float:
         """Return when bytes may pass that such faults hold back; 0 when none does."""
@@ -220,7 +220,7 @@ class Link:
     @property
     def is_slow(self) -> bool:
         """Return whether the client reads slowly just now."""
-        return any(True for _ in self._network.active(self.client.process.name, "slow_reader"))
+        return bool(self._network.active(self.client.process.name, "slow_reader"))
 
     def pause(self) -> float:
         """Return how long a slow reader looks out of the window."""
@@ -309,8 +309,9 @@ class End(asyncio.Transport):
         self._is_paused = True
 
     def resume_reading(self) -> None:
-        self._is_paused = False
-        self._call_soon(self._hand_over)
+        if self._is_paused:  # aiohttp resumes after every piece, paused or not
+            self._is_paused = False
+            self._call_soon(self._hand_over)
 
     # What the network does
 
