@@ -262,11 +262,12 @@ class _Places:
         if not change.version or change.is_from_watch_of_pods:
             return number, change.at
         following = bisect_right(self._known, (change.version, inf))
-        if following == len(self._known):
+        near = self._known[following : following + 1] or self._known[-1:]
+        if not near or abs(near[0][2] - change.at) > LONGEST_SKEW_SECONDS:
             return number, change.at
-        version, place, at = self._known[following]
-        if abs(at - change.at) > LONGEST_SKEW_SECONDS:
-            return number, change.at
+        version, place, at = near[0]
+        if version < change.version:  # the watch of pods is not as far yet
+            return max(number, place + 1 - 1 / (1 + change.version - version)), max(at, change.at)
         before = self._known[following - 1][0] if following else change.version - 1
         return place - (version - change.version) / (version - before), at
 

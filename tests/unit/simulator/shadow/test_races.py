@@ -125,3 +125,5 @@ def test_versions_say_where_between_pods_something_happened_that_another_watch_t
     found = around(changes, pod("p"), 7, {})
     assert [number for number, _, _ in found.before] == [5.5] and [number for number, _ in found.after] == [7.5]
     assert undone(found, Moment(7)) == {"p", "c", "n1"}
+    del changes[8]
+    assert undone(around(changes, pod("p"), 7, {}), Moment(7)) == {"p", "n1"}, "the watch of pods was not as far as that"
