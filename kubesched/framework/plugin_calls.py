@@ -107,9 +107,13 @@ class PluginCalls:
     async def _await(self, point: str, plugin: Plugin, function: Callable[..., Any], *args: Any) -> Status | None:
         """Wait for a plugin's answer, in a task of its own: what the plugin does to its task, cancelling it or refusing to be
         cancelled, stays its own affair. So a cancellation that arrives here is always ours."""
-        task = asyncio.ensure_future(self._answer(point, plugin, function, *args))
+        answer = self._answer(point, plugin, function, *args)
+        task = asyncio.ensure_future(answer)
         try:
             await asyncio.wait([task])
+        except GeneratorExit:  # the loop was dropped, perhaps before the task had its first turn
+            answer.close()
+            raise
         except asyncio.CancelledError as cancelled:
             task.cancel(*cancelled.args)
             await asyncio.wait([task], timeout=CANCEL_SECONDS)
