@@ -250,7 +250,7 @@ def happen(world: World, turn: int) -> None:
         gang = random.choice(list(world.wanted))
         world.put_member(f"{gang}-late{turn}", gang)
     elif roll < 0.8:
-        world.put_node(f"n{random.randrange(4)}", random.choice((2, 3)) if f"n{turn}" in world.nodes else 3)
+        world.put_node(f"n{random.randrange(4)}", 3)  # never smaller: who is there already would be booked past what it offers
     elif roll < 0.83 and len(world.nodes) > 1:
         world.tell("Node", world.nodes.pop(random.choice(list(world.nodes))), None)
 
