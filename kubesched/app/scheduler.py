@@ -36,6 +36,7 @@ from kubesched.client.timing import Backoff, Chance
 from kubesched.client.writer import Writer
 from kubesched.cluster import PodView, Store
 from kubesched.cluster.pods import Templates
+from kubesched.config.versions import text_of
 from kubesched.engine.assembly import Ports, assemble, engine_options, new_handle, queue_options, registry_with
 from kubesched.engine.cache_debugger import debug_later
 from kubesched.engine.decision_recorder import DecisionRecorder
@@ -195,7 +196,8 @@ class Scheduler:
             self._policy = await _fetch_policy(connection, world.config_map)
         self.engine = engine = self._build(self.configuration)
         if self.wiring.inbox_log is not None:
-            InboxLog(engine.inbox, engine.handle.clock, self.wiring.inbox_log, seed=self.wiring.seed)
+            release = text_of(self.wiring.gates.emulated)
+            InboxLog(engine.inbox, engine.handle.clock, self.wiring.inbox_log, seed=self.wiring.seed, release=release)
             self._begin("writing down", _flush(self.wiring.inbox_log))
         if self.wiring.decision_log is not None and self.decisions is not None:
             self.decisions.listeners.append(self.wiring.decision_log)

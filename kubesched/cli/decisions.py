@@ -15,7 +15,7 @@ import msgspec
 
 from kubesched.cli.decision_report import print_decision, print_decisions
 from kubesched.cli.printing import bar, print_document
-from kubesched.cli.sources import Policy, named, read_lines
+from kubesched.cli.sources import Policy, named, read_lines, release_in
 from kubesched.client.scheduler_client import SchedulerAddress, ask_for_decisions, ask_for_decisions_about
 from kubesched.engine.decision_record import DecisionFilter, document
 from kubesched.errors import SchedulerError
@@ -113,7 +113,7 @@ def _decided_again(
     path: Path | None, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...]
 ) -> list[dict[str, Any]]:
     assert path is not None
-    policy = Policy.read(config_file, feature_gates, plugins)
+    policy = Policy.read(config_file, feature_gates, plugins, release=release_in(path))
     with named(path), bar("deciding again", None):
         records = decide_again(read_lines(path), policy.configuration, policy.gates, policy.registry)
     return [document(record) for record in records]

@@ -7,14 +7,14 @@ from pathlib import Path
 import click
 import msgspec
 
-from kubesched.cli.sources import Policy, named, read_lines
+from kubesched.cli.sources import Policy, named, read_lines, release_in
 from kubesched.simulator.replay import replay
 
 
 def run_replay(
     log: Path, config_file: Path | None, feature_gates: tuple[str, ...], plugins: tuple[str, ...], seed: int | None
 ) -> None:
-    policy = Policy.read(config_file, feature_gates, plugins)
+    policy = Policy.read(config_file, feature_gates, plugins, release=release_in(log))
     with named(log):
         lines = replay(read_lines(log), policy.configuration, policy.gates, seed, policy.registry)
     for line in lines:

@@ -17,7 +17,7 @@ from kubesched.client.connection import connect
 from kubesched.client.credentials import CredentialSource, find_credentials
 from kubesched.client.discovery import discover
 from kubesched.config.documents import Object
-from kubesched.config.versions import NEWEST, OLDEST_RECORDED, Version
+from kubesched.config.versions import Version, nearest_recorded
 from kubesched.config.wire import plain
 from kubesched.config.yamltext import read_yaml
 from kubesched.errors import SchedulerError
@@ -43,7 +43,7 @@ def release_of(source: CredentialSource) -> Version | None:
         minor = asyncio.run(asyncio.wait_for(_minor(source), _PATIENCE_SECONDS))
     except (SchedulerError, OSError, TimeoutError):
         return None
-    return min(max((1, minor), OLDEST_RECORDED), NEWEST) if minor else None
+    return nearest_recorded(minor)
 
 
 def _kubeconfig(parsed: Parsed) -> str:

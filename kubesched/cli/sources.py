@@ -31,7 +31,7 @@ from kubesched.framework.building import catalogue
 from kubesched.framework.finding import find_plugins
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
-from kubesched.simulator.captured import Captured, capture, read_captured
+from kubesched.simulator.captured import Captured, capture, read_captured, release_told
 from kubesched.simulator.dryrun.applying import apply_manifests
 from kubesched.simulator.dryrun.manifests import Manifest, manifests_in, read_manifests
 
@@ -123,14 +123,25 @@ def warn_not_enabled(brought: Iterable[type[Plugin]], *configurations: config.Co
 
 
 def live_release(snapshot_file: Path | None, kubeconfig: str, context: str) -> Version | None:
-    """Return the release of the cluster that the options of `shared.cluster_options` name, whose gates its scheduler has. None
-    for a file, and for a cluster that does not say."""
+    """Return the release of the cluster that the options of `shared.cluster_options` name, whose gates its scheduler has; None
+    for who does not say."""
     if snapshot_file is not None:
-        return None
+        return release_in(snapshot_file)
     try:
         return release_of(find_credentials(kubeconfig or default_kubeconfig(), context=context or None))
     except SchedulerError:  # whoever connects says what is wrong
         return None
+
+
+def release_in(file: Path) -> Version | None:
+    """Return the release that a snapshot or inbox log is of; None if it does not say, or is not one."""
+    if file.suffix in (".yaml", ".yml"):
+        return None
+    try:
+        first = msgspec.json.decode(next(read_lines(file), b"{}"))
+    except (SchedulerError, msgspec.DecodeError):  # whoever reads it says what is wrong
+        return None
+    return release_told(first) if isinstance(first, dict) else None
 
 
 def read_cluster(snapshot_file: Path | None, kubeconfig: str, context: str, gates: config.Gates) -> Captured:

@@ -84,6 +84,11 @@ class Behaviour:
         return cls(**{known.name: version >= known.metadata["since"] for known in fields(cls)})
 
 
+def nearest_recorded(minor: int) -> Version | None:
+    """Return the release of 1.MINOR, or of those whose decisions are recorded the nearest; None for 0, who does not say."""
+    return min(max((1, minor), OLDEST_RECORDED), NEWEST) if minor else None
+
+
 def text_of(version: Version) -> str:
     """Return a version as people write it."""
     return f"{version[0]}.{version[1]}"

@@ -21,12 +21,12 @@ _encode = msgspec.json.Encoder().encode
 class InboxLog:
     """Writes down what is taken out of an inbox."""
 
-    def __init__(self, inbox: Inbox, clock: Clock, file: IO[bytes], *, seed: int = 0) -> None:
+    def __init__(self, inbox: Inbox, clock: Clock, file: IO[bytes], *, seed: int = 0, release: str = "") -> None:
         self._inbox = inbox
         self._clock = clock
         self._file = file
         self._emptied, self._at = -1, clock.now()
-        self._write({"at": self._at, "seed": seed})
+        self._write({"at": self._at, "seed": seed, **({"release": release} if release else {})})
         inbox.on_arrival = self.note
 
     def note(self, arrival: Arrival) -> None:

@@ -10,6 +10,7 @@ keep their checksum.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -253,7 +254,7 @@ def hide_names(cluster: Captured, warn: Callable[[str], None] = lambda text: Non
     `warn` is told which selectors may decide otherwise, because they look into texts that are other texts now.
     """
     anonymizer = _Anonymizer()
-    cluster = Captured(cluster.at, [one for one in cluster.objects if not isinstance(one, _LEFT_OUT)], cluster.seed)
+    cluster = replace(cluster, objects=[one for one in cluster.objects if not isinstance(one, _LEFT_OUT)])
     for obj in sorted(cluster.objects, key=_names_first):
         if not isinstance(obj, CSIDriver):
             anonymizer.names.name(_kind_of(obj), obj.metadata.name)
@@ -263,7 +264,7 @@ def hide_names(cluster: Captured, warn: Callable[[str], None] = lambda text: Non
     hidden = [anonymizer.object(obj) for obj in cluster.objects]
     for expression in sorted(anonymizer.names.read_as_text):
         warn(f"a selector looks into texts that are hidden, and may choose other devices: {expression}")
-    return Captured(cluster.at, hidden, cluster.seed), dict(anonymizer.names.words)
+    return replace(cluster, objects=hidden), dict(anonymizer.names.words)
 
 
 def _names_first(obj: TopLevel) -> int:

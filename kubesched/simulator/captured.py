@@ -8,8 +8,9 @@ the state at its end is taken. Nothing here ever writes to a cluster.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -27,6 +28,7 @@ from kubesched.client.connection import Connection
 from kubesched.client.discovery import Served, discover
 from kubesched.client.reading import list_objects
 from kubesched.client.resources import LIVE_PODS, watch_set
+from kubesched.config.versions import NEWEST, OLDEST_EMULATED, Version, nearest_recorded, text_of
 from kubesched.engine.assembly import Ports, assemble
 from kubesched.engine.loop import Engine
 from kubesched.errors import ApiError, Forbidden, SchedulerError
@@ -46,6 +48,8 @@ class Captured:
     at: float
     objects: list[Any] = field(default_factory=list)
     seed: int = 0
+    release: Version | None = None
+    """The release of the cluster, by which its pods are decided; None where nobody says."""
 
     def of(self, type_: type[Any]) -> list[Any]:
         """Return the objects of one kind."""
@@ -53,11 +57,13 @@ class Captured:
 
     def without_applied_manifests(self) -> Captured:
         """Return the same without what `kubectl apply` remembers beside each object: nothing decides by it."""
-        return Captured(self.at, [_without_manifest(obj) for obj in self.objects], self.seed)
+        return replace(self, objects=[_without_manifest(obj) for obj in self.objects])
 
     def lines(self, shadow: Mapping[str, Any] | None = None) -> Iterator[bytes]:
         """Yield the lines of an inbox log that says the same; the first tells what `shadow` found there, if it did."""
-        about = {"shadow": shadow} if shadow is not None else {}
+        about: dict[str, Any] = {"release": text_of(self.release)} if self.release is not None else {}
+        if shadow is not None:
+            about["shadow"] = shadow
         yield _encode({"at": self.at, "seed": self.seed, "objects": len(self.objects), **about}) + b"\n"
         for obj in self.objects:
             yield _encode({"at": self.at, "kind": INFO[type(obj)].kind, "object": codec.to_dict(obj)}) + b"\n"
@@ -107,7 +113,7 @@ def read_captured(lines: Iterable[bytes]) -> Captured:
     known: dict[tuple[str, str, str], Any] = {}
     names: dict[str, tuple[str, str, str]] = {}
     entries = entries_of(lines)
-    announced = entries[0].get("objects", 0)
+    announced, captured.release = entries[0].get("objects", 0), release_told(entries[0])
     n_found = sum("object" in entry for entry in entries)
     if isinstance(announced, int) and n_found < announced:
         raise SchedulerError(f"the snapshot is cut off: {n_found} of its {announced} objects are there")
@@ -131,6 +137,12 @@ def read_captured(lines: Iterable[bytes]) -> Captured:
     return captured
 
 
+def release_told(first: Mapping[str, Any]) -> Version | None:
+    """Return the release that the first entry of a snapshot or inbox log tells, as near as we can emulate it."""
+    found = re.fullmatch(r"1\.([0-9]{1,4})", str(first.get("release", "")))
+    return min(max((1, int(found[1])), OLDEST_EMULATED), NEWEST) if found is not None else None
+
+
 def _on(pod: Pod, node_name: str) -> Pod:
     return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=pod.spec.node_name or node_name))
 
@@ -150,7 +162,7 @@ async def capture(
     ]
     served = await discover(connection, {version for type_ in types for version in _versions(type_)})
     found = await asyncio.gather(*(_listed(connection, type_, served, warn) for type_ in types))
-    return Captured(at, [obj for objects in found for obj in objects])
+    return Captured(at, [obj for objects in found for obj in objects], release=nearest_recorded(served.minor))
 
 
 def _versions(type_: type[TopLevel]) -> tuple[str, ...]:

@@ -309,7 +309,7 @@ def test_every_call_that_writes_is_among_those_that_were_audited() -> None:
         if where.parts[0] in ("engine", "plugins", "legacy", "framework"):
             found |= {(str(where), call) for call in re.findall(r"writer\.(\w+)\(", file.read_text()) if call in CALLS}
     assert {(where, call) for where, call in found if call not in ("bind", "patch_pod_status", "delete_pod")} == {
-        ("engine/pod_groups.py", "patch_status"),
+        ("engine/group_conditions.py", "patch_status"),
         ("plugins/volume_binding/binding.py", "update"),
         ("plugins/dynamic_resources/plugin.py", "create"),
         ("plugins/dynamic_resources/writes.py", "create"),

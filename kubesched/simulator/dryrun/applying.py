@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -89,7 +89,7 @@ class _Apply:
                 raise SchedulerError(f"{manifest.where}: {error}") from error
         self._settle_claims()
         self._know_namespaces()
-        made.cluster = Captured(self._cluster.at, list(self._objects.values()), self._cluster.seed)
+        made.cluster = replace(self._cluster, objects=list(self._objects.values()))
         return made
 
     def _take_in(self, manifests: Sequence[Manifest]) -> list[tuple[Manifest, Raw]]:

@@ -283,7 +283,8 @@ class Judge:
         return surroundings(changes, pod, base, traces, seconds=seconds, at=at, arrived=self.history.arrived)
 
     def _captured(self, pod: Pod) -> Captured:
-        return Captured(self._clock.now(), self.history.objects_for(_without_nomination(pod)), self.settings.seed)
+        objects, release = self.history.objects_for(_without_nomination(pod)), self.settings.gates.emulated
+        return Captured(self._clock.now(), objects, self.settings.seed, release)
 
     def _told(
         self,

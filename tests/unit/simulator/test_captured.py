@@ -74,3 +74,16 @@ def test_a_snapshot_that_is_cut_off_is_not_a_smaller_cluster() -> None:
     for n in range(1, len(lines)):
         with pytest.raises(SchedulerError, match=f"cut off: {n - 1} of its 3 objects are there"):
             read_captured(lines[:n])
+
+
+@pytest.mark.parametrize(
+    ("told", "release"), [("1.36", (1, 36)), ("1.99", (1, 37)), ("1.2", (1, 33)), ("2", None), (7, None), (None, None)]
+)
+def test_a_release_that_is_told_is_emulated_as_near_as_can_be(told: object, release: tuple[int, int] | None) -> None:
+    first = msgspec.json.encode({"at": 1.0, "seed": 0} | ({"release": told} if told is not None else {}))
+    assert read_captured([first]).release == release
+
+
+def test_the_release_of_a_cluster_goes_with_its_snapshot() -> None:
+    cluster = Captured(5.0, [node("a")], release=(1, 36))
+    assert read_captured(cluster.without_applied_manifests().lines()).release == (1, 36)
