@@ -193,6 +193,8 @@ class Checker:
                 if _fits(node, [pod, *there, *held]):
                     yield f"pod {pod['metadata']['name']} fits on {name} and is not bound"
                     break
+                if _stopped_at_devices(pod):
+                    continue
                 if _fits(node, [pod, *held, *(other for other in there if _priority(other) >= _priority(pod))]):
                     yield f"pod {pod['metadata']['name']} might evict others from {name} and does not"
                     break
@@ -337,6 +339,13 @@ _HOLDINGS: dict[str, Callable[[dict[str, Any]], Iterator[tuple[str, ...]]]] = {
     "persistentvolumes": _claims,
 }
 """What objects of a kind have that nobody else may have."""
+
+
+def _stopped_at_devices(pod: dict[str, Any]) -> bool:
+    """Return whether the last attempt would have evicted others, had a device been free. A claim that frees one wakes only pods
+    that devices refused at Filter, as in kube-scheduler; this one was refused before, so it waits for another pod or node."""
+    told = next((c["message"] for c in pod["status"].get("conditions") or () if c["type"] == "PodScheduled"), "")
+    return "cannot allocate all claims" in told.partition("preemption: ")[2]
 
 
 def _priority(pod: dict[str, Any]) -> int:
