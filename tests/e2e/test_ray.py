@@ -36,11 +36,14 @@ def client_port() -> int:
 def cluster(client_port: int) -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
-    head = {"num_cpus": 1, "include_dashboard": False, "ray_client_server_port": client_port}
-    made = Cluster(initialize_head=True, head_node_args=head)
-    made.add_node(num_cpus=1)
-    yield made
-    made.shutdown()
+    # Ray's client server forks a process a client. With gRPC's fork handlers on, that process dies at once in one of four.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRPC_ENABLE_FORK_SUPPORT", "0")
+        head = {"num_cpus": 1, "include_dashboard": False, "ray_client_server_port": client_port}
+        made = Cluster(initialize_head=True, head_node_args=head)
+        made.add_node(num_cpus=1)
+        yield made
+        made.shutdown()
 
 
 @pytest.fixture
