@@ -20,6 +20,20 @@ Bools = npt.NDArray[np.bool_]
 Cells: TypeAlias = "memoryview[int]"
 
 
+# argmin and argmax take a third of the time that min and max take on a few thousand rows; of a mask, count_nonzero does so
+# beside any and all. Where every pod looks at every node that is worth saying it so.
+
+
+def lowest(column: Ints) -> int:
+    """Return the lowest number of a column that is not empty."""
+    return column.item(column.argmin())
+
+
+def highest(column: Ints) -> int:
+    """Return the highest number of a column that is not empty."""
+    return column.item(column.argmax())
+
+
 class Column:
     """One array with spare room; `data` is the whole of it, `live` the part that holds rows.
 

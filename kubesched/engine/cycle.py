@@ -170,13 +170,13 @@ def _decide(made: Attempt, profile: Profile, rules: Rules) -> None:
         return
     find_feasible(made, profile, rules)
     feasible = made.feasible
-    if feasible is None or not feasible.any():
+    n_feasible = int(np.count_nonzero(feasible)) if feasible is not None else 0
+    if feasible is None or not n_feasible:
         _give_up(made, profile, rules)
         return
-    n_feasible = int(np.count_nonzero(feasible))
     evaluated = _n_looked_at(nodes, made.verdicts.considered) if made.verdicts is not None else 1
     if n_feasible == 1 and not rules.scores_single:
-        row = int(np.flatnonzero(feasible)[0])
+        row = int(feasible.argmax())
     else:
         scored = BareNodes.of(nodes) if made.are_bare else nodes
         profile.pre_score(pod, scored, feasible, state)

@@ -7,7 +7,6 @@ plugin is called, timed and blamed is the same for all of them (framework/plugin
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,9 +40,6 @@ from kubesched.framework.verdicts import (
 
 Wording = Callable[[PodView, Diagnosis], str]
 
-_ONE = np.ones(1, dtype=np.bool_)
-_FIRST_ROW = np.zeros(1, dtype=np.int64)
-
 
 class PreFiltered:
     """What all PreFilters say together: a refusal for every node, or which rows of how many are left to look at."""
@@ -60,16 +56,16 @@ class PreFiltered:
         self.narrowed_by = narrowed_by
         self.rows = rows
         self._n_nodes = n_nodes
+        self._considered: Bools | None = None
         self._nominated_refused_by = nominated_refused_by
 
-    @functools.cached_property
+    @property
     def considered(self) -> Bools | None:
         """Return which nodes are left, None for all of them."""
-        if self.rows is None:
-            return None
-        considered = np.zeros(self._n_nodes, dtype=np.bool_)
-        considered[self.rows] = True
-        return considered
+        if self.rows is not None and self._considered is None:
+            self._considered = np.zeros(self._n_nodes, dtype=np.bool_)
+            self._considered[self.rows] = True
+        return self._considered
 
     @property
     def absent(self) -> Status:
@@ -120,6 +116,8 @@ class Profile(BindingPoints, GroupPoints):
         self.post_filters = self._at("post_filter")
         self.pre_scores = self._at("pre_score")
         self.scorers = tuple((plugin, weight or 1) for plugin, weight in self.points.get("score", ()))
+        self._scores_columns = frozenset(p for p, _ in self.scorers if p.implements("score"))
+        self._normalizing = frozenset(p for p, _ in self.scorers if p.implements("normalize"))
         self.adjusting = tuple(p for p in self.pre_filters if p.implements("add_pod"))
         self.unprepared = {point: self._unprepared(point) for point in ("filter", "score")}
         self.is_prepared = not any(self.unprepared.values())
@@ -255,7 +253,9 @@ class Profile(BindingPoints, GroupPoints):
         """Run the PreScores; a plugin that has nothing to say is left out of scoring."""
         for plugin in self.pre_scores:
             answer = self._ask("PreScore", plugin, plugin.pre_score, pod, nodes, feasible, state)
-            if answer is None or answer.is_success:
+            if answer is SKIP:
+                state.skip_score.add(plugin.name)
+            elif answer is None or answer.is_success:
                 state.skip_score.discard(plugin.name)
             elif answer.code is Code.SKIP:
                 state.skip_score.add(plugin.name)
@@ -284,7 +284,7 @@ class Profile(BindingPoints, GroupPoints):
         total = np.full(nodes.n, everywhere) if not differing else differing[0] + everywhere
         for column in differing[1:]:
             total += column
-        if not feasible.all():
+        if np.count_nonzero(feasible) < nodes.n:
             total[~feasible] = -1
         return Scores(total, by_plugin, raws)
 
@@ -298,7 +298,7 @@ class Profile(BindingPoints, GroupPoints):
         if missing is not None:
             text = f'running Score plugins: plugin "{plugin.name}" failed with: {missing}'
             raise PluginError(plugin.name, "Score", text, pod.key)
-        if plugin.implements("score"):
+        if plugin in self._scores_columns:
             column: Ints = self.call("Score", plugin, plugin.score, pod, nodes, state)
         else:
             column = self.call("Score", plugin, lifting.score_rows, plugin, pod, nodes, feasible, state)
@@ -308,10 +308,7 @@ class Profile(BindingPoints, GroupPoints):
     def normalized(self, plugin: Plugin, raw: Ints, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Ints:
         """Normalise one scorer's column and check its range on the feasible nodes."""
         column: Ints = raw
-        if plugin.implements("normalize"):
-            if is_uniform(raw) and nodes.n > 1:  # normalised, what is the same on all nodes is so again: one tells
-                one = self.normalized(plugin, raw[:1].copy(), pod, nodes.take(_FIRST_ROW), _ONE, state)
-                return nodes.uniform(one.item(0))
+        if plugin in self._normalizing:
             column = self.call("ScoreExtensionNormalize", plugin, plugin.normalize, raw, feasible, pod, nodes, state)
             self._check_shape(plugin, column, pod, nodes)
         self._check_range(plugin, column, pod, feasible)

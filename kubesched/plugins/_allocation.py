@@ -240,8 +240,11 @@ def _ratio(usages: _Usages, shape: Ints, n: int) -> Ints:
     return round_half_up(total / np.maximum(weight_sum, 1))
 
 
+_ALMOST_HALF = np.nextafter(0.5, 0)
+"""Added to the number just below a half, a half would make 1 of it by rounding; this does not, and still does of a half."""
+
+
 def round_half_up(values: npt.NDArray[np.floating[Any]]) -> Ints:
     """Round numbers that are not negative, halves upwards."""
-    whole = np.trunc(values)
-    rounded: Ints = (whole + (values - whole >= 0.5)).astype(np.int64)
+    rounded: Ints = (values + _ALMOST_HALF).astype(np.int64)
     return rounded

@@ -111,7 +111,7 @@ class NodeAffinity(Plugin):
         return scores
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
-        return scale_to_best(scores, feasible)
+        return scale_to_best(scores, feasible, nodes)
 
     def matches_now(self, pod: PodView, old: Node | None, new: Node) -> bool:
         """Return whether a node matches that was not there, or did not match, before.

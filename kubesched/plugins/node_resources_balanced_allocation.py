@@ -58,8 +58,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         return None if self._asks(pod) else SKIP
 
     def _asks(self, pod: PodView) -> bool:
-        asks: bool = pod.template.remember((self, "asks"), lambda: any(amount for _, amount in self._asked(pod)))
-        return asks
+        return any(amount for _, amount in self._asked(pod))
 
     def _asked(self, pod: PodView) -> tuple[tuple[int, int], ...]:
         """Return (resource number, amount) of the resources that count; a scalar that is not asked for does not."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
+import numpy as np
 
 from kubesched.api import requests
 from kubesched.api.amount import wrapped
@@ -18,6 +19,7 @@ from kubesched.api.pod import Pod
 from kubesched.api.quantity import INT64_MAX
 from kubesched.api.resource import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
 from kubesched.cluster import Bools, GroupKey, Ints
+from kubesched.cluster.columns import lowest
 from kubesched.config.args import CPU_AND_MEMORY, Args, ResourceSpec, UtilizationShapePoint, validate_shape
 from kubesched.config.fielderrors import FieldError, Path, TypedString, forbidden, invalid, not_supported, required
 from kubesched.config.gates import Gates
@@ -145,12 +147,12 @@ class NodeResourcesFit(Plugin):
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         cases: list[tuple[Bools, Reason]] = []
         full = nodes.pod_count >= nodes.allowed_pods
-        if full.any():
+        if np.count_nonzero(full):
             cases.append((full, TOO_MANY_PODS))
         for resource, amount in self._asked(pod):
             allocatable = nodes.allocatable(resource)
             left = allocatable - nodes.requested(resource)
-            if not nodes.n or left.min() >= amount:
+            if not nodes.n or lowest(left) >= amount:
                 continue
             short = left < amount
             name = nodes.templates.resources.values[resource]

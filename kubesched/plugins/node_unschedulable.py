@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from kubesched.api import matching
 from kubesched.api.matching import UNSCHEDULABLE_TAINT
 from kubesched.api.node import Node
@@ -22,7 +24,7 @@ class NodeUnschedulable(Plugin):
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         cordoned = nodes.is_unschedulable
-        if not cordoned.any() or pod.tolerates(UNSCHEDULABLE_TAINT):
+        if not np.count_nonzero(cordoned) or pod.tolerates(UNSCHEDULABLE_TAINT):
             return Rejections.none(nodes)
         return Rejections.where(cordoned, CORDONED)
 

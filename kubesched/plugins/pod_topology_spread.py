@@ -20,6 +20,7 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.pod import TopologySpreadConstraint as ApiConstraint
 from kubesched.cluster import Bools, Ints
+from kubesched.cluster.columns import highest, lowest
 from kubesched.config.args import Args
 from kubesched.config.fielderrors import (
     FieldError,
@@ -268,8 +269,9 @@ class PodTopologySpread(Plugin):
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         counts: SoftCounts = state.read(_SOFT)
         ignored = counts.ignored(nodes)
-        counted = scores if ignored is None and feasible.all() else scores[feasible if ignored is None else feasible & ~ignored]
-        scaled = _scaled(scores, int(counted.min()) if len(counted) else 0, int(counted.max(initial=0)))
+        scored = feasible if ignored is None else feasible & ~ignored
+        counted = scores if np.count_nonzero(scored) == nodes.n else scores[scored]
+        scaled = _scaled(scores, lowest(counted), max(highest(counted), 0)) if len(counted) else _scaled(scores, 0, 0)
         if ignored is not None:
             scaled[ignored] = 0
         return scaled

@@ -61,7 +61,7 @@ class TaintToleration(Plugin):
         return counts
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
-        return scale_to_best(scores, feasible, reverse=True)
+        return scale_to_best(scores, feasible, nodes, reverse=True)
 
     def advise(self, refused: Refused) -> list[Advice]:
         return advise_toleration(refused)

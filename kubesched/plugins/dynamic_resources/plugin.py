@@ -30,7 +30,7 @@ from kubesched.framework.grouping import GROUP_TURN, FailedGroup, GroupPostFilte
 from kubesched.framework.inputs import Input
 from kubesched.framework.plugin import Plugin, PostFiltered, PreFilterAnswer
 from kubesched.framework.ports import Handle
-from kubesched.framework.profile import MAX_SCORE, Profile
+from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import (
     SKIP,
     Bits,
@@ -55,6 +55,7 @@ from kubesched.framework.wakeups import (
     Wakeup,
     on,
 )
+from kubesched.plugins._normalizing import scale_to_best
 from kubesched.plugins.dynamic_resources import conditions, extended, results
 from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
 from kubesched.plugins.dynamic_resources.claims import (
@@ -407,9 +408,7 @@ class DynamicResources(Plugin):
         return scores
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
-        """Scale so that the best feasible node gets the highest score."""
-        best = int(scores[feasible].max(initial=0))
-        return scores * MAX_SCORE // best if best > 0 else scores
+        return scale_to_best(scores, feasible, nodes)
 
     # Booked and bound
 

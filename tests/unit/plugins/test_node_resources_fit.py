@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from plugin_bench import Bench
 
 from kubesched.api import codec
@@ -12,7 +16,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import Pod
 from kubesched.api.resource import DeviceClass, DeviceClassSpec
 from kubesched.plugins import NodeResourcesFit
-from kubesched.plugins._allocation import shape_table
+from kubesched.plugins._allocation import round_half_up, shape_table
 from kubesched.testing import node, pod
 
 GPU = "example.com/gpu"
@@ -237,3 +241,14 @@ def test_a_ratio_is_rounded_half_up() -> None:
 )
 def test_shapes_round_towards_zero_also_downhill(points: list[tuple[int, int]], percent: int, value: int) -> None:
     assert shape_table(points)[percent] == value
+
+
+@given(st.floats(min_value=0, max_value=2.0**53))
+@example(0.5)
+@example(math.nextafter(0.5, 0))
+@example(1.5)
+@example(math.nextafter(2.5, 0))
+@example(2.0**52 + 1)
+def test_halves_are_rounded_up_and_nothing_below_them(value: float) -> None:
+    whole, rest = divmod(value, 1.0)
+    assert round_half_up(np.array([value])).tolist() == [int(whole) + (rest >= 0.5)]
