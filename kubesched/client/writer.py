@@ -2,7 +2,9 @@
 
 In: objects and what to do with them. Out: one HTTP request each, or `ApiError` and `Unreachable`. When the answer to a
 request is lost, the server is asked what became of it before anything is sent again: no pod is bound twice and none is
-forgotten. Tried again on our own are only things that are the same when done twice.
+forgotten. It is asked until it answers, however long it is away: who takes a binding or an allocation that was carried out for
+one that failed gives the node's room, or the device, to somebody else. The lease ends such a wait at the latest.
+Tried again on our own are only things that are the same when done twice.
 An answer that is not what the API promises, a page of something in between for instance, counts as lost.
 Writes about one pod go out one after the other: a status that had to be sent again must not arrive after the binding and say
 that there is none.
@@ -12,6 +14,7 @@ An object that is replaced is first read as it stands, so that fields we do not 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import chain, repeat
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
 
@@ -34,6 +37,7 @@ from kubesched.errors import (
     NotFound,
     SchedulerError,
     ServerFault,
+    TooManyRequests,
     Unreachable,
 )
 
@@ -41,7 +45,7 @@ BIND_ATTEMPTS = 3
 UPDATE_ATTEMPTS = 3
 PATCH_PAUSES_SECONDS = (0.010, 0.050, 0.250)  # four attempts
 PATCH_JITTER = 0.1
-LOOKUP_PAUSES_SECONDS = (0.1, 0.5, 2.0, 5.0, 10.0)
+LOOKUP_PAUSES_SECONDS = (0.1, 0.5, 2.0, 5.0, 10.0)  # and so on, every ten seconds
 
 T = TypeVar("T", bound=TopLevel)
 R = TypeVar("R")
@@ -90,7 +94,7 @@ class Writer:
                 raise AnswerLost(f"POST {path}: the answer is neither a Status of success nor a Binding")
             except (AnswerLost, ServerFault, Conflict) as error:
                 # A conflict too may be the echo of our own binding, sent twice by something between us and the server.
-                assigned = await self._assigned_node(pod, error)
+                assigned = await self._assigned_node(pod)
                 if assigned == node_name:
                     return
                 if assigned:
@@ -107,8 +111,8 @@ class Writer:
             self._connection.require_lead(f"binding of pod {pod.namespace}/{pod.name} by an extender")
             try:
                 await act()
-            except SchedulerError as error:
-                if await self._assigned_node(pod, error) != node_name:
+            except SchedulerError:
+                if await self._assigned_node(pod) != node_name:
                     raise
 
     async def patch_pod_status(self, pod: Named, status: Mapping[str, Any]) -> None:
@@ -143,24 +147,26 @@ class Writer:
     async def update(self, changed: T, subresource: str = "") -> T:
         """Replace an object; raise `Conflict` if it changed meanwhile. Return the new version."""
         path, version = object_path(changed), changed.metadata.resource_version
+        target = f"{path}/{subresource}" if subresource else path
         current = await self._connection.request("GET", path)
-        n_lost = 0
-        while True:
-            found = codec.decode_as(type(changed), current).metadata
-            if (version and found.resource_version != version) or found.uid != (changed.metadata.uid or found.uid):
-                raise _changed_meanwhile(changed)
+        before = _object_in(current, changed, path).metadata
+        if (version and before.resource_version != version) or before.uid != (changed.metadata.uid or before.uid):
+            raise _changed_meanwhile(changed)
+        for _ in range(UPDATE_ATTEMPTS):
             body = codec.encode(codec.overlay(current, changed))
-            target = f"{path}/{subresource}" if subresource else path
             try:
-                return codec.decode_as(type(changed), await self._connection.request("PUT", target, body))
-            except AnswerLost:
-                current = await self._connection.request("GET", path)
-                stored = codec.decode_as(type(changed), current)
-                if stored.metadata.resource_version != found.resource_version and _says_the_same(stored, changed):
+                return _object_in(await self._connection.request("PUT", target, body), changed, target)
+            except (AnswerLost, ServerFault, Conflict) as error:
+                # As with a binding, a conflict may be the echo of our own write, and a fault may come after the deed.
+                doubt = error
+            current, stored = await self._look_up(path, changed)
+            if stored.metadata.resource_version != before.resource_version:
+                if _says_the_same(stored, changed):
                     return stored
-                n_lost += 1
-                if n_lost == UPDATE_ATTEMPTS:
-                    raise
+                raise _changed_meanwhile(changed) from doubt
+            if not isinstance(doubt, AnswerLost):
+                break
+        raise doubt
 
     async def delete(self, obj: TopLevel) -> None:
         """Delete this very object."""
@@ -168,22 +174,24 @@ class Writer:
 
     # --- after a lost answer ------------------------------------------------------------------------------------------
 
-    async def _assigned_node(self, pod: Named, doubt: SchedulerError) -> str:
+    async def _assigned_node(self, pod: Named) -> str:
         """Return the node that the pod is on now, "" for none; raise `NotFound` if it is no longer this pod."""
         path = _pod_path(pod.namespace, pod.name)
-        for pause in (*LOOKUP_PAUSES_SECONDS, None):
-            try:
-                found = codec.decode_as(Pod, await self._connection.request("GET", path))
-                if found.name != pod.name:
-                    raise AnswerLost(f"GET {path}: the answer is not the pod")
-                break
-            except (Unreachable, ServerFault, MalformedObject) as error:
-                if pause is None:
-                    raise doubt from error
-                await self._clock.sleep(pause)
+        wanted = Pod(metadata=ObjectMeta(name=pod.name, namespace=pod.namespace))
+        _, found = await self._look_up(path, wanted)
         if pod.uid and found.uid != pod.uid:
             raise NotFound(404, "NotFound", f'pods "{pod.name}" not found: the name now belongs to another pod')
         return found.spec.node_name
+
+    async def _look_up(self, path: str, wanted: T) -> tuple[bytes, T]:
+        """Return an object as the server has it, as bytes and decoded, as soon as the server says so."""
+        for pause in chain(LOOKUP_PAUSES_SECONDS, repeat(LOOKUP_PAUSES_SECONDS[-1])):
+            try:
+                body = await self._connection.request("GET", path)
+                return body, _object_in(body, wanted, path)
+            except (Unreachable, ServerFault, TooManyRequests):
+                await self._clock.sleep(pause)
+        raise AssertionError("there is always another pause")
 
     async def _created_meanwhile(self, obj: T, error: AnswerLost | AlreadyExists) -> T | None:
         """Return the stored object if it is what we wanted to create; None when that cannot be known."""
@@ -237,6 +245,17 @@ class Writer:
 
     async def _pause(self, seconds: float) -> None:
         await self._clock.sleep(seconds * (1.0 + PATCH_JITTER * self._chance.random()))
+
+
+def _object_in(body: bytes, wanted: T, path: str) -> T:
+    """Return the object that was asked for; an answer with anything else in it is none."""
+    try:
+        found = codec.decode_as(type(wanted), body)
+    except MalformedObject as error:
+        raise AnswerLost(f"{path}: the answer is not the object") from error
+    if found.metadata.name != wanted.metadata.name:
+        raise AnswerLost(f"{path}: the answer is not the object")
+    return found
 
 
 class _Answer(msgspec.Struct):

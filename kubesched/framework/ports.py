@@ -34,7 +34,10 @@ class Clock(Protocol):
 
 
 class Writer(Protocol):
-    """The API server's write side. Every call raises an `ApiError` or `Unreachable` when it fails."""
+    """The API server's write side. Every call raises an `ApiError` or `Unreachable` when it fails.
+
+    Bindings and updates fail only when they were not carried out: while that is not known, they keep their caller waiting.
+    """
 
     async def bind(self, pod: PodView, node_name: str) -> None:
         """Create the pod's binding."""
