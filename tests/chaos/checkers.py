@@ -38,14 +38,15 @@ class Checker:
         self._holders: dict[tuple[str, ...], str] = {}
         self._members: dict[str, set[str]] = {}
         self._leaders: set[str] = set()
-        self._unaware: dict[str, bool] = {}
+        self._unaware: dict[tuple[str, str], set[Judgement]] = {}
+        """What a process said of a pod and could not know better."""
         self._misjudged: set[str] = set()
         world.server.wrote = self.wrote
         world.network.on_request = self.requested
 
     # While it happens
 
-    def requested(self, process: Process, method: str, path: str) -> None:
+    def requested(self, process: Process, method: str, path: str, data: bytes) -> None:
         """Look at a request in the moment in which a client sends it."""
         # Standbys want the lease too, and tell what they see; everything else is the leader's.
         if method == "GET" or "/leases" in path or "/events" in path or not process.name.startswith("scheduler-"):
@@ -54,8 +55,9 @@ class Checker:
         if path.endswith("/binding"):
             parts = path.split("/")
             self._last_binder[f"{parts[4]}/{parts[6]}"] = self._world.schedulers[number]
+            self._unaware.pop((f"{parts[4]}/{parts[6]}", process.name), None)  # it knows better now
         if path.endswith("/status") and "/pods/" in path:
-            self._note_judge(path, self._world.schedulers[number])
+            self._note_judge(path, data, process, self._world.schedulers[number])
         if method == "DELETE" and "/pods/" in path:
             self._check_victim(path)
         holder = self._leader()
@@ -78,8 +80,10 @@ class Checker:
         before = self._node_of.get(uid, "")
         if before and node != before:
             self._violated(f"pod {key} moves from {before} to {node or 'nowhere'}")
-        if node and _is_said_unscheduled(pod) and self._unaware.get(key):
-            self._misjudged.add(uid)
+        judgements = _judgements(pod.get("status", {}))
+        if node and judgements:
+            excused = (said for (about, _), said in self._unaware.items() if about == key)
+            self._misjudged.update(uid for said in excused if judgements <= said)
         self._members.setdefault(_group(pod), set()).add(uid)
         if node and not before:
             self._node_of[uid] = node
@@ -116,14 +120,20 @@ class Checker:
             if other != mine:
                 self._violated(f"{mine} gets {'/'.join(thing)}, which {other} has")
 
-    def _note_judge(self, path: str, host: SchedulerHost) -> None:
-        """Take down whether a scheduler that says something about a pod has not heard yet that it is on a node. That is no
-        fault of a watch that lags; and a kubelet, unlike ours, would put it right."""
+    def _note_judge(self, path: str, data: bytes, process: Process, host: SchedulerHost) -> None:
+        """Take down whether a scheduler that says of a pod that it found no node has not heard yet that it is on one. That is
+        no fault of a watch that lags, nor of a network that delivers it when its sender is gone and another has bound the
+        pod; and a kubelet, unlike ours, would put it right."""
+        said = msgspec.json.decode(data.partition(b"\r\n\r\n")[2])["status"]
         parts = path.partition("?")[0].split("/")
         key, scheduler = f"{parts[4]}/{parts[6]}", host.scheduler
         entry = self._world.server.store.context.storage.table("pods").entries.get(key) if self._world.server.is_up else None
         store = scheduler.engine.store if scheduler is not None and scheduler.engine is not None else None
-        self._unaware[key] = entry is not None and store is not None and store.pod(_uid(entry.obj)) is None
+        excused = self._unaware.setdefault((key, process.name), set())
+        if entry is not None and store is not None and store.pod(_uid(entry.obj)) is None:
+            excused |= _judgements(said)
+        else:
+            excused -= _judgements(said)
 
     def _check_victim(self, path: str) -> None:
         """Complain when a scheduler evicts a pod that no other can be above."""
@@ -222,7 +232,7 @@ class Checker:
     def _untrue(self, pods: list[dict[str, Any]]) -> Iterator[str]:
         """Yield the pods on nodes of which it is said that they found none, by somebody who could know better."""
         for pod in pods:
-            if pod["spec"].get("nodeName") and _is_said_unscheduled(pod) and _uid(pod) not in self._misjudged:
+            if pod["spec"].get("nodeName") and _judgements(pod.get("status", {})) and _uid(pod) not in self._misjudged:
                 yield f"pod {pod['metadata']['name']} is on {pod['spec']['nodeName']}, and is said to be unscheduled"
 
     def _lacks_something(self, pod: dict[str, Any], node_name: str) -> bool:
@@ -291,9 +301,14 @@ class Checker:
             yield f"{name} has {links} connections"
 
 
-def _is_said_unscheduled(pod: dict[str, Any]) -> bool:
-    conditions = pod.get("status", {}).get("conditions") or ()
-    return any((one["type"], one["status"]) == ("PodScheduled", "False") for one in conditions)
+Judgement = tuple[str, str]
+"""What is said of a pod that found no node: the text, and since when it is so."""
+
+
+def _judgements(status: dict[str, Any]) -> set[Judgement]:
+    """Return what a status says of a pod that found no node."""
+    said = (one for one in status.get("conditions") or () if (one["type"], one["status"]) == ("PodScheduled", "False"))
+    return {(one.get("message", ""), one.get("lastTransitionTime", "")) for one in said}
 
 
 def _holders(pods: list[dict[str, Any]], node_name: str, pending: dict[str, Any]) -> list[dict[str, Any]]:

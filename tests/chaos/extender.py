@@ -62,7 +62,7 @@ class SimulatedExtender(HttpPoster):
 
     def _bind(self, asked: dict[str, Any], harm: str) -> dict[str, Any]:
         namespace, name = asked["PodNamespace"], asked["PodName"]
-        self._world.network.on_request(self._process, "POST", f"/api/v1/namespaces/{namespace}/pods/{name}/binding")
+        self._world.network.on_request(self._process, "POST", f"/api/v1/namespaces/{namespace}/pods/{name}/binding", b"")
         if harm in ("nothing", "unknown"):
             return {"Error": "sabotaged"}
         if not self._world.server.is_up:

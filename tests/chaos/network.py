@@ -34,7 +34,7 @@ class Network:
         self._seed = seed
         self.note = note
         self._faults: dict[str, list[Fault]] = {}
-        self.on_request: Callable[[Process, str, str], None] = lambda process, method, path: None
+        self.on_request: Callable[[Process, str, str, bytes], None] = lambda process, method, path, data: None
         """Told of every request in the moment in which its bytes leave the client."""
         self._server: Process | None = None
         self._accept: Callable[[], asyncio.Protocol] | None = None
@@ -140,7 +140,7 @@ class Link:
             return
         method, path = found[1].decode(), found[2].decode()
         self._what, self._fate, self._is_watch = f"{method} {path.partition('?')[0]}", "", "watch=true" in path
-        network.on_request(client, method, path)
+        network.on_request(client, method, path, data)
         for fault in network.active(client.name, "drop", "lose", "twice", "garbage", "refuse", "cut"):
             if self._chance.random() >= fault.chance or not fault.concerns(method):
                 continue
