@@ -95,6 +95,12 @@ class DeviceClaims:
         if gone is not None:
             self._settle(self._objects.get(ResourceClaim, name, namespace) or gone)
 
+    def before(self, old: ResourceClaim | None, new: ResourceClaim | None) -> ResourceClaim | None:
+        """Return what was known of a claim that changed: an assumed version, unless the change is not newer than that."""
+        claim = new if new is not None else old
+        assumed = self._assumed.get((claim.metadata.namespace, claim.metadata.name)) if claim is not None else None
+        return old if assumed is None or (new is not None and not _is_newer(new, assumed)) else assumed
+
     # Promises
 
     def promise(self, claim: ResourceClaim, pod_uid: str) -> None:

@@ -32,6 +32,7 @@ from kubesched.api.storage import (
 )
 from kubesched.api.workload import CompositePodGroup, PodGroup
 from kubesched.cluster import PodView, Store
+from kubesched.cluster.device_claims import DeviceClaims
 from kubesched.config import Gates
 from kubesched.engine.changes import node_changes, pod_changes
 from kubesched.errors import SchedulerError
@@ -123,6 +124,7 @@ class Intake:
         self._queue = queue
         self._profiles = frozenset(profile_names)
         given = gates if gates is not None else Gates.defaults()
+        self._claims = store.objects.shared(DeviceClaims)
         self._has_features = given.is_enabled("NodeDeclaredFeatures")
         self._has_gangs = given.is_enabled("GangScheduling")
         self._has_resizes = given.is_enabled("InPlacePodVerticalScalingSchedulerPreemption")
@@ -365,6 +367,9 @@ class Intake:
             return
         resource, known_as = _resource_of(kind, type(some)), type(some) if type(some) in INFO else kind
         started = self._start()
+        if known_as is ResourceClaim:
+            # A device that is given and taken back between two words of the watch is free only as seen from what we assumed.
+            old = self._claims.before(old, new)
         if new is None:
             self._store.objects.drop(known_as, some.metadata.name, some.metadata.namespace or "")
             event = ClusterEvent(resource, int(DELETE))

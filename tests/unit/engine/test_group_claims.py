@@ -15,7 +15,7 @@ from group_scene import COSCHEDULING, GATES, LABEL, Scene, crew, gang
 from kubesched.api import codec
 from kubesched.api.meta import OwnerReference
 from kubesched.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.api.pod import PodResourceClaim, PodResourceClaimStatus
+from kubesched.api.pod import Pod, PodResourceClaim, PodResourceClaimStatus
 from kubesched.api.resource import AllocationResult, ResourceClaim, ResourceClaimStatus
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.workload import PodGroupResourceClaim
@@ -102,6 +102,7 @@ class ClaimScene(Scene):
         self.stored: dict[tuple[type, str], Any] = {}
         self.failing_updates = Counter[str]()
         self.refused = Counter[str]()
+        self.watches_are_broken = False
         super().__init__(*CLASSES, *objects, **({"gates": GATES} | given))
 
     async def update(self, changed: Any, subresource: str = "") -> Any:
@@ -122,6 +123,8 @@ class ClaimScene(Scene):
         return stored
 
     def _tell(self, stored: Any) -> None:
+        if self.watches_are_broken:
+            return
         self.put(stored)
         if isinstance(stored, PersistentVolume) and stored.spec.claim_ref is not None:
             claim = self.known[PersistentVolumeClaim, f"default/{stored.spec.claim_ref.name}"]
@@ -220,6 +223,27 @@ def test_a_device_that_was_promised_and_could_not_be_written_wakes_who_waits_for
         await scene.settle(10)
         assert scene.nodes("p1") == ["n1"]
         assert scene.held("c0", "c1") == [[], ["n1-0"]]
+
+    run_virtually(main())
+
+
+def test_a_device_that_was_taken_back_before_the_watch_told_that_it_was_given_wakes_who_waits_for_one() -> None:
+    async def main() -> None:
+        pods = [member(f"p{i}", (f"c{i}",), by_label=True) for i in range(2)]  # a label that says nothing here
+        scene = ClaimScene(node("n1", cpu="8"), devices("n1", 1), device_claim("c0"), device_claim("c1"))
+        scene.watches_are_broken = True
+        scene.put(pods[0])
+        await scene.settle()
+        scene.put(pods[1])
+        await scene.settle()
+        assert scene.nodes("p0", "p1") == ["n1", ""] and scene.held("c0") == [[]]
+        scene.drop(scene.known[Pod, "default/p0"])
+        scene.watches_are_broken = False
+        emptied = scene.claim("c0")  # by the controller of claims, as the pod is gone
+        newer = msgspec.structs.replace(emptied.metadata, resource_version=str(scene.version + 1))
+        scene.put(msgspec.structs.replace(emptied, metadata=newer))
+        await scene.settle(10)
+        assert scene.nodes("p1") == ["n1"]
 
     run_virtually(main())
 
