@@ -82,6 +82,9 @@ class NotFound(ApiError):
 class Conflict(ApiError):
     """409, the object changed meanwhile or the operation does not fit its state"""
 
+    latest: Any = None
+    """The object as it is now, where whoever raises this has read it."""
+
 
 class AlreadyExists(Conflict):
     """409, on create"""

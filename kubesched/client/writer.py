@@ -145,13 +145,14 @@ class Writer:
         return codec.decode_as(type(obj), body)
 
     async def update(self, changed: T, subresource: str = "") -> T:
-        """Replace an object; raise `Conflict` if it changed meanwhile. Return the new version."""
+        """Replace an object; raise `Conflict` with its latest version if it changed meanwhile. Return the new version."""
         path, version = object_path(changed), changed.metadata.resource_version
         target = f"{path}/{subresource}" if subresource else path
         current = await self._connection.request("GET", path)
-        before = _object_in(current, changed, path).metadata
-        if (version and before.resource_version != version) or before.uid != (changed.metadata.uid or before.uid):
-            raise _changed_meanwhile(changed)
+        before = _object_in(current, changed, path)
+        wanted = (version or before.metadata.resource_version, changed.uid or before.uid)
+        if (before.metadata.resource_version, before.uid) != wanted:
+            raise _changed_meanwhile(before)
         for _ in range(UPDATE_ATTEMPTS):
             body = codec.encode(codec.overlay(current, changed))
             try:
@@ -160,10 +161,10 @@ class Writer:
                 # As with a binding, a conflict may be the echo of our own write, and a fault may come after the deed.
                 doubt = error
             current, stored = await self._look_up(path, changed)
-            if stored.metadata.resource_version != before.resource_version:
+            if stored.metadata.resource_version != before.metadata.resource_version:
                 if _says_the_same(stored, changed):
                     return stored
-                raise _changed_meanwhile(changed) from doubt
+                raise _changed_meanwhile(stored) from doubt
             if not isinstance(doubt, AnswerLost):
                 break
         raise doubt
@@ -294,15 +295,17 @@ def _already_assigned(pod: Named, node_name: str) -> Conflict:
     return Conflict(409, "Conflict", f'{text}pod {pod.name} is already assigned to node "{node_name}"')
 
 
-def _changed_meanwhile(obj: TopLevel) -> Conflict:
-    info = INFO[type(obj)]
+def _changed_meanwhile(latest: TopLevel) -> Conflict:
+    info = INFO[type(latest)]
     name = f"{info.plural}.{info.group}" if info.group else info.plural
-    return Conflict(
+    conflict = Conflict(
         409,
         "Conflict",
-        f'Operation cannot be fulfilled on {name} "{obj.name}": the object has been modified; '
+        f'Operation cannot be fulfilled on {name} "{latest.name}": the object has been modified; '
         "please apply your changes to the latest version and try again",
     )
+    conflict.latest = latest
+    return conflict
 
 
 def _is_part(sent: Any, stored: Any) -> bool:

@@ -89,12 +89,6 @@ class DeviceClaims:
         self._assumed[meta.namespace, meta.name] = claim
         self._settle(claim)
 
-    def restore(self, name: str, namespace: str) -> None:
-        """Forget an assumed version: what the API told last counts again."""
-        gone = self._assumed.pop((namespace, name), None)
-        if gone is not None:
-            self._settle(self._objects.get(ResourceClaim, name, namespace) or gone)
-
     def before(self, old: ResourceClaim | None, new: ResourceClaim | None) -> ResourceClaim | None:
         """Return what was known of a claim that changed: an assumed version, unless the change is not newer than that."""
         claim = new if new is not None else old
@@ -116,22 +110,15 @@ class DeviceClaims:
         """Return the claims, with their allocations, that are booked for a pod and not yet written."""
         return [claim for claim, holders in self._in_flight.values() if pod_uid in holders] if self._in_flight else ()
 
-    def release(self, uid: str, pod_uid: str | None = None) -> bool:
-        """Drop a booking, or a pod's part in it; return whether it is gone now and was not before.
-
-        The devices stay taken if the claim has them by now.
-        """
+    def release(self, uid: str, pod_uid: str | None = None) -> None:
+        """Drop a booking, or a pod's part in it. The devices stay taken if the claim has them by now."""
         if uid not in self._in_flight:
-            return False
+            return
         claim, holders = self._in_flight[uid]
         holders.discard(pod_uid or "")
-        if pod_uid is not None and holders:
-            return False
-        del self._in_flight[uid]
-        latest = self.get(claim.metadata.name, claim.metadata.namespace)
-        same = latest is not None and latest.metadata.uid == uid
-        self._hold(uid, latest.status.allocation if latest is not None and same else None)
-        return True
+        if pod_uid is None or not holders:
+            del self._in_flight[uid]
+            self._settle(claim)
 
     def promised(self, uid: str) -> ResourceClaim | None:
         """Return a claim with the allocation that is booked for it, if one is."""

@@ -455,8 +455,7 @@ class DynamicResources(Plugin):
             return
         booked, mine.booked = mine.booked, []
         for claim, _ in booked:
-            if self._book.release(claim.metadata.uid, pod.uid) and not extended.is_special(claim):
-                self._book.restore(claim.metadata.name, claim.metadata.namespace)
+            self._book.release(claim.metadata.uid, pod.uid)
         turn: GroupTurn | None = state.find(GROUP_TURN)
         if turn is not None and turn.is_rehearsal:
             return  # nothing was written in it, and what was written before it is used when it becomes real

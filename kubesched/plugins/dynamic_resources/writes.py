@@ -157,7 +157,15 @@ class ClaimWriter:
                 return await write(claim)
             except Conflict as error:
                 conflict = error
+                self._take_in(error.latest)
         raise BindError(f"add allocation and reservation to claim {claim.key}: {conflict}") from conflict
+
+    def _take_in(self, latest: ResourceClaim | None) -> None:
+        """Know a claim as the API has it, also while its watch is away: it may have our own write already, whose answer was
+        lost, and whoever then gives up a promise must not take the device for free."""
+        if latest is not None:
+            with suppress(ClaimError):  # the watch was faster
+                self._book.assume(latest)
 
     # The claim that stands in for extended resources
 
@@ -297,6 +305,7 @@ class ClaimWriter:
                     return
                 except Conflict as error:
                     log.info("unreserve claim %s: %s", claim.key, error)
+                    self._take_in(error.latest)
         except SchedulerError as error:
             log.error("unreserve claim %s/%s for pod %s: %s", namespace, name, pod.key, error)
 

@@ -249,9 +249,9 @@ async def test_replacing_a_status_goes_to_the_subresource() -> None:
 
 async def test_an_object_that_changed_meanwhile_is_a_conflict_and_nothing_is_sent() -> None:
     desk = Desk(stored("", "8"))
-    with pytest.raises(Conflict, match='persistentvolumeclaims "data": the object has been modified'):
+    with pytest.raises(Conflict, match='persistentvolumeclaims "data": the object has been modified') as raised:
         await desk.writer.update(claim("v"))
-    assert len(desk.sent) == 1
+    assert len(desk.sent) == 1 and raised.value.latest.metadata.resource_version == "8"
 
 
 async def test_a_lost_replacement_is_compared_with_what_is_there() -> None:
@@ -295,8 +295,9 @@ async def test_a_refused_replacement_that_changed_nothing_is_not_sent_again(answ
 
 
 async def test_a_fault_after_which_the_object_is_another_is_a_conflict() -> None:
-    with pytest.raises(Conflict):
+    with pytest.raises(Conflict) as raised:
         await Desk(CLAIM, status(500, "InternalError"), stored("other", "6")).writer.update(claim("v"))
+    assert raised.value.latest.spec.volume_name == "other"
 
 
 async def test_creating_returns_the_stored_object() -> None:

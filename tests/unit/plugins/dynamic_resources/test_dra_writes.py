@@ -100,6 +100,40 @@ async def test_a_conflict_is_tried_again_on_the_newest_version():
     assert len(made.handle.clock.slept) == 1
 
 
+def changed_to(latest):
+    """Return a conflict with an object that was read since."""
+    conflict = Conflict(409, "Conflict", "changed")
+    conflict.latest = latest
+    return conflict
+
+
+async def test_a_conflict_with_our_own_write_whose_answer_was_lost_is_no_failure():
+    made = world(TWO, claim("a", request()))
+    writer, landed = made.handle.writer, []
+    writer.objects, update = None, writer.update  # the watch is away
+
+    async def lose_answer(changed, subresource=""):
+        stored = await update(changed, subresource)
+        if not subresource:
+            return stored
+        landed.append(stored)
+        raise changed_to(stored)
+
+    writer.update = lose_answer
+    assert await bind(made, pod(claims=["a"])) is None
+    assert writer.lines == ["update a", "update/status a"]
+    assert [made.book.get("a", "default")] == landed and not list(made.book.in_flight())
+
+
+async def test_a_promise_that_is_given_up_after_conflicts_leaves_the_device_to_whom_the_api_has_given_it():
+    made = world(TWO, claim("a", request()))
+    made.handle.writer.objects = None
+    landed = claim("a", request(), resourceVersion="9", status=allocation("d1", reserved_for=["other"]))
+    made.handle.writer.failures = [changed_to(landed)] * 9
+    assert (await bind(made, pod(claims=["a"]))).code is Code.ERROR
+    assert [device.device for device in made.book.exclusive] == ["d1"] and not list(made.book.in_flight())
+
+
 async def test_conflicts_without_end_fail():
     made = world(TWO, claim("a", request()))
     made.handle.writer.failures = [Conflict(409, "Conflict", "changed")] * 9
