@@ -175,7 +175,8 @@ def named_nodes(required: NodeSelector) -> frozenset[str] | None:
         named: set[str] | None = None
         for wanted in term.match_fields:
             if wanted.key == NODE_NAME_FIELD and wanted.operator == IN:
-                named = set(wanted.values) if named is None else named & set(wanted.values)
+                values = set(wanted.values or ())
+                named = values if named is None else named & values
         if named is None:
             return None
         union |= named
@@ -212,17 +213,23 @@ def _is_empty(term: NodeSelectorTerm) -> bool:
 
 
 def _compile_node_term(term: NodeSelectorTerm, path: str) -> NodeTerm:
+    errors = node_term_errors(term, path)
+    if errors:
+        return NodeTerm(errors=tuple(errors))
+    return NodeTerm(
+        tuple(Requirement(wanted.key, wanted.operator, wanted.values or ()) for wanted in term.match_expressions),
+        tuple(Requirement(wanted.key, wanted.operator, wanted.values or ()) for wanted in term.match_fields),
+    )
+
+
+def node_term_errors(term: NodeSelectorTerm, path: str) -> list[str]:
+    """Return what keeps a term from being understood, each with the path of its field."""
     errors: list[str] = []
     for index, expression in enumerate(term.match_expressions):
         errors += _expression_errors(expression, f"{path}.matchExpressions[{index}]")
     for index, expression in enumerate(term.match_fields):
         errors += _field_errors(expression, f"{path}.matchFields[{index}]")
-    if errors:
-        return NodeTerm(errors=tuple(errors))
-    return NodeTerm(
-        tuple(Requirement(wanted.key, wanted.operator, wanted.values) for wanted in term.match_expressions),
-        tuple(Requirement(wanted.key, wanted.operator, wanted.values) for wanted in term.match_fields),
-    )
+    return errors
 
 
 def _expression_errors(expression: NodeSelectorRequirement, path: str) -> list[str]:
@@ -234,8 +241,8 @@ def _expression_errors(expression: NodeSelectorRequirement, path: str) -> list[s
 def _field_errors(expression: NodeSelectorRequirement, path: str) -> list[str]:
     if expression.operator not in (IN, NOT_IN):
         return [unsupported(f"{path}.operator", expression.operator, (IN, NOT_IN))]
-    if len(expression.values) != 1:
-        return [invalid(f"{path}.values", expression.values or None, "must have one element")]
+    if len(expression.values or ()) != 1:
+        return [invalid(f"{path}.values", expression.values, "must have one element")]
     return []
 
 

@@ -123,11 +123,11 @@ class Condition(Wire, kw_only=True):
 
 
 class LabelSelectorRequirement(Wire, kw_only=True):
-    """One expression of a label selector."""
+    """One expression of a label selector. Values that are absent and values that are empty differ in error texts only."""
 
     key: str = ""
     operator: str = ""
-    values: tuple[str, ...] = ()
+    values: tuple[str, ...] | None = None
 
 
 class LabelSelector(Wire, kw_only=True):

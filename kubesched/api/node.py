@@ -8,11 +8,11 @@ from kubesched.api.meta import Condition, Quantity, TopLevel, Wire, always
 
 
 class NodeSelectorRequirement(Wire, kw_only=True):
-    """One expression over a node's labels or fields."""
+    """One expression over a node's labels or fields; see `LabelSelectorRequirement` about its values."""
 
     key: str = ""
     operator: str = ""
-    values: tuple[str, ...] = ()
+    values: tuple[str, ...] | None = None
 
 
 class NodeSelectorTerm(Wire, kw_only=True):

@@ -6,11 +6,11 @@ an empty one). Operators are the wire's words In, NotIn, Exists, DoesNotExist, G
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kubesched.api.gotext import go_json, go_quote
 from kubesched.api.meta import LabelSelector
 from kubesched.api.naming import label_value_complaints, qualified_name_complaints
 from kubesched.errors import SchedulerError
@@ -105,7 +105,7 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
         requirements.append(_required(key, IN, (value,)))
     for expression in selector.match_expressions:
         if expression.operator not in (IN, NOT_IN, EXISTS, DOES_NOT_EXIST):
-            raise SelectorError(f"{quoted(expression.operator)} is not a valid label selector operator")
+            raise SelectorError(f"{go_quote(expression.operator)} is not a valid label selector operator")
         requirements.append(_required(expression.key, expression.operator, expression.values))
     return Selector(tuple(requirements))
 
@@ -117,8 +117,9 @@ def selector_from_map(labels: Mapping[str, str]) -> Selector:
     return Selector(tuple(Requirement(key, IN, (value,)) for key, value in sorted(labels.items())))
 
 
-def requirement_errors(key: str, operator: str, values: tuple[str, ...], path: str = "") -> list[str]:
+def requirement_errors(key: str, operator: str, stated: tuple[str, ...] | None, path: str = "") -> list[str]:
     """Return what is wrong with one requirement, in the order in which the reference finds it."""
+    values = stated or ()
     at_key, at_values = (f"{path}.key", f"{path}.values") if path else ("key", "values")
     errors = []
     complaints = qualified_name_complaints(key)
@@ -126,14 +127,13 @@ def requirement_errors(key: str, operator: str, values: tuple[str, ...], path: s
         errors.append(invalid(at_key, key, "; ".join(complaints)))
     if operator in (IN, NOT_IN):
         if not values:
-            errors.append(invalid(at_values, None, "for 'in', 'notin' operators, values set can't be empty"))
+            errors.append(invalid(at_values, stated, "for 'in', 'notin' operators, values set can't be empty"))
     elif operator in (EXISTS, DOES_NOT_EXIST):
         if values:
             errors.append(invalid(at_values, values, "values set must be empty for exists and does not exist"))
     elif operator in (GT, LT):
         if len(values) != 1:
-            found = values or None
-            errors.append(invalid(at_values, found, "for 'Gt', 'Lt' operators, exactly one value is required"))
+            errors.append(invalid(at_values, stated, "for 'Gt', 'Lt' operators, exactly one value is required"))
         for index, value in enumerate(values):
             if parse_int64(value) is None:
                 detail = "for 'Gt', 'Lt' operators, the value must be an integer"
@@ -147,23 +147,19 @@ def requirement_errors(key: str, operator: str, values: tuple[str, ...], path: s
 
 def invalid(path: str, value: object, detail: str) -> str:
     """Return the API's sentence about a value that is not acceptable."""
-    return f"{path}: Invalid value: {quoted(value)}: {detail}"
+    shown = go_quote(value) if isinstance(value, str) else go_json(value)
+    return f"{path}: Invalid value: {shown}: {detail}"
 
 
-def unsupported(path: str, value: object, choices: tuple[str, ...]) -> str:
-    """Return the API's sentence about a value outside a fixed set."""
-    return f"{path}: Unsupported value: {quoted(value)}: supported values: {', '.join(quoted(c) for c in choices)}"
+def unsupported(path: str, value: str, choices: tuple[str, ...]) -> str:
+    """Return the API's sentence about a word outside a fixed set; such words have types of their own, so it is JSON."""
+    return f"{path}: Unsupported value: {go_json(value)}: supported values: {', '.join(go_quote(c) for c in choices)}"
 
 
 def aggregate(errors: Sequence[str]) -> str:
     """Return several errors as one text, the way the reference joins them: each once, in brackets if many."""
     distinct = list(dict.fromkeys(errors))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
-
-
-def quoted(value: object) -> str:
-    """Return a value as error texts show it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def parse_int64(text: str) -> int | None:
@@ -174,8 +170,8 @@ def parse_int64(text: str) -> int | None:
     return number if -(2**63) <= number < 2**63 else None
 
 
-def _required(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
-    errors = requirement_errors(key, operator, values)
+def _required(key: str, operator: str, stated: tuple[str, ...] | None) -> Requirement:
+    errors = requirement_errors(key, operator, stated)
     if errors:
         raise SelectorError(aggregate(errors))
-    return Requirement(key, operator, values)
+    return Requirement(key, operator, stated or ())

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.api import quantity
+from kubesched.api.gotext import go_quote
 from kubesched.config.durations import Duration
-from kubesched.config.fielderrors import go_quote
 from kubesched.errors import ConfigError, SchedulerError
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from kubesched.api import quantity
+from kubesched.api.gotext import go_quote
 from kubesched.cli import flags as table
 from kubesched.cli.flagset import CertificatePair, Parsed, UsageError, parse
 from kubesched.cli.legacy_flags import notices, read_legacy, refuse_old_flags, split_gates
@@ -24,7 +25,7 @@ from kubesched.cli.usage import ALL_FLAGS, PROGRAM, help_text
 from kubesched.config import Configuration, Duration, Gates, defaults, load
 from kubesched.config.building import unreadable
 from kubesched.config.catalogue import Catalogue
-from kubesched.config.fielderrors import FieldError, Path, aggregate, forbidden, go_quote, invalid
+from kubesched.config.fielderrors import FieldError, Path, aggregate, forbidden, invalid
 from kubesched.config.types import ClientConnection
 from kubesched.config.versions import NEWEST, OLDEST_EMULATED, OLDEST_RECORDED, RELEASES, Version, text_of
 from kubesched.config.wire import plain

@@ -14,10 +14,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from kubesched.api.gotext import go_quote
 from kubesched.config.args import Args
 from kubesched.config.catalogue import Catalogue
 from kubesched.config.durations import Duration
-from kubesched.config.fielderrors import Path, aggregate, go_quote
+from kubesched.config.fielderrors import Path, aggregate
 from kubesched.config.gates import Gates
 from kubesched.config.merging import expand, needed, weigh
 from kubesched.config.types import Configured, Extender, ExtenderTLSConfig, Profile

@@ -11,16 +11,13 @@ structures as JSON, plain numbers plain.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
+from kubesched.api.gotext import go_json, go_quote
 from kubesched.config.durations import Duration
-
-_ESCAPED_IN_JSON = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
-_ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v", "\\": "\\\\"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,40 +95,16 @@ def render(value: object) -> str:
     if isinstance(value, Verbatim):
         return str(value)
     if isinstance(value, Duration | TypedString | Path):
-        return go_json(value)
+        return go_json(_plain(value))
     if isinstance(value, int | float):
         return str(value)
     if isinstance(value, str):
         return go_quote(value)
-    return go_json(value)
-
-
-def go_quote(text: str) -> str:
-    """Return the text as Go's %q prints it."""
-    parts = []
-    for char in text:
-        if char == '"':
-            parts.append('\\"')
-        elif char in _ESCAPES:
-            parts.append(_ESCAPES[char])
-        elif char.isprintable():
-            parts.append(char)
-        elif ord(char) < 0x80:
-            parts.append(f"\\x{ord(char):02x}")
-        elif ord(char) <= 0xFFFF:
-            parts.append(f"\\u{ord(char):04x}")
-        else:
-            parts.append(f"\\U{ord(char):08x}")
-    return f'"{"".join(parts)}"'
-
-
-def go_json(value: object) -> str:
-    """Return the value as Go's JSON encoder prints the reference's internal types: Go field names, no spaces."""
-    text = json.dumps(_plain(value), separators=(",", ":"), ensure_ascii=False)
-    return text.translate(_ESCAPED_IN_JSON)
+    return go_json(_plain(value))
 
 
 def _plain(value: object) -> object:
+    """Return a value of the reference's internal types as plain ones: structures by the names of their Go fields."""
     if isinstance(value, Path):
         return {}
     if isinstance(value, Duration):

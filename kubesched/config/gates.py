@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from kubesched.config.fielderrors import aggregate, go_quote
+from kubesched.api.gotext import go_quote
+from kubesched.config.fielderrors import aggregate
 from kubesched.config.other_gates import OTHER_GATES, OTHER_NEEDS
 from kubesched.config.versions import NEWEST, RELEASES, Behaviour, Version
 from kubesched.errors import ConfigError

@@ -13,11 +13,12 @@ from typing import Any
 
 import msgspec
 
+from kubesched.api.gotext import go_quote
 from kubesched.config.args import Args
 from kubesched.config.building import build_extenders, build_profiles, ignore_managed_resources, unreadable
 from kubesched.config.catalogue import Catalogue, at_release, default_plugins
 from kubesched.config.documents import Number, Object, Value, is_json, read_json
-from kubesched.config.fielderrors import aggregate, go_quote
+from kubesched.config.fielderrors import aggregate
 from kubesched.config.gates import Gates
 from kubesched.config.merging import merge, needed
 from kubesched.config.types import (

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
+from kubesched.api.gotext import go_quote
 from kubesched.config.catalogue import POINT_TYPES, SCORING_POINTS, Catalogue
-from kubesched.config.fielderrors import go_quote
 from kubesched.config.types import Configured, Plugin, Plugins, PluginSet
 from kubesched.errors import ConfigError
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from kubesched.api.naming import label_value_complaints, qualified_name_complaints
-from kubesched.api.selectors import parse_int64
-from kubesched.config.fielderrors import FieldError, Path, TypedString, invalid, not_supported
-from kubesched.config.wire import Go, Int32, Wire
+import msgspec
 
-LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
-FIELD_OPERATORS = ("In", "NotIn")
+from kubesched.api import node
+from kubesched.api.matching import node_term_errors
+from kubesched.config.fielderrors import FieldError, Path
+from kubesched.config.wire import Go, Int32, Wire
 
 
 class NodeSelectorRequirement(Wire, frozen=True, rename="camel"):
@@ -30,12 +29,8 @@ class NodeSelectorTerm(Wire, frozen=True, rename="camel"):
 
     def validate(self, path: Path) -> list[FieldError]:
         """Return what keeps the term from being understood."""
-        errors = []
-        for at, expression in enumerate(self.match_expressions):
-            errors += _validate_expression(expression, path.child("matchExpressions").index(at))
-        for at, field in enumerate(self.match_fields):
-            errors += _validate_field(field, path.child("matchFields").index(at))
-        return errors
+        term = msgspec.convert(msgspec.to_builtins(self), node.NodeSelectorTerm)
+        return [FieldError(*text.split(": ", 1)) for text in node_term_errors(term, str(path))]
 
 
 class NodeSelector(Wire, frozen=True, rename="camel"):
@@ -87,46 +82,3 @@ class TopologySpreadConstraint(Wire, frozen=True, rename="camel"):
     node_affinity_policy: Annotated[str | None, Go("v1.NodeInclusionPolicy")] = None
     node_taints_policy: Annotated[str | None, Go("v1.NodeInclusionPolicy")] = None
     match_label_keys: tuple[str, ...] = ()
-
-
-def _validate_expression(expression: NodeSelectorRequirement, path: Path) -> list[FieldError]:
-    if expression.operator not in LABEL_OPERATORS:
-        return [not_supported(path.child("operator"), TypedString(expression.operator), LABEL_OPERATORS)]
-    errors = []
-    complaints = qualified_name_complaints(expression.key)
-    if complaints:
-        errors.append(invalid(path.child("key"), expression.key, "; ".join(complaints)))
-    where, values = path.child("values"), expression.values or ()
-    match expression.operator:
-        case "In" | "NotIn":
-            if not values:
-                errors.append(invalid(where, expression.values, "for 'in', 'notin' operators, values set can't be empty"))
-        case "Exists" | "DoesNotExist":
-            if values:
-                errors.append(invalid(where, values, "values set must be empty for exists and does not exist"))
-        case _:
-            errors += _validate_comparison(expression, where)
-    for at, value in enumerate(values):
-        complaints = label_value_complaints(value)
-        if complaints:
-            errors.append(invalid(where.index(at).key(expression.key), value, "; ".join(complaints)))
-    return errors
-
-
-def _validate_comparison(expression: NodeSelectorRequirement, path: Path) -> list[FieldError]:
-    errors = []
-    values = expression.values or ()
-    if len(values) != 1:
-        errors.append(invalid(path, expression.values, "for 'Gt', 'Lt' operators, exactly one value is required"))
-    for at, value in enumerate(values):
-        if parse_int64(value) is None:
-            errors.append(invalid(path.index(at), value, "for 'Gt', 'Lt' operators, the value must be an integer"))
-    return errors
-
-
-def _validate_field(field: NodeSelectorRequirement, path: Path) -> list[FieldError]:
-    if field.operator not in FIELD_OPERATORS:
-        return [not_supported(path.child("operator"), TypedString(field.operator), FIELD_OPERATORS)]
-    if len(field.values or ()) != 1:
-        return [invalid(path.child("values"), field.values, "must have one element")]
-    return []

@@ -25,9 +25,9 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from kubesched.api.gotext import go_quote
 from kubesched.config.documents import Number, Object, Value, compact
 from kubesched.config.durations import Duration
-from kubesched.config.fielderrors import go_quote
 from kubesched.errors import ConfigError
 
 MAX_STRICT_ERRORS = 100

@@ -17,8 +17,8 @@ import yaml
 
 from kubesched.api.bounds import DEEPEST as _MAX_DEPTH
 from kubesched.api.bounds import check_yaml
+from kubesched.api.gotext import go_quote
 from kubesched.config.documents import Number, Object, Value, compact
-from kubesched.config.fielderrors import go_quote
 from kubesched.errors import ConfigError
 
 _WORDS: dict[str, Value] = {

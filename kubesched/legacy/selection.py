@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kubesched.api.gotext import go_quote
 from kubesched.config.documents import read_json
-from kubesched.config.fielderrors import go_quote
 from kubesched.config.types import PluginConfig
 from kubesched.config.wire import Raw
 from kubesched.errors import ConfigError

@@ -6,9 +6,10 @@ program on the spot.
 
 from __future__ import annotations
 
+from kubesched.api.gotext import go_quote
 from kubesched.api.naming import qualified_name_complaints
 from kubesched.api.requests import is_extended_name
-from kubesched.config.fielderrors import aggregate, go_quote
+from kubesched.config.fielderrors import aggregate
 from kubesched.errors import ConfigError
 from kubesched.legacy.policy import (
     Policy,

@@ -342,7 +342,9 @@ class _Anonymizer:
             hidden |= {"key": names.key(value.key), "value": names.value(value.key, value.value)}
         elif isinstance(value, _REQUIREMENTS):
             hidden = self._fields(value, leaving=("key", "values"))
-            hidden |= {"key": names.key(value.key), "values": tuple(names.value(value.key, each) for each in value.values)}
+            hidden |= {"key": names.key(value.key), "values": value.values}
+            if value.values:
+                hidden["values"] = tuple(names.value(value.key, each) for each in value.values)
         elif isinstance(value, Container):
             hidden = self._fields(value, leaving=("image",)) | {"image": names.image(value.image)}
         elif isinstance(value, ContainerImage):

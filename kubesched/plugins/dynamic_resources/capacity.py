@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubesched.api import quantity
+from kubesched.api.gotext import go_quote
 from kubesched.api.meta import Quantity
 from kubesched.api.resource import CapacityRequestPolicy, CapacityRequestPolicyRange
-from kubesched.config.fielderrors import go_quote
 from kubesched.errors import SchedulerError
 from kubesched.plugins.dynamic_resources.devices import Capacity, DeviceView
 from kubesched.plugins.dynamic_resources.features import Features

@@ -109,5 +109,5 @@ def _home(claim: ResourceClaim) -> str:
     selector = claim.status.allocation.node_selector
     if selector is None:
         return "any node"
-    values = [value for term in selector.node_selector_terms for field in term.match_fields for value in field.values]
-    return ", ".join(values) or "the nodes of its node selector"
+    fields = [field for term in selector.node_selector_terms for field in term.match_fields]
+    return ", ".join(value for field in fields for value in field.values or ()) or "the nodes of its node selector"

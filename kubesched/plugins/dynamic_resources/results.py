@@ -148,4 +148,4 @@ def _node_selector(picks: Sequence[Pick], node_name: str, claim: int) -> NodeSel
 
 
 def _identity(requirement: NodeSelectorRequirement) -> object:
-    return requirement.key, requirement.operator, frozenset(requirement.values)
+    return requirement.key, requirement.operator, frozenset(requirement.values or ())

@@ -126,7 +126,8 @@ def _of_pool(pool: NodePool, types: list[InstanceType], where: str) -> list[Node
     """Return a group for each type, zone and capacity type that a NodePool allows."""
     name, template = pool.metadata.name, pool.spec.template
     requirements = template.spec.requirements
-    wanted = {each.key: each.values[0] for each in requirements if each.operator == "In" and len(each.values) == 1}
+    listed = {each.key: each.values or () for each in requirements if each.operator == "In"}
+    wanted = {key: values[0] for key, values in listed.items() if len(values) == 1}
     allows = compile_node_selector(NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=requirements),)))
     if allows.error:
         raise ConfigError(f"{where}: spec.template.spec.requirements", allows.error)

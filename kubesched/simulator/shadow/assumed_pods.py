@@ -124,7 +124,7 @@ def _node_of(claim: ResourceClaim) -> str:
     terms = selector.node_selector_terms if selector is not None else ()
     if len(terms) != 1:
         return ""
-    names = [each.values for each in terms[0].match_fields if each.key == _NODE_FIELD and each.operator == "In"]
+    names = [each.values or () for each in terms[0].match_fields if each.key == _NODE_FIELD and each.operator == "In"]
     return names[0][0] if names and len(names[0]) == 1 else ""
 
 

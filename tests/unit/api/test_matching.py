@@ -30,7 +30,7 @@ def node_selector(*terms: dict[str, Any]) -> NodeSelectorMatcher:
     return compile_node_selector(convert({"nodeSelectorTerms": list(terms)}, NodeSelector))
 
 
-def expressions(*triples: tuple[str, str, list[str]]) -> dict[str, Any]:
+def expressions(*triples: tuple[str, str, list[str] | None]) -> dict[str, Any]:
     return {"matchExpressions": [{"key": key, "operator": word, "values": values} for key, word, values in triples]}
 
 
@@ -205,12 +205,19 @@ def test_wishes_without_weight_or_content_are_dropped_before_they_are_read() -> 
 
 
 def test_a_broken_wish_is_an_error() -> None:
-    affinity = preferred((1, expressions(("a", "Exists", []))), (1, expressions(("a", "In", []))))
+    affinity = preferred(
+        (1, expressions(("a", "Exists", []))),
+        (1, expressions(("a", "In", []), ("b", "Gt", None))),
+        (1, {"matchFields": [{"key": "metadata.name", "operator": "In", "values": []}, {"operator": "<"}]}),
+    )
     assert affinity.preferred is not None
     with pytest.raises(SelectorError) as caught:
         compile_preferred_terms(affinity.preferred)
     assert str(caught.value) == (
-        "[1].matchExpressions[0].values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"
+        "[[1].matchExpressions[0].values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty, "
+        "[1].matchExpressions[1].values: Invalid value: null: for 'Gt', 'Lt' operators, exactly one value is required, "
+        "[2].matchFields[0].values: Invalid value: []: must have one element, "
+        '[2].matchFields[1].operator: Unsupported value: "\\u003c": supported values: "In", "NotIn"]'
     )
 
 

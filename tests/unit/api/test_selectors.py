@@ -86,10 +86,14 @@ def test_all_parts_must_hold() -> None:
     [
         (expression("k", "Gt", "1"), '"Gt" is not a valid label selector operator'),
         (expression("k", "", "1"), '"" is not a valid label selector operator'),
-        (expression("k", "In"), "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"),
+        (expression("k", "In"), "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"),
+        (
+            LabelSelector(match_expressions=(LabelSelectorRequirement(key="k", operator="In"),)),
+            "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty",
+        ),
         (
             expression("k", "NotIn"),
-            "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty",
+            "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty",
         ),
         (
             expression("k", "Exists", "a", "b"),
@@ -107,6 +111,13 @@ def test_all_parts_must_hold() -> None:
             expression("x" * 64, "Exists"),
             f'key: Invalid value: "{"x" * 64}": name part must be no more than 63 bytes',
         ),
+        (expression("k", "\x01<"), '"\\x01<" is not a valid label selector operator'),
+        (
+            expression("k", "Exists", "a", "<"),
+            '[values: Invalid value: ["a","\\u003c"]: values set must be empty for exists and does not exist, '
+            f'values[1][k]: Invalid value: "<": {VALUE_RULE}]',
+        ),
+        (expression("k", "In", "\x01"), f'values[0][k]: Invalid value: "\\x01": {VALUE_RULE}'),
         (expression("k", "In", "ok", "a b"), f'values[1][k]: Invalid value: "a b": {VALUE_RULE}'),
         (
             expression("k", "In", "x" * 64),
@@ -115,7 +126,7 @@ def test_all_parts_must_hold() -> None:
         (LabelSelector(match_labels={"k": "-"}), f'values[0][k]: Invalid value: "-": {VALUE_RULE}'),
         (
             expression("a b", "In"),
-            f"[key: Invalid value: \"a b\": {NAME_RULE}, values: Invalid value: null: for 'in', 'notin' operators, "
+            f"[key: Invalid value: \"a b\": {NAME_RULE}, values: Invalid value: []: for 'in', 'notin' operators, "
             "values set can't be empty]",
         ),
     ],

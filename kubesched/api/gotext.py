@@ -1,0 +1,32 @@
+"""Values as Go prints them inside the reference's error texts: strings quoted by `%q`, everything else as JSON."""
+
+from __future__ import annotations
+
+import json
+
+_ESCAPED_IN_JSON = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+_ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v", "\\": "\\\\"}
+
+
+def go_quote(text: str) -> str:
+    """Return the text as Go's %q prints it."""
+    parts = []
+    for char in text:
+        if char == '"':
+            parts.append('\\"')
+        elif char in _ESCAPES:
+            parts.append(_ESCAPES[char])
+        elif char.isprintable():
+            parts.append(char)
+        elif ord(char) < 0x80:
+            parts.append(f"\\x{ord(char):02x}")
+        elif ord(char) <= 0xFFFF:
+            parts.append(f"\\u{ord(char):04x}")
+        else:
+            parts.append(f"\\U{ord(char):08x}")
+    return f'"{"".join(parts)}"'
+
+
+def go_json(value: object) -> str:
+    """Return a plain value as Go's JSON encoder prints it: no spaces, and nothing that HTML would take for markup."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).translate(_ESCAPED_IN_JSON)
