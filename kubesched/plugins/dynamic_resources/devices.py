@@ -166,8 +166,8 @@ def _node_uses(device: Device) -> tuple[NodeUse, ...]:
         times = old.allocation_multiplier
         if old.capacity_key:
             uses.append(NodeUse(resource, old.capacity_key, quantity.parse(times) if times is not None else quantity.NANO))
-        elif times is not None:
-            uses.append(NodeUse(resource, fixed=times))
+        else:
+            uses.append(NodeUse(resource, fixed=times if times is not None else "0"))
     for resource, new in device.node_allocatable_resources.items():
         mapping, overhead = new.mapping, new.overhead
         times = mapping.capacity_multiplier if mapping is not None else None

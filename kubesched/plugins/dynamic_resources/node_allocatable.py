@@ -7,6 +7,7 @@ In 1.36 a device maps resources; since 1.37 it maps them and may have an overhea
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -14,12 +15,13 @@ import msgspec
 from kubesched.api import quantity
 from kubesched.api.meta import Quantity
 from kubesched.api.pod import (
+    Container,
     NodeAllocatableMappedResources,
     NodeAllocatableOverheadResources,
     NodeAllocatableResourceClaimStatus,
     Pod,
 )
-from kubesched.api.requests import Amounts, is_pod_level_name, pod_requests
+from kubesched.api.requests import HUGE_PAGES_PREFIX, Amounts, is_pod_level_name, pod_requests
 from kubesched.plugins.dynamic_resources.devices import DeviceView
 from kubesched.plugins.dynamic_resources.shapes import AllocationError
 
@@ -100,19 +102,66 @@ def demand(pod: Pod, statuses: Sequence[ClaimStatus], *, pod_level: bool) -> Amo
     return pod_requests(with_statuses(pod, statuses), pod_level=pod_level, claim_resources=True)
 
 
-def uncovered(pod: Pod, statuses: Sequence[ClaimStatus]) -> str:
-    """Return why what the pod asks for as a whole is less than what its containers and claims take; empty if it is not."""
+def uncovered(pod: Pod, statuses: Sequence[ClaimStatus], *, looks_at_limits: bool) -> str:
+    """Return why what the pod asks for as a whole, or may use as a whole, is less than what its containers and claims take;
+    empty if it is not. Only since 1.37 its limits are looked at."""
     whole = pod.spec.resources
     if whole is None:
         return ""
-    taken = pod_requests(with_statuses(pod, statuses), pod_level=False, claim_resources=True)
+    taken = _together(pod, statuses)
     for name, asked in whole.requests.items():
         if is_pod_level_name(name) and taken.get(name, 0) > quantity.parse(asked):
             return (
                 f"pod level request for {name} is insufficient to cover the aggregated container and "
                 "node-allocatable DRA requests"
             )
+    if not looks_at_limits:
+        return ""
+    limits = {name: quantity.parse(text) for name, text in whole.limits.items()}
+    for name, taken_at_most in _together(_asking_for_limits(pod), statuses).items():
+        if name.startswith(HUGE_PAGES_PREFIX) and taken_at_most > limits.get(name, taken_at_most):
+            return (
+                f"pod level limit for {name} is insufficient to cover the aggregated container and node-allocatable DRA limits"
+            )
+    for container in pod.spec.containers:
+        beside = _used_by(container.name, statuses)
+        for name, limit in container.resources.limits.items():
+            used = quantity.parse(limit) + beside.get(name, 0)
+            if not name.startswith(HUGE_PAGES_PREFIX) and used > limits.get(name, used):
+                return (
+                    f"pod level limit for {name} is insufficient to cover the limit and DRA overhead for "
+                    f"container {container.name}"
+                )
     return ""
+
+
+def _together(pod: Pod, statuses: Sequence[ClaimStatus]) -> Amounts:
+    """Return what containers and claims take, without what the pod's sandbox does."""
+    replace = msgspec.structs.replace
+    bare = replace(pod, spec=replace(pod.spec, overhead={}))
+    return pod_requests(with_statuses(bare, statuses), pod_level=False, claim_resources=True)
+
+
+def _asking_for_limits(pod: Pod) -> Pod:
+    replace = msgspec.structs.replace
+
+    def limited(containers: tuple[Container, ...]) -> tuple[Container, ...]:
+        return tuple(replace(each, resources=replace(each.resources, requests=each.resources.limits)) for each in containers)
+
+    spec = replace(pod.spec, containers=limited(pod.spec.containers), init_containers=limited(pod.spec.init_containers))
+    return replace(pod, spec=spec)
+
+
+def _used_by(container: str, statuses: Sequence[ClaimStatus]) -> Amounts:
+    """Return what the claims of one container take."""
+    used: Counter[str] = Counter()
+    for status in statuses:
+        if container in status.containers:
+            for mapped in status.mapping:
+                used[mapped.name] += quantity.parse(mapped.quantity or 0)
+            for beside in status.overhead:
+                used[beside.name] += quantity.parse(beside.per_pod or 0) + quantity.parse(beside.per_container or 0)
+    return used
 
 
 def _add(totals: dict[str, tuple[int, str]], resource: str, amount: int, text: Quantity) -> None:

@@ -6,20 +6,43 @@ status will say (`PodClaims.footprints`). The amounts are computed in node_alloc
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from kubesched.api import requests
 from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY
-from kubesched.cluster import Bools, PodView, Snapshot
+from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.cluster.device_claims import DeviceId
 from kubesched.framework.ports import FeatureGates
 from kubesched.framework.verdicts import Bits, Reason
 from kubesched.plugins.dynamic_resources import node_allocatable
 from kubesched.plugins.dynamic_resources.claims import is_reserved_for
-from kubesched.plugins.dynamic_resources.node_allocatable import Used
+from kubesched.plugins.dynamic_resources.node_allocatable import ClaimStatus, Used
 from kubesched.plugins.dynamic_resources.pod_claims import Allocated, PodClaims
 from kubesched.plugins.dynamic_resources.pools import Pools
 from kubesched.plugins.dynamic_resources.shapes import AllocationError
+
+
+class Refusals:
+    """Reasons against rows, as a filter finds them: those that speak of a row first keep it."""
+
+    def __init__(self, bits: Bits, reasons: Sequence[Reason]) -> None:
+        self.bits = bits
+        self.reasons = [*reasons]
+
+    @property
+    def open(self) -> Bools:
+        """Return the rows that nobody has refused."""
+        undecided: Bools = self.bits == 0
+        return undecided
+
+    def add(self, rows: Bools, reason: Reason) -> None:
+        """Refuse rows for a reason, beside others of the same moment."""
+        if rows.any():
+            if reason not in self.reasons:
+                self.reasons.append(reason)
+            self.bits[rows] |= np.uint64(1 << self.reasons.index(reason))
 
 
 class NodeResources:
@@ -28,93 +51,120 @@ class NodeResources:
     def __init__(self, pools: Pools, gates: FeatureGates) -> None:
         self._pools = pools
         self._pod_level = gates.is_enabled("PodLevelResources")
-        self._has_overhead = gates.behaviour.has_device_overhead
+        self._is_newer = gates.behaviour.has_device_overhead
 
-    def refuse(
+    def refuse_shared(
         self,
         pod: PodView,
         mine: PodClaims,
         nodes: Snapshot,
-        bits: Bits,
-        errors: dict[int, str],
-        known: tuple[Reason, ...],
-    ) -> tuple[Reason, ...]:
-        """Refuse nodes that have too little left, and claims whose devices stand for resources of the node and are somebody
-        else's: set their bits, and return all reasons there are, the known ones first."""
-        reasons = [*known]
+        away: Callable[[Allocated, Snapshot], Bools | None],
+        refusals: Refusals,
+    ) -> None:
+        """Refuse nodes for claims whose devices stand for resources of the node and are somebody else's, where they are not
+        `away` from the node anyway."""
+        for holder in mine.allocated:
+            elsewhere = away(holder, nodes)
+            here = refusals.open if elsewhere is None else refusals.open & ~elsewhere
+            text = f"node allocatable resource claim {holder.claim.name}"
+            if self._is_newer:
+                if self._is_mapped(holder) and _is_anothers(holder, mine, pod):
+                    refusals.add(here, _never(f"{text} has a mapped device and cannot be shared across pods"))
+            elif holder.shared is None:
+                users = [len(_users(holder, nodes, row, pod)) if here[row] else 0 for row in range(nodes.n)]
+                refusals.add(np.array(users) > 1, _never(f"{text} shared by multiple pods"))
+                refusals.add(np.array(users) == 1, _never(f"{text} is already used by another pod"))
 
-        def refuse(rows: Bools, reason: Reason) -> None:
-            if rows.any():
-                if reason not in reasons:
-                    reasons.append(reason)
-                bits[rows] |= np.uint64(1 << reasons.index(reason))
-
+    def refuse_short(
+        self, pod: PodView, mine: PodClaims, nodes: Snapshot, served: Ints | None, refusals: Refusals, errors: dict[int, str]
+    ) -> None:
+        """Refuse nodes that have too little left; remember for the others what the claims use up there."""
         groups = self._pools.rows(nodes)
-        for group in np.unique(groups[bits == 0]).tolist():
-            here = (groups == group) & (bits == 0)
-            used = self._used_in(mine, group)
-            taken = next((holder for holder in mine.allocated if _is_taken(holder, used, mine, pod)), None)
-            if taken is not None:
-                refuse(here, Reason(self._belongs_to_another(taken), resolvable=False))
-                continue
+        kinds = np.zeros_like(groups) if served is None else served
+        undecided = refusals.open
+        undecided[[*errors]] = False
+        for kind, group in np.unique(np.stack((kinds, groups))[:, undecided], axis=1).T.tolist():
+            here = undecided & (groups == group) & (kinds == kind)
             try:
                 found = [
-                    node_allocatable.claim_status(pod.pod, name, devices, has_overhead=self._has_overhead)
-                    for name, devices in sorted(used.items())
+                    node_allocatable.claim_status(pod.pod, name, devices, has_overhead=self._is_newer)
+                    for name, devices in sorted(self._used_in(mine, kind, group).items())
                 ]
             except AllocationError as error:
                 errors |= dict.fromkeys(np.flatnonzero(here).tolist(), error.text)
                 continue
-            statuses = mine.footprints[group] = tuple(status for status in found if status is not None)
-            if not statuses:
-                continue
-            lack = node_allocatable.uncovered(pod.pod, statuses) if self._pod_level else ""
-            if lack:
-                refuse(here, Reason(lack, resolvable=False))
-                continue
-            wanted = requests.amounts(node_allocatable.demand(pod.pod, statuses, pod_level=self._pod_level))
-            for name, amount in wanted.items():
-                if amount > 0 and (name in (CPU, MEMORY, EPHEMERAL_STORAGE) or name.startswith(HUGE_PAGES_PREFIX)):
-                    number = nodes.resource(name)
-                    short = here & (nodes.free(number) < amount)
-                    too_small = nodes.allocatable(number) < amount
-                    refuse(short & too_small, Reason(f"Insufficient {name}", resolvable=False))
-                    refuse(short & ~too_small, Reason(f"Insufficient {name}"))
-        return tuple(reasons)
+            statuses = mine.footprints[kind, group] = tuple(status for status in found if status is not None)
+            if statuses:
+                self._refuse_short(pod, statuses, nodes, here, refusals)
 
-    def _used_in(self, mine: PodClaims, group: int) -> dict[str, list[Used]]:
-        """Return by claim the devices that a pod has or would get on nodes of a group."""
+    def _refuse_short(
+        self, pod: PodView, statuses: tuple[ClaimStatus, ...], nodes: Snapshot, here: Bools, refusals: Refusals
+    ) -> None:
+        unused = next((each.resource_claim_name for each in statuses if not each.containers), None)
+        if unused is not None and not self._is_newer:
+            why = "node-allocatable resource claim not referenced by any container within the pod"
+            refusals.add(here, _never(f"claim {unused}: {why}"))
+            return
+        lack = node_allocatable.uncovered(pod.pod, statuses, looks_at_limits=self._is_newer) if self._pod_level else ""
+        if lack:
+            refusals.add(here, _never(lack))
+            return
+        wanted = requests.amounts(node_allocatable.demand(pod.pod, statuses, pod_level=self._pod_level))
+        for name, amount in wanted.items():
+            if amount > 0 and (name in (CPU, MEMORY, EPHEMERAL_STORAGE) or name.startswith(HUGE_PAGES_PREFIX)):
+                number = nodes.resource(name)
+                short = here & (nodes.free(number) < amount)
+                too_small = nodes.allocatable(number) < amount
+                refusals.add(short & too_small, _never(f"Insufficient {name}"))
+                refusals.add(short & ~too_small, Reason(f"Insufficient {name}"))
+
+    def _used_in(self, mine: PodClaims, kind: int, group: int) -> dict[str, list[Used]]:
+        """Return by claim the devices that a pod has or would get on nodes of a group. Before 1.37 those that claims had
+        before the attempt are not looked at."""
         used: dict[str, list[Used]] = {}
-        found = mine.found.get(0)
+        found = mine.found.get(kind)
         allocation = found.allocations.get(group) if found is not None else None
         if allocation is not None:
-            for claim, picks in zip(mine.pending, allocation.picks, strict=False):
+            for claim, picks in zip(mine.to_allocate(kind), allocation.picks, strict=True):
                 used[claim.metadata.name] = [
                     (pick.device, {part.name: part.text for part in pick.shared} if pick.shared is not None else None)
                     for pick in picks
                 ]
-        if mine.allocated:
-            known = {device.id: device for pool in self._pools.groups[group].pools for device in pool.devices}
-            for holder in mine.allocated:
-                given = holder.shared or holder.claim.status.allocation
+        known = {device.id: device for pool in self._pools.groups[group].pools for device in pool.devices}
+        for holder in mine.allocated:
+            if holder.shared is not None or self._is_newer:
                 used[holder.claim.metadata.name] = [
                     (known[key], result.consumed_capacity or None)
-                    for result in (given.devices.results if given is not None else ())
+                    for result in holder.allocation.devices.results
                     if (key := DeviceId(result.driver, result.pool, result.device)) in known
                 ]
         return used
 
-    def _belongs_to_another(self, holder: Allocated) -> str:
-        since = "has a mapped device and cannot be shared across pods"
-        why = since if self._has_overhead else "is already used by another pod"
-        return f"node allocatable resource claim {holder.claim.name} {why}"
+    def _is_mapped(self, holder: Allocated) -> bool:
+        results = holder.allocation.devices.results
+        found = (self._pools.published(DeviceId(each.driver, each.pool, each.device)) for each in results)
+        return node_allocatable.is_mapped(device for device in found if device is not None)
 
 
-def _is_taken(holder: Allocated, used: dict[str, list[Used]], mine: PodClaims, pod: PodView) -> bool:
-    """Return whether a claim stands for resources of the node and belongs to another pod."""
-    if not node_allocatable.is_mapped(device for device, _ in used[holder.claim.metadata.name]):
-        return False
-    if holder.shared is not None:
-        return True
+def _never(text: str) -> Reason:
+    return Reason(text, resolvable=False)
+
+
+def _is_anothers(holder: Allocated, mine: PodClaims, pod: PodView) -> bool:
+    """Return whether a claim belongs to another pod."""
     users = holder.claim.status.reserved_for
-    return bool(users) and not is_reserved_for(holder.claim, mine.consumer(holder.claim, pod).uid)
+    return holder.shared is not None or (
+        bool(users) and not is_reserved_for(holder.claim, mine.consumer(holder.claim, pod).uid)
+    )
+
+
+def _users(holder: Allocated, nodes: Snapshot, row: int, pod: PodView) -> set[str]:
+    """Return the pods of a node whose status tells of a claim; none if it is the pod alone."""
+    users = {
+        other.uid
+        for other in nodes.pods_on(row)
+        if other.namespace == pod.namespace
+        for status in other.pod.status.node_allocatable_resource_claim_statuses
+        if status.resource_claim_name == holder.claim.name
+    }
+    return set() if users == {pod.uid} else users

@@ -66,7 +66,8 @@ from kubesched.plugins.dynamic_resources.claims import (
     shared_with_group,
 )
 from kubesched.plugins.dynamic_resources.features import Features
-from kubesched.plugins.dynamic_resources.node_resources import NodeResources
+from kubesched.plugins.dynamic_resources.node_allocatable import ClaimStatus
+from kubesched.plugins.dynamic_resources.node_resources import NodeResources, Refusals
 from kubesched.plugins.dynamic_resources.offers import Offer, offers
 from kubesched.plugins.dynamic_resources.outcomes import OutcomeBook, Outcomes
 from kubesched.plugins.dynamic_resources.pod_claims import Allocated, PodClaims
@@ -245,8 +246,11 @@ class DynamicResources(Plugin):
             return Rejections.where(np.ones(nodes.n, dtype=np.bool_), STALE_CLAIM)
         mine.nodes = nodes.everything()
         served = self._served(mine, nodes)
-        bits = self._unserved(mine, nodes)
-        errors: dict[int, str] = {}
+        refusals = Refusals(self._unserved(mine, nodes), REASONS)
+        if self._features.node_allocatable:
+            self._pools.follow(nodes)
+            self._node_resources.refuse_shared(pod, mine, nodes, self._away, refusals)
+        bits, errors = refusals.bits, dict[int, str]()
         for kind in (0,) if served is None else np.unique(served).tolist():
             self._make_variant(pod, mine, kind)
             claims = mine.to_allocate(kind)
@@ -256,18 +260,20 @@ class DynamicResources(Plugin):
                 asked = bits == 0 if served is None else (bits == 0) & (served == kind)
                 if found.errors or found.unknown:
                     self._collect_errors(found, claims, nodes, asked, errors)
-                bits = np.where(asked, here, bits)
+                bits[asked] = here[asked]
+        if self._features.node_allocatable:
+            self._node_resources.refuse_short(pod, mine, nodes, served, refusals, errors)
+            state.write(NODE_ALLOCATABLE, lambda name: self._footprint(mine, name))
         for holder in mine.allocated:
             away = self._unavailable(holder, nodes)
             if away is not None:
                 bits[away & (bits == 0)] = _NOT_AVAILABLE_BIT
-        reasons: tuple[Reason, ...] = REASONS
-        if self._features.node_allocatable:
-            reasons = self._node_resources.refuse(pod, mine, nodes, bits, errors, REASONS)
-            state.write(NODE_ALLOCATABLE, lambda name: mine.footprints.get(self._pools.group_of(name), ()))
         for row in errors:
             bits[row] = 0
-        return Rejections(bits, reasons, errors or None)
+        return Rejections(bits, tuple(refusals.reasons), errors or None)
+
+    def _footprint(self, mine: PodClaims, node_name: str) -> tuple[ClaimStatus, ...]:
+        return mine.footprints.get((self._served_on(mine, node_name), self._pools.group_of(node_name)), ())
 
     def _served(self, mine: PodClaims, nodes: Snapshot) -> Ints | None:
         """Return for every row the set of extended resources that devices must serve there, as bits."""
@@ -314,9 +320,12 @@ class DynamicResources(Plugin):
             and conditions.is_unusable(holder.claim, self.handle.clock.now(), self._binding_seconds)
         ):
             return np.ones(nodes.n, dtype=np.bool_)
+        return self._away(holder, nodes)
+
+    def _away(self, holder: Allocated, nodes: Snapshot) -> Bools | None:
+        """Return which nodes cannot reach a claim's devices; None for none."""
         away = ~match_node_selector(holder.where, nodes) if holder.where is not None else None
-        allocation = holder.shared or holder.claim.status.allocation
-        if allocation is not None and any(result.skip_node_operations for result in allocation.devices.results):
+        if any(result.skip_node_operations for result in holder.allocation.devices.results):
             lacking = np.array([OPTIONAL_NODE_OPERATIONS not in declared for declared in nodes.feature_sets])
             return lacking[nodes.feature_set] if away is None else away | lacking[nodes.feature_set]
         return away

@@ -28,6 +28,12 @@ class Allocated:
         self.where = where
         self.shared = shared
 
+    @property
+    def allocation(self) -> AllocationResult:
+        allocation = self.shared or self.claim.status.allocation
+        assert allocation is not None
+        return allocation
+
 
 class PodClaims:
     """A pod's claims in one attempt. A what-if shares it with the attempt: nothing in it depends on pods on nodes."""
@@ -64,8 +70,8 @@ class PodClaims:
         is found by then may belong to another member."""
         self.booked: list[tuple[ResourceClaim, AllocationResult]] = []
         self.created: ResourceClaim | None = None
-        self.footprints: dict[int, tuple[ClaimStatus, ...]] = {}
-        """By group of nodes what the claims use up of a node's own resources."""
+        self.footprints: dict[tuple[int, int], tuple[ClaimStatus, ...]] = {}
+        """By the resources that devices serve, and by group of nodes, what the claims use up of a node's own resources."""
         self.group: PodGroup | None = None
         self.of_group: frozenset[str] = frozenset()
         """The names of the claims that are reserved for the pod's group and not for the pod."""

@@ -20,7 +20,7 @@ from kubesched.api.resource import DeviceTaintRule, ResourceSlice
 from kubesched.cel import FactBook
 from kubesched.cluster import Bools, Ints, Objects, Snapshot
 from kubesched.cluster.changelog import Reader
-from kubesched.cluster.device_claims import PoolId
+from kubesched.cluster.device_claims import DeviceId, PoolId
 from kubesched.cluster.journal import NODE, Change
 from kubesched.cluster.objects import ObjectChange
 from kubesched.cluster.selection import match_node_selector
@@ -158,6 +158,11 @@ class Pools:
         """Return the group of a node that was looked at before, or -1."""
         row = self._nodes.everything().row(node_name) if self._nodes is not None else -1
         return int(self.group_of_row[row]) if 0 <= row < len(self.group_of_row) else -1
+
+    def published(self, key: DeviceId) -> DeviceView | None:
+        """Return a device that some slice tells of, wherever it is."""
+        slices = self._by_pool.get((key.driver, key.pool), ())
+        return next((device for view in slices for device in view.devices if device.id == key), None)
 
     def _read_slices(self) -> None:
         rules: tuple[DeviceTaintRule, ...] = ()

@@ -124,9 +124,97 @@ def test_what_the_pod_asks_for_as_a_whole_must_cover_its_claims() -> None:
     assert text in scene.said("p1")
 
 
+def test_what_the_pod_may_use_as_a_whole_must_cover_its_claims() -> None:
+    spec = msgspec.to_builtins(claiming("p1", "a", resources={"limits": {"cpu": "4"}}, overhead={"cpu": "9"}).spec)
+    spec["containers"][0]["resources"]["limits"] = {"cpu": "3"}
+    small = made("v1", "Pod", "p1", spec=spec)
+    scene = played(node("n1", cpu="16"), slice_of(NEW), CLAIMS[0], small, gates=GATE)
+    text = "pod level limit for cpu is insufficient to cover the limit and DRA overhead for container main"
+    assert scene.said("p1").startswith(f"0/1 nodes are available: 1 {text}")
+    pages = {"nodeAllocatableResources": {"hugepages-2Mi": {"mapping": {"deviceMultiplier": "4Mi"}}}}
+    whole = {"limits": {"hugepages-2Mi": "2Mi"}}
+    scene = played(node("n1"), slice_of(pages), CLAIMS[0], claiming("p1", "a", resources=whole), gates=GATE)
+    text = "pod level limit for hugepages-2Mi is insufficient to cover the aggregated container and node-allocatable DRA limits"
+    assert scene.said("p1").startswith(f"0/1 nodes are available: 1 {text}")
+
+
 def test_pods_of_lower_priority_make_room_for_what_devices_use() -> None:
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "2"}}}
     low = made("v1", "Pod", "low", spec={"nodeName": "n1", "priority": -1, "containers": [container]})
     scene = played(node("n1", cpu="4"), low, slice_of(NEW), CLAIMS[0], claiming("p1", "a"), gates=GATE)
     assert scene.deleted == ["low"]
     assert scene.bound == {"p1": "n1"}
+
+
+def taken(name: str, device: str, where: str = "n1", user: str = "") -> Any:
+    """Return a claim that has a device on n1, can be used on one node, and is reserved for a pod."""
+    given = {"request": "r", "driver": "cpu.example.com", "pool": "n1", "device": device}
+    fields = [{"key": "metadata.name", "operator": "In", "values": [where]}]
+    status: dict[str, Any] = {
+        "allocation": {
+            "devices": {"results": [given]},
+            "nodeSelector": {"nodeSelectorTerms": [{"matchFields": fields}]},
+        }
+    }
+    if user:
+        status["reservedFor"] = [{"resource": "pods", "name": user, "uid": user}]
+    return msgspec.convert({**msgspec.to_builtins(device_claim(name)), "status": status}, type(device_claim(name)))
+
+
+NOT_SHARED = "node allocatable resource claim a has a mapped device and cannot be shared across pods"
+NOT_HERE = "resourceclaim not available on the node"
+
+
+@pytest.mark.parametrize(
+    ("claims", "cpu", "said"),
+    [
+        ((taken("a", "d0", user="other"), taken("b", "d1", where="n2")), "1", NOT_SHARED),
+        ((taken("a", "d0", where="n2", user="other"), taken("b", "d1")), "1", NOT_HERE),
+        ((taken("a", "d0", where="n2"), device_claim("b", count=9)), "1", "cannot allocate all claims"),
+        ((taken("a", "d0", user="other"), device_claim("b", count=9)), "1", NOT_SHARED),
+        ((taken("a", "d0", where="n2"), device_claim("b")), "9", "Insufficient cpu"),
+    ],
+    ids=["shared, elsewhere", "shared and elsewhere", "none left, elsewhere", "shared, none left", "too little, elsewhere"],
+)
+def test_refusals_come_in_the_reference_s_order(claims: tuple[Any, Any], cpu: str, said: str) -> None:
+    both = claiming("p1", "a", cpu)
+    entries = [{"name": "c", "resourceClaimName": "a"}, {"name": "e", "resourceClaimName": "b"}]
+    asking = made("v1", "Pod", "p1", spec={**msgspec.to_builtins(both.spec), "resourceClaims": entries})
+    scene = played(node("n1", cpu="10"), slice_of(NEW), *claims, asking, gates=GATE)
+    assert scene.said("p1").startswith(f"0/1 nodes are available: 1 {said}")
+
+
+@pytest.mark.parametrize(
+    ("users", "said"),
+    [
+        (["o1"], "node allocatable resource claim a is already used by another pod"),
+        (["o1", "o2"], "node allocatable resource claim a shared by multiple pods"),
+        ([], ""),
+    ],
+)
+def test_in_1_36_pods_on_the_node_tell_who_uses_a_claim(users: list[str], said: str) -> None:
+    told = {
+        "nodeAllocatableResourceClaimStatuses": [{"resourceClaimName": "a", "containers": ["c"], "resources": {"cpu": "1"}}]
+    }
+    others = [made("v1", "Pod", name, spec={"nodeName": "n1", "containers": []}, status=told) for name in users]
+    scene = played(
+        node("n1", cpu="10"),
+        slice_of(OLD),
+        taken("a", "d0", user="x"),
+        *others,
+        claiming("p1", "a"),
+        gates=GATE,
+        release=(1, 36),
+    )
+    assert scene.bound == ({} if said else {"p1": "n1"})
+    assert not said or scene.said("p1").startswith(f"0/1 nodes are available: 1 {said}")
+
+
+def test_in_1_36_a_container_must_name_the_claim() -> None:
+    spec = msgspec.to_builtins(claiming("p1", "a").spec)
+    spec["containers"][0]["resources"].pop("claims")
+    scene = played(
+        node("n1", cpu="10"), slice_of(OLD), CLAIMS[0], made("v1", "Pod", "p1", spec=spec), gates=GATE, release=(1, 36)
+    )
+    why = "claim a: node-allocatable resource claim not referenced by any container within the pod"
+    assert scene.said("p1").startswith(f"0/1 nodes are available: 1 {why}")
