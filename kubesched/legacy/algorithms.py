@@ -27,7 +27,7 @@ from kubesched.legacy.predicates.node_facts import (
 )
 from kubesched.legacy.predicates.pods import EvenPodsSpread, MatchInterPodAffinity
 from kubesched.legacy.predicates.resources import PodFitsResources
-from kubesched.legacy.predicates.volumes import volume_predicate
+from kubesched.legacy.predicates.volumes import VOLUME_PREDICATES, volume_predicate
 from kubesched.legacy.priorities.even_pods_spread import EvenPodsSpreadPriority
 from kubesched.legacy.priorities.node_contents import ImageLocalityPriority, ResourceLimitsPriority
 from kubesched.legacy.priorities.preferences import (
@@ -45,7 +45,6 @@ from kubesched.legacy.priorities.requested import (
     RequestedToCapacityRatioPriority,
 )
 from kubesched.legacy.priorities.spreading import SelectorSpreadPriority, ServiceSpreadingPriority
-from kubesched.plugins.legacy_volumes import LEGACY_VOLUME_PREDICATES
 
 PredicateFactory = Callable[[LegacyContext, Handle], list[Plugin]]
 PriorityFactory = Callable[[LegacyContext, Handle], Plugin]
@@ -89,7 +88,7 @@ PREDICATES: Mapping[str, PredicateFactory] = {
             EvenPodsSpread,
         )
     },
-    **{name: _volumes(name) for name in LEGACY_VOLUME_PREDICATES},
+    **{name: _volumes(name) for name in VOLUME_PREDICATES},
 }
 
 PRIORITIES: Mapping[str, PriorityFactory] = {

@@ -27,6 +27,7 @@ from kubesched.legacy.policy import Policy
 from kubesched.legacy.predicates.base import AllOf
 from kubesched.legacy.predicates.conditions import ListedNodes
 from kubesched.legacy.predicates.custom import FunctionPredicate
+from kubesched.legacy.predicates.volume_counts import max_volumes_from
 from kubesched.legacy.predicates.volumes import ClaimsExist
 from kubesched.legacy.priorities.preferences import EqualPriority
 from kubesched.legacy.providers import DEFAULT_PROVIDER, is_listed, ordered
@@ -38,7 +39,6 @@ from kubesched.legacy.validation import MAX_INT, check_policy
 from kubesched.legacy.wording import fit_error
 from kubesched.plugins.default_binder import DefaultBinder
 from kubesched.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
-from kubesched.plugins.legacy_volume_counts import max_volumes_from
 from kubesched.plugins.priority_sort import PrioritySort
 from kubesched.plugins.scheduling_gates import SchedulingGates
 

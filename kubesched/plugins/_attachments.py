@@ -39,6 +39,19 @@ class Attached(NamedTuple):
     migrated: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The volumes that a pod brings, by driver, what is wrong with one of them, and the rows that a what-if has changed."""
+
+    by_driver: dict[str, tuple[Attached, ...]]
+    inline_error: str = ""
+    touched: frozenset[int] = frozenset()
+
+    def touching(self, row: int) -> Wanted:
+        """Return the same after one more row was changed."""
+        return Wanted(self.by_driver, self.inline_error, self.touched | {row})
+
+
 class ClaimMissing(VolumeError):
     """A pod that is to be placed names a claim that does not exist."""
 
@@ -120,6 +133,14 @@ def volumes_of(
         if attached is not None:
             found[attached.name] = attached
     return found
+
+
+def by_driver(volumes: dict[str, Attached]) -> dict[str, tuple[Attached, ...]]:
+    """Return volumes by driver, drivers and volumes in the order in which they stand."""
+    return {
+        driver: tuple(volume for volume in volumes.values() if volume.driver == driver)
+        for driver in dict.fromkeys(volume.driver for volume in volumes.values())
+    }
 
 
 def _claimed(pod: Pod, volume: Volume, resolver: Resolver, is_new: bool) -> Attached | None:

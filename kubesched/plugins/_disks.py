@@ -6,7 +6,7 @@ same disk"; all but the AWS one may be shared if everybody only reads. Disks beh
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 
 import numpy as np
 
@@ -68,7 +68,7 @@ class DisksInUse(PlacedPods):
         super().__init__()
         self._users: dict[tuple[Hashable, ...], dict[tuple[str, int], tuple[int, Volume]]] = {}
 
-    def conflicts(self, pod: PodView, nodes: Snapshot, touched: Iterable[int] = ()) -> Bools:
+    def conflicts(self, pod: PodView, nodes: Snapshot, touched: frozenset[int] = frozenset()) -> Bools:
         """Return on which nodes of a view a disk of the pod is in use.
 
         `touched` are the rows of the whole cluster on which the view differs from the cluster by a what-if; their pods
@@ -82,8 +82,8 @@ class DisksInUse(PlacedPods):
                 if conflict(volume, theirs):
                     rows.add(row)
         found = nodes.mask(rows) if rows else np.zeros(nodes.n, dtype=np.bool_)
-        for row in rows_in_view(nodes, set(touched)):
-            found[row] = any(pods_conflict(pod.pod, other.pod) for other in nodes.pods_on(row))
+        for at, _ in rows_in_view(nodes, touched):
+            found[at] = any(pods_conflict(pod.pod, other.pod) for other in nodes.pods_on(at))
         return found
 
     def restart(self, nodes: Snapshot) -> None:

@@ -7,6 +7,7 @@ pod's and the volume's and must be owned by the pod. Nothing here keeps anything
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 import numpy as np
@@ -123,11 +124,11 @@ def requested_nano(claim: PersistentVolumeClaim) -> int:
     return storage_nano(claim.spec.resources.requests, f"persistentvolumeclaim {claim.key}", "spec.resources.requests.storage")
 
 
-def rows_in_view(nodes: Snapshot, rows: set[int]) -> list[int]:
-    """Return where rows of the whole cluster stand in a view, as far as the view has them."""
+def rows_in_view(nodes: Snapshot, rows: AbstractSet[int]) -> list[tuple[int, int]]:
+    """Return where rows of the whole cluster stand in a view, as far as the view has them: (position, row)."""
     if not rows:
         return []
     if nodes.rows is None:
-        return sorted(rows)
-    found: list[int] = np.flatnonzero(np.isin(nodes.rows, np.fromiter(rows, dtype=np.int64))).tolist()
-    return found
+        return [(row, row) for row in sorted(rows)]
+    found = np.flatnonzero(np.isin(nodes.rows, np.fromiter(rows, dtype=np.int64)))
+    return list(zip(found.tolist(), nodes.rows[found].tolist(), strict=True))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,21 +24,21 @@ from kubesched.framework.ports import Handle
 from kubesched.framework.verdicts import SKIP, Reason, Rejections
 from kubesched.framework.wakeups import ADD, CSI_NODE, DELETE, POD, PVC, UPDATE, VOLUME_ATTACHMENT, on
 from kubesched.plugins import _csi_translation as csi
-from kubesched.plugins._attachments import Attached, Attachments, ClaimMissing, Resolver, is_attachable, volumes_of
+from kubesched.plugins._attachments import (
+    Attached,
+    Attachments,
+    ClaimMissing,
+    Resolver,
+    Wanted,
+    by_driver,
+    is_attachable,
+    volumes_of,
+)
 from kubesched.plugins._csi_nodes import CsiNodes, driver_limits
 from kubesched.plugins._volumes import VolumeError, names_claim, rows_in_view
 
 TOO_MANY = Reason("node(s) exceed max volume count")
 DRIVER_MISSING = "{driver} CSI driver is not installed on the node"
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    """The volumes that the pod brings, by driver, and the rows that a what-if has changed."""
-
-    wanted: dict[str, tuple[Attached, ...]]
-    inline_error: str
-    touched: frozenset[int] = frozenset()
 
 
 class NodeVolumeLimits(Plugin):
@@ -71,62 +70,49 @@ class NodeVolumeLimits(Plugin):
         if not pod.pod.spec.volumes:
             return Rejections.none(nodes)
         try:
-            attempt: _Attempt = state.get(self.name, lambda: self._attempt(pod))
+            wanted: Wanted = state.get(self.name, lambda: self._wanted(pod))
         except ClaimMissing as error:
             return Rejections.where(np.ones(nodes.n, dtype=np.bool_), Reason(str(error), resolvable=False))
         self.csi_nodes.follow(nodes)
         rows = slice(None) if nodes.rows is None else nodes.rows
         errors: dict[int, str] = {}
         cases: list[tuple[Bools, Reason]] = []
-        if attempt.inline_error:
-            errors = dict.fromkeys(np.flatnonzero(self.csi_nodes.exists[rows]).tolist(), attempt.inline_error)
-        if attempt.wanted:
+        if wanted.inline_error:
+            errors = dict.fromkeys(np.flatnonzero(self.csi_nodes.exists[rows]).tolist(), wanted.inline_error)
+        if wanted.by_driver:
             if self._needs_driver:
-                cases += self._missing_drivers(attempt, rows)
+                cases += self._missing_drivers(wanted, rows)
             if self.csi_nodes.n_limited:
-                cases.append((self._exceeded(attempt, nodes, rows, errors), TOO_MANY))
+                cases.append((self._exceeded(wanted, nodes, rows, errors), TOO_MANY))
         cases = [case for case in cases if case[0].any()]
-        refused = (
-            Rejections.none(nodes)
-            if not cases
-            else Rejections.where(*cases[0])
-            if len(cases) == 1
-            else Rejections.first(*cases)
-        )
+        refused = Rejections.first(*cases) if cases else Rejections.none(nodes)
         return Rejections(refused.bits, refused.reasons, errors) if errors else refused
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         """Remember that the row differs from the cluster."""
-        self._touch(pod, row, state)
-
-    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
-        """Remember that the row differs from the cluster."""
-        self._touch(pod, row, state)
-
-    def _touch(self, pod: PodView, row: int, state: CycleState) -> None:
         try:
-            attempt: _Attempt = state.get(self.name, lambda: self._attempt(pod))
+            wanted: Wanted = state.get(self.name, lambda: self._wanted(pod))
         except VolumeError:
             return  # the filter says so itself
-        state.write(self.name, _Attempt(attempt.wanted, attempt.inline_error, attempt.touched | {row}))
+        state.write(self.name, wanted.touching(row))
 
-    def _attempt(self, pod: PodView) -> _Attempt:
+    remove_pod = add_pod
+
+    def _wanted(self, pod: PodView) -> Wanted:
         inline_errors: list[str] = []
         found = volumes_of(pod.pod, self.resolver, is_new=True, on_inline_error=inline_errors.append)
-        wanted: dict[str, list[Attached]] = {}
-        for volume in found.values():
-            wanted.setdefault(volume.driver, []).append(volume)
-        return _Attempt(
-            {driver: tuple(volumes) for driver, volumes in wanted.items()}, inline_errors[0] if inline_errors else ""
-        )
+        return Wanted(by_driver(found), inline_errors[0] if inline_errors else "")
 
-    def _exceeded(self, attempt: _Attempt, nodes: Snapshot, rows: slice | Ints, errors: dict[int, str]) -> Bools:
+    def _exceeded(self, wanted: Wanted, nodes: Snapshot, rows: slice | Ints, errors: dict[int, str]) -> Bools:
         """Return which nodes of the view the pod's volumes would overload; write down where nobody can tell."""
         attachments = self.attachments
         attachments.follow(nodes)
-        self._find_broken(attempt, nodes, errors)
+        # A pod whose volumes cannot be read stops the reference on nodes that have limits.
+        for at, row in rows_in_view(nodes, attachments.errors.keys() - wanted.touched):
+            if self.csi_nodes.has_limits[row]:
+                errors.setdefault(at, next(iter(attachments.errors[row].values())))
         too_many: Bools | None = None
-        for driver, volumes in attempt.wanted.items():
+        for driver, volumes in wanted.by_driver.items():
             limits = self.csi_nodes.limits(driver)
             if limits is None:
                 continue
@@ -138,14 +124,14 @@ class NodeVolumeLimits(Plugin):
                 over[row] = added > 0 and room[row] < added
             too_many = over if too_many is None else too_many | over
         answer: Bools = too_many[rows] if too_many is not None else np.zeros(nodes.n, dtype=np.bool_)
-        for at in rows_in_view(nodes, set(attempt.touched)):
+        for at, row in rows_in_view(nodes, wanted.touched):
             try:
-                answer[at] = self._exceeds_on(attempt, nodes, at)
+                answer[at] = self._exceeds_on(wanted, nodes, at, row)
             except VolumeError as error:
                 errors.setdefault(at, str(error))
         return answer
 
-    def _exceeds_on(self, attempt: _Attempt, nodes: Snapshot, at: int) -> bool:
+    def _exceeds_on(self, wanted: Wanted, nodes: Snapshot, at: int, row: int) -> bool:
         """Return whether one node of a what-if would be overloaded, from its pods one by one."""
         csi_node = self.handle.objects.get(CSINode, nodes.name(at))
         limits = driver_limits(csi_node) if csi_node is not None else {}
@@ -155,25 +141,17 @@ class NodeVolumeLimits(Plugin):
         for other in nodes.pods_on(at):
             if other.pod.spec.volumes:
                 attached.update(volumes_of(other.pod, self.resolver, is_new=False))
-        row = at if nodes.rows is None else int(nodes.rows[at])
         counted = {**{volume.name: volume for volume in self.attachments.by_attachments(row)}, **attached}
-        for driver, volumes in attempt.wanted.items():
+        for driver, volumes in wanted.by_driver.items():
             added = sum(volume.name not in attached for volume in volumes)
             present = sum(volume.driver == driver for volume in counted.values())
             if driver in limits and added and present + added > limits[driver]:
                 return True
         return False
 
-    def _find_broken(self, attempt: _Attempt, nodes: Snapshot, errors: dict[int, str]) -> None:
-        """Write down the nodes with limits that have a pod whose volumes cannot be read: the reference stops there."""
-        for at in rows_in_view(nodes, self.attachments.errors.keys() - attempt.touched):
-            row = at if nodes.rows is None else int(nodes.rows[at])
-            if self.csi_nodes.has_limits[row]:
-                errors.setdefault(at, next(iter(self.attachments.errors[row].values())))
-
-    def _missing_drivers(self, attempt: _Attempt, rows: slice | Ints) -> Iterable[tuple[Bools, Reason]]:
+    def _missing_drivers(self, wanted: Wanted, rows: slice | Ints) -> Iterable[tuple[Bools, Reason]]:
         """Yield the nodes that lack a driver which asks for pods to stay away from such nodes."""
-        for driver, volumes in attempt.wanted.items():
+        for driver, volumes in wanted.by_driver.items():
             found = self.handle.objects.get(CSIDriver, driver)
             if found is None or not found.spec.prevent_pod_scheduling_if_missing:
                 continue
@@ -191,10 +169,8 @@ class NodeVolumeLimits(Plugin):
 
     def pod_gone_may_help(self, pod: PodView, old: Pod, new: Pod | None) -> bool:
         """Wake if the pod that went away was placed, or about to be, and had volumes that count."""
-        nominated = old.status.nominated_node_name if old.status is not None else ""
-        if not old.spec.node_name and not nominated:
-            return False
-        return any(map(is_attachable, old.spec.volumes))
+        had_place = bool(old.spec.node_name or old.status.nominated_node_name)
+        return had_place and any(map(is_attachable, old.spec.volumes))
 
     def claim_may_help(self, pod: PodView, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
         """Wake if the new claim is one that the pod names."""

@@ -95,7 +95,7 @@ class VolumeRestrictions(Plugin):
         """Refuse nodes with a disk in use, and all nodes while a claim is."""
         wanted = state.find(STATE_KEY)
         if wanted is None:  # PreFilter is switched off: the disks can still be looked at, the claims cannot
-            conflicts = self.disks.conflicts(pod, nodes, frozenset())
+            conflicts = self.disks.conflicts(pod, nodes)
             text = f'cannot read "{STATE_KEY}" from cycleState'
             refused = Rejections.where(conflicts, DISK_CONFLICT)
             return Rejections(refused.bits, refused.reasons, dict.fromkeys(np.flatnonzero(~conflicts).tolist(), text))

@@ -14,7 +14,7 @@ from kubesched.cluster import PodView, Snapshot
 from kubesched.framework import CycleState, NodeNames, Plugin, PreFilterAnswer, Rejections
 from kubesched.framework.ports import Handle
 from kubesched.legacy.context import LegacyContext
-from kubesched.legacy.nodewise import NodeQuestion
+from kubesched.legacy.nodewise import NodeColumn
 from kubesched.legacy.pod_requests import is_best_effort
 from kubesched.legacy.predicates.base import Cases, Predicate
 
@@ -50,7 +50,7 @@ class CheckNodeCondition(Predicate):
     def __init__(self, context: LegacyContext, handle: Handle) -> None:
         super().__init__(context, handle)
         self._questions = [
-            (NodeQuestion(question), self.reason(text, resolvable=False))
+            (NodeColumn(question), self.reason(text, resolvable=False))
             for question, text in (
                 (is_not_ready, "node(s) were not ready"),
                 (is_out_of_disk, "node(s) were out of disk space"),
@@ -60,7 +60,7 @@ class CheckNodeCondition(Predicate):
         self._cordoned = self.reason("node(s) were unschedulable", resolvable=False)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
-        cases: Cases = [(question.column(nodes), reason) for question, reason in self._questions]
+        cases: Cases = [(question.on(nodes), reason) for question, reason in self._questions]
         cases.append((nodes.is_unschedulable, self._cordoned))
         return self.refuse(nodes, cases)
 
@@ -73,10 +73,10 @@ class _Pressure(Predicate):
 
     def __init__(self, context: LegacyContext, handle: Handle) -> None:
         super().__init__(context, handle)
-        self._question = NodeQuestion(lambda node: has_status(node, self.condition, "True"))
+        self._question = NodeColumn(lambda node: has_status(node, self.condition, "True"))
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
-        return Rejections.where(self._question.column(nodes), self.reason(self.sentence, resolvable=False))
+        return Rejections.where(self._question.on(nodes), self.reason(self.sentence, resolvable=False))
 
 
 class CheckNodeMemoryPressure(_Pressure):
@@ -113,12 +113,12 @@ class ListedNodes(Plugin):
 
     def __init__(self, context: LegacyContext, handle: Handle) -> None:
         super().__init__(context, handle)
-        self._unlisted = NodeQuestion(
+        self._unlisted = NodeColumn(
             lambda node: node.spec.unschedulable or is_not_ready(node) or is_out_of_disk(node) or has_no_network(node)
         )
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
-        unlisted = self._unlisted.column(nodes)
+        unlisted = self._unlisted.on(nodes)
         if not unlisted.any():
             return None
         return NodeNames(frozenset(nodes.name(row) for row in np.flatnonzero(~unlisted).tolist()))

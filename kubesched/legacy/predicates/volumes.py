@@ -1,4 +1,10 @@
-"""The volume predicates, as `plugins.legacy_volumes` has them, in the words of each release and under its gates."""
+"""The volume predicates of older releases, as 1.17 had them, on the arithmetic of today's plugins.
+
+NoDiskConflict, NoVolumeZoneConflict and CheckVolumeBinding; `volume_counts` has the Max*VolumeCount family. Differences
+from today's plugins are those of the old release: only old zone labels count, storage capacity was not known, and what
+is broken about a claim is an error and not a refusal. `volume_predicate` puts them into the words of each release and
+under its gates.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +13,174 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kubesched.cluster import Ints, PodView, Snapshot
-from kubesched.framework import CycleState, Plugin, PreFilterAnswer, Reason, Rejections
+from kubesched.api.pod import Pod
+from kubesched.api.storage import PersistentVolume, StorageClass
+from kubesched.cluster import Ints, Objects, PodView, Snapshot
+from kubesched.cluster.claims import class_of_claim
+from kubesched.framework import SKIP, Code, CycleState, Plugin, PreFilterAnswer, Reason, Rejections, Status
 from kubesched.framework.ports import Handle
 from kubesched.legacy.context import LegacyContext
-from kubesched.plugins._volumes import VolumeError, claim_not_found, direct_claim_names, find_claim
-from kubesched.plugins.legacy_volume_counts import InTreeVolumeCount, VolumeCountArgs, VolumeCountPredicate
-from kubesched.plugins.legacy_volumes import LEGACY_VOLUME_PREDICATES, CheckVolumeBinding
+from kubesched.legacy.predicates.volume_counts import (
+    InTreeVolumeCount,
+    MaxAzureDiskVolumeCount,
+    MaxCinderVolumeCount,
+    MaxCSIVolumeCountPred,
+    MaxEBSVolumeCount,
+    MaxGCEPDVolumeCount,
+    VolumeCountPredicate,
+)
+from kubesched.plugins._csi_translation import BETA_REGION, BETA_ZONE
+from kubesched.plugins._disks import DisksInUse
+from kubesched.plugins._volumes import (
+    WAIT_FOR_FIRST_CONSUMER,
+    VolumeError,
+    claim_not_found,
+    direct_claim_names,
+    find_claim,
+)
+from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.plugins.volume_binding.args import VolumeBindingArgs
+from kubesched.plugins.volume_binding.plugin import NO_SPACE, NOTHING_TO_BIND, VOLUME_MISSING
+from kubesched.plugins.volume_restrictions import DISK_CONFLICT
+from kubesched.plugins.volume_zone import ZONE_CONFLICT, VolumeTopology, placements_of_volume, zone_conflicts
 
 COUNTED = "MaxVolumeCount"
+OLD_ZONE_LABELS = (BETA_ZONE, BETA_REGION)
+GONE = "a persistent volume that a claim is bound to was not found"
+OLD_AFFINITY = Reason("node(s) had volume node affinity conflict", resolvable=False)
 
 
-@dataclass(frozen=True, slots=True)
-class AttachedVolumes:
-    """How many more volumes of the kind that the pod brings every node takes, and how many would be new to it."""
+class NoDiskConflict(Plugin):
+    """Refuse nodes on which an inline disk of the pod is in use."""
 
-    KEY: ClassVar[str] = "legacy.attached volumes"
+    def __init__(self, args: None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._disks = DisksInUse()
 
-    free: Ints
-    new: Ints
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        return None if pod.pod.spec.volumes else SKIP
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        return Rejections.where(self._disks.conflicts(pod, nodes, self._touched(state)), DISK_CONFLICT)
+
+    def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
+        """Remember that the row differs from the cluster."""
+        state.write(self.name, self._touched(state) | {row})
+
+    remove_pod = add_pod
+
+    def _touched(self, state: CycleState) -> frozenset[int]:
+        return state.find(self.name) or frozenset()
+
+
+class NoVolumeZoneConflict(Plugin):
+    """Refuse nodes whose old zone or region label contradicts that of a bound volume."""
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        return None if direct_claim_names(pod.pod) else SKIP
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        """Refuse nodes in other zones than the volumes; nodes without zone labels are not even asked."""
+        judged = np.zeros(nodes.n, dtype=np.bool_)
+        for key in OLD_ZONE_LABELS:
+            judged |= nodes.codes(key) >= 0
+        if not judged.any():
+            return Rejections.none(nodes)
+        found = _old_placements(pod.pod, self.handle.objects)
+        if isinstance(found, str):
+            return Rejections(None, (), dict.fromkeys(np.flatnonzero(judged).tolist(), found))
+        return Rejections.where(zone_conflicts(found, nodes, OLD_ZONE_LABELS), ZONE_CONFLICT)
+
+
+def _old_placements(pod: Pod, objects: Objects) -> list[VolumeTopology] | str:
+    """Return where a pod's bound volumes are, or what is broken about one of them."""
+    found: list[VolumeTopology] = []
+    for name in direct_claim_names(pod):
+        if not name:
+            return "PersistentVolumeClaim had no name"
+        claim = find_claim(objects, pod.metadata.namespace, name)
+        if claim is None:
+            return f'PersistentVolumeClaim was not found: "{name}"'
+        volume_name = claim.spec.volume_name
+        if not volume_name:
+            class_name = class_of_claim(claim)
+            storage_class = objects.get(StorageClass, class_name) if class_name else None
+            if storage_class is not None:
+                if storage_class.volume_binding_mode is None:
+                    return f'VolumeBindingMode not set for StorageClass "{class_name}"'
+                if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
+                    continue
+            return f'PersistentVolumeClaim was not found: "{name}"'
+        volume = objects.get(PersistentVolume, volume_name)
+        if volume is None:
+            return f'PersistentVolume was not found: "{volume_name}"'
+        found += placements_of_volume(volume, OLD_ZONE_LABELS)
+    return found
+
+
+class CheckVolumeBinding(VolumeBinding):
+    """VolumeBinding with the old text, with what is broken as an error, and without asking for storage capacity."""
+
+    reasons = (OLD_AFFINITY, NOTHING_TO_BIND, NO_SPACE, VOLUME_MISSING)
+    heeds_capacity = False
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        """Sort the pod's claims; remember what keeps the pod from being placed anywhere."""
+        answer = super().pre_filter(pod, nodes, state)
+        if isinstance(answer, Status) and answer.code is Code.UNRESOLVABLE:
+            state.write(self.name, answer)
+            return None
+        return answer
+
+    def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
+        """Refuse nodes where the pod's volumes cannot be.
+
+        What is broken, a bound volume that does not exist among it, is an error on the nodes that came this far: where
+        predicates before this one refused all of them, nobody finds out.
+        """
+        broken = state.find(self.name)
+        if isinstance(broken, Status):
+            return Rejections(None, (), dict.fromkeys(range(nodes.n), broken.message))
+        refused = super().filter(pod, nodes, state)
+        missing = state.read(self.name).plan.volume_missing
+        if missing is None:
+            return refused
+        rows = np.flatnonzero(missing if nodes.rows is None else missing[nodes.rows]).tolist()
+        return Rejections(refused.bits, refused.reasons, {**(refused.errors or {}), **dict.fromkeys(rows, GONE)})
+
+
+class ClaimsExist(Plugin):
+    """Before any node is looked at, the claims that a pod names must exist and not be on their way out (1.17)."""
+
+    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
+        for name in direct_claim_names(pod.pod):
+            claim = find_claim(self.handle.objects, pod.namespace, name)
+            if claim is None:
+                raise VolumeError(claim_not_found(name))
+            if claim.metadata.deletion_timestamp is not None:
+                raise VolumeError(f'persistentvolumeclaim "{name}" is being deleted')
+        return None
+
+
+VOLUME_PREDICATES: dict[str, type[Plugin]] = {
+    cls.name: cls
+    for cls in (
+        NoDiskConflict,
+        NoVolumeZoneConflict,
+        MaxEBSVolumeCount,
+        MaxGCEPDVolumeCount,
+        MaxAzureDiskVolumeCount,
+        MaxCinderVolumeCount,
+        MaxCSIVolumeCountPred,
+        CheckVolumeBinding,
+    )
+}
+"""The predicates by the names that Policy files use."""
 
 
 def volume_predicate(name: str, context: LegacyContext, handle: Handle) -> Plugin:
     """Return the volume predicate of that name as a release had it."""
-    cls = LEGACY_VOLUME_PREDICATES[name]
+    cls = VOLUME_PREDICATES[name]
     points: dict[str, Any] = {"name": name, "__doc__": cls.__doc__}
     if context.gates.balance_attached_node_volumes and issubclass(cls, InTreeVolumeCount):
         cls = type(cls.__name__, (_Noted, cls), points)
@@ -40,9 +189,9 @@ def volume_predicate(name: str, context: LegacyContext, handle: Handle) -> Plugi
     if context.release.names_failures:
         failure = COUNTED if issubclass(cls, VolumeCountPredicate) else name
         cls = type(cls.__name__, (_Renamed, cls), {**points, "failure": failure})
-    args: VolumeCountArgs | VolumeBindingArgs | None = None
+    args: int | VolumeBindingArgs | None = None
     if issubclass(cls, VolumeCountPredicate):
-        args = VolumeCountArgs(context.max_pd_volumes)
+        args = context.max_pd_volumes
     elif issubclass(cls, CheckVolumeBinding) and context.bind_timeout_seconds is not None:
         args = VolumeBindingArgs(bind_timeout_seconds=context.bind_timeout_seconds)
     return cls(args, handle)
@@ -70,32 +219,25 @@ class _Renamed(Plugin):
         return Rejections(verdict.bits, reasons, verdict.errors)
 
 
+@dataclass(frozen=True, slots=True)
+class AttachedVolumes:
+    """How many more volumes of the kind that the pod brings every node takes, and how many would be new to it."""
+
+    KEY: ClassVar[str] = "legacy.attached volumes"
+
+    free: Ints
+    new: Ints
+
+
 class _Noted(InTreeVolumeCount):
     """Leave a note of the volumes for BalancedResourceAllocation; a mixin."""
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         verdict = super().filter(pod, nodes, state)
         wanted = state.find(self.name)
-        volumes = wanted.wanted.get(self.plugin) if wanted is not None else None
+        volumes = wanted.by_driver.get(self.plugin) if wanted is not None else None
         if volumes and nodes.rows is None:
-            new = np.full(nodes.n, len(volumes), dtype=np.int64)
-            for volume in volumes:
-                for row in self.attachments.rows_with(volume.name):
-                    new[row] -= 1
-            held = self.attachments.count(self.plugin)
-            limits = self.limits(self.plugin, nodes)
-            state.write(AttachedVolumes.KEY, AttachedVolumes(limits - (0 if held is None else held), new))
+            held, limits = self.attachments.count(self.plugin), self.limits(self.plugin, nodes)
+            free = limits - (0 if held is None else held)
+            state.write(AttachedVolumes.KEY, AttachedVolumes(free, self.new_volumes(volumes, nodes)))
         return verdict
-
-
-class ClaimsExist(Plugin):
-    """Before any node is looked at, the claims that a pod names must exist and not be on their way out (1.17)."""
-
-    def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
-        for name in direct_claim_names(pod.pod):
-            claim = find_claim(self.handle.objects, pod.namespace, name)
-            if claim is None:
-                raise VolumeError(claim_not_found(name))
-            if claim.metadata.deletion_timestamp is not None:
-                raise VolumeError(f'persistentvolumeclaim "{name}" is being deleted')
-        return None

@@ -17,7 +17,7 @@ from kubesched.framework import CycleState, Input, Status
 from kubesched.framework.ports import Handle
 from kubesched.legacy.affinity import counting
 from kubesched.legacy.context import LegacyContext
-from kubesched.legacy.nodewise import NodeQuestion
+from kubesched.legacy.nodewise import NodeColumn
 from kubesched.legacy.priorities.base import Priority, scaled
 
 AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
@@ -147,14 +147,14 @@ class NodePreferAvoidPodsPriority(Priority):
 
     def __init__(self, context: LegacyContext, handle: Handle) -> None:
         super().__init__(context, handle)
-        self._choosy = NodeQuestion(lambda node: AVOID_PODS in node.metadata.annotations)
+        self._choosy = NodeColumn(lambda node: AVOID_PODS in node.metadata.annotations)
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         scores = np.full(nodes.n, self.most, dtype=np.int64)
         owner = pod.pod.metadata.controller()
         if owner is None or owner.kind not in AVOIDABLE:
             return scores
-        for row in np.flatnonzero(self._choosy.column(nodes)).tolist():
+        for row in np.flatnonzero(self._choosy.on(nodes)).tolist():
             if (owner.kind, owner.uid) in avoided(nodes.node(row)):
                 scores[row] = 0
         return scores

@@ -9,24 +9,23 @@ from volume_scene import DRIVER, Scene, csi_node, node, pod, pv, pvc, storage_cl
 
 from kubesched.api.volumes import AwsElasticBlockStore, AzureDisk, Cinder, GcePersistentDisk, Volume
 from kubesched.framework.verdicts import SKIP
-from kubesched.plugins._csi_translation import BETA_ZONE, ZONE
-from kubesched.plugins.legacy_volume_counts import (
+from kubesched.legacy.predicates.volume_counts import (
     InTreeVolumeCount,
     MaxAzureDiskVolumeCount,
     MaxCinderVolumeCount,
     MaxCSIVolumeCountPred,
     MaxEBSVolumeCount,
     MaxGCEPDVolumeCount,
-    VolumeCountArgs,
     csi_limit_resource,
     max_volumes_from,
 )
-from kubesched.plugins.legacy_volumes import (
-    LEGACY_VOLUME_PREDICATES,
+from kubesched.legacy.predicates.volumes import (
+    VOLUME_PREDICATES,
     CheckVolumeBinding,
     NoDiskConflict,
     NoVolumeZoneConflict,
 )
+from kubesched.plugins._csi_translation import BETA_ZONE, ZONE
 from kubesched.plugins.node_volume_limits import TOO_MANY
 from kubesched.plugins.volume_restrictions import DISK_CONFLICT
 from kubesched.plugins.volume_zone import ZONE_CONFLICT
@@ -40,7 +39,7 @@ def ebs(i: int) -> Volume:
 
 
 def test_the_predicates_by_their_old_names() -> None:
-    assert LEGACY_VOLUME_PREDICATES.keys() == {
+    assert VOLUME_PREDICATES.keys() == {
         "NoDiskConflict",
         "NoVolumeZoneConflict",
         "MaxEBSVolumeCount",
@@ -144,7 +143,7 @@ def test_some_machines_take_fewer_and_a_variable_overrides_the_table() -> None:
     nitro = node("n1", **{"beta.kubernetes.io/instance-type": "m5.large"})
     wanted = pod("p", volumes=tuple(ebs(i) for i in range(26)))
     assert Scene(MaxEBSVolumeCount, nitro, node("n2")).ask(wanted) == {"n1": FULL}
-    told = VolumeCountArgs(max_volumes_from({"KUBE_MAX_PD_VOLS": "10"}))
+    told = max_volumes_from({"KUBE_MAX_PD_VOLS": "10"})
     stated = node("n3", allocatable={EBS: "50"})
     assert Scene(MaxEBSVolumeCount, nitro, node("n2"), stated, args=told).ask(wanted) == {"n1": FULL, "n2": FULL}
 

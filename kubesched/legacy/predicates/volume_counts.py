@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -21,15 +20,12 @@ from kubesched.api.node import Node
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.api.volumes import PersistentVolumeSources, Volume
 from kubesched.cluster import Bools, Ints, Objects, PodView, Snapshot
-from kubesched.cluster.changelog import Reader
 from kubesched.cluster.claims import class_of_claim
-from kubesched.cluster.journal import ALLOCATABLE, NODE, Change
-from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import Plugin, PreFilterAnswer
+from kubesched.framework import SKIP, CycleState, Plugin, PreFilterAnswer, Rejections
 from kubesched.framework.ports import Handle
-from kubesched.framework.verdicts import SKIP, Rejections
+from kubesched.legacy.nodewise import NodeColumn
 from kubesched.plugins import _csi_translation as csi
-from kubesched.plugins._attachments import Attached, Attachments, Resolver, volumes_of
+from kubesched.plugins._attachments import Attached, Attachments, Resolver, Wanted, by_driver, volumes_of
 from kubesched.plugins._csi_nodes import NO_LIMIT, CsiNodes
 from kubesched.plugins._volumes import VolumeError, parse_amount, rows_in_view
 from kubesched.plugins.node_volume_limits import TOO_MANY
@@ -42,35 +38,38 @@ _CSI_LIMIT_PREFIX = "attachable-volumes-csi-"
 _LONGEST_RESOURCE_NAME = 63
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeCountArgs:
-    """What a counting predicate may be told: a limit for nodes that state none."""
-
-    max_volumes: int | None = None
-
-
 def max_volumes_from(environment: Mapping[str, str]) -> int | None:
     """Return the limit that an environment variable sets for nodes that state none; None if it sets none."""
     text = environment.get(MAX_VOLUMES_VARIABLE, "")
     return int(text) if text.isdecimal() and int(text) > 0 else None
 
 
+def in_tree_name(plugin: str, source: Volume | PersistentVolumeSources) -> str:
+    """Return the name that an in-tree kind has for a volume; empty for volumes of other kinds."""
+    if plugin == csi.AWS_EBS and source.aws_elastic_block_store is not None:
+        return source.aws_elastic_block_store.volume_id
+    if plugin == csi.GCE_PD and source.gce_persistent_disk is not None:
+        return source.gce_persistent_disk.pd_name
+    if plugin == csi.AZURE_DISK and source.azure_disk is not None:
+        return source.azure_disk.disk_name
+    if plugin == csi.CINDER and source.cinder is not None:
+        return source.cinder.volume_id
+    return ""
+
+
 class InTreeResolver(Resolver):
     """Finds the volumes of one in-tree kind, under the kind's own name for them."""
 
-    def __init__(
-        self, objects: Objects, stand_in: str, plugin: str, name_of: Callable[[Volume | PersistentVolumeSources], str]
-    ) -> None:
+    def __init__(self, objects: Objects, stand_in: str, plugin: str) -> None:
         super().__init__(objects, stand_in)
         self._plugin = plugin
-        self._name_of = name_of
 
     def claim(self, claim: PersistentVolumeClaim) -> Attached | None:
         """Return the volume behind a claim if it is, or will be, of this kind."""
         volume_name = claim.spec.volume_name
         volume = self.objects.get(PersistentVolume, volume_name) if volume_name else None
         if volume is not None:
-            return self._named(self._name_of(volume.spec))
+            return self._named(in_tree_name(self._plugin, volume.spec))
         class_name = class_of_claim(claim)
         storage_class = self.objects.get(StorageClass, class_name) if class_name else None
         if storage_class is None or storage_class.provisioner != self._plugin:
@@ -79,7 +78,7 @@ class InTreeResolver(Resolver):
 
     def inline(self, volume: Volume) -> Attached | None:
         """Return the volume that a pod declares, if it is of this kind."""
-        return self._named(self._name_of(volume))
+        return self._named(in_tree_name(self._plugin, volume))
 
     def _named(self, name: str) -> Attached | None:
         return Attached(name, self._plugin) if name else None
@@ -98,24 +97,6 @@ class CsiResolver(Resolver):
         return None
 
 
-class AllocatableLimits:
-    """A limit for every node, read off its object; rows are read again when their node changes."""
-
-    def __init__(self, limit_of: Callable[[Node], int]) -> None:
-        self._limit_of = limit_of
-        self._reader: Reader[Change] = Reader()
-        self.column: Ints = np.zeros(0, dtype=np.int64)
-
-    def follow(self, nodes: Snapshot) -> None:
-        """Bring the column up to date with the cluster that a view is of."""
-        whole, changes = nodes.everything(), self._reader.changed(nodes.journal)
-        if changes is None:
-            self.column = np.array([self._limit_of(whole.node(row)) for row in range(whole.n)], dtype=np.int64)
-            return
-        for row in {change.row for change in changes if change.what & (ALLOCATABLE | NODE)}:
-            self.column[row] = self._limit_of(whole.node(row))
-
-
 def stated_limit(node: Node, resource: str) -> int:
     """Return how many volumes a node's allocatable says it takes, NO_LIMIT if it does not say."""
     amounts = node.status.allocatable
@@ -125,23 +106,15 @@ def stated_limit(node: Node, resource: str) -> int:
     return quantity.value(parse_amount(amounts[resource], f"node {node.metadata.name}", field))
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    wanted: dict[str, tuple[Attached, ...]]
-    touched: frozenset[int] = frozenset()
-
-
 class VolumeCountPredicate(Plugin):
-    """The base of the predicates that count volumes; a subclass says which, and where the limits are."""
+    """The base of the predicates that count volumes; a subclass says which, and where the limits are. The argument is a limit
+    for nodes that state none."""
 
     counts_when_all_there: ClassVar[bool] = False
     """Refuse an overloaded node even if it has all of the pod's volumes already."""
 
-    resolver: Resolver
-
-    def __init__(self, args: VolumeCountArgs | None, handle: Handle) -> None:
-        super().__init__(args, handle)
-        self.max_volumes = args.max_volumes if args is not None else None
+    def __init__(self, max_volumes: int | None, handle: Handle) -> None:
+        super().__init__(max_volumes, handle)
         self.csi_nodes = CsiNodes(handle.objects)
         self.resolver = self.make_resolver(handle.objects, uuid.uuid4().hex)
         self.attachments = Attachments(self.resolver, with_attachments=False)
@@ -155,70 +128,61 @@ class VolumeCountPredicate(Plugin):
         raise NotImplementedError
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
-        """Skip pods without volumes."""
         return None if pod.pod.spec.volumes else SKIP
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Refuse nodes that would have more volumes than they take."""
         try:
-            attempt: _Attempt = state.get(self.name, lambda: self._attempt(pod))
+            attempt: Wanted = state.get(self.name, lambda: self._wanted(pod))
         except VolumeError as error:
             return Rejections(None, (), dict.fromkeys(range(nodes.n), str(error)))
-        if not attempt.wanted:
+        if not attempt.by_driver:
             return Rejections.none(nodes)
         self.attachments.follow(nodes)
         self.csi_nodes.follow(nodes)
         too_many: Bools = np.zeros(nodes.n, dtype=np.bool_)
-        for driver, volumes in attempt.wanted.items():
+        for driver, volumes in attempt.by_driver.items():
             too_many |= self._exceeded(driver, volumes, attempt.touched, nodes)
-        errors = {
-            at: next(iter(self.attachments.errors[self._row(nodes, at)].values()))
-            for at in rows_in_view(nodes, set(self.attachments.errors))
-        }
+        broken = self.attachments.errors
+        errors = {at: next(iter(broken[row].values())) for at, row in rows_in_view(nodes, broken.keys())}
         refused = Rejections.where(too_many, TOO_MANY)
         return Rejections(refused.bits, refused.reasons, errors or None)
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         """Remember that the row differs from the cluster."""
-        self._touch(pod, row, state)
+        attempt: Wanted = state.get(self.name, lambda: self._wanted(pod))
+        state.write(self.name, attempt.touching(row))
 
-    def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
-        """Remember that the row differs from the cluster."""
-        self._touch(pod, row, state)
+    remove_pod = add_pod
 
-    def _touch(self, pod: PodView, row: int, state: CycleState) -> None:
-        attempt: _Attempt = state.get(self.name, lambda: self._attempt(pod))
-        state.write(self.name, _Attempt(attempt.wanted, attempt.touched | {row}))
+    def _wanted(self, pod: PodView) -> Wanted:
+        return Wanted(by_driver(volumes_of(pod.pod, self.resolver, is_new=False)))
 
-    def _attempt(self, pod: PodView) -> _Attempt:
-        wanted: dict[str, list[Attached]] = {}
-        for volume in volumes_of(pod.pod, self.resolver, is_new=False).values():
-            wanted.setdefault(volume.driver, []).append(volume)
-        return _Attempt({driver: tuple(volumes) for driver, volumes in wanted.items()})
+    def new_volumes(self, volumes: tuple[Attached, ...], nodes: Snapshot) -> Ints:
+        """Return how many of the volumes each node of the whole cluster does not have yet."""
+        new = np.full(nodes.total, len(volumes), dtype=np.int64)
+        for volume in volumes:
+            for row in self.attachments.rows_with(volume.name):
+                new[row] -= 1
+        return new
 
     def _exceeded(self, driver: str, volumes: tuple[Attached, ...], touched: frozenset[int], nodes: Snapshot) -> Bools:
         limits = self.limits(driver, nodes)
         counts = self.attachments.count(driver)
-        added = np.full(nodes.total, len(volumes), dtype=np.int64)
-        for volume in volumes:
-            for row in self.attachments.rows_with(volume.name):
-                added[row] -= 1
+        added = self.new_volumes(volumes, nodes)
         after = added if counts is None else counts + added
         over: Bools = after > limits
         if not self.counts_when_all_there:
             over &= added > 0
         answer = over if nodes.rows is None else over[nodes.rows]
-        for at in rows_in_view(nodes, set(touched)):
+        for at, row in rows_in_view(nodes, touched):
             held: dict[str, Attached] = {}
             for other in nodes.pods_on(at):
                 held.update(volumes_of(other.pod, self.resolver, is_new=False))
             new = sum(volume.name not in held for volume in volumes)
             present = sum(volume.driver == driver for volume in held.values())
-            answer[at] = present + new > limits[self._row(nodes, at)] and (new > 0 or self.counts_when_all_there)
+            answer[at] = present + new > limits[row] and (new > 0 or self.counts_when_all_there)
         return answer
-
-    def _row(self, nodes: Snapshot, at: int) -> int:
-        return at if nodes.rows is None else int(nodes.rows[at])
 
 
 class InTreeVolumeCount(VolumeCountPredicate):
@@ -227,49 +191,35 @@ class InTreeVolumeCount(VolumeCountPredicate):
     plugin: ClassVar[str] = ""
     resource: ClassVar[str] = ""
     usual: ClassVar[int] = 0
+    """The limit of a node that states none."""
     counts_when_all_there = True
 
-    def __init__(self, args: VolumeCountArgs | None, handle: Handle) -> None:
-        super().__init__(args, handle)
-        self._limits = AllocatableLimits(self._limit_of)
+    def __init__(self, max_volumes: int | None, handle: Handle) -> None:
+        super().__init__(max_volumes, handle)
+        self._limits = NodeColumn(self._limit_of, np.int64)
 
     def make_resolver(self, objects: Objects, stand_in: str) -> Resolver:
-        """Return what finds the volumes of this kind."""
-        return InTreeResolver(objects, stand_in, self.plugin, self.name_of)
-
-    @staticmethod
-    def name_of(source: Volume | PersistentVolumeSources) -> str:
-        """Return the kind's own name for a volume, empty for volumes of other kinds."""
-        raise NotImplementedError
-
-    def usual_limit(self, node: Node) -> int:
-        """Return the limit of a node that states none."""
-        return self.usual
+        return InTreeResolver(objects, stand_in, self.plugin)
 
     def limits(self, driver: str, nodes: Snapshot) -> Ints:
-        """Return how many volumes of this kind each node takes."""
-        self._limits.follow(nodes)
-        migrated = self.csi_nodes.migrated(self.plugin)
-        return np.where(migrated, NO_LIMIT, self._limits.column) if migrated.any() else self._limits.column
+        limits, migrated = self._limits.on(nodes.everything()), self.csi_nodes.migrated(self.plugin)
+        return np.where(migrated, NO_LIMIT, limits) if migrated.any() else limits
 
     def _limit_of(self, node: Node) -> int:
         stated = stated_limit(node, self.resource)
         if stated != NO_LIMIT:
             return stated
-        return self.max_volumes if self.max_volumes is not None else self.usual_limit(node)
+        return self.args if self.args is not None else self.usual_limit(node)
+
+    def usual_limit(self, node: Node) -> int:
+        """Return the limit of a node that states none, where nobody sets one either."""
+        return self.usual
 
 
 class MaxEBSVolumeCount(InTreeVolumeCount):
     """Count AWS volumes."""
 
-    plugin = csi.AWS_EBS
-    resource = "attachable-volumes-aws-ebs"
-    usual = 39
-
-    @staticmethod
-    def name_of(source: Volume | PersistentVolumeSources) -> str:
-        """Return the volume's id."""
-        return source.aws_elastic_block_store.volume_id if source.aws_elastic_block_store is not None else ""
+    plugin, resource, usual = csi.AWS_EBS, "attachable-volumes-aws-ebs", 39
 
     def usual_limit(self, node: Node) -> int:
         """Return 39, or 25 for machines of the kinds that take fewer."""
@@ -280,62 +230,37 @@ class MaxEBSVolumeCount(InTreeVolumeCount):
 class MaxGCEPDVolumeCount(InTreeVolumeCount):
     """Count Google disks."""
 
-    plugin = csi.GCE_PD
-    resource = "attachable-volumes-gce-pd"
-    usual = 16
-
-    @staticmethod
-    def name_of(source: Volume | PersistentVolumeSources) -> str:
-        """Return the disk's name."""
-        return source.gce_persistent_disk.pd_name if source.gce_persistent_disk is not None else ""
+    plugin, resource, usual = csi.GCE_PD, "attachable-volumes-gce-pd", 16
 
 
 class MaxAzureDiskVolumeCount(InTreeVolumeCount):
     """Count Azure disks."""
 
-    plugin = csi.AZURE_DISK
-    resource = "attachable-volumes-azure-disk"
-    usual = 16
-
-    @staticmethod
-    def name_of(source: Volume | PersistentVolumeSources) -> str:
-        """Return the disk's name."""
-        return source.azure_disk.disk_name if source.azure_disk is not None else ""
+    plugin, resource, usual = csi.AZURE_DISK, "attachable-volumes-azure-disk", 16
 
 
 class MaxCinderVolumeCount(InTreeVolumeCount):
     """Count OpenStack volumes."""
 
-    plugin = csi.CINDER
-    resource = "attachable-volumes-cinder"
-    usual = 256
-
-    @staticmethod
-    def name_of(source: Volume | PersistentVolumeSources) -> str:
-        """Return the volume's id."""
-        return source.cinder.volume_id if source.cinder is not None else ""
+    plugin, resource, usual = csi.CINDER, "attachable-volumes-cinder", 256
 
 
 class MaxCSIVolumeCountPred(VolumeCountPredicate):
     """Count the volumes of each CSI driver against the node's CSINode, or else its allocatable."""
 
-    def __init__(self, args: VolumeCountArgs | None, handle: Handle) -> None:
-        super().__init__(args, handle)
-        self._stated: dict[str, AllocatableLimits] = {}
+    def __init__(self, max_volumes: int | None, handle: Handle) -> None:
+        super().__init__(max_volumes, handle)
+        self._stated: dict[str, NodeColumn] = {}
 
     def make_resolver(self, objects: Objects, stand_in: str) -> Resolver:
-        """Return what finds CSI volumes."""
         return CsiResolver(objects, stand_in)
 
     def limits(self, driver: str, nodes: Snapshot) -> Ints:
-        """Return how many volumes of a driver each node takes."""
-        stated = self._stated.get(driver)
-        if stated is None:
+        if driver not in self._stated:
             resource = csi_limit_resource(driver)
-            stated = self._stated[driver] = AllocatableLimits(lambda node: stated_limit(node, resource))
-        stated.follow(nodes)
-        limits = self.csi_nodes.limits(driver)
-        return stated.column if limits is None else np.where(limits == NO_LIMIT, stated.column, limits)
+            self._stated[driver] = NodeColumn(lambda node: stated_limit(node, resource), np.int64)
+        stated, limits = self._stated[driver].on(nodes.everything()), self.csi_nodes.limits(driver)
+        return stated if limits is None else np.where(limits == NO_LIMIT, stated, limits)
 
 
 def csi_limit_resource(driver: str) -> str:
