@@ -27,12 +27,6 @@ def plus(one: Amounts, other: Amounts) -> Amounts:
     return {name: _sum(one.get(name), other.get(name)) for name in one.keys() | other.keys()}
 
 
-def minus(one: Amounts, other: Amounts) -> Amounts:
-    """Return what is left of the amounts of `one`."""
-    left = {name: amount(text) - amount(other.get(name, "0")) for name, text in one.items()}
-    return {name: quantity.format_quantity(nano, quantity.style_of(one[name])) for name, nano in left.items()}
-
-
 def _sum(one: str | None, other: str | None) -> str:
     style = quantity.style_of(one if one is not None and amount(one) else other or one or "0")
     return quantity.format_quantity(amount(one or "0") + amount(other or "0"), style)

@@ -321,9 +321,6 @@ class Catalogue:
                 return resource
         return None
 
-    def versions_of(self, table: str) -> list[Resource]:
-        return [resource for resource in self._by_path.values() if resource.table == table]
-
     def groups(self) -> dict[str, list[str]]:
         """Return every named group with its versions, the preferred one first."""
         found: dict[str, list[str]] = {}

@@ -76,8 +76,8 @@ class _Stream:
         self._response = response
         self._watch = watch
         self._resource = resource
-        self._form, self._encode = writer
-        self._frame_key = (writer[0], resource.api_version)
+        form, self._encode = writer
+        self._frame_key = (form, resource.api_version)
         self._stall_seconds = stall_seconds
 
     async def send_buffered(self, ending: bytes = b"") -> None:

@@ -40,7 +40,6 @@ class WriteAheadLog:
         if sync not in SYNC_POLICIES:
             raise ConfigError("fsync", f"unknown policy {sync!r}; expected one of {', '.join(SYNC_POLICIES)}")
         self.path = directory / FILE_NAME
-        self._directory = directory
         self._sync = sync
         self._synced_at = time.monotonic()
         self._size = 0

@@ -275,10 +275,6 @@ def _modules(text: str) -> tuple[tuple[str, int], ...]:
     return tuple(found)
 
 
-def _show_modules(items: Sequence[tuple[str, int]]) -> str:
-    return ",".join(f"{pattern}={level}" for pattern, level in items)
-
-
 def _quantity(text: str) -> str:
     try:
         quantity.parse(text)

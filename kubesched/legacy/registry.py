@@ -148,40 +148,6 @@ class Registry:
         self.priorities[_checked(name)] = PriorityEntry(factory, weight)
         return name
 
-    def remove_fit_predicate(self, name: str) -> str:
-        """Forget a predicate, also as a mandatory one; return the name."""
-        self.predicates.pop(_checked(name), None)
-        self.mandatory.discard(name)
-        return name
-
-    def insert_predicate_key(self, provider: str, name: str) -> None:
-        """Add a predicate to a provider."""
-        self._provider(provider)[0].add(_checked(name))
-
-    def remove_predicate_key(self, provider: str, name: str) -> None:
-        """Take a predicate out of a provider."""
-        self._provider(provider)[0].discard(_checked(name))
-
-    def insert_predicate_key_everywhere(self, name: str) -> None:
-        """Add a predicate to all providers."""
-        for provider in self.providers:
-            self.insert_predicate_key(provider, name)
-
-    def remove_predicate_key_everywhere(self, name: str) -> None:
-        """Take a predicate out of all providers."""
-        for provider in self.providers:
-            self.remove_predicate_key(provider, name)
-
-    def insert_priority_key_everywhere(self, name: str) -> None:
-        """Add a priority to all providers."""
-        for _, priorities in self.providers.values():
-            priorities.add(_checked(name))
-
-    def _provider(self, name: str) -> tuple[set[str], set[str]]:
-        if name not in self.providers:
-            raise ConfigError("", f"provider {name} is not registered")
-        return self.providers[name]
-
     # Looking up
 
     def provider(self, name: str) -> tuple[set[str], set[str]]:

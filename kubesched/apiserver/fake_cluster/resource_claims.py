@@ -17,7 +17,6 @@ from kubesched.apiserver.watch import Change
 from kubesched.errors import NotFound
 
 FROM_POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
-_COMPONENT = "resource_claim"
 
 
 class ResourceClaimController:

@@ -60,11 +60,6 @@ class Judged:
     is_control: bool = False
     """Whether nobody chose so: the node was drawn by lot, to see whether it would be found out."""
 
-    @property
-    def is_difference(self) -> bool:
-        """Return whether it is one that no race explains."""
-        return self.comparison.kind in (Agreement.WORSE, Agreement.INFEASIBLE)
-
     def document(self) -> dict[str, Any]:
         """Return it as plain values."""
         found = self.comparison

@@ -12,15 +12,12 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import Callable
 from types import CodeType
 
 from kubesched.web.profiling.stacks import Frame, Profile, Stack, stack_of
 
 HERTZ = 100
 STALL_SECONDS = 0.01
-
-ThreadClock = Callable[[int], int]
 
 
 def sample_cpu(seconds: float, stop: threading.Event, hertz: int = HERTZ) -> Profile:

@@ -163,23 +163,6 @@ def test_lookups_in_the_words_of_the_release() -> None:
         assert str(error.value) == f"{word} priority name Nonsense specified - no corresponding function found"
 
 
-def test_providers_can_be_changed() -> None:
-    registry = Registry(V1_17)
-    registry.insert_predicate_key("DefaultProvider", "HasDisk")
-    assert "HasDisk" in registry.provider("DefaultProvider")[0]
-    assert "HasDisk" not in registry.provider("ClusterAutoscalerProvider")[0]
-    registry.insert_predicate_key_everywhere("HasDisk")
-    registry.insert_priority_key_everywhere("Liked")
-    assert all("HasDisk" in names and "Liked" in liked for names, liked in registry.providers.values())
-    registry.remove_predicate_key("DefaultProvider", "HasDisk")
-    registry.remove_predicate_key_everywhere("HostName")
-    assert "HasDisk" not in registry.provider("DefaultProvider")[0]
-    assert registry.remove_fit_predicate("PodToleratesNodeTaints") == "PodToleratesNodeTaints"
-    assert "PodToleratesNodeTaints" not in registry.mandatory | registry.predicates.keys()
-    with pytest.raises(ConfigError, match="provider Nobody is not registered"):
-        registry.insert_predicate_key("Nobody", "HasDisk")
-
-
 def test_to_the_letter_unlisted_predicates_never_run() -> None:
     custom = Custom()
     custom.register_fit_predicate("Never", lambda pod, view: False)
