@@ -10,7 +10,7 @@ pod, in which cluster. Clusters and pods are random and seeded: the same seed ch
   * columns agree with the single-node methods, with the functions of a row, and with what is said of whole domains
   * empty and one-node clusters are survived
   * PreEnqueue, Reserve and Permit answer in the right type, and after Unreserve nothing is left of a promise
-  * PostFilter, PreBind, Bind and PostBind do what they may, on fakes (testing/acting)
+  * PostFilter, PreBind, Bind and PostBind do what they may, on fakes (testing/side_effects)
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from kubesched.framework.registry import points_of, verify
 from kubesched.framework.tracked import Tracked
 from kubesched.framework.verdicts import Code, Rejections, Status
 from kubesched.testing import clusters
-from kubesched.testing.acting import ACTING_POINTS, check_acting
 from kubesched.testing.declarations import check_declaration
 from kubesched.testing.fakes import FakeClock, FakeRecorder, FakeWriter
+from kubesched.testing.side_effects import SIDE_EFFECT_POINTS, check_side_effects
 
 _TRIES = 3
-_CHECKED_POINTS = {"pre_enqueue", "pre_filter", "filter", "pre_score", "score", "reserve", "permit", *ACTING_POINTS}
+_CHECKED_POINTS = {"pre_enqueue", "pre_filter", "filter", "pre_score", "score", "reserve", "permit", *SIDE_EFFECT_POINTS}
 """The others are about more than one pod."""
 
 
@@ -178,7 +178,7 @@ def _check_cluster(cls: type[Plugin], args: Any, random: Random, size: int) -> N
         check_declaration(bench, pod, nodes, random, first, where)
         _check_counts(bench, pod, random, where)
         _check_promise(bench, pod, first, where)
-    check_acting(Bench, cls, args, [*clusters.namespaces(), *nodes, *placed], incoming[0])
+    check_side_effects(Bench, cls, args, [*clusters.namespaces(), *nodes, *placed], incoming[0])
 
 
 def _check_scalar(bench: Bench, pod: Pod, where: str) -> None:

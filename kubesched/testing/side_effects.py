@@ -29,7 +29,7 @@ from kubesched.testing.fakes import FakeWriter
 if TYPE_CHECKING:
     from kubesched.testing.contract import Bench
 
-ACTING_POINTS = ("post_filter", "pre_bind", "bind", "post_bind")
+SIDE_EFFECT_POINTS = ("post_filter", "pre_bind", "bind", "post_bind")
 _REFUSED = Reason("node(s) were refused by the check of the contract")
 _NO = Conflict(409, "Conflict", "the check of the contract refuses every write")
 
@@ -41,10 +41,10 @@ class RefusingWriter(FakeWriter):
         raise _NO
 
 
-def check_acting(make: Callable[..., Bench], cls: type[Plugin], args: Any, objects: Sequence[TopLevel], pod: Pod) -> None:
+def check_side_effects(make: Callable[..., Bench], cls: type[Plugin], args: Any, objects: Sequence[TopLevel], pod: Pod) -> None:
     """Raise AssertionError or PluginError unless a plugin acts as the contract says. `make` makes a bench for it."""
     bench = make(cls, args, objects)
-    if not bench.store.snapshot().n or not any(cls.implements(point) for point in ACTING_POINTS):
+    if not bench.store.snapshot().n or not any(cls.implements(point) for point in SIDE_EFFECT_POINTS):
         return
     where = f"plugin {cls.name}, pod {pod.key}"
     if cls.implements("post_filter"):
