@@ -5,14 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import sys
 from pathlib import Path
 
+from messages import FILLED_IN, all_messages
+
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-
-from messages import FILLED_IN, all_messages  # noqa: E402
-
 PAGE = ROOT / "docs" / "troubleshooting.md"
 _CAPITALS = re.compile(r"\b[A-Z]{2,}\b|\b[A-Z]\b")
 _SEVERAL = re.compile(rf"{FILLED_IN}(?:[ .,]*{FILLED_IN})*[ .:]*$")

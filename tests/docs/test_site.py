@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import gzip
 import re
-import sys
 from pathlib import Path
 
+import draw_decision
+import generate_reference
 import pytest
 from page_blocks import PAGES, ROOT
 
 from kubesched import NodeView, PodView, Snapshot
-
-sys.path.insert(0, str(ROOT / "tools"))
-
-import draw_decision
-import generate_reference
 
 ALL = [*PAGES, ROOT / "SECURITY.md", ROOT / "GOVERNANCE.md", ROOT / "SKILL.md", ROOT / "CHANGELOG.md"]
 _LINK = re.compile(r"(?<!`)\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")

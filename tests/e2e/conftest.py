@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from browser import Page, browsing
 from control_planes import Api, ControlPlane, EmbeddedPlane, RealPlane, real_assets
 from demos import Running, running

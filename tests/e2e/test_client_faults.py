@@ -17,13 +17,9 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from faulty_proxy import Faults, FaultyProxy
 
 from kubesched.api import codec

@@ -9,7 +9,6 @@ import asyncio
 import json
 import socket
 import ssl
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,9 +18,6 @@ from typing import Any
 import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "web"))
-
 from web_fakes import Authority, Files
 
 from kubesched.apiserver import ApiServer, ObjectStore

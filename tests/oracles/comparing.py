@@ -33,9 +33,9 @@ from kubesched.framework.verdicts import Failed, Placed, Status, Unschedulable
 from kubesched.framework.whatif import WhatIf
 from kubesched.plugins import IN_TREE
 from kubesched.testing.nominations import Nominations
-from kubesched.testing.wild import THEMES, Wild, document
 from oracles import deciding
 from oracles.cluster import SKIP, Cluster, Oracle
+from oracles.fuzzer import THEMES, Fuzzer, document
 from oracles.interpod import GROUPS
 from oracles.plain import host_ports
 from oracles.selecting import is_everything
@@ -54,7 +54,7 @@ class Scene:
 
     def __init__(self, seed: int, most_nodes: int = 7) -> None:
         random = Random(seed)
-        wild = Wild(random, random.choice(tuple(THEMES)))
+        wild = Fuzzer(random, random.choice(tuple(THEMES)))
         n = random.choice((0, 1, *range(2, most_nodes + 1)))
         self.seed = seed
         self.objects = wild.objects(n, random.randrange(0, 5 * n + 1))

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.fuzzer import THEMES, Fuzzer
 
 from kubesched.api import codec
 from kubesched.api.node import Node
@@ -19,7 +20,6 @@ from kubesched.simulator.captured import Captured, read_captured
 from kubesched.simulator.pseudonyms import KEPT_WORDS
 from kubesched.simulator.replay import replay
 from kubesched.testing import clusters
-from kubesched.testing.wild import THEMES, Wild
 
 
 def random_cluster(seed: int) -> Captured:
@@ -95,7 +95,7 @@ def test_hidden_clusters_are_decided_alike_and_show_no_name(seed: int) -> None:
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=8, deadline=None)
 def test_odd_clusters_are_decided_alike_too(theme: str, seed: int) -> None:
-    wild = Wild(Random(seed), theme)
+    wild = Fuzzer(Random(seed), theme)
     raws = [*wild.objects(8, 20), *(wild.pod(f"new-{i}") for i in range(15))]
     cluster = Captured(1_000.0, [codec.decode(dict(raw)) for raw in raws], seed)
     hidden, names = hide_names(cluster)

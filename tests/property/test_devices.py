@@ -5,17 +5,12 @@ books must agree with a plain count over all claims, no device may be in two han
 remembered must answer as a plugin that has just been started.
 """
 
-import sys
 from itertools import combinations
-from pathlib import Path
 
 import msgspec
+from dra_world import DRIVER, World, claim, device, node, pod, request, resource_slice
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "plugins" / "dynamic_resources"))
-
-from dra_world import DRIVER, World, claim, device, node, pod, request, resource_slice
 
 from kubesched.api import quantity
 from kubesched.api.resource import ResourceClaim, ResourceClaimStatus

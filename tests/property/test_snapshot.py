@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.fuzzer import THEMES, Fuzzer
 
 from kubesched.api import codec
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.cluster import Store
 from kubesched.testing import clusters
-from kubesched.testing.wild import THEMES, Wild
 
 
 def described(store: Store) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class Odd:
     """Odd objects instead of tame ones."""
 
     def __init__(self, random: Random) -> None:
-        self.wild = Wild(random, random.choice(tuple(THEMES)))
+        self.wild = Fuzzer(random, random.choice(tuple(THEMES)))
 
     def random_node(self, random: Random, name: str) -> Node:
         return codec.convert(self.wild.node(name), Node)

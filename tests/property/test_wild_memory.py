@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 from oracles.comparing import Ours, Scene
+from oracles.fuzzer import THEMES, Fuzzer
 
 from kubesched.cluster import PodView
 from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.ties import SeededTies
 from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable
-from kubesched.testing.wild import THEMES, Wild
 
 
 def said(made: Attempt) -> tuple[Any, ...]:
@@ -44,7 +44,7 @@ def twin(kind: PodView, number: int) -> Any:
     return msgspec.structs.replace(kind.pod, metadata=meta)
 
 
-def change(ours: Ours, wild: Wild, turn: int) -> None:
+def change(ours: Ours, wild: Fuzzer, turn: int) -> None:
     """Let one thing happen to the cluster."""
     random, store = wild.random, ours.store
     names, placed = list(store.nodes.rows), [pod.uid for pod in store.pods()]
@@ -72,7 +72,7 @@ def change(ours: Ours, wild: Wild, turn: int) -> None:
 
 def live_through(seed: int, turns: int) -> None:
     scene, random = Scene(seed), Random(seed)
-    wild = Wild(random, random.choice(tuple(THEMES)))
+    wild = Fuzzer(random, random.choice(tuple(THEMES)))
     ours = Ours(scene)
     memo = EquivalenceCache(ours.profile)
     ours.handle.random = Same(seed)

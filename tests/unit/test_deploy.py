@@ -8,7 +8,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,6 @@ from typing import Any
 import click
 import pytest
 import yaml
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from go_templates import Templates
 
 from kubesched.api import codec

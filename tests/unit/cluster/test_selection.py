@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from oracles.fuzzer import Fuzzer
 
 from kubesched.api import codec, matching
 from kubesched.api.node import Node, NodeSelector
@@ -12,7 +13,6 @@ from kubesched.api.pod import Pod
 from kubesched.cluster import Snapshot, Store
 from kubesched.cluster.selection import match_node_selector, match_required, match_requirement, match_selector
 from kubesched.testing import node
-from kubesched.testing.wild import Wild
 
 
 def snapshot(*nodes: Node) -> Snapshot:
@@ -24,7 +24,7 @@ def snapshot(*nodes: Node) -> Snapshot:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_columns_agree_with_the_scalar_truth(seed: int) -> None:
-    wild = Wild(Random(seed), "nodes")
+    wild = Fuzzer(Random(seed), "nodes")
     wild.unreadable = 0.05
     nodes = [codec.convert(wild.node(f"n{i}"), Node) for i in range(8)]
     whole = snapshot(*nodes)

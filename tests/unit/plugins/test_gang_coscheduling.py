@@ -1,14 +1,9 @@
 """Coscheduling: gangs by label, all or none, and what their members are told."""
 
 import asyncio
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "engine"))
-
 from group_scene import COSCHEDULING, Scene, crew, labelled
 
 from kubesched import config

@@ -1,12 +1,6 @@
-"""Makes the room's fakes importable from its tests, and builds one small world for each."""
-
-import sys
-from pathlib import Path
+"""One small world for each test."""
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from queue_fakes import World
 
 

@@ -1,8 +1,8 @@
 """Random clusters as they stand on the wire, odd in every way an API server lets through, and in some it would not.
 
 In: a `Random`. Out: plain dictionaries: nodes, placed and incoming pods, the objects around them, and arguments for the
-plugins. Everything follows from the `Random` handed in. `clusters` makes the tame ones that plugin authors are checked
-with; these are for comparing two ways of deciding: selectors that match everything, nothing or cannot be read, labels
+plugins. Everything follows from the `Random` handed in. `kubesched.testing` makes the tame ones that plugin authors are
+checked with; these are for comparing two ways of deciding: selectors that match everything, nothing or cannot be read, labels
 with empty values, nodes without labels, allocatable of zero, quantities in strange spellings, pods on their way out.
 """
 
@@ -55,7 +55,7 @@ _USUAL = {
 }
 
 
-class Wild:
+class Fuzzer:
     """A source of odd objects about a theme."""
 
     def __init__(self, random: Random, theme: str = "everything") -> None:
