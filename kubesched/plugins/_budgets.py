@@ -130,6 +130,12 @@ class Budgets:
             (violating if is_over else others).append(pod)
         return violating, others
 
+    def violations(self, groups: Sequence[Sequence[PodView]]) -> list[int]:
+        """Return how many pods of each group violate a budget."""
+        violating, _ = self.split(pod for pods in groups for pod in pods)
+        over = {pod.uid for pod in violating}
+        return [sum(pod.uid in over for pod in pods) for pods in groups]
+
     def charge(
         self, class_ids: Ints, slots: Codes, views: Sequence[PodView | None], classes: LabelClasses
     ) -> tuple[Bools, Bools] | None:

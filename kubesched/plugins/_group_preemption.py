@@ -14,7 +14,7 @@ from kubesched.framework.grouping import FailedGroup, GroupPostFiltered, GroupTr
 from kubesched.framework.preempting import Preemption
 from kubesched.framework.verdicts import Code, Nomination, Status, unresolvable, unschedulable
 from kubesched.plugins._budgets import Budgets
-from kubesched.plugins._victim_units import VictimUnits, makes_way, split
+from kubesched.plugins._victim_units import VictimUnits, makes_way
 
 NEVER = "not eligible due to preemptionPolicy=Never."
 UNDER_WAY = "ongoing preemption on nominated nodes"
@@ -41,13 +41,14 @@ def make_room(
         if not status.is_success:
             return GroupPostFiltered(status)
         potential.sort(key=lambda unit: unit.order)
-        violating, others, counts = split(potential, budgets)
-        victims = [unit for unit in (*violating, *others) if not trial.spare(unit.pods)]
+        counted = list(zip(potential, budgets.violations([unit.pods for unit in potential]), strict=True))
+        counted.sort(key=lambda found: not found[1])
+        victims = [(unit, violations) for unit, violations in counted if not trial.spare(unit.pods)]
         nominations = trial.nominations()
-    victims.sort(key=lambda unit: unit.order)
-    pods = tuple(pod for unit in victims for pod in unit.pods)
-    violations = sum(counts[unit.pods[0].uid] for unit in victims)
-    preemption = Preemption(EVERYWHERE, pods, violations, plugin, sum(unit.is_group for unit in victims))
+    victims.sort(key=lambda found: found[0].order)
+    pods = tuple(pod for unit, _ in victims for pod in unit.pods)
+    violations = sum(violations for _, violations in victims)
+    preemption = Preemption(EVERYWHERE, pods, violations, plugin, sum(unit.is_group for unit, _ in victims))
     found = Status(Code.SUCCESS, (f"found a placement for podgroup, preempting {len(pods)} victims",))
     return GroupPostFiltered(found, nominations, preemption)
 

@@ -134,8 +134,7 @@ class Importance:
 
     def is_crowded(self, rows: Ints) -> Bools:
         """Return which rows have too many pods to be kept as arrays."""
-        crowded: Bools = self._size[rows] > MOST_PODS
-        return crowded
+        return self._size[rows] > MOST_PODS
 
     def below(self, rows: Ints, priority: int) -> Lines:
         """Return the pods of lower priority on rows that are in order and not crowded."""

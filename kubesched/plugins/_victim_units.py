@@ -7,13 +7,12 @@ one with more pods, then the one that started earlier.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kubesched.cluster import GroupKey, Groups, PodView, Snapshot
 from kubesched.framework.group_hierarchy import GroupHierarchy
 from kubesched.framework.grouping import COMPOSITE, workload_of
-from kubesched.plugins._budgets import Budgets
 from kubesched.plugins._importance import started_at
 
 DISRUPTION_TARGET = "DisruptionTarget"
@@ -87,12 +86,3 @@ def makes_way(pod: PodView) -> bool:
         return False
     target = next((c for c in pod.pod.status.conditions if c.type == DISRUPTION_TARGET), None)
     return target is not None and target.status == "True" and target.reason == BY_SCHEDULER
-
-
-def split(units: Sequence[Unit], budgets: Budgets) -> tuple[list[Unit], list[Unit], dict[str, int]]:
-    """Return the units of which a pod violates a budget, those without, and how often each violates, by its first pod's uid."""
-    violating, _ = budgets.split([pod for unit in units for pod in unit.pods])
-    over = {pod.uid for pod in violating}
-    counts = {unit.pods[0].uid: sum(pod.uid in over for pod in unit.pods) for unit in units}
-    bad = [unit for unit in units if counts[unit.pods[0].uid]]
-    return bad, [unit for unit in units if not counts[unit.pods[0].uid]], counts

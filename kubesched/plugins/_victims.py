@@ -11,7 +11,7 @@ one node only or at counters that these pods do not move. The other nodes are ta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +25,7 @@ from kubesched.framework.whatif_filters import Refused, WhatIfFilters
 from kubesched.plugins._budgets import Budgets
 from kubesched.plugins._dry_run_results import PRIORITY_OFFSET, UNKNOWN, DryRunResults, Findings
 from kubesched.plugins._importance import Importance, Lines, started_at
-from kubesched.plugins._victim_units import Unit, split
+from kubesched.plugins._victim_units import Unit
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 _FEW = 4
@@ -205,107 +205,89 @@ class DryRun:
                 self.results.fail(row, str(error))
 
     def _look_at_one(self, row: int) -> None:
-        pod, nodes = self.pod, self.nodes
-        lower = self.importance.pods(row, pod.priority, nodes)
-        if not lower:
-            self.results.refuse(row, (NO_VICTIMS,))
+        lower = self.importance.pods(row, self.pod.priority, self.nodes)
+        found = self._not_spared(row, [[(other, row)] for other in lower])
+        if found is None:
             return
-        node = WhatIf.of(nodes, [row])
-        state = self.what_if.state.clone() if self.what_if.counting else None
-        for other in lower:
-            self._move(other, -1, node, state)
-        refused = self._refusal(node, state)
-        if refused is not None:
-            self.results.refuse(row, tuple(reason.text for reason in refused[1]))
-            return
-        violating, others = self.budgets.split(lower)
-        victims: set[str] = set()
-        for other in (*violating, *others):
-            self._move(other, 1, node, state)
-            if self._refusal(node, state) is not None:
-                self._move(other, -1, node, state)
-                victims.add(other.uid)
-        gone = np.array([[other.uid in victims for other in lower]])
-        if not victims:
-            self.results.fail(row, no_victim(nodes.name(row)))
-            return
-        first = next(other for other in lower if other.uid in victims)
+        victims, violations = found
+        gone = np.zeros((1, len(lower)), dtype=np.bool_)
+        gone[0, victims] = True
+        first = lower[min(victims)]
         self.results.accept(
             np.array([row]),
             Findings(
                 gone=gone,
-                violations=np.array([sum(other.uid in victims for other in violating)]),
+                violations=np.array([sum(violations[i] for i in victims)]),
                 top_priority=np.array([first.priority]),
-                total_priority=np.array([sum(o.priority + PRIORITY_OFFSET for o in lower if o.uid in victims)]),
+                total_priority=np.array([sum(lower[i].priority + PRIORITY_OFFSET for i in victims)]),
                 started=np.array([started_at(first)]),
                 is_selected=np.array([True]),
             ),
         )
 
-    # Pods that go together
-
     def look_at_units(self, row: int, lower: Sequence[Unit]) -> tuple[tuple[PodView, ...], int] | None:
         """Return who would have to go from a node, with everybody who goes with them, and how many of them break a budget;
         None with the reason in the results. `lower` are the units of lower priority, most important first."""
         try:
-            return self._victims_among(row, lower)
+            # Pods of a unit on other nodes are told to the counters; those nodes are not looked at.
+            found = self._not_spared(row, [[(pod, self.nodes.row(pod.node_name)) for pod in unit.pods] for unit in lower])
         except PluginRaised:
             raise
         except SchedulerError as error:
             self.results.fail(row, str(error))
             return None
+        if found is None:
+            return None
+        victims, violations = found
+        victims.sort(key=lambda i: lower[i].order)
+        return tuple(pod for i in victims for pod in lower[i].pods), sum(violations[i] for i in victims)
 
-    def _victims_among(self, row: int, lower: Sequence[Unit]) -> tuple[tuple[PodView, ...], int] | None:
+    def _not_spared(self, row: int, lower: Sequence[Sequence[tuple[PodView, int]]]) -> tuple[list[int], list[int]] | None:
+        """Take everybody away from a node, each with who goes with it and where that is, and give them back as far as the pod
+        still fits. Return the numbers of those who have to go, and of all of them how many pods break a budget; None with the
+        reason in the results."""
         if not lower:
             self.results.refuse(row, (NO_VICTIMS,))
             return None
         node = WhatIf.of(self.nodes, [row])
         state = self.what_if.state.clone() if self.what_if.counting else None
-        for unit in lower:
-            self._move_unit(unit, -1, node, state)
+        for pods in lower:
+            self._move(pods, -1, node, state)
         refused = self._refusal(node, state)
         if refused is not None:
             self.results.refuse(row, tuple(reason.text for reason in refused[1]))
             return None
-        violating, others, counts = split(lower, self.budgets)
-        gone: list[Unit] = []
-        for unit in (*violating, *others):
-            self._move_unit(unit, 1, node, state)
+        violations = self.budgets.violations([[pod for pod, _ in pods] for pods in lower])
+        victims = []
+        for i in sorted(range(len(lower)), key=lambda i: not violations[i]):
+            self._move(lower[i], 1, node, state)
             if self._refusal(node, state) is not None:
-                self._move_unit(unit, -1, node, state)
-                gone.append(unit)
-        if not gone:
+                self._move(lower[i], -1, node, state)
+                victims.append(i)
+        if not victims:
             self.results.fail(row, no_victim(self.nodes.name(row)))
             return None
-        gone.sort(key=lambda unit: unit.order)
-        return tuple(pod for unit in gone for pod in unit.pods), sum(counts[unit.pods[0].uid] for unit in gone)
+        return victims, violations
 
-    def _move_unit(self, unit: Unit, sign: int, node: WhatIf, state: CycleState | None) -> None:
-        """Let a unit come or go. Its pods on other nodes are told to the counters; those nodes are not looked at."""
+    def _move(self, pods: Iterable[tuple[PodView, int]], sign: int, node: WhatIf, state: CycleState | None) -> None:
+        """Let pods come to rows, or leave them."""
         assert node.rows is not None
         here = node.rows.item(0)
-        for pod in unit.pods:
-            row = self.nodes.row(pod.node_name)
+        for pod, row in pods:
             if row == here:
                 node.move(pod, sign)
             if state is not None:
                 self.what_if.profile.adjust(self.pod, pod, row, sign, self.nodes, state)
 
-    def _move(self, other: PodView, sign: int, node: WhatIf, state: CycleState | None) -> None:
-        node.move(other, sign)
-        if state is not None:
-            assert node.rows is not None
-            self.what_if.profile.adjust(self.pod, other, node.rows.item(0), sign, self.nodes, state)
-
     def _refusal(self, node: WhatIf, state: CycleState | None) -> Refused | None:
         """Return why the pod does not fit an imagined node, with the pods nominated to it or without."""
         assert node.rows is not None
-        ahead = self.coming.above(self.pod.priority).pods.get(node.rows.item(0), ())
-        awaited = [other for other in ahead if other.uid != self.pod.uid]
+        row = node.rows.item(0)
+        ahead = self.coming.above(self.pod.priority).pods.get(row, ())
+        awaited = [(other, row) for other in ahead if other.uid != self.pod.uid]
         if awaited:
             fuller, their_state = node.take([0]), state.clone() if state is not None else None
-            for other in awaited:
-                self._move(other, 1, fuller, their_state)
+            self._move(awaited, 1, fuller, their_state)
             refused = self.what_if.refusal(fuller, their_state)
             if refused is not None:
                 return refused

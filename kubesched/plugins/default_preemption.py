@@ -204,10 +204,7 @@ class DefaultPreemption(Plugin):
     def _evict_units(self, potential: Ints, run: DryRun) -> PostFiltered:
         """Propose the cheapest eviction for a pod where pods of groups go with their group: node by node, from a random one
         on, until there are enough candidates."""
-        args: DefaultPreemptionArgs = self.args
-        n = len(potential)
-        limit = min(n, max(n * args.min_candidate_nodes_percentage // 100, args.min_candidate_nodes_absolute))
-        offset = self.handle.random.randrange(n)
+        limit, offset = self._visit_plan(len(potential))
         clean: list[Preemption] = []
         breaking: list[Preemption] = []
         for row in (*potential[offset:].tolist(), *potential[:offset].tolist()):
@@ -258,13 +255,16 @@ class DefaultPreemption(Plugin):
             results.forget(own_row)
         return DryRun(pod, nodes, what_if, coming, importance, budgets, results)
 
+    def _visit_plan(self, n: int) -> tuple[int, int]:
+        """Return how many candidates are enough among n nodes, and where the visit begins."""
+        args: DefaultPreemptionArgs = self.args
+        enough = max(n * args.min_candidate_nodes_percentage // 100, args.min_candidate_nodes_absolute)
+        return min(n, enough), self.handle.random.randrange(n)
+
     def _candidates(self, potential: Ints, run: DryRun) -> Ints:
         """Return the rows to choose from: visit until there are enough, those that break no budget first."""
-        args: DefaultPreemptionArgs = self.args
-        n = len(potential)
-        limit = min(n, max(n * args.min_candidate_nodes_percentage // 100, args.min_candidate_nodes_absolute))
-        offset = self.handle.random.randrange(n)
-        results = run.results
+        n, results = len(potential), run.results
+        limit, offset = self._visit_plan(n)
         outcome = results.outcome if n == len(results.outcome) else results.outcome[potential]
         n_unknown = n - int(np.count_nonzero(outcome))
         if n_unknown * _NEARLY > n:
