@@ -15,7 +15,9 @@ import numpy.typing as npt
 from kubesched.api.amount import wrapped
 from kubesched.api.requests import is_scalar_name
 from kubesched.cluster import EPHEMERAL_STORAGE, Ints, PodView, Snapshot
+from kubesched.config.args import MAX_SHAPE_SCORE, UtilizationShapePoint
 from kubesched.framework import NodeView
+from kubesched.framework.profile import MAX_SCORE
 from kubesched.plugins._device_classes import ServedByDevices
 from kubesched.plugins._usage import LARGEST, Floats, UsageColumns
 
@@ -142,7 +144,7 @@ def strategy_of(strategy: ScoringStrategy, devices: ServedByDevices) -> Strategy
     """Return what a configured strategy stands for."""
     weights = tuple((resource.name, resource.weight) for resource in strategy.resources)
     ratio = strategy.requested_to_capacity_ratio
-    shape = shape_table([(point.utilization, point.score * 10) for point in ratio.shape]) if ratio is not None else None
+    shape = scores_of_shape(ratio.shape) if ratio is not None else None
     return Strategy(weights, shape, strategy.type == "LeastAllocated", devices)
 
 
@@ -209,6 +211,11 @@ def most_allocated(pods: Iterable[Asked], nodes: Snapshot) -> int:
     return total // weight_sum if weight_sum else 0
 
 
+def scores_of_shape(shape: Sequence[UtilizationShapePoint]) -> Ints:
+    """Return the score from 0 to 100 at each percentage, of a shape that is configured in scores from 0 to 10."""
+    return shape_table([(point.utilization, point.score * (MAX_SCORE // MAX_SHAPE_SCORE)) for point in shape])
+
+
 def shape_table(points: Sequence[tuple[int, int]]) -> Ints:
     """Return a piecewise linear function as its values at 0 to 100 percent; slopes round towards zero."""
     return np.array([_interpolate(points, percent) for percent in range(101)], dtype=np.int64)
@@ -220,9 +227,7 @@ def _interpolate(points: Sequence[tuple[int, int]], percent: int) -> int:
             if i == 0:
                 return y
             x0, y0 = points[i - 1]
-            rise = (y - y0) * (percent - x0)
-            step = abs(rise) // (x - x0)
-            return y0 + (step if rise >= 0 else -step)
+            return y0 + _divided((y - y0) * (percent - x0), x - x0)
     return points[-1][1]
 
 

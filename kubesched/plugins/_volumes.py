@@ -17,7 +17,7 @@ from kubesched.api.meta import Quantity
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.api.volumes import Volume
-from kubesched.cluster import Objects, Snapshot
+from kubesched.cluster import Snapshot
 from kubesched.errors import MalformedObject, SchedulerError
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -77,11 +77,6 @@ def ownership_error(pod: Pod, claim: PersistentVolumeClaim) -> str:
         f"PVC {claim.metadata.namespace}/{claim.metadata.name} was not created for pod "
         f"{pod.metadata.namespace}/{pod.metadata.name} (pod is not owner)"
     )
-
-
-def find_claim(objects: Objects, namespace: str, name: str) -> PersistentVolumeClaim | None:
-    """Return a claim as the API last told it, or None."""
-    return objects.get(PersistentVolumeClaim, name, namespace)
 
 
 def claim_not_found(name: str) -> str:

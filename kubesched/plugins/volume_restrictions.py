@@ -7,6 +7,7 @@ node, although it concerns them all, so that preemption may remove the other pod
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from kubesched.plugins._volumes import (
     READ_WRITE_ONCE_POD,
     claim_not_found,
     direct_claim_names,
-    find_claim,
     names_claim,
 )
 
@@ -37,19 +37,17 @@ CLAIM_IN_USE = Reason(
 STATE_KEY = "PreFilterVolumeRestrictions"
 
 
+@dataclass(slots=True)
 class _Wanted:
     """The pod's ReadWriteOncePod claims, how many of them are in use, and the rows that a what-if has changed."""
 
-    __slots__ = ("claims", "conflicts", "has_disks", "touched")
-
-    def __init__(self, claims: frozenset[str], conflicts: int, has_disks: bool, touched: frozenset[int]) -> None:
-        self.claims = claims
-        self.conflicts = conflicts
-        self.has_disks = has_disks
-        self.touched = touched
+    claims: frozenset[str]
+    conflicts: int
+    has_disks: bool
+    touched: frozenset[int] = frozenset()
 
     def clone(self) -> _Wanted:
-        return _Wanted(self.claims, self.conflicts, self.has_disks, self.touched)
+        return replace(self)
 
     def count(self, other: Pod, row: int, sign: int) -> None:
         # The namespaces of the two pods are not compared; the reference does not either.
@@ -79,7 +77,7 @@ class VolumeRestrictions(Plugin):
             return SKIP
         exclusive = set()
         for name in direct_claim_names(spec):
-            claim = find_claim(self.handle.objects, pod.namespace, name)
+            claim = self.handle.objects.get(PersistentVolumeClaim, name, pod.namespace)
             if claim is None:
                 return unresolvable(claim_not_found(name))
             if READ_WRITE_ONCE_POD in claim.spec.access_modes:
@@ -88,7 +86,7 @@ class VolumeRestrictions(Plugin):
         with_disks = has_disks(spec)
         if not with_disks and not conflicts:
             return SKIP
-        state.write(STATE_KEY, _Wanted(frozenset(exclusive), conflicts, with_disks, frozenset()))
+        state.write(STATE_KEY, _Wanted(frozenset(exclusive), conflicts, with_disks))
         return None
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:

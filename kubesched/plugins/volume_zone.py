@@ -27,7 +27,6 @@ from kubesched.plugins._volumes import (
     claim_not_found,
     class_not_found,
     direct_claim_names,
-    find_claim,
     names_claim,
     volume_not_found,
 )
@@ -69,7 +68,7 @@ def placements(pod: Pod, objects: Objects, keys: Sequence[str] = TOPOLOGY_LABELS
     for name in direct_claim_names(pod):
         if not name:
             return unresolvable("PersistentVolumeClaim had no name")
-        claim = find_claim(objects, pod.metadata.namespace, name)
+        claim = objects.get(PersistentVolumeClaim, name, pod.metadata.namespace)
         if claim is None:
             return unresolvable(claim_not_found(name))
         volume_name = claim.spec.volume_name

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kubesched.api.pod import Pod
-from kubesched.api.storage import PersistentVolume, StorageClass
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.cluster import Ints, Objects, PodView, Snapshot
 from kubesched.cluster.claims import class_of_claim
 from kubesched.framework import SKIP, Code, CycleState, Plugin, PreFilterAnswer, Reason, Rejections, Status
@@ -36,7 +36,6 @@ from kubesched.plugins._volumes import (
     VolumeError,
     claim_not_found,
     direct_claim_names,
-    find_claim,
 )
 from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.plugins.volume_binding.args import VolumeBindingArgs
@@ -98,7 +97,7 @@ def _old_placements(pod: Pod, objects: Objects) -> list[VolumeTopology] | str:
     for name in direct_claim_names(pod):
         if not name:
             return "PersistentVolumeClaim had no name"
-        claim = find_claim(objects, pod.metadata.namespace, name)
+        claim = objects.get(PersistentVolumeClaim, name, pod.metadata.namespace)
         if claim is None:
             return f'PersistentVolumeClaim was not found: "{name}"'
         volume_name = claim.spec.volume_name
@@ -154,7 +153,7 @@ class ClaimsExist(Plugin):
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         for name in direct_claim_names(pod.pod):
-            claim = find_claim(self.handle.objects, pod.namespace, name)
+            claim = self.handle.objects.get(PersistentVolumeClaim, name, pod.namespace)
             if claim is None:
                 raise VolumeError(claim_not_found(name))
             if claim.metadata.deletion_timestamp is not None:

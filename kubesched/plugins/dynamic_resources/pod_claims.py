@@ -5,6 +5,8 @@ In: what PreFilter collects. Out: read and filled in by Filter, Score, Reserve a
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from kubesched.api.matching import NodeSelectorMatcher
 from kubesched.api.resource import AllocationResult, ResourceClaim
 from kubesched.api.workload import PodGroup
@@ -15,18 +17,16 @@ from kubesched.plugins.dynamic_resources.outcomes import Outcomes
 from kubesched.plugins.dynamic_resources.writes import Consumer, consumer_of
 
 
+@dataclass(slots=True)
 class Allocated:
     """A claim that has its devices, and where they can be used (None: everywhere).
 
     Those of a `shared` one are promised to other members of the pod's group and not written yet.
     """
 
-    __slots__ = ("claim", "shared", "where")
-
-    def __init__(self, claim: ResourceClaim, where: NodeSelectorMatcher | None, shared: AllocationResult | None = None) -> None:
-        self.claim = claim
-        self.where = where
-        self.shared = shared
+    claim: ResourceClaim
+    where: NodeSelectorMatcher | None
+    shared: AllocationResult | None = None
 
     @property
     def allocation(self) -> AllocationResult:
@@ -35,46 +35,30 @@ class Allocated:
         return allocation
 
 
+@dataclass(slots=True)
 class PodClaims:
     """A pod's claims in one attempt. A what-if shares it with the attempt: nothing in it depends on pods on nodes."""
 
-    __slots__ = (
-        "allocated",
-        "booked",
-        "created",
-        "footprints",
-        "found",
-        "given",
-        "group",
-        "nodes",
-        "of_group",
-        "pending",
-        "resources",
-        "special",
-        "variants",
-    )
-
-    def __init__(self) -> None:
-        self.allocated: list[Allocated] = []
-        self.pending: list[ResourceClaim] = []
-        """Claims that need devices, in the pod's order, without the special one."""
-        self.special: ResourceClaim | None = None
-        self.resources: tuple[str, ...] = ()
-        """All extended resources that the pod asks for, when there is a special claim."""
-        self.variants: dict[int, Variant] = {}
-        self.found: dict[int, Outcomes] = {}
-        self.nodes: Snapshot | None = None
-        """The cluster that the pod was tried on: what devices must serve on a node is read off it again in Reserve."""
-        self.given: dict[str, list[AllocationResult]] = {}
-        """By node what Reserve promised there. A group's members are reserved twice, and get the same both times: what
-        is found by then may belong to another member."""
-        self.booked: list[tuple[ResourceClaim, AllocationResult]] = []
-        self.created: ResourceClaim | None = None
-        self.footprints: dict[tuple[int, int], tuple[ClaimStatus, ...]] = {}
-        """By the resources that devices serve, and by group of nodes, what the claims use up of a node's own resources."""
-        self.group: PodGroup | None = None
-        self.of_group: frozenset[str] = frozenset()
-        """The names of the claims that are reserved for the pod's group and not for the pod."""
+    allocated: list[Allocated] = field(default_factory=list)
+    pending: list[ResourceClaim] = field(default_factory=list)
+    """Claims that need devices, in the pod's order, without the special one."""
+    special: ResourceClaim | None = None
+    resources: tuple[str, ...] = ()
+    """All extended resources that the pod asks for, when there is a special claim."""
+    variants: dict[int, Variant] = field(default_factory=dict)
+    found: dict[int, Outcomes] = field(default_factory=dict)
+    nodes: Snapshot | None = None
+    """The cluster that the pod was tried on: what devices must serve on a node is read off it again in Reserve."""
+    given: dict[str, list[AllocationResult]] = field(default_factory=dict)
+    """By node what Reserve promised there. A group's members are reserved twice, and get the same both times: what is found by
+    then may belong to another member."""
+    booked: list[tuple[ResourceClaim, AllocationResult]] = field(default_factory=list)
+    created: ResourceClaim | None = None
+    footprints: dict[tuple[int, int], tuple[ClaimStatus, ...]] = field(default_factory=dict)
+    """By the resources that devices serve, and by group of nodes, what the claims use up of a node's own resources."""
+    group: PodGroup | None = None
+    of_group: frozenset[str] = frozenset()
+    """The names of the claims that are reserved for the pod's group and not for the pod."""
 
     def consumer(self, claim: ResourceClaim, pod: PodView) -> Consumer:
         """Return whom a claim is reserved for."""

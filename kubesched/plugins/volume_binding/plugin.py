@@ -8,6 +8,7 @@ bound without the pod, and are not, keep it waiting.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.api.storage import (
@@ -38,13 +39,13 @@ from kubesched.framework.wakeups import (
     Action,
     on,
 )
+from kubesched.plugins._allocation import scores_of_shape
 from kubesched.plugins._csi_nodes import migrated_plugins
 from kubesched.plugins._volumes import (
     WAIT_FOR_FIRST_CONSUMER,
     VolumeError,
     claim_not_found,
     claim_uses,
-    find_claim,
     is_fully_bound,
     names_claim,
     ownership_error,
@@ -53,7 +54,7 @@ from kubesched.plugins.volume_binding.args import PREFER_ROOM, VolumeBindingArgs
 from kubesched.plugins.volume_binding.binding import Binder, Promises
 from kubesched.plugins.volume_binding.capacities import limit_bytes
 from kubesched.plugins.volume_binding.plan import Planner, VolumePlan
-from kubesched.plugins.volume_binding.scoring import broken_line, storage_scores
+from kubesched.plugins.volume_binding.scoring import storage_scores
 
 AFFINITY = Reason("node(s) didn't match PersistentVolume's node affinity", resolvable=False)
 NOTHING_TO_BIND = Reason("node(s) didn't find available persistent volumes to bind", resolvable=False)
@@ -62,20 +63,18 @@ VOLUME_MISSING = Reason("node(s) unavailable due to one or more pvc(s) bound to 
 UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
+@dataclass(slots=True)
 class Claims:
     """A pod's claims in one attempt, what is planned for them, and what was promised.
 
     A what-if shares it with the attempt: nothing here depends on the pods of a node, so it has no `clone`.
     """
 
-    __slots__ = ("all_bound", "bound", "delayed", "plan", "promises")
-
-    def __init__(self, bound: list[PersistentVolumeClaim], delayed: list[PersistentVolumeClaim]) -> None:
-        self.bound = bound
-        self.delayed = delayed
-        self.plan: VolumePlan | None = None
-        self.promises: dict[str, Promises] = {}
-        self.all_bound = False
+    bound: list[PersistentVolumeClaim]
+    delayed: list[PersistentVolumeClaim]
+    plan: VolumePlan | None = None
+    promises: dict[str, Promises] = field(default_factory=dict)
+    all_bound: bool = False
 
 
 class VolumeBinding(Plugin):
@@ -109,7 +108,7 @@ class VolumeBinding(Plugin):
         points = ("filter", "score") if handle.gates.is_enabled("StorageCapacityScoring") else ("filter",)
         self.needs = tuple((point, "pre_filter", "not found") for point in points)
         if handle.gates.is_enabled("StorageCapacityScoring"):
-            self._line = broken_line((args.shape if args is not None else None) or PREFER_ROOM)
+            self._line = scores_of_shape((args.shape if args is not None else None) or PREFER_ROOM)
 
     # Which nodes
 
@@ -151,7 +150,7 @@ class VolumeBinding(Plugin):
     def _refuse_broken(self, pod: PodView) -> Status | None:
         """Refuse a pod with a claim that cannot be used, as the API last told it."""
         for name, ephemeral in claim_uses(pod.pod):
-            claim = find_claim(self.handle.objects, pod.namespace, name)
+            claim = self.handle.objects.get(PersistentVolumeClaim, name, pod.namespace)
             if claim is None:
                 if ephemeral:
                     return unresolvable(f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"')
@@ -188,13 +187,7 @@ class VolumeBinding(Plugin):
             for column, reason in zip(found, self.reasons, strict=True)
             if column is not None
         ]
-        refused = (
-            Rejections.none(nodes)
-            if not columns
-            else Rejections.where(*columns[0])
-            if len(columns) == 1
-            else Rejections.every(*columns)
-        )
+        refused = Rejections.every(*columns) if columns else Rejections.none(nodes)
         if plan.errors:
             refused = Rejections(refused.bits, refused.reasons, plan.errors_in(rows))
             if refused.errors:

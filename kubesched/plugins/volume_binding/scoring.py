@@ -6,38 +6,16 @@ put through a broken line; the default prefers nodes with much left. Where exist
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
 from kubesched.api import quantity
 from kubesched.cluster import Bools, Ints
-from kubesched.config.args import MAX_SHAPE_SCORE, UtilizationShapePoint
-from kubesched.framework.profile import MAX_SCORE
 from kubesched.plugins._volumes import requested_nano
 from kubesched.plugins.volume_binding.capacities import total_bytes
 from kubesched.plugins.volume_binding.open_volumes import capacity_nano
 from kubesched.plugins.volume_binding.plan import GIVEN, DelayedClaim, VolumePlan
-
-_INT = np.int64
-
-
-def broken_line(shape: Sequence[UtilizationShapePoint]) -> Ints:
-    """Return the score for each utilization from 0 to 100, in whole numbers as the reference interpolates."""
-    scale = MAX_SCORE // MAX_SHAPE_SCORE
-    corners = [(point.utilization, point.score * scale) for point in shape]
-    return np.array([_interpolated(corners, percent) for percent in range(101)], dtype=_INT)
-
-
-def _interpolated(corners: Sequence[tuple[int, int]], percent: int) -> int:
-    for at, (utilization, score) in enumerate(corners):
-        if percent <= utilization:
-            if at == 0:
-                return score
-            before, from_score = corners[at - 1]
-            # Truncated toward zero, also where the line falls.
-            return from_score + int((score - from_score) * (percent - before) / (utilization - before))
-    return corners[-1][1]
 
 
 class _Share:
@@ -46,8 +24,8 @@ class _Share:
     __slots__ = ("available", "counts", "requested")
 
     def __init__(self, n: int) -> None:
-        self.requested = np.zeros(n, dtype=_INT)
-        self.available = np.zeros(n, dtype=_INT)
+        self.requested = np.zeros(n, dtype=np.int64)
+        self.available = np.zeros(n, dtype=np.int64)
         self.counts = np.zeros(n, dtype=np.bool_)
 
 
@@ -78,7 +56,7 @@ def _add_existing(delayed: DelayedClaim, shares: dict[str, _Share], n: int) -> N
             mine = rows & np.isin(delayed.chosen, [at for at, class_name in names.items() if class_name == name])
             _add(shares, name, mine, requested, delayed.sizes[delayed.chosen[mine]], n)
     if delayed.given is not None:
-        size = np.array(quantity.value(capacity_nano(delayed.given)), dtype=_INT)
+        size = np.array(quantity.value(capacity_nano(delayed.given)), dtype=np.int64)
         _add(shares, delayed.given.spec.storage_class_name, delayed.chosen == GIVEN, requested, size, n)
 
 
@@ -96,14 +74,14 @@ def _add_made(delayed: DelayedClaim, shares: dict[str, _Share], n: int) -> None:
     if not rows.any():
         return
     share = shares.setdefault(delayed.class_name, _Share(n))
-    totals = np.array([total_bytes(capacity) or 0 for capacity in delayed.capacities], dtype=_INT)
+    totals = np.array([total_bytes(capacity) or 0 for capacity in delayed.capacities], dtype=np.int64)
     share.counts |= rows
     share.requested[rows] += quantity.value(requested_nano(delayed.claim))
     share.available[rows] = totals[delayed.capacity[rows]]
 
 
 def _average(shares: Iterable[_Share], line: Ints, n: int) -> Ints:
-    total, classes = np.zeros(n, dtype=_INT), np.zeros(n, dtype=_INT)
+    total, classes = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     for share in shares:
         full = (share.available == 0) | (share.requested > share.available)
         percent = np.where(full, 100, share.requested * 100 // np.where(full, 1, share.available))

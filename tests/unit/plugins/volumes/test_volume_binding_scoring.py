@@ -11,9 +11,9 @@ from volume_scene import DRIVER, HOSTNAME, Scene, capacity, csi_driver, node, po
 from kubesched.api.pod import Pod
 from kubesched.config.args import UtilizationShapePoint
 from kubesched.framework.verdicts import SKIP
+from kubesched.plugins._allocation import scores_of_shape
 from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.plugins.volume_binding.args import VolumeBindingArgs
-from kubesched.plugins.volume_binding.scoring import broken_line
 
 GATE = "StorageCapacityScoring"
 RISING = (UtilizationShapePoint(0, 0), UtilizationShapePoint(100, 10))
@@ -159,5 +159,5 @@ LINES: list[tuple[str, tuple[tuple[int, int], ...], dict[int, int]]] = [
 
 @pytest.mark.parametrize(("corners", "points"), [case[1:] for case in LINES], ids=[case[0] for case in LINES])
 def test_the_broken_line(corners: tuple[tuple[int, int], ...], points: dict[int, int]) -> None:
-    line = broken_line([UtilizationShapePoint(*corner) for corner in corners])
+    line = scores_of_shape([UtilizationShapePoint(*corner) for corner in corners])
     assert {at: int(line[at]) for at in points} == points
