@@ -299,7 +299,8 @@ class SoftCounts(SpreadCounts):
     def worth(self, i: int, weight: float, nodes: Snapshot) -> Floats:
         """Return what the matching pods in each node's domain are worth; nothing where the node lacks the label."""
         constraint, lacking = self.constraints[i], self._lacking[i]
-        column: Floats = self.counts[i].values * weight + float(constraint.max_skew - 1)
+        column: Floats = self.counts[i].values * weight
+        column += constraint.max_skew - 1
         if constraint.key != HOSTNAME:
             column = column.take(nodes.codes(constraint.key))
         elif nodes.rows is not None:

@@ -8,6 +8,7 @@ pods, and after that only adjusted by the pods that come and go. `_spread` holds
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated
 
 import msgspec
@@ -259,7 +260,7 @@ class PodTopologySpread(Plugin):
         weights: list[float] = state.read(_WEIGHTS)
         total = counts.worth(0, weights[0], nodes)
         for i, weight in enumerate(weights[1:], 1):
-            total = total + counts.worth(i, weight, nodes)
+            total += counts.worth(i, weight, nodes)
         scores = round_half_up(total)
         ignored = counts.ignored(nodes)
         if ignored is not None:
@@ -338,6 +339,7 @@ class PodTopologySpread(Plugin):
         return is_in_all(node)
 
 
+@lru_cache(maxsize=1024)  # the same for all pods of a class, mostly
 def _weight(n_domains: int) -> float:
     """Return what a constraint counts for, the more the more domains there are."""
     return natural_log(n_domains + 2)
