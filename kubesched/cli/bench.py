@@ -49,8 +49,10 @@ def run_bench_nodes(kind: str, pods: int, output: str) -> None:
     print_figures([run_nodes(kind, pods)], output)
 
 
-def run_bench_cluster(kind: str, nodes: int, pods: int, kubeconfig: str, timeout: float, output: str) -> None:
-    bench = ClusterBench(kind, nodes, pods, kubeconfig, timeout)
+def run_bench_cluster(
+    kind: str, nodes: int, init: int, pods: int, kubeconfig: str, timeout: float, bare: bool, output: str
+) -> None:
+    bench = ClusterBench(kind, nodes, pods, init, kubeconfig, timeout, bare)
     console = Console(stderr=True)
     if output == "table" and console.is_terminal:
         with Progress(console=console, transient=True) as progress:

@@ -2,7 +2,8 @@
 
 In: a kind of workload, its size, and where the API server is. Out: pods a second, the scheduler's CPU a pod, its memory,
 and how long after its start the first pod was bound. Scheduler and API server are processes of their own, so what is
-measured is what a cluster would see; all pods wait when the scheduler starts. A given API server must have no nodes of
+measured is what a cluster would see; all pods wait when the scheduler starts. In the scheduler's place may stand a client
+that binds the same pods in turn and decides nothing: what the API server allows. A given API server must have no nodes of
 others, whose kubelets would start what is bound to them; everything that was made is removed in the end.
 """
 
@@ -15,6 +16,7 @@ import re
 import resource
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -24,9 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from kubesched.api.core import Namespace
-from kubesched.api.meta import ObjectMeta
+from kubesched.api.meta import ObjectMeta, ObjectReference
 from kubesched.client.connection import Connection
+from kubesched.client.recorder import Broadcaster
 from kubesched.client.resources import collection_path
+from kubesched.client.writer import Writer
 from kubesched.errors import SchedulerError
 from kubesched.simulator import workloads
 from kubesched.simulator.processes import (
@@ -60,8 +64,12 @@ class ClusterBench:
     kind: str = "basic"
     nodes: int = 1000
     pods: int = 3000
+    init: int = 0
+    """Pods that run already."""
     kubeconfig: str = ""
     timeout_seconds: float = 600.0
+    bare: bool = False
+    """Whether a bare client binds the pods instead of a scheduler."""
 
 
 @dataclass(slots=True)
@@ -112,7 +120,7 @@ async def _fill(connection: Connection, bench: ClusterBench) -> None:
     """Create what there is before the scheduler starts: nodes, and all pods."""
     await refuse_nodes_of_others(connection, _NODE_NAME.fullmatch)
     await create(connection, Namespace(metadata=ObjectMeta(name=workloads.NAMESPACE)))
-    await in_parallel(workloads.cluster(bench.kind, bench.nodes, 0, bench.pods), partial(create, connection))
+    await in_parallel(workloads.cluster(bench.kind, bench.nodes, bench.init, bench.pods), partial(create, connection))
     await in_parallel(workloads.pods(bench.pods, bench.kind), partial(create, connection))
 
 
@@ -122,8 +130,11 @@ async def _measure(
     """Start the scheduler and watch what it binds."""
     version = json.loads(await connection.request("GET", f"{_PODS}?limit=1"))["metadata"]["resourceVersion"]
     bindings = Bindings()
-    election = {"leaderElection": {"leaderElect": True, "resourceName": LEASE}}
-    process = start_scheduler(kubeconfig, scratch, election, ("--secure-port=0",))
+    if bench.bare:
+        process = start_bare_client(kubeconfig, scratch, bench)
+    else:
+        election = {"leaderElection": {"leaderElect": True, "resourceName": LEASE}}
+        process = start_scheduler(kubeconfig, scratch, election, ("--secure-port=0",))
     started = time.monotonic()
     try:
         watching = asyncio.create_task(_watch(connection, version, bench, bindings, process, progress))
@@ -138,6 +149,33 @@ async def _measure(
     if not bindings.seen:
         raise SchedulerError(f"no pod was bound: {last_line(scratch / 'scheduler.log')}")
     return _figures(bench, bindings, started, usage)
+
+
+def start_bare_client(kubeconfig: str, scratch: Path, bench: ClusterBench) -> subprocess.Popen[bytes]:
+    """Start a process that binds the pods in turn; what it says goes to `scheduler.log`."""
+    call = f"bind_in_turn({kubeconfig!r}, {bench.nodes}, {bench.pods})"
+    with (scratch / "scheduler.log").open("wb") as log:
+        return subprocess.Popen((sys.executable, "-c", f"from {__name__} import bind_in_turn; {call}"), stdout=log, stderr=log)
+
+
+def bind_in_turn(kubeconfig: str, n_nodes: int, n_pods: int) -> None:
+    """Bind the pods to one node after the other, as fast as the API server takes it, and wait to be ended. They are written
+    as the scheduler writes them, with an event each."""
+
+    async def bind_all() -> None:
+        async with connected(kubeconfig) as connection:
+            writer, events = Writer(connection), Broadcaster(connection)
+            writing, recorder = asyncio.create_task(events.run()), events.recorder("bare-client")
+
+            async def bind(number: int) -> None:
+                pod, node = ObjectReference(name=f"pod-{number}", namespace=workloads.NAMESPACE), f"node-{number % n_nodes:05d}"
+                await writer.bind(pod, node)
+                recorder.event(pod, "Normal", "Scheduled", "Binding", f"Successfully assigned {pod.name} to {node}")
+
+            await in_parallel(range(n_pods), bind)
+            await writing
+
+    asyncio.run(bind_all())
 
 
 async def _watch(
@@ -175,8 +213,9 @@ def _figures(bench: ClusterBench, bindings: Bindings, started: float, usage: res
     cpu = usage.ru_utime + usage.ru_stime
     begun = bindings.start_cpu_seconds
     return {
-        "kind": bench.kind,
+        "kind": bench.kind if not bench.bare else f"{bench.kind}, bare client",
         "nodes": bench.nodes,
+        "init": bench.init,
         "pods": bench.pods,
         "bound": len(times),
         "pods_per_s": round(len(times) / (max(times) - started), 1),

@@ -35,6 +35,14 @@ async def test_a_given_cluster_is_measured_and_left_as_it_was(control_plane: Con
     assert "the cluster has 1 nodes of its own, worker-1 among them" in err and len(err.splitlines()) == 1
 
 
+async def test_a_bare_client_shows_what_the_api_server_allows() -> None:
+    code, out, err = await bench("--nodes=5", "--init=10", "--pods=20", "--bare-client", "-o", "json")
+    assert code == 0, err
+    figures = json.loads(out)
+    assert (figures["kind"], figures["init"], figures["bound"], figures["nodes_used"]) == ("basic, bare client", 10, 20, 5)
+    assert figures["pods_per_s"] > 1
+
+
 async def gone(api: Api, path: str) -> bool:
     try:
         await api.get(path)

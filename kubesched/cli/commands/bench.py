@@ -54,6 +54,7 @@ def engine() -> None:
 )
 @click.option("--kind", type=click.Choice(CLUSTER_KINDS), default="basic", show_default=True, help="What the pods ask for.")
 @click.option("--nodes", type=click.IntRange(1), default=1000, show_default=True, help="How many nodes.")
+@click.option("--init", type=click.IntRange(0), default=0, show_default=True, help="Pods that run already.")
 @click.option("--pods", type=click.IntRange(1), default=3000, show_default=True, help="Pods to schedule and measure.")
 @click.option(
     "--kubeconfig",
@@ -68,6 +69,9 @@ def engine() -> None:
     default=600.0,
     show_default=True,
     help="Seconds after which what is not bound is given up.",
+)
+@click.option(
+    "--bare-client", "bare", is_flag=True, help="Bind the pods in turn without a scheduler: what the API server allows."
 )
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")
 @runs("kubesched.cli.bench:run_bench_cluster")
