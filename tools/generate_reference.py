@@ -203,7 +203,7 @@ def _session(command: str) -> str:
     from unittest import mock
 
     sys.path.insert(0, str(ROOT / "tests" / "docs"))
-    from page_blocks import run
+    from page_shell import run
 
     with mock.patch("kubesched.cli.layout.columns", return_value=118):
         return f"```console\n$ {command}\n{run(command, ROOT)}```\n"

@@ -14,7 +14,8 @@ from unittest import mock
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "docs")]
 
-from page_blocks import run, same, sessions_in  # noqa: E402
+from page_blocks import same, sessions_in  # noqa: E402
+from page_shell import run  # noqa: E402
 
 WIDTH = 118
 
@@ -23,7 +24,7 @@ def rewrite(page: Path, folder: Path) -> None:
     """Bring the sessions of a page up to date."""
     text = page.read_text()
     for block, command, said in sessions_in(page, folder):
-        if same(said, run(command, folder)):
+        if said is None or same(said, run(command, folder)):
             continue
         print(f"{block.where}: {command}")
         with mock.patch("kubesched.cli.layout.columns", return_value=WIDTH):

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_blocks import ROOT, run
+from page_blocks import ROOT
+from page_shell import run
 
 TEXT = (ROOT / "SKILL.md").read_text()
 SHOP = ROOT / "docs" / "examples" / "shop-cluster.yaml"
