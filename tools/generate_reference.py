@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
 import types
 import typing
@@ -100,11 +101,11 @@ def plugin_page(cls: type[Plugin]) -> str:
     parts.append(_messages(cls))
     parts.append(_wakeups(cls))
     if "example" in texts:
-        file = texts["example"].split("--snapshot ")[1].split()[0]
+        (file,) = [word for word in texts["example"].split() if re.fullmatch(rf".*/{file_of(cls)}\.\w+", word)]
         link = f"[{Path(file).name}](../{Path(file).relative_to('docs')})"
         parts.append(f"## Example\n\nThe cluster is {link}.\n\n{_session(texts['example'])}")
     else:
-        parts.append(f"## Example\n\n{texts['no_example']}\n")
+        parts.append(f"## Example\n\n```python\n{texts['python']}```\n")
     return "\n".join(parts)
 
 
