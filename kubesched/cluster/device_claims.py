@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple, TypeVar
 
 from kubesched.api import quantity
+from kubesched.api.gotext import go_quote
 from kubesched.api.resource import EXTENDED_RESOURCE_CLAIM_ANNOTATION, AllocationResult, ResourceClaim
 from kubesched.cluster.changelog import ChangeLog, Reader
 from kubesched.cluster.objects import ObjectChange, Objects
@@ -81,7 +82,7 @@ class DeviceClaims:
         meta = claim.metadata
         latest = self.get(meta.name, meta.namespace)
         if latest is None:
-            raise ClaimError(f'could not find ResourceClaim "{claim.key}"')
+            raise ClaimError(f"could not find ResourceClaim {go_quote(claim.key)}")
         if _number(claim) < _number(latest):
             raise ClaimError(
                 f'ResourceClaim "{claim.key}" is out of sync (stored: {_number(latest)}, assume: {_number(claim)})'

@@ -265,11 +265,11 @@ class Search:
         is_shared = device.allow_multiple and features.consumable_capacity
         if self._is_in_use(c, request, device):
             return False
-        if device.consumes and not features.partitionable_devices:
+        if device.compatible and not features.partitionable_devices:
             return False
         if device.skip_operations and not (features.optional_node_operations and self._group.skips_operations):
             return False
-        counts = bool(device.consumes) and not (is_shared and self._is_shared_already(device))
+        counts = bool(device.compatible) and not (is_shared and self._is_shared_already(device))
         if counts and features.compatibility_groups and not self._counters.is_compatible(pool, device):
             return False
         if counts and not self._counters.fits(pool, device):

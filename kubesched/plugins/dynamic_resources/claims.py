@@ -5,6 +5,7 @@ Problems are values: the text that the pod waits with.
 
 from __future__ import annotations
 
+from kubesched.api.gotext import go_quote
 from kubesched.api.pod import Pod, PodResourceClaim
 from kubesched.api.resource import DeviceClass, ResourceClaim
 from kubesched.api.workload import PodGroup
@@ -34,7 +35,7 @@ def claims_of(pod: Pod, book: DeviceClaims, *, of_groups: bool = False) -> Claim
             name = made
         claim = book.get(name, namespace)
         if claim is None:
-            return f'could not find ResourceClaim "{namespace}/{name}"'
+            return f"could not find ResourceClaim {go_quote(f'{namespace}/{name}')}"
         if claim.metadata.deletion_timestamp is not None:
             return f'resourceclaim "{name}" is being deleted'
         group = pod.spec.scheduling_group.pod_group_name if of_groups and pod.spec.scheduling_group is not None else ""

@@ -55,7 +55,7 @@ class CounterBook:
         if left is None:
             left = self._left[pool.id] = dict(pool.counters or {})
             for device in (*pool.devices, *pool.elsewhere):
-                if device.consumes and (device.id in self._book.exclusive or device.id in self._book.shares):
+                if device.compatible and (device.id in self._book.exclusive or device.id in self._book.shares):
                     for counter, amount in device.consumes.items():
                         left[counter] -= amount
                     for counter_set, groups in device.compatible.items():

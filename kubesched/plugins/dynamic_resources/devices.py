@@ -92,7 +92,8 @@ class DeviceView:
             for name, counter in use.counters.items()
         }
         self.compatible = {use.counter_set: frozenset(use.compatibility_groups) for use in device.consumes_counters}
-        """By counter set the groups of which another device there must share one; without any, it must have none either."""
+        """By counter set, also one of which it takes nothing, the groups of which another device there must share one; without
+        any, it must have none either."""
         self.skip_operations = view.skip_operations
         self.node_uses = _node_uses(device)
         self.taints = _blocking_taints(self.id, device, rules)

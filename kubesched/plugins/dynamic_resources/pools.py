@@ -401,9 +401,12 @@ class Pools:
                 sets.add(declared.name)
             counters.update(declared_counters(view))
         for device in (*devices, *elsewhere) if self.features.partitionable_devices else ():
+            missing = next((name for name in device.compatible if name not in sets), None)
             unknown = next((use for use in device.consumes if use not in counters), None)
+            if missing is not None and not invalid:
+                invalid = f"counter set {missing} not found"
             if unknown is not None and not invalid:
-                invalid = f"device {device.id.device} references unknown counter {unknown[0]}/{unknown[1]}"
+                invalid = f"counter {unknown[1]} not found in counter set {unknown[0]}"
         return Pool(key, devices, elsewhere, counters, invalid=invalid)
 
 

@@ -219,6 +219,22 @@ CASES = [
         INVALID,
     ),
     (
+        "an unknown counter set makes the pool invalid, also if nothing is taken of it",
+        [local(device("d", consumes={"nope": {}}), count=2), COUNTERS],
+        [claim("a", request())],
+        INVALID,
+    ),
+    (
+        "where counters are overdrawn, a device that names their set is not given, also if it takes nothing",
+        [
+            local(device("big", consumes={"set": {"mem": "9"}}), device("free", consumes={"set": {}}), count=2),
+            COUNTERS,
+            claim("x", status=allocation("big")),
+        ],
+        [claim("a", request())],
+        CANNOT,
+    ),
+    (
         "a taint releases the counters it reserved",
         [
             local(
