@@ -2,7 +2,7 @@
 
 In: a captured cluster, the manifest of a pod or of a workload whose template is taken, and how to build an engine. Out: a
 `Capacity`. Replicas of the pod go through the engine one after the other: pop, decide, reserve and book, without binding, so
-thousands take a moment. NoObserver is evicted for them: with preemption the count would say how much of the cluster is less
+thousands take a moment. Nobody is evicted for them: with preemption the count would say how much of the cluster is less
 important, not how much room it has. Pods that wait in the cluster are left out; nodes can be taken away first, and where
 groups of nodes may grow, nodes that the copies need are added.
 """
