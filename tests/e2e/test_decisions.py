@@ -5,31 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import socket
 import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from aiohttp import test_utils, web
+from control_planes import PROGRAM, free_port
+from in_process import until
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from kubesched.apiserver import ApiServer
 from kubesched.apiserver.access import User
 
-PROGRAM = [sys.executable, "-c", "from kubesched.cli import main; main()"]
 TOKENS = {"root": User("root", ("system:masters", "system:authenticated"))}
 N_PODS = 24
 OWN = ("at", "sequence", "latencySeconds", "boundSeconds", "ranking", "refusals", "sentence")
 """What depends on the moment, or on what the budget allowed."""
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def node(i: int) -> dict[str, Any]:
@@ -55,13 +46,6 @@ async def run(*words: str) -> str:
 async def decisions(*words: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(await run("decisions", "-o", "json", "--limit", "1000", *words))["decisions"]
     return found
-
-
-async def until(condition: Callable[[], bool], what: str, seconds: float = 40.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited too long for {what}"
-        await asyncio.sleep(0.05)
 
 
 def facts(told: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -6,15 +6,11 @@ devices waits, and goes on when another claim gives its devices back.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator
 from typing import Any
 
-from kubesched import config
-from kubesched.apiserver import ApiServer, ObjectStore
-from kubesched.app import Scheduler, Wiring
-from kubesched.client.credentials import AddressSource
+from in_process import scheduling, until_has
+
+from kubesched.apiserver import ObjectStore
 
 DRIVER = "gpu.example.com"
 GPU = "example.com/gpu"
@@ -76,40 +72,12 @@ def a_pod(name: str, claim: str | None = None, **requests: str) -> dict[str, Any
     }
 
 
-@contextlib.asynccontextmanager
-async def running(store: ObjectStore) -> AsyncIterator[None]:
-    async with ApiServer(store) as server:
-        gates = config.Gates.defaults()
-        configuration = config.defaults(gates=gates, registry=Scheduler.catalogue())
-        scheduler = Scheduler(configuration, Wiring(AddressSource(server.url)))
-        task = asyncio.create_task(scheduler.run())
-        try:
-            yield
-        finally:
-            scheduler.stop()
-            await asyncio.wait_for(task, 10)
-
-
-async def until(store: ObjectStore, what: str, plural: str, name: str, seconds: float = 20.0) -> dict[str, Any]:
-    """Wait until an object has a value at a path; return the object."""
-    deadline = asyncio.get_running_loop().time() + seconds
-    while True:
-        found = store.get(plural, name, "default")
-        value: Any = found
-        for key in what.split("."):
-            value = (value or {}).get(key)
-        if value:
-            return found
-        assert asyncio.get_running_loop().time() < deadline, f"{plural} {name} has no {what}: {found}"
-        await asyncio.sleep(0.02)
-
-
 async def test_a_claim_is_allocated_and_reserved_before_its_pod_is_bound() -> None:
     store = prepared()
     store.create("resourceclaims", a_claim("wanted", 2))
-    async with running(store):
+    async with scheduling(store):
         store.create("pods", a_pod("user", "wanted"))
-        pod = await until(store, "spec.nodeName", "pods", "user")
+        pod = await until_has(store, "spec.nodeName", "pods", "user")
         claim = store.get("resourceclaims", "wanted", "default")
     status = claim["status"]
     assert [result["device"] for result in status["allocation"]["devices"]["results"]] == ["d0", "d1"]
@@ -125,25 +93,25 @@ async def test_a_pod_waits_for_devices_and_goes_on_when_some_are_given_back() ->
     store = prepared()
     for name in ("one", "two", "three"):
         store.create("resourceclaims", a_claim(name, 2))
-    async with running(store):
+    async with scheduling(store):
         for name in ("one", "two"):
             store.create("pods", a_pod(name, name))
-            await until(store, "spec.nodeName", "pods", name)
+            await until_has(store, "spec.nodeName", "pods", name)
         store.create("pods", a_pod("three", "three"))
-        waiting = await until(store, "status.conditions", "pods", "three")
+        waiting = await until_has(store, "status.conditions", "pods", "three")
         (condition,) = [each for each in waiting["status"]["conditions"] if each["type"] == "PodScheduled"]
         assert condition["message"].startswith("0/2 nodes are available: 2 cannot allocate all claims.")
         freed = store.get("resourceclaims", "one", "default")
         store.update("resourceclaims", {**freed, "status": {}}, subresource="status")
-        pod = await until(store, "spec.nodeName", "pods", "three")
+        pod = await until_has(store, "spec.nodeName", "pods", "three")
         assert pod["spec"]["nodeName"] == store.get("pods", "one", "default")["spec"]["nodeName"]
 
 
 async def test_an_extended_resource_becomes_a_claim() -> None:
     store = prepared()
-    async with running(store):
+    async with scheduling(store):
         store.create("pods", a_pod("user", **{GPU.replace("/", "_"): "2"}))
-        pod = await until(store, "spec.nodeName", "pods", "user")
+        pod = await until_has(store, "spec.nodeName", "pods", "user")
     told = pod["status"]["extendedResourceClaimStatus"]
     claim = store.get("resourceclaims", told["resourceClaimName"], "default")
     assert claim["metadata"]["name"].startswith("user-extended-resources-")

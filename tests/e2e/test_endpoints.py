@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -17,6 +16,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from control_planes import free_port
 from prometheus_client import CollectorRegistry
 from web_fakes import Authority, Files
 
@@ -52,12 +52,6 @@ TOKENS = {
     "guest": User("guest", ("system:authenticated",)),
     "root": User("root", ("system:masters", "system:authenticated")),
 }
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @dataclass

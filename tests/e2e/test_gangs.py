@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
 from typing import Any
 
+from in_process import scheduling
+
 from kubesched import config
-from kubesched.apiserver import ApiServer, ObjectStore
-from kubesched.app import Scheduler, Wiring
-from kubesched.client.credentials import AddressSource
+from kubesched.apiserver import ObjectStore
 
 LABEL = "scheduling.x-k8s.io/pod-group"
 BOTH = """
@@ -65,20 +64,10 @@ def add_node(store: ObjectStore, name: str, cpu: str) -> None:
     )
 
 
-@contextlib.asynccontextmanager
-async def running(
+def running(
     store: ObjectStore, asked: str = "GenericWorkload=true,GangScheduling=true", release: tuple[int, int] = (1, 36)
-) -> AsyncIterator[None]:
-    async with ApiServer(store) as server:
-        gates = config.Gates.parse(asked, emulated=release)
-        configuration = config.load(BOTH, gates=gates, registry=Scheduler.catalogue())
-        scheduler = Scheduler(configuration, Wiring(AddressSource(server.url), gates=gates))
-        task = asyncio.create_task(scheduler.run())
-        try:
-            yield
-        finally:
-            scheduler.stop()
-            await asyncio.wait_for(task, 10)
+) -> contextlib.AbstractAsyncContextManager[None]:
+    return scheduling(store, config.Gates.parse(asked, emulated=release), BOTH)
 
 
 async def condition(

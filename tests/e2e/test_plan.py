@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from control_planes import PROGRAM
+from in_process import until
 
 from kubesched.apiserver import ApiServer, ObjectStore
 from kubesched.apiserver.fake_cluster import INSTANT, FakeCluster
@@ -21,7 +20,6 @@ from kubesched.cli.sources import Policy
 from kubesched.client.credentials import AddressSource
 from kubesched.simulator.dryrun.manifests import read_manifests
 
-PROGRAM = [sys.executable, "-c", "from kubesched.cli import main; main()"]
 ZONE = "topology.kubernetes.io/zone"
 RESOURCES = {
     "PriorityClass": "priorityclasses",
@@ -116,13 +114,6 @@ def a_node(number: int) -> dict[str, Any]:
         "spec": {"taints": taints},
         "status": {"allocatable": offer, "capacity": offer},
     }
-
-
-async def until(condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited too long for {what}"
-        await asyncio.sleep(0.05)
 
 
 def workload_of(pod: dict[str, Any]) -> str:

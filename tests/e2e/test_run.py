@@ -4,30 +4,22 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import ssl
 import subprocess
-import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from control_planes import PROGRAM, free_port
+from in_process import until
 
 from kubesched.apiserver import ApiServer
 from kubesched.apiserver.access import User
 
-PROGRAM = [sys.executable, "-c", "from kubesched.cli import main; main()", "run"]
 OFFER = {"cpu": "4", "memory": "8Gi", "pods": "110"}
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def node(name: str) -> dict[str, Any]:
@@ -57,13 +49,6 @@ async def api() -> AsyncIterator[ApiServer]:
         yield server
 
 
-async def until(condition: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited too long for {what}"
-        await asyncio.sleep(0.05)
-
-
 def node_of(api: ApiServer, name: str) -> str:
     found: str = api.store.get("pods", name, "default")["spec"].get("nodeName", "")
     return found
@@ -82,7 +67,7 @@ def start(
     }
     (folder / "config.yaml").write_text(json.dumps(document))
     return subprocess.Popen(
-        [*PROGRAM, "--config", str(folder / "config.yaml"), "--bind-address", "127.0.0.1", *words],
+        [*PROGRAM, "run", "--config", str(folder / "config.yaml"), "--bind-address", "127.0.0.1", *words],
         stderr=(folder / "log").open("w"),
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
@@ -153,7 +138,7 @@ async def test_a_changed_configuration_is_taken_over_and_a_broken_one_refused(ap
     ],
 )
 def test_bad_input_ends_in_one_line(words: list[str], code: int, complaint: str) -> None:
-    done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*PROGRAM, "run", *words], capture_output=True, text=True, timeout=60)
     last = done.stderr.strip().splitlines()[-1]
     assert (done.returncode, complaint in last) == (code, True), done.stderr[-500:]
     assert "Traceback" not in done.stderr
@@ -162,10 +147,10 @@ def test_bad_input_ends_in_one_line(words: list[str], code: int, complaint: str)
 def test_what_is_wrong_once_there_is_a_log_is_said_in_the_log(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("kind: X\n")
     words = ["--config", str(tmp_path / "config.yaml")]
-    done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*PROGRAM, "run", *words], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert '] "command failed" err=' in done.stderr
-    done = subprocess.run([*PROGRAM, *words, "--logging-format=json"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*PROGRAM, "run", *words, "--logging-format=json"], capture_output=True, text=True, timeout=60)
     (line,) = done.stderr.splitlines()
     assert json.loads(line)["err"] == "Object 'apiVersion' is missing in 'kind: X\n'"
 
@@ -213,7 +198,7 @@ async def test_callers_are_known_by_the_kubeconfigs_that_are_given_for_them(
 @pytest.mark.parametrize("task", ["authentication", "authorization"])
 def test_a_kubeconfig_for_callers_that_is_not_there_ends_the_start(task: str, tmp_path: Path) -> None:
     words = ["--master=http://127.0.0.1:1", f"--{task}-kubeconfig={tmp_path}/absent", f"--secure-port={free_port()}"]
-    done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*PROGRAM, "run", *words], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert f"failed to get delegated {task} kubeconfig: kubeconfig {tmp_path}/absent" in done.stderr
 
@@ -237,6 +222,6 @@ def status_of(port: int, path: str, token: str) -> int:
 
 def test_write_config_to(tmp_path: Path) -> None:
     target = tmp_path / "out.yaml"
-    done = subprocess.run([*PROGRAM, "--write-config-to", str(target)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*PROGRAM, "run", "--write-config-to", str(target)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert "kind: KubeSchedulerConfiguration" in target.read_text()

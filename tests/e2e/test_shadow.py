@@ -13,7 +13,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -23,14 +22,13 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
-from control_planes import READ, VIEW, free_port, process, write_kubeconfig
+from control_planes import PROGRAM, READ, VIEW, free_port, process, write_kubeconfig
 from faulty_proxy import Recorder
 
 from kubesched.apiserver import ApiServer
 from kubesched.apiserver.access import User
 from kubesched.simulator.replay import replay
 
-PROGRAM = [sys.executable, "-c", "from kubesched.cli import main; main()"]
 SHADOW = Path(__file__).parents[2] / "deploy" / "kustomize" / "shadow"
 ACCOUNT = "system:serviceaccount:kube-system:kubesched-shadow"
 TOKENS = {

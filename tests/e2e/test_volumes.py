@@ -6,16 +6,14 @@ a volume made on the node that was chosen; a pod whose claim nobody can serve wa
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from kubesched import config
-from kubesched.apiserver import ApiServer, ObjectStore
+from in_process import scheduling, until_has
+
+from kubesched.apiserver import ObjectStore
 from kubesched.apiserver.fake_cluster import INSTANT, FakeCluster
-from kubesched.app import Scheduler, Wiring
-from kubesched.client.credentials import AddressSource
 
 HOSTNAME = "kubernetes.io/hostname"
 SELECTED = "volume.kubernetes.io/selected-node"
@@ -78,33 +76,13 @@ def a_pod(name: str, *claims: str) -> dict[str, Any]:
 
 @contextlib.asynccontextmanager
 async def running(store: ObjectStore) -> AsyncIterator[None]:
-    async with ApiServer(store) as server:
-        world = FakeCluster(store, INSTANT)
-        world.start()
-        gates = config.Gates.defaults()
-        configuration = config.defaults(gates=gates, registry=Scheduler.catalogue())
-        scheduler = Scheduler(configuration, Wiring(AddressSource(server.url)))
-        task = asyncio.create_task(scheduler.run())
-        try:
+    world = FakeCluster(store, INSTANT)
+    world.start()
+    try:
+        async with scheduling(store):
             yield
-        finally:
-            scheduler.stop()
-            await asyncio.wait_for(task, 10)
-            world.stop()
-
-
-async def until(store: ObjectStore, what: str, plural: str, name: str, seconds: float = 20.0) -> dict[str, Any]:
-    """Wait until an object has a value at a path; return the object."""
-    deadline = asyncio.get_running_loop().time() + seconds
-    while True:
-        found = store.get(plural, name, "default")
-        value: Any = found
-        for key in what.split("."):
-            value = (value or {}).get(key)
-        if value:
-            return found
-        assert asyncio.get_running_loop().time() < deadline, f"{plural} {name} has no {what}: {found}"
-        await asyncio.sleep(0.02)
+    finally:
+        world.stop()
 
 
 async def test_local_volumes_are_given_to_the_claims_they_fit() -> None:
@@ -115,7 +93,7 @@ async def test_local_volumes_are_given_to_the_claims_they_fit() -> None:
     store.create("persistentvolumeclaims", a_claim("second", "1Gi"))
     async with running(store):
         store.create("pods", a_pod("user", "first", "second"))
-        pod = await until(store, "spec.nodeName", "pods", "user")
+        pod = await until_has(store, "spec.nodeName", "pods", "user")
         first = store.get("persistentvolumeclaims", "first", "default")
         second = store.get("persistentvolumeclaims", "second", "default")
     assert pod["spec"]["nodeName"] == "n2"
@@ -130,7 +108,7 @@ async def test_a_volume_is_made_where_its_pod_goes() -> None:
     store.create("persistentvolumeclaims", a_claim("wanted", "3Gi", "made"))
     async with running(store):
         store.create("pods", a_pod("user", "wanted"))
-        pod = await until(store, "spec.nodeName", "pods", "user")
+        pod = await until_has(store, "spec.nodeName", "pods", "user")
         claim = store.get("persistentvolumeclaims", "wanted", "default")
     assert claim["metadata"]["annotations"][SELECTED] == pod["spec"]["nodeName"]
     assert store.get("persistentvolumes", claim["spec"]["volumeName"])["spec"]["claimRef"]["name"] == "wanted"
@@ -141,11 +119,11 @@ async def test_a_pod_waits_for_a_volume_and_goes_on_when_one_appears() -> None:
     store.create("persistentvolumeclaims", a_claim("wanted", "3Gi"))
     async with running(store):
         store.create("pods", a_pod("user", "wanted"))
-        waiting = await until(store, "status.conditions", "pods", "user")
+        waiting = await until_has(store, "status.conditions", "pods", "user")
         (condition,) = [each for each in waiting["status"]["conditions"] if each["type"] == "PodScheduled"]
         assert condition["message"].startswith(
             "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."
         )
         store.create("persistentvolumes", a_volume("late", "3Gi", "n1"))
-        pod = await until(store, "spec.nodeName", "pods", "user")
+        pod = await until_has(store, "spec.nodeName", "pods", "user")
     assert pod["spec"]["nodeName"] == "n1"

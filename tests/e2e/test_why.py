@@ -6,29 +6,21 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import subprocess
-import sys
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from control_planes import PROGRAM, free_port
 from demos import running
+from in_process import until
 
 from kubesched.apiserver import ApiServer
 from kubesched.apiserver.access import User
 
-PROGRAM = [sys.executable, "-c", "from kubesched.cli import main; main()"]
 OFFER = {"cpu": "4", "memory": "8Gi", "pods": "110"}
 TOKENS = {"root": User("root", ("system:masters", "system:authenticated"))}
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def pod(name: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:
@@ -78,13 +70,6 @@ async def story(*words: str) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
-
-
-async def until(condition: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited too long for {what}"
-        await asyncio.sleep(0.05)
 
 
 async def test_a_live_cluster_is_read_and_not_written(api: ApiServer, tmp_path: Path) -> None:
