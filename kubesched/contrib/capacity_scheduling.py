@@ -21,19 +21,16 @@ from kubesched.framework import SKIP, CycleState, Diagnosis, Plugin, PostFiltere
 from kubesched.framework.nominated import nominated_by_row
 from kubesched.framework.plugin import PreFilterAnswer
 from kubesched.framework.ports import Handle
-from kubesched.framework.verdicts import SUCCESS, Code, Nomination, failed, none_available, unresolvable, unschedulable
+from kubesched.framework.verdicts import SUCCESS, Code, Nomination, failed, none_available, unschedulable
 from kubesched.framework.wakeups import ALL, DELETE, POD, on
-from kubesched.framework.whatif import WhatIf
 from kubesched.framework.whatif_filters import WhatIfFilters
 from kubesched.plugins._budgets import Budgets
 from kubesched.plugins._importance import most_important_first, started_at
+from kubesched.plugins._node_trial import NodeTrial
+from kubesched.plugins._victims import NO_VICTIMS
+from kubesched.plugins.default_preemption import NEVER, NOT_HELPFUL, PREFIX, STILL_TERMINATING, UNDER_WAY
 
 RESOURCE = "elasticquotas.v1alpha1.scheduling.x-k8s.io"
-UNDER_WAY = unresolvable("waiting for the preemption for this pod to be finished")
-NEVER = "not eligible due to preemptionPolicy=Never."
-STILL_TERMINATING = "not eligible due to a terminating pod on the nominated node."
-NOT_HELPFUL = "Preemption is not helpful for scheduling"
-NO_VICTIMS = "No preemption victims found for incoming pod"
 EXCEEDED = "global quota max exceeded"
 
 
@@ -141,24 +138,21 @@ class _Attempt:
         potential = self.plugin._may_go(self.pod, self.nodes.pods_on(row))
         if not potential:
             return NO_VICTIMS
-        node, state = WhatIf.of(self.nodes, [row]), self.what_if.state.clone()
+        trial = NodeTrial(self.pod, self.nodes, row, self.what_if, self.ahead.get(row, ()))
         away = {other.uid: other for other in potential}
         for other in potential:
-            self._move(other, -1, node, state)
-            self.quotas.move(other, -1)
+            self._move(other, -1, trial)
         try:
-            if (refused := self._refusal(node, state)) is not None:
-                return refused
+            if (refused := trial.refusal()) is not None:
+                return refused[1][0].text
             if self._exceeds(self.pod.requests, self.pod.requests):
                 return EXCEEDED
             violating, others = self.budgets.split(potential)
             for other in (*violating, *others):
-                self._move(other, 1, node, state)
-                self.quotas.move(away.pop(other.uid), 1)
-                if self._refusal(node, state) is not None or self._exceeds(self.of_quota, self.of_all):
+                self._move(away.pop(other.uid), 1, trial)
+                if trial.refusal() is not None or self._exceeds(self.of_quota, self.of_all):
                     away[other.uid] = other
-                    self._move(other, -1, node, state)
-                    self.quotas.move(other, -1)
+                    self._move(other, -1, trial)
             victims = tuple(other for other in potential if other.uid in away)
             violations = sum(other.uid in away for other in violating)
         finally:  # the table is everybody's: what was imagined ends here
@@ -166,31 +160,16 @@ class _Attempt:
                 self.quotas.move(other, 1)
         return Preemption(self.nodes.name(row), victims, violations, self.plugin.name) if victims else NO_VICTIMS
 
-    def _move(self, other: PodView, sign: int, node: WhatIf, state: CycleState) -> None:
-        node.move(other, sign)
-        if self.what_if.counting:
-            assert node.rows is not None
-            self.what_if.profile.adjust(self.pod, other, node.rows.item(0), sign, self.nodes, state)
-
-    def _refusal(self, node: WhatIf, state: CycleState) -> str | None:
-        """Return why the pod does not fit an imagined node, with the pods nominated to it or without."""
-        assert node.rows is not None
-        refused = None
-        awaited = [other for other in self.ahead.get(node.rows.item(0), ()) if other.uid != self.pod.uid]
-        if awaited:
-            fuller, their_state = node.take([0]), state.clone()
-            for other in awaited:
-                self._move(other, 1, fuller, their_state)
-            refused = self.what_if.refusal(fuller, their_state)
-        refused = refused or self.what_if.refusal(node, state)
-        return refused[1][0].text if refused is not None else None
+    def _move(self, other: PodView, sign: int, trial: NodeTrial) -> None:
+        trial.move(other, sign)
+        self.quotas.move(other, sign)
 
     def _exceeds(self, of_quota: Amounts, of_all: Amounts) -> bool:
         return self.own is not None and (self.own.exceeds_max(of_quota) or self.quotas.exceed_min(of_all))
 
 
 def _nobody(why: str) -> PostFiltered:
-    return PostFiltered(unschedulable(f"preemption: {why}"))
+    return PostFiltered(unschedulable(PREFIX + why))
 
 
 def _cost(candidate: Preemption) -> tuple[float, ...]:

@@ -12,23 +12,18 @@ from collections.abc import Iterable
 from kubesched.cluster import PodView
 from kubesched.framework.grouping import FailedGroup, GroupPostFiltered, GroupTrial
 from kubesched.framework.preempting import Preemption
-from kubesched.framework.verdicts import Code, Nomination, Status, unresolvable, unschedulable
+from kubesched.framework.verdicts import Code, Nomination, Status, unresolvable
 from kubesched.plugins._budgets import Budgets
 from kubesched.plugins._victim_units import VictimUnits, makes_way
 
-NEVER = "not eligible due to preemptionPolicy=Never."
 UNDER_WAY = "ongoing preemption on nominated nodes"
 NO_VICTIMS = "No preemption victims found for incoming preemptor"
 EVERYWHERE = "cluster"
 """What victims are told they were evicted for, where single pods name a node."""
 
 
-def make_room(
-    group: FailedGroup, trial: GroupTrial, units: VictimUnits, budgets: Budgets, *, never: bool, plugin: str
-) -> GroupPostFiltered:
-    """Find the pods that have to go so that a group fits; `never` says that it must not evict anybody."""
-    if never:
-        return GroupPostFiltered(unschedulable(NEVER))
+def make_room(group: FailedGroup, trial: GroupTrial, units: VictimUnits, budgets: Budgets, *, plugin: str) -> GroupPostFiltered:
+    """Find the pods that have to go so that a group fits."""
     if _is_under_way(group, trial, units):
         kept = {pod.uid: Nomination(pod.pod.status.nominated_node_name) for pod in group.members}
         return GroupPostFiltered(Status(Code.SUCCESS, (UNDER_WAY,)), kept)

@@ -18,13 +18,13 @@ import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.errors import PluginRaised, SchedulerError
-from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nominated import NominatedAbove, NominatedByRow
 from kubesched.framework.whatif import WhatIf
-from kubesched.framework.whatif_filters import Refused, WhatIfFilters
+from kubesched.framework.whatif_filters import WhatIfFilters
 from kubesched.plugins._budgets import Budgets
 from kubesched.plugins._dry_run_results import PRIORITY_OFFSET, UNKNOWN, DryRunResults, Findings
 from kubesched.plugins._importance import Importance, Lines, started_at
+from kubesched.plugins._node_trial import NodeTrial
 from kubesched.plugins._victim_units import Unit
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -249,46 +249,27 @@ class DryRun:
         if not lower:
             self.results.refuse(row, (NO_VICTIMS,))
             return None
-        node = WhatIf.of(self.nodes, [row])
-        state = self.what_if.state.clone() if self.what_if.counting else None
+        nominated = self.coming.above(self.pod.priority).pods.get(row, ())
+        trial = NodeTrial(self.pod, self.nodes, row, self.what_if, nominated)
         for pods in lower:
-            self._move(pods, -1, node, state)
-        refused = self._refusal(node, state)
+            _move(pods, -1, trial)
+        refused = trial.refusal()
         if refused is not None:
             self.results.refuse(row, tuple(reason.text for reason in refused[1]))
             return None
         violations = self.budgets.violations([[pod for pod, _ in pods] for pods in lower])
         victims = []
         for i in sorted(range(len(lower)), key=lambda i: not violations[i]):
-            self._move(lower[i], 1, node, state)
-            if self._refusal(node, state) is not None:
-                self._move(lower[i], -1, node, state)
+            _move(lower[i], 1, trial)
+            if trial.refusal() is not None:
+                _move(lower[i], -1, trial)
                 victims.append(i)
         if not victims:
             self.results.fail(row, no_victim(self.nodes.name(row)))
             return None
         return victims, violations
 
-    def _move(self, pods: Iterable[tuple[PodView, int]], sign: int, node: WhatIf, state: CycleState | None) -> None:
-        """Let pods come to rows, or leave them."""
-        assert node.rows is not None
-        here = node.rows.item(0)
-        for pod, row in pods:
-            if row == here:
-                node.move(pod, sign)
-            if state is not None:
-                self.what_if.profile.adjust(self.pod, pod, row, sign, self.nodes, state)
 
-    def _refusal(self, node: WhatIf, state: CycleState | None) -> Refused | None:
-        """Return why the pod does not fit an imagined node, with the pods nominated to it or without."""
-        assert node.rows is not None
-        row = node.rows.item(0)
-        ahead = self.coming.above(self.pod.priority).pods.get(row, ())
-        awaited = [(other, row) for other in ahead if other.uid != self.pod.uid]
-        if awaited:
-            fuller, their_state = node.take([0]), state.clone() if state is not None else None
-            self._move(awaited, 1, fuller, their_state)
-            refused = self.what_if.refusal(fuller, their_state)
-            if refused is not None:
-                return refused
-        return self.what_if.refusal(node, state)
+def _move(pods: Iterable[tuple[PodView, int]], sign: int, trial: NodeTrial) -> None:
+    for pod, row in pods:
+        trial.move(pod, sign, row)

@@ -189,13 +189,15 @@ class DefaultPreemption(Plugin):
 
     def pod_group_post_filter(self, failed: FailedGroup, trial: GroupTrial) -> GroupPostFiltered:
         """Find the pods of lower priority, wherever they are, that have to go so that a group fits."""
-        budgets = self.handle.objects.shared(Budgets)
-        budgets.follow()
         if self._has_policies:
             never = failed.group.spec.preemption_policy == "Never"
         else:
             never = any(pod.pod.spec.preemption_policy == "Never" for pod in failed.members)
-        found = make_room(failed, trial, self._units, budgets, never=never, plugin=self.name)
+        if never:
+            return GroupPostFiltered(unschedulable(GROUP_PREFIX + NEVER))
+        budgets = self.handle.objects.shared(Budgets)
+        budgets.follow()
+        found = make_room(failed, trial, self._units, budgets, plugin=self.name)
         status = found.status
         return replace(found, status=Status(status.code, (GROUP_PREFIX + status.message,)) if status.message else status)
 
