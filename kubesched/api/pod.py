@@ -300,3 +300,8 @@ class Pod(TopLevel, kw_only=True):
 def is_resize_deferred(pod: Pod) -> bool:
     """Return whether the kubelet has put off a resize of the pod until there is room for it."""
     return any(each.reason == "Deferred" for each in pod.status.conditions if each.type == "PodResizePending")
+
+
+def is_finished(pod: Pod) -> bool:
+    """Return whether a pod has run to its end."""
+    return pod.status.phase in ("Succeeded", "Failed")

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from kubesched import errors
+from kubesched.apiserver.managed_fields import field_shape
 from kubesched.apiserver.refusals import bad_request
 from kubesched.apiserver.schema.language import ANY, Shape
 
@@ -194,13 +195,13 @@ def _merge_object(target: dict[str, Any], patch: dict[str, Any], shape: Shape) -
         if value is None:
             result.pop(key, None)
         else:
-            result[key] = _merge_value(result.get(key), value, _field(shape, key))
+            result[key] = _merge_value(result.get(key), value, field_shape(shape, key))
     for key, order in patch.items():
         if key.startswith("$setElementOrder/"):
             name = key.partition("/")[2]
             found = result.get(name)
             if isinstance(found, list) and isinstance(order, list):
-                result[name] = _ordered(found, order, _field(shape, name).merge_key)
+                result[name] = _ordered(found, order, field_shape(shape, name).merge_key)
     return result
 
 
@@ -250,13 +251,6 @@ def _ordered(found: list[Any], order: list[Any], key: str) -> list[Any]:
     for one in found:
         result.append(next(queue) if identity(one) in wanted else one)
     return result
-
-
-def _field(shape: Shape, name: str) -> Shape:
-    if shape.form == "object":
-        known = shape.fields.get(name)
-        return known.shape if known is not None else ANY
-    return shape.item or ANY if shape.form == "map" else ANY
 
 
 def _without_directives(value: Any) -> Any:

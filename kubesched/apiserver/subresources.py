@@ -10,6 +10,7 @@ import dataclasses
 from typing import Any
 
 from kubesched import errors
+from kubesched.api.well_known import REGION, ZONE
 from kubesched.apiserver import writing
 from kubesched.apiserver.clock import timestamp
 from kubesched.apiserver.context import Asked, Context
@@ -30,7 +31,7 @@ from kubesched.apiserver.selectors import requirements_of, selects
 from kubesched.apiserver.watch import Entry
 from kubesched.errors import ApiError
 
-TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+TOPOLOGY_LABELS = (ZONE, REGION)
 _FINISHED = ("Succeeded", "Failed")
 _BUDGET_TEXT = "Cannot evict pod as it would violate the pod's disruption budget."
 _TWO_BUDGETS_TEXT = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."

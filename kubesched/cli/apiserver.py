@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.apiserver import ApiServer, ObjectStore
 from kubesched.apiserver.access import User, read_tokens
 from kubesched.apiserver.fake_cluster import FakeCluster
@@ -74,7 +75,7 @@ async def _serve(server: ApiServer, world: FakeCluster | None, kubeconfig: Path,
 def _add_node(store: ObjectStore, number: int) -> None:
     """Create a node of the size that kube-scheduler's benchmarks use; one that is there already stays as it is."""
     name = f"node-{number}"
-    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"zone-{number % 10}"}
+    labels = {HOSTNAME: name, ZONE: f"zone-{number % 10}"}
     capacity = {"cpu": "4", "memory": "32Gi", "pods": "110"}
     with contextlib.suppress(AlreadyExists):
         store.create("nodes", {"metadata": {"name": name, "labels": labels}, "status": {"capacity": capacity}})

@@ -15,12 +15,13 @@ from aiohttp import web
 from kubesched.api import codec
 from kubesched.api.kinds import INFO
 from kubesched.api.node import Node
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, is_finished
+from kubesched.api.well_known import HOSTNAME
 from kubesched.apiserver import ObjectStore
 from kubesched.apiserver.fake_cluster import FakeCluster
 from kubesched.apiserver.patching import APPLY_PATCH, MERGE_PATCH
 from kubesched.errors import AlreadyExists, ApiError, SchedulerError
-from kubesched.simulator.captured import is_over, read_captured
+from kubesched.simulator.captured import read_captured
 from kubesched.simulator.dryrun.manifests import Manifest, manifests_in
 from kubesched.simulator.what_if import API, MOST_BYTES, answered, question
 from kubesched.web.page import answer
@@ -33,7 +34,6 @@ MOST_SNAPSHOT_BYTES = 64 << 20
 _MANAGER = "kubesched-page"
 _SCALED = ("deployments", "statefulsets")
 _MAKERS = ("cronjobs", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs")
-_HOST = "kubernetes.io/hostname"
 _OUTLIVED = ("uid", "resourceVersion", "ownerReferences", "managedFields", "creationTimestamp", "generation", "finalizers")
 
 
@@ -172,7 +172,7 @@ class DemoActions:
         taints = [each for each in like["spec"].get("taints", ()) if not each["key"].startswith("node.kubernetes.io/")]
         names = list(_new_names(taken, count))
         for each in names:
-            labels = {**like["metadata"].get("labels", {}), _HOST: each}
+            labels = {**like["metadata"].get("labels", {}), HOSTNAME: each}
             self._store.create(
                 "nodes", {"metadata": {"name": each, "labels": labels}, "spec": {"taints": taints}, "status": offers}
             )
@@ -199,7 +199,7 @@ class DemoActions:
                 self._store.delete(plural, meta["name"], meta.get("namespace", ""), grace_seconds=0, propagation="Background")
         n_pods = 0
         for obj in sorted(cluster.objects, key=lambda each: isinstance(each, Pod)):
-            if isinstance(obj, Pod) and is_over(obj):
+            if isinstance(obj, Pod) and is_finished(obj):
                 continue
             raw = codec.to_dict(obj)
             raw["metadata"] = {name: value for name, value in raw["metadata"].items() if name not in _OUTLIVED}

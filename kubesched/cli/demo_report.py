@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kubesched.api.well_known import ZONE
 from kubesched.apiserver import ObjectStore
 from kubesched.app import Scheduler
 from kubesched.cli import sample
@@ -96,5 +97,5 @@ def _print_explanation(told: Explanation, pod: PodView, n_more: int) -> None:
 
 
 def _zone(node: dict[str, Any]) -> str:
-    found: str = node["metadata"].get("labels", {}).get(sample.ZONE, "")
+    found: str = node["metadata"].get("labels", {}).get(ZONE, "")
     return found

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.api.well_known import HOSTNAME, ZONE
+
 ZONES = ("zone-a", "zone-b", "zone-c")
 NAMESPACE = "demo"
-ZONE = "topology.kubernetes.io/zone"
 GPU = "example.com/gpu"
 RULES = {
     "web": "even over zones",
@@ -17,7 +18,6 @@ RULES = {
     "whale": "40 cpu, 100Gi",
 }
 """What is special about each workload, in words."""
-_HOST = "kubernetes.io/hostname"
 _GPUS_A_NODE = 4
 
 
@@ -32,7 +32,7 @@ def node(i: int) -> dict[str, Any]:
         **({GPU: str(_GPUS_A_NODE)} if has_gpu else {}),
     }
     name = f"node-{i:03d}"
-    labels = {_HOST: name, ZONE: ZONES[i % 3], "size": "large" if is_large else "small"}
+    labels = {HOSTNAME: name, ZONE: ZONES[i % 3], "size": "large" if is_large else "small"}
     taints = [{"key": GPU, "effect": "NoSchedule"}] if has_gpu else []
     return {
         "apiVersion": "v1",
@@ -69,7 +69,7 @@ def workload(n_pods: int, n_nodes: int) -> list[dict[str, Any]]:
             affinity={
                 "podAntiAffinity": {
                     "preferredDuringSchedulingIgnoredDuringExecution": [
-                        {"weight": 100, "podAffinityTerm": {"labelSelector": selector["api"], "topologyKey": _HOST}}
+                        {"weight": 100, "podAffinityTerm": {"labelSelector": selector["api"], "topologyKey": HOSTNAME}}
                     ]
                 }
             },

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_ZONE = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
-_REGION = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+from kubesched.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
+
+ZONE_LABELS, REGION_LABELS = (BETA_ZONE, ZONE), (BETA_REGION, REGION)
 
 
 def zone_key(labels: Mapping[str, str]) -> str:
     """Return the key of a node's zone; empty for a node that names neither region nor zone."""
-    zone = next((labels[k] for k in _ZONE if k in labels), "")
-    region = next((labels[k] for k in _REGION if k in labels), "")
+    zone = next((labels[k] for k in ZONE_LABELS if k in labels), "")
+    region = next((labels[k] for k in REGION_LABELS if k in labels), "")
     return f"{region}:\x00:{zone}" if zone or region else ""
 
 

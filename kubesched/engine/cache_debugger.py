@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from kubesched.api.node import Node
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, is_finished
 from kubesched.cluster import PodView
 from kubesched.cluster.pods import NATIVE_RESOURCES
 from kubesched.engine.inbox import LoopCall
@@ -20,8 +20,6 @@ from kubesched.engine.loop import Engine
 from kubesched.telemetry import logger
 
 log = logger(__name__)
-
-_OVER = frozenset({"Succeeded", "Failed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ def compare(engine: Engine, nodes: Iterable[Node], pods: Iterable[Pod]) -> Misma
     known_nodes = set(engine.store.nodes.names)
     real_nodes = {node.metadata.name for node in nodes}
     known_pods = {pod.uid for pod in engine.store.pods()} | {queued.view.uid for queued in engine.queue}
-    real_pods = {pod.metadata.uid for pod in pods if pod.status.phase not in _OVER}
+    real_pods = {pod.metadata.uid for pod in pods if not is_finished(pod)}
     return Mismatch(
         missed_nodes=tuple(sorted(real_nodes - known_nodes)),
         redundant_nodes=tuple(sorted(known_nodes - real_nodes)),

@@ -13,9 +13,9 @@ from typing import Any
 
 from kubesched.api import codec
 from kubesched.api.pod import Pod
+from kubesched.api.well_known import POD_TEMPLATE_HASH
 from kubesched.framework.advice import Advice
 
-_HASH_LABEL = "pod-template-hash"
 _ADMITTED = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 _TEMPLATES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"), ("spec", "template")),
@@ -52,7 +52,7 @@ def workload_of(pod: Pod) -> tuple[str, str]:
     owner = pod.metadata.controller()
     if owner is None:
         return "Pod", pod.metadata.name
-    made_for = owner.name.removesuffix(f"-{pod.metadata.labels.get(_HASH_LABEL, '')}")
+    made_for = owner.name.removesuffix(f"-{pod.metadata.labels.get(POD_TEMPLATE_HASH, '')}")
     return ("Deployment", made_for) if owner.kind == "ReplicaSet" and made_for != owner.name else (owner.kind, owner.name)
 
 

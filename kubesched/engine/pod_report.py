@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, is_finished
 from kubesched.api.quantity import amount_text
 from kubesched.api.workload import COSCHEDULING_LABEL, COSCHEDULING_LABEL_OLD
 from kubesched.cluster import PodView
@@ -25,7 +25,6 @@ from kubesched.plugins.dynamic_resources.plugin import DynamicResources
 PLACED, PENDING, GATED, LEAVING, NOT_OURS, FINISHED = "placed", "pending", "gated", "leaving", "notOurs", "finished"
 GONE = "gone"
 """Of a pod that only the record of decisions still knows."""
-_OVER = ("Succeeded", "Failed")
 _MOST_VICTIMS = 50
 
 
@@ -166,7 +165,7 @@ def _preemption(found: Preemption | None, said: str) -> dict[str, Any]:
 
 def state_of(engine: Engine, pod: PodView) -> str:
     """Return where a pod stands, in a word."""
-    if pod.pod.status.phase in _OVER:
+    if is_finished(pod.pod):
         return FINISHED
     if pod.node_name:
         return PLACED

@@ -18,6 +18,7 @@ from kubesched import config
 from kubesched.config.types import API_VERSION
 from kubesched.config.types import KIND as CONFIGURATION
 from kubesched.config.wire import encode
+from kubesched.legacy.framework_plugins import camel
 from kubesched.legacy.policy import Policy, PriorityPolicy
 from kubesched.legacy.profile import Options, check_hard_weight, check_total, names_to_run
 from kubesched.legacy.providers import DEFAULT_PROVIDER, ordered
@@ -297,12 +298,12 @@ def _document(draft: _Draft, policy: Policy, options: Options) -> dict[str, Any]
     for plugin in draft.filters:
         for point in _AT_FILTER:
             if point in catalogue[plugin].points:
-                sets.setdefault(_camel(point), []).append({"name": plugin})
+                sets.setdefault(camel(point), []).append({"name": plugin})
     for plugin, weight in draft.scores.items():
         for point in _AT_SCORE:
             if point in catalogue[plugin].points:
                 entry = {"name": plugin, "weight": weight} if point == "score" else {"name": plugin}
-                sets.setdefault(_camel(point), []).append(entry)
+                sets.setdefault(camel(point), []).append(entry)
     plugins: dict[str, Any] = {"multiPoint": {"disabled": [{"name": "*"}]}}
     plugins.update({point: {"enabled": entries} for point, entries in sets.items()})
     profile: dict[str, Any] = {"schedulerName": options.scheduler_name, "plugins": plugins}
@@ -314,8 +315,3 @@ def _document(draft: _Draft, policy: Policy, options: Options) -> dict[str, Any]
     if policy.extenders:
         document["extenders"] = [encode(extender.modern()) for extender in policy.extenders]
     return document
-
-
-def _camel(point: str) -> str:
-    head, *tail = point.split("_")
-    return head + "".join(word.capitalize() for word in tail)

@@ -91,7 +91,7 @@ class Framework:
     def document(self) -> dict[str, Any]:
         """Return both as the file would say them."""
         shown = {
-            _camel(point): {"enabled": [_shown(enabled) for enabled in self.plugins[point]]}
+            camel(point): {"enabled": [_shown(enabled) for enabled in self.plugins[point]]}
             for point in POINTS
             if self.plugins.get(point)
         }
@@ -198,6 +198,7 @@ def _shown(enabled: Enabled) -> dict[str, Any]:
     return {"name": enabled.name, "weight": enabled.weight} if enabled.weight else {"name": enabled.name}
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
+    """Return the wire's name of an extension point."""
     head, *rest = name.split("_")
     return head + "".join(word.capitalize() for word in rest)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.api.storage import CSINode
+from kubesched.api.well_known import MIGRATED_PLUGINS
 from kubesched.cluster import Bools, Ints, Objects, Snapshot
 from kubesched.cluster.changelog import Reader
 from kubesched.cluster.journal import Journal
 from kubesched.cluster.objects import ObjectChange
 
-MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 NO_LIMIT = 1 << 62
 """More than anybody attaches: the limit where none is set."""
 

@@ -17,6 +17,7 @@ import msgspec
 from kubesched.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.storage import PersistentVolume, PersistentVolumeSpec, VolumeNodeAffinity
 from kubesched.api.volumes import AwsElasticBlockStore, AzureDisk, Volume
+from kubesched.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kubesched.errors import SchedulerError
 
 AWS_EBS, GCE_PD = "kubernetes.io/aws-ebs", "kubernetes.io/gce-pd"
@@ -37,8 +38,6 @@ CSI_DRIVERS = {
 MIGRATED = frozenset((AWS_EBS, GCE_PD, AZURE_DISK, CINDER, PORTWORX))
 """In-tree plugins whose volumes the scheduler treats as their driver's; the other two are never counted."""
 
-ZONE, BETA_ZONE = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
-REGION, BETA_REGION = "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"
 
 _CSI_ZONES = {
     AWS_EBS: "topology.ebs.csi.aws.com/zone",

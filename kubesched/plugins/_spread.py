@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubesched.api import matching
+from kubesched.api.well_known import HOSTNAME
 from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
 from kubesched.cluster.changelog import Reader
 from kubesched.cluster.selection import match_required
@@ -26,7 +27,6 @@ from kubesched.framework.counters import PodCounts
 from kubesched.framework.tracked import Tracked
 from kubesched.framework.verdicts import FEW, Bits
 
-HOSTNAME = "kubernetes.io/hostname"
 MISSING_LABEL = Reason("node(s) didn't match pod topology spread constraints (missing required label)", resolvable=False)
 TOO_SKEWED = Reason("node(s) didn't match pod topology spread constraints")
 NO_DOMAIN, TOO_FULL = 1, 2

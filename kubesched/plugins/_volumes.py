@@ -17,12 +17,10 @@ from kubesched.api.meta import Quantity
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.api.volumes import Volume
+from kubesched.api.well_known import BIND_COMPLETED
 from kubesched.cluster import Snapshot
 from kubesched.errors import MalformedObject, SchedulerError
 
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"

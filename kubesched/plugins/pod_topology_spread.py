@@ -20,6 +20,7 @@ from kubesched.api.core import ReplicationController, Service
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.pod import TopologySpreadConstraint as ApiConstraint
+from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.cluster import Bools, Ints
 from kubesched.cluster.columns import highest, lowest
 from kubesched.config.args import Args
@@ -61,7 +62,6 @@ from kubesched.plugins._demands import advise_on_spreading
 from kubesched.plugins._domain_scores import ScoredDomains
 from kubesched.plugins._owners import default_selector
 from kubesched.plugins._spread import (
-    HOSTNAME,
     MISSING_LABEL,
     TOO_SKEWED,
     Constraint,
@@ -130,7 +130,7 @@ _SCORED, _SCALE = "PodTopologySpread.scored", "PodTopologySpread.scale"
 
 SYSTEM_CONSTRAINTS = (
     ApiConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
-    ApiConstraint(max_skew=5, topology_key="topology.kubernetes.io/zone", when_unsatisfiable=SOFT),
+    ApiConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SOFT),
 )
 
 

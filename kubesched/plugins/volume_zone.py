@@ -14,6 +14,7 @@ import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kubesched.cluster import ABSENT, Bools, Codes, Objects, PodView, Snapshot
 from kubesched.cluster.claims import class_of_claim
 from kubesched.framework.cycle_state import CycleState
@@ -21,7 +22,6 @@ from kubesched.framework.inputs import Input
 from kubesched.framework.plugin import Plugin, PreFilterAnswer
 from kubesched.framework.verdicts import SKIP, Reason, Rejections, Status, unresolvable
 from kubesched.framework.wakeups import ADD, NODE, PV, PVC, STORAGE_CLASS, UPDATE, Action, on
-from kubesched.plugins._csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kubesched.plugins._volumes import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_not_found,

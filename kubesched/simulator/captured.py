@@ -93,11 +93,6 @@ def _without_manifest(obj: Any) -> Any:
     return msgspec.structs.replace(obj, metadata=msgspec.structs.replace(obj.metadata, annotations=kept))
 
 
-def is_over(pod: Pod) -> bool:
-    """Return whether a pod has run to its end."""
-    return pod.status.phase in ("Succeeded", "Failed")
-
-
 def after_what_it_needs(obj: Any) -> int:
     """Sort pods last, and nodes before them: a pod is judged when it is queued."""
     return 2 if isinstance(obj, Pod) else 1 if isinstance(obj, Node) else 0

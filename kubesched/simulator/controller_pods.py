@@ -24,11 +24,11 @@ from kubesched.api.pod import (
     Toleration,
     TopologySpreadConstraint,
 )
+from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.api.workload import GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec
 
 KINDS = ("owned", "statefulset", "indexed-job", "daemonset", "gang", "unlike", "appspread")
 NAMESPACE = "sched-0"
-HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 PER_OWNER, PER_APP, PER_GANG = 50, 10, 8
 _ASKED = ("100m", "500Mi")
 

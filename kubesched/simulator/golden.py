@@ -20,7 +20,7 @@ from kubesched import config
 from kubesched.api import codec
 from kubesched.api.bounds import lines_of
 from kubesched.api.node import Node
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, is_finished
 from kubesched.cluster import PodView
 from kubesched.engine.assembly import Ports, build_profiles, default_configuration, new_handle, queue_options, registry_with
 from kubesched.engine.cycle import Attempt, Rules, attempt
@@ -150,7 +150,7 @@ class Cluster:
         if isinstance(obj, Node):
             self.store.put_node(obj)
         elif isinstance(obj, Pod):
-            if obj.status.phase in ("Succeeded", "Failed"):
+            if is_finished(obj):
                 return
             if obj.spec.node_name:
                 self.store.put_pod(obj)

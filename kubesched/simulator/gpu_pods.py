@@ -12,9 +12,10 @@ from typing import NamedTuple, TypeVar
 from kubesched.api.meta import ObjectMeta, Quantity
 from kubesched.api.node import Node, NodeCondition, NodeStatus
 from kubesched.api.pod import Container, Pod, PodSpec, ResourceRequirements
-from kubesched.simulator.controller_pods import HOSTNAME, NAMESPACE, ZONE
+from kubesched.api.well_known import HOSTNAME, ZONE
+from kubesched.contrib.gpu_table import MILLI, MODEL
+from kubesched.simulator.controller_pods import NAMESPACE
 
-GPU_MILLI, GPU_MODEL = "alibabacloud.com/gpu-milli", "alibabacloud.com/gpu-card-model"
 _GOLDEN = 0.6180339887498949
 """Multiples of it, less their whole part, lie evenly between 0 and 1, however many there are."""
 
@@ -81,9 +82,9 @@ def node(i: int) -> Node:
         "cpu": str(shape.cpus),
         "memory": f"{shape.memory_gib}Gi",
         "pods": "110",
-        GPU_MILLI: str(1000 * shape.gpus),
+        MILLI: str(1000 * shape.gpus),
     }
-    labels = {HOSTNAME: name, ZONE: f"zone-{i % 10}", GPU_MODEL: shape.model}
+    labels = {HOSTNAME: name, ZONE: f"zone-{i % 10}", MODEL: shape.model}
     return Node(
         metadata=ObjectMeta(name=name, uid=f"node-uid-{i}", labels=labels),
         status=NodeStatus(capacity=offer, allocatable=offer, conditions=(NodeCondition(type="Ready", status="True"),)),
@@ -95,7 +96,7 @@ def pod(i: int) -> Pod:
     shape = _chosen(PODS, i)
     asked: dict[str, Quantity] = {"cpu": f"{shape.cpu_milli}m", "memory": f"{shape.memory_mib}Mi"}
     if shape.gpu_milli:
-        asked[GPU_MILLI] = str(shape.gpu_milli)
+        asked[MILLI] = str(shape.gpu_milli)
     container = Container(
         name="main", image="registry.k8s.io/pause:3.10", resources=ResourceRequirements(requests=asked, limits=asked)
     )

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from kubesched.api.naming import label_value_complaints, qualified_name_complaints
 from kubesched.api.resource import DEVICE_CLASS_RESOURCE_PREFIX
 from kubesched.api.selectors import parse_int64
+from kubesched.api.well_known import HOSTNAME
 from kubesched.simulator.checksums import with_same_checksum
 
 KEPT_WORDS = frozenset(("", "default", "kube-system", "kube-public", "kube-node-lease", "latest", "true", "false"))
-HOSTNAME = "kubernetes.io/hostname"
 _KEPT_VALUES = re.compile(r"(beta\.)?kubernetes\.io/(os|arch)|(beta|node)\.kubernetes\.io/instance-type")
 """Keys whose values mean something to everybody; the instance type says how many volumes a node takes."""
 _KEPT_KEYS = re.compile(r"metadata\.name|([a-z0-9.-]*\.)?(kubernetes|k8s)\.io(/.*)?|topology\.[a-z0-9.-]+/.*")

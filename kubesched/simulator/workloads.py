@@ -66,6 +66,7 @@ from kubesched.api.volumes import (
     Volume,
     VolumeResources,
 )
+from kubesched.api.well_known import BIND_COMPLETED, HOSTNAME, ZONE
 from kubesched.simulator import controller_pods, gpu_pods
 
 SCHEDULER_PERF_KINDS = (
@@ -81,7 +82,7 @@ SCHEDULER_PERF_KINDS = (
     "dra",
 )
 KINDS = (*SCHEDULER_PERF_KINDS, *controller_pods.KINDS, "gpu")
-HOSTNAME, ZONE, NAMESPACE = controller_pods.HOSTNAME, controller_pods.ZONE, controller_pods.NAMESPACE
+NAMESPACE = controller_pods.NAMESPACE
 DRIVER, DEVICE_CLASS, DEVICES_PER_NODE = "driver.example.com", "test-class", 10
 CSI_DRIVER, VOLUMES_PER_NODE = "ebs.csi.aws.com", 39
 _MIXED = ("basic", "spread", "prefaffinity", "softspread")
@@ -161,9 +162,7 @@ def volume(i: int) -> tuple[PersistentVolume, PersistentVolumeClaim]:
     name = f"volume-{i}"
     size: dict[str, Quantity] = {"storage": "1Gi"}
     claim = PersistentVolumeClaim(
-        metadata=ObjectMeta(
-            name=f"claim-{i}", namespace=NAMESPACE, uid=f"claim-uid-{i}", annotations={"pv.kubernetes.io/bind-completed": "yes"}
-        ),
+        metadata=ObjectMeta(name=f"claim-{i}", namespace=NAMESPACE, uid=f"claim-uid-{i}", annotations={BIND_COMPLETED: "yes"}),
         spec=PersistentVolumeClaimSpec(
             volume_name=name, access_modes=("ReadWriteOnce",), resources=VolumeResources(requests=dict(size))
         ),

@@ -52,11 +52,11 @@ def family(name: str, text: str, kind: str, metrics: Iterable[bytes]) -> bytes:
         (
             _bytes(1, name.encode()),
             _bytes(2, text.encode()),
-            _key(3, 0) + _varint(_KINDS[kind]),
+            _key(3, 0) + varint(_KINDS[kind]),
             *(_bytes(4, metric) for metric in metrics),
         )
     )
-    return _varint(len(body)) + body
+    return varint(len(body)) + body
 
 
 def number(kind: str, labels: Mapping[str, str], value: float) -> bytes:
@@ -87,10 +87,11 @@ def _labels(labels: Mapping[str, str]) -> bytes:
 
 
 def _key(field: int, wire_type: int) -> bytes:
-    return _varint(field << 3 | wire_type)
+    return varint(field << 3 | wire_type)
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """Return a whole number as it stands on the wire: seven bits a byte, the lowest first."""
     parts = bytearray()
     while value > 0x7F:
         parts.append(value & 0x7F | 0x80)
@@ -100,11 +101,11 @@ def _varint(value: int) -> bytes:
 
 
 def _uint(field: int, value: int) -> bytes:
-    return _key(field, 0) + _varint(value)
+    return _key(field, 0) + varint(value)
 
 
 def _sint(field: int, value: int) -> bytes:
-    return _key(field, 0) + _varint(value << 1 if value >= 0 else (-value << 1) - 1)
+    return _key(field, 0) + varint(value << 1 if value >= 0 else (-value << 1) - 1)
 
 
 def _double(field: int, value: float) -> bytes:
@@ -112,4 +113,4 @@ def _double(field: int, value: float) -> bytes:
 
 
 def _bytes(field: int, value: bytes) -> bytes:
-    return _key(field, 2) + _varint(len(value)) + value
+    return _key(field, 2) + varint(len(value)) + value

@@ -25,9 +25,7 @@ from kubesched.api.pod import (
     Toleration,
     TopologySpreadConstraint,
 )
-
-HOSTNAME = "kubernetes.io/hostname"
-ZONE = "topology.kubernetes.io/zone"
+from kubesched.api.well_known import HOSTNAME, ZONE
 
 
 def taint(key: str, value: str = "", effect: str = "NoSchedule") -> Taint:

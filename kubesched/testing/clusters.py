@@ -10,8 +10,9 @@ import msgspec
 from kubesched.api.core import Namespace
 from kubesched.api.node import Node
 from kubesched.api.pod import Affinity, Pod, Toleration
+from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.testing import builders
-from kubesched.testing.builders import HOSTNAME, ZONE, even, near, taint
+from kubesched.testing.builders import even, near, taint
 
 NAMESPACES = ("default", "team-a")
 _APPS = ("web", "db", "batch")

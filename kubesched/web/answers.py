@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from kubesched.serving import Origins
 
 _PRETTY = ("curl/", "Wget/", "Mozilla/5.0")  # people look at these, so the reference indents for them
 NO_SNIFF = {"X-Content-Type-Options": "nosniff"}
@@ -21,6 +24,18 @@ def plain(text: str, status: int = 200) -> web.Response:
         charset="utf-8",
         headers=NO_SNIFF,
     )
+
+
+def own_pages_only(host: str) -> Middleware:
+    """Return a middleware that refuses what pages of other web sites ask."""
+    origins = Origins(host)
+
+    @web.middleware
+    async def refusing(request: web.Request, handler: Handler) -> web.StreamResponse:
+        refused = origins.refusal(request.headers)
+        return plain(refused, 403) if refused else await handler(request)
+
+    return refusing
 
 
 def json_answer(request: web.BaseRequest, document: Mapping[str, Any], status: int = 200) -> web.Response:

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from kubesched.api.quantity import amount_text, is_bytes
+from kubesched.api.well_known import POD_TEMPLATE_HASH, ZONE
 from kubesched.cluster import CPU, Ints, PodView, Snapshot
 from kubesched.engine.pod_report import requests_of
 from kubesched.framework.grouping import workload_of
 from kubesched.web.devices_and_volumes import DevicesAndVolumes
 
-ZONE = "topology.kubernetes.io/zone"
 MOST_RESOURCES = 8
 MOST_PODS = 250
 MOST_INSIDE = 5000
@@ -133,7 +133,7 @@ def _workload(pod: PodView) -> str:
         return pod.key
     name = owner.name
     if owner.kind == "ReplicaSet":
-        name = name.removesuffix("-" + pod.labels.get("pod-template-hash", ""))
+        name = name.removesuffix("-" + pod.labels.get(POD_TEMPLATE_HASH, ""))
     return f"{pod.namespace}/{name}"
 
 

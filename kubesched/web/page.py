@@ -16,8 +16,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from kubesched.serving import Origins
-from kubesched.web.answers import plain
+from kubesched.web.answers import own_pages_only
 from kubesched.web.live import LiveStreams
 from kubesched.web.page_contract import HEADERS, Document, NotReady, PageData, Versions
 
@@ -121,14 +120,7 @@ def page_routes(page_data: PageData) -> list[web.RouteDef]:
 
 def page_app(page_data: PageData, host: str = "127.0.0.1", more: Sequence[web.RouteDef] = ()) -> web.Application:
     """Return the page alone, for everybody who can reach it at this address; but not for pages of other web sites."""
-    origins = Origins(host)
-
-    @web.middleware
-    async def own_pages_only(request: web.Request, handler: Handler) -> web.StreamResponse:
-        refused = origins.refusal(request.headers)
-        return plain(refused, 403) if refused else await handler(request)
-
-    app = web.Application(middlewares=[own_pages_only])
+    app = web.Application(middlewares=[own_pages_only(host)])
 
     async def to_page(_: web.Request) -> web.StreamResponse:
         raise web.HTTPFound(f"{ROOT}/")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, is_finished
 from kubesched.api.quantity import milli_value, parse, value
 from kubesched.api.requests import is_pod_level_name, pod_requests
 from kubesched.cluster import PodView
@@ -24,7 +24,6 @@ _HELP = {
     " per pod for resources along with the unit for the resource if any."
     for kind, what in (("request", "Resources requested by workloads"), ("limit", "Resources limit for workloads"))
 }
-_ENDED = ("Succeeded", "Failed")
 _BYTES = ("memory", "storage", "ephemeral-storage")
 
 
@@ -39,7 +38,7 @@ def lines(pods: Iterable[PodView]) -> Iterator[str]:
 
 
 def _lines_of(name: str, kind: str, view: PodView) -> str:
-    if view.node_name and view.pod.status.phase in _ENDED:
+    if view.node_name and is_finished(view.pod):
         return ""
     ends: list[str] = view.template.remember(name, lambda: _ends(kind, view))
     if not ends:

@@ -11,12 +11,10 @@ from typing import Any
 
 import msgspec
 from aiohttp import web
-from aiohttp.typedefs import Handler
 from prometheus_client import CollectorRegistry
 
-from kubesched.serving import Origins
 from kubesched.telemetry.exposing import CONTENT_TYPE, exposition
-from kubesched.web.answers import plain
+from kubesched.web.answers import own_pages_only, plain
 from kubesched.web.page_contract import HEADERS
 
 DOCUMENT = "/shadow.json"
@@ -26,12 +24,6 @@ def shadow_app(
     registry: CollectorRegistry, document: Callable[[], Mapping[str, Any]], is_ready: Callable[[], bool], host: str
 ) -> web.Application:
     """Return the application."""
-    origins = Origins(host)
-
-    @web.middleware
-    async def own_pages_only(request: web.Request, handler: Handler) -> web.StreamResponse:
-        refused = origins.refusal(request.headers)
-        return plain(refused, 403) if refused else await handler(request)
 
     async def healthz(_: web.Request) -> web.StreamResponse:
         return plain("ok")
@@ -45,7 +37,7 @@ def shadow_app(
     async def found(_: web.Request) -> web.StreamResponse:
         return web.Response(body=msgspec.json.encode(document()), content_type="application/json", headers=HEADERS)
 
-    app = web.Application(middlewares=[own_pages_only])
+    app = web.Application(middlewares=[own_pages_only(host)])
     app.router.add_routes(
         [web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics), web.get(DOCUMENT, found)]
     )

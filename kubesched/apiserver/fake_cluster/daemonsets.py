@@ -10,6 +10,7 @@ from kubesched.api.codec import convert
 from kubesched.api.matching import RequiredNodeAffinity, compile_required_node_affinity, is_tolerated
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.well_known import CONTROLLER_REVISION_HASH
 from kubesched.apiserver.fake_cluster.controller import PodController
 from kubesched.apiserver.fake_cluster.deployments import whole
 from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
@@ -24,7 +25,6 @@ from kubesched.apiserver.resources import Object
 from kubesched.apiserver.store import ObjectStore
 from kubesched.apiserver.watch import Change
 
-HASH_LABEL = "controller-revision-hash"
 _ALWAYS_TOLERATED = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -122,7 +122,7 @@ class DaemonSets(PodController):
         surging = sum(len(held.get(name, ())) > 1 for name in nodes)
         for name in nodes:
             pods = held.get(name, [])
-            outdated = [pod for pod in pods if pod["metadata"]["labels"].get(HASH_LABEL) != revision]
+            outdated = [pod for pod in pods if pod["metadata"]["labels"].get(CONTROLLER_REVISION_HASH) != revision]
             if not outdated:
                 continue
             if surge:
@@ -146,7 +146,9 @@ class DaemonSets(PodController):
         held = self._by_node(owner)
         there = [held[name] for name in nodes if name in held]
         n_ready = sum(any(is_ready(pod) for pod in pods) for pods in there)
-        updated = sum(any(pod["metadata"]["labels"].get(HASH_LABEL) == revision for pod in pods) for pods in there)
+        updated = sum(
+            any(pod["metadata"]["labels"].get(CONTROLLER_REVISION_HASH) == revision for pod in pods) for pods in there
+        )
         status = {
             "currentNumberScheduled": len(there),
             "desiredNumberScheduled": len(nodes),
@@ -164,7 +166,7 @@ class DaemonSets(PodController):
 
 def daemon_pod(owner: Object, node: str, revision: str) -> Object:
     """Return the pod of a set for a node; without one, a pod to ask with where the set runs."""
-    pod = from_template(owner["spec"]["template"], owner, labels={HASH_LABEL: revision} if revision else {})
+    pod = from_template(owner["spec"]["template"], owner, labels={CONTROLLER_REVISION_HASH: revision} if revision else {})
     tolerations = pod["spec"].setdefault("tolerations", [])
     for key, effect in _ALWAYS_TOLERATED:
         tolerations.append({"key": key, "operator": "Exists", "effect": effect})

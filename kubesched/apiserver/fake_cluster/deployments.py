@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from kubesched.api.well_known import POD_TEMPLATE_HASH
 from kubesched.apiserver.clock import seconds_of, timestamp
 from kubesched.apiserver.fake_cluster.controller import Controller
 from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
@@ -17,7 +18,6 @@ from kubesched.apiserver.resources import Object
 from kubesched.apiserver.store import ObjectStore
 
 REVISION = "deployment.kubernetes.io/revision"
-HASH_LABEL = "pod-template-hash"
 
 
 def whole(value: object, total: int, round_up: bool) -> int:
@@ -44,7 +44,7 @@ class Deployments(Controller):
             return None
         sets = self._sets(deployment)
         wanted_hash = template_hash(deployment["spec"]["template"])
-        new = next((one for one in sets if one["metadata"]["labels"].get(HASH_LABEL) == wanted_hash), None)
+        new = next((one for one in sets if one["metadata"]["labels"].get(POD_TEMPLATE_HASH) == wanted_hash), None)
         if deployment["spec"].get("paused"):
             self._scale_paused(deployment, sets)
         else:
@@ -57,7 +57,7 @@ class Deployments(Controller):
             self._step(deployment, new, old)
             self._forget_history(deployment, old)
         sets = self._sets(deployment)
-        fresh = next((one for one in sets if one["metadata"]["labels"].get(HASH_LABEL) == wanted_hash), None)
+        fresh = next((one for one in sets if one["metadata"]["labels"].get(POD_TEMPLATE_HASH) == wanted_hash), None)
         return self._report(deployment, fresh, sets)
 
     def _sets(self, deployment: Object) -> list[Object]:
@@ -241,8 +241,8 @@ def replica_set_of(deployment: Object, wanted_hash: str, size: int, revision: in
     """Return the replica set that keeps a deployment's newest template."""
     metadata, spec = deployment["metadata"], deployment["spec"]
     template, selector = copied(spec["template"]), copied(spec["selector"])
-    template["metadata"].setdefault("labels", {})[HASH_LABEL] = wanted_hash
-    selector.setdefault("matchLabels", {})[HASH_LABEL] = wanted_hash
+    template["metadata"].setdefault("labels", {})[POD_TEMPLATE_HASH] = wanted_hash
+    selector.setdefault("matchLabels", {})[POD_TEMPLATE_HASH] = wanted_hash
     return {
         "metadata": {
             "name": f"{metadata['name']}-{wanted_hash}",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kubesched.api.well_known import ZONE
 from kubesched.apiserver.fake_cluster.controller import Controller
 from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
 from kubesched.apiserver.fake_cluster.pods import MANY, PodIndex, is_finished, is_ready, owned_by, split
@@ -25,7 +26,6 @@ _MANAGED_SLICE = {"endpointslice.kubernetes.io/managed-by": "endpointslice-contr
 _MANAGED_ENDPOINTS = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
 _TRUNCATED = {"endpoints.kubernetes.io/over-capacity": "truncated"}
 _HEADLESS = {"service.kubernetes.io/headless": ""}
-_ZONE = "topology.kubernetes.io/zone"
 _SLICES = "endpointslices.discovery.k8s.io"
 
 Ports = tuple[tuple[str, str, int, str], ...]  # name, protocol, number, appProtocol
@@ -150,7 +150,7 @@ class ServiceEndpoints(Controller):
         if spec.get("nodeName"):
             endpoint["nodeName"] = spec["nodeName"]
             node = self._store.context.find(self._store.context.resource("nodes"), "", spec["nodeName"])
-            zone = (node.obj["metadata"].get("labels") or {}).get(_ZONE) if node is not None else None
+            zone = (node.obj["metadata"].get("labels") or {}).get(ZONE) if node is not None else None
             if zone:
                 endpoint["zone"] = zone
         return endpoint

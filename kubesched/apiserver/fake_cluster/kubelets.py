@@ -13,6 +13,7 @@ and by the annotation `kubesched.io/kubelet: stopped` on the node, after which n
 
 from __future__ import annotations
 
+from kubesched.api.well_known import HOSTNAME
 from kubesched.apiserver.clock import micro_timestamp, timestamp
 from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
 from kubesched.apiserver.fake_cluster.pace import Pace
@@ -332,7 +333,7 @@ class Kubelets:
 
 def kubelet_labels(name: str) -> dict[str, str]:
     """Return the labels that a kubelet puts on its node when it registers it."""
-    found = {"kubernetes.io/hostname": name}
+    found = {HOSTNAME: name}
     for prefix in ("", "beta."):
         found |= {f"{prefix}kubernetes.io/os": "linux", f"{prefix}kubernetes.io/arch": "amd64"}
     return found

@@ -6,6 +6,7 @@ says; pods of an older template deleted from the highest number down to the part
 
 from __future__ import annotations
 
+from kubesched.api.well_known import CONTROLLER_REVISION_HASH
 from kubesched.apiserver.fake_cluster.controller import PodController
 from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
 from kubesched.apiserver.fake_cluster.pods import (
@@ -21,8 +22,6 @@ from kubesched.apiserver.patching import copied
 from kubesched.apiserver.resources import Object
 from kubesched.apiserver.store import ObjectStore
 from kubesched.errors import AlreadyExists
-
-REVISION_LABEL = "controller-revision-hash"
 
 
 class StatefulSets(PodController):
@@ -102,7 +101,7 @@ class StatefulSets(PodController):
                 return None
             if "deletionTimestamp" in pod["metadata"]:
                 return None
-            if pod["metadata"].get("labels", {}).get(REVISION_LABEL) != revision:
+            if pod["metadata"].get("labels", {}).get(CONTROLLER_REVISION_HASH) != revision:
                 self._delete(owner, pod)
                 return None
             if not is_ready(pod):
@@ -132,7 +131,7 @@ class StatefulSets(PodController):
         current = self._store.get("statefulsets", owner["metadata"]["name"], owner["metadata"]["namespace"])
         before = current.get("status") or {}
         pods = [pod for pod in held.values() if "deletionTimestamp" not in pod["metadata"]]
-        updated = sum((pod["metadata"].get("labels") or {}).get(REVISION_LABEL) == revision for pod in pods)
+        updated = sum((pod["metadata"].get("labels") or {}).get(CONTROLLER_REVISION_HASH) == revision for pod in pods)
         now = self._clock.now()
         min_ready = int(owner["spec"].get("minReadySeconds", 0))
         n_ready = sum(is_ready(pod) for pod in pods)
@@ -144,7 +143,7 @@ class StatefulSets(PodController):
             "readyReplicas": n_ready,
             "availableReplicas": sum(available_in(pod, min_ready, now) == 0 for pod in pods),
             "currentReplicas": sum(
-                (pod["metadata"].get("labels") or {}).get(REVISION_LABEL) == current_revision for pod in pods
+                (pod["metadata"].get("labels") or {}).get(CONTROLLER_REVISION_HASH) == current_revision for pod in pods
             ),
             "updatedReplicas": updated,
             "currentRevision": current_revision,
@@ -160,7 +159,7 @@ def numbered_pod(owner: Object, ordinal: int, revision: str) -> tuple[Object, li
     labels = {
         "statefulset.kubernetes.io/pod-name": name,
         "apps.kubernetes.io/pod-index": str(ordinal),
-        REVISION_LABEL: revision,
+        CONTROLLER_REVISION_HASH: revision,
     }
     pod = from_template(owner["spec"]["template"], owner, name, labels)
     pod["spec"]["hostname"] = name

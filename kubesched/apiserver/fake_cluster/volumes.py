@@ -8,6 +8,7 @@ alone until the scheduler has chosen a node for it, or a volume.
 from __future__ import annotations
 
 from kubesched.api import quantity
+from kubesched.api.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, ZONE
 from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
 from kubesched.apiserver.fake_cluster.pace import Pace
 from kubesched.apiserver.fake_cluster.pods import key_of, split
@@ -18,12 +19,8 @@ from kubesched.apiserver.store import ObjectStore
 from kubesched.apiserver.watch import Change
 from kubesched.errors import NotFound
 
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
-ZONE = "topology.kubernetes.io/zone"
 
 
 class Volumes:

@@ -15,6 +15,7 @@ import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.api.well_known import BETA_REGION, BETA_ZONE
 from kubesched.cluster import Ints, Objects, PodView, Snapshot
 from kubesched.cluster.claims import class_of_claim
 from kubesched.framework import SKIP, Code, CycleState, Plugin, PreFilterAnswer, Reason, Rejections, Status
@@ -29,7 +30,6 @@ from kubesched.legacy.predicates.volume_counts import (
     MaxGCEPDVolumeCount,
     VolumeCountPredicate,
 )
-from kubesched.plugins._csi_translation import BETA_REGION, BETA_ZONE
 from kubesched.plugins._disks import DisksInUse
 from kubesched.plugins._volumes import (
     WAIT_FOR_FIRST_CONSUMER,

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from kubesched.api.matching import Selector
 from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
+from kubesched.cluster.topology import REGION_LABELS, ZONE_LABELS
 from kubesched.framework import CycleState
 from kubesched.framework.ports import Handle
 from kubesched.legacy.context import LegacyContext
@@ -20,8 +21,6 @@ from kubesched.legacy.siblings import all_of, count_matching, owner_selectors, s
 
 ZONE_WEIGHT = 2.0 / 3.0
 NODE_WEIGHT = 1.0 - ZONE_WEIGHT  # not 1/3: the last bit decides whether an empty node in an empty zone gets all
-ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
-REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
 Floats = npt.NDArray[np.float64]
 
 

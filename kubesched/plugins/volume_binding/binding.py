@@ -16,18 +16,14 @@ from kubesched.api.matching import compile_node_selector
 from kubesched.api.meta import ObjectReference
 from kubesched.api.node import Node
 from kubesched.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
+from kubesched.api.well_known import BOUND_BY_CONTROLLER, SELECTED_NODE
 from kubesched.cluster import PodView
 from kubesched.cluster.claims import ClaimCache, PromiseError, VolumeCache
 from kubesched.errors import ApiError, Unreachable
 from kubesched.framework.ports import Handle
 from kubesched.plugins import _csi_translation as csi
 from kubesched.plugins._csi_nodes import migrated_plugins
-from kubesched.plugins._volumes import (
-    BOUND_BY_CONTROLLER,
-    SELECTED_NODE,
-    VolumeError,
-    is_fully_bound,
-)
+from kubesched.plugins._volumes import VolumeError, is_fully_bound
 from kubesched.plugins.volume_binding.open_volumes import affinity_of, is_meant_for
 
 POLL_SECONDS = 1.0

@@ -19,13 +19,13 @@ from kubesched.api.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
+from kubesched.api.well_known import SELECTED_NODE
 from kubesched.cluster import Bools, Ints, Objects, Snapshot
 from kubesched.cluster.claims import VolumeCache, class_of_claim
 from kubesched.plugins import _csi_translation as csi
 from kubesched.plugins._csi_nodes import CsiNodes
 from kubesched.plugins._volumes import (
     NO_PROVISIONER,
-    SELECTED_NODE,
     STORAGE,
     VolumeError,
     requested_nano,

@@ -17,7 +17,7 @@ from kubesched.api import codec
 from kubesched.api.core import Namespace
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.node import Node
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, is_finished
 from kubesched.api.policy import PodDisruptionBudget, ResourceQuota
 from kubesched.api.requests import node_allocatable
 from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate
@@ -25,9 +25,10 @@ from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, Stora
 from kubesched.apiserver.fake_cluster.daemonsets import daemon_pod
 from kubesched.cluster.claims import class_of_claim
 from kubesched.errors import SchedulerError
+from kubesched.plugins._volumes import is_fully_bound
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.dryrun.admission import Admission, renamed
-from kubesched.simulator.dryrun.claims import is_bound, settled_at_once, with_allowance, with_claims
+from kubesched.simulator.dryrun.claims import settled_at_once, with_allowance, with_claims
 from kubesched.simulator.dryrun.existing import Addition, ExistingPods
 from kubesched.simulator.dryrun.manifests import SILENT, WORKLOADS, Manifest, Raw
 from kubesched.simulator.dryrun.plan import PlannedPod, PlannedWorkload
@@ -174,7 +175,7 @@ class _Apply:
         volumes = {obj.name: obj for obj in self._objects.values() if isinstance(obj, PersistentVolume)}
         for claim in self._claims:
             storage_class = self._objects.get((StorageClass, "", class_of_claim(claim)))
-            settled = None if is_bound(claim) else settled_at_once(claim, volumes.values(), storage_class)
+            settled = None if is_fully_bound(claim) else settled_at_once(claim, volumes.values(), storage_class)
             if settled is not None:
                 claim, volume = settled
                 volumes[volume.name] = volume
@@ -190,8 +191,7 @@ class _Apply:
 
 
 def _waits(pod: Pod) -> bool:
-    is_over = pod.status.phase in ("Succeeded", "Failed")
-    return not pod.spec.node_name and not is_over and pod.metadata.deletion_timestamp is None
+    return not pod.spec.node_name and not is_finished(pod) and pod.metadata.deletion_timestamp is None
 
 
 def _key(obj: Any) -> tuple[type[Any], str, str]:

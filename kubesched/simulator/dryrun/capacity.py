@@ -21,7 +21,7 @@ from kubesched.api.kinds import INFO
 from kubesched.api.meta import TopLevel
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.apiserver.fake_cluster.volumes import ZONE
+from kubesched.api.well_known import MIRROR_POD, ZONE
 from kubesched.engine.assembly import Ports
 from kubesched.engine.cycle import Rules, attempt
 from kubesched.engine.explain import Explanation, explain
@@ -42,7 +42,6 @@ from kubesched.simulator.node_groups.estimate import NewNode, NodeEstimator
 from kubesched.simulator.node_groups.sizes import GroupSizes
 from kubesched.simulator.scenarios.scenario import NodeGroup
 
-MIRROR = "kubernetes.io/config.mirror"
 _BATCH = 256
 _replace = msgspec.structs.replace
 
@@ -190,7 +189,7 @@ def _moves(pod: Pod) -> bool:
     """Return whether a pod is made again elsewhere when its node is drained: those of the node itself are not."""
     owner = pod.metadata.controller()
     is_daemon = owner is not None and owner.kind == "DaemonSet"
-    return not is_daemon and MIRROR not in pod.metadata.annotations and pod.metadata.deletion_timestamp is None
+    return not is_daemon and MIRROR_POD not in pod.metadata.annotations and pod.metadata.deletion_timestamp is None
 
 
 class _Counting(NoObserver):

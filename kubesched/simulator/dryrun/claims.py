@@ -27,8 +27,9 @@ from kubesched.api.storage import (
     VolumeNodeAffinity,
 )
 from kubesched.api.volumes import CsiPersistentVolume
+from kubesched.api.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, ZONE
 from kubesched.apiserver.fake_cluster.resource_claims import FROM_POD_CLAIM
-from kubesched.apiserver.fake_cluster.volumes import BIND_COMPLETED, BOUND_BY_CONTROLLER, NO_PROVISIONER, PROVISIONED_BY, ZONE
+from kubesched.apiserver.fake_cluster.volumes import NO_PROVISIONER, PROVISIONED_BY
 from kubesched.simulator.dryrun.admission import Admission, uid_of
 from kubesched.simulator.dryrun.manifests import Raw
 
@@ -79,11 +80,6 @@ def _owned(pod: Pod, name: str, given: ObjectMeta) -> ObjectMeta:
 
 
 # --- volumes ----------------------------------------------------------------------------------------------------------
-
-
-def is_bound(claim: PersistentVolumeClaim) -> bool:
-    """Return whether claim and volume have found each other for good."""
-    return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
 def bound(claim: PersistentVolumeClaim, volume: PersistentVolume) -> tuple[PersistentVolumeClaim, PersistentVolume]:

@@ -19,15 +19,14 @@ from kubesched.api.apps import PodTemplateSpec, ReplicaSet, StatefulSet
 from kubesched.api.core import ReplicationController
 from kubesched.api.meta import TopLevel
 from kubesched.api.node import Node
-from kubesched.api.pod import Container, Pod, PodSpec
+from kubesched.api.pod import Container, Pod, PodSpec, is_finished
+from kubesched.api.well_known import CONTROLLER_REVISION_HASH, POD_TEMPLATE_HASH, REGION, ZONE
 from kubesched.simulator.dryrun.admission import Admission
 from kubesched.simulator.dryrun.manifests import Raw
 
-HASH_LABEL = "pod-template-hash"
-_OVER = ("Succeeded", "Failed")
 _MADE_BY_CONTROLLERS = (
-    HASH_LABEL,
-    "controller-revision-hash",
+    POD_TEMPLATE_HASH,
+    CONTROLLER_REVISION_HASH,
     "statefulset.kubernetes.io/pod-name",
     "apps.kubernetes.io/pod-index",
     "controller-uid",
@@ -35,8 +34,8 @@ _MADE_BY_CONTROLLERS = (
     "job-name",
     "batch.kubernetes.io/job-name",
     "batch.kubernetes.io/job-completion-index",
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",  # a pod has those of its node once it is bound
+    ZONE,
+    REGION,  # a pod has those of its node once it is bound
 )
 _OF_SERVICE_ACCOUNT = "kube-api-access-"
 _SILENCE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -66,7 +65,7 @@ class ExistingPods:
         for obj in objects:
             if isinstance(obj, ReplicaSet | ReplicationController | StatefulSet) and obj.spec.template is not None:
                 self._templates[obj.kind, obj.namespace, obj.name] = obj.spec.template
-            if isinstance(obj, Pod) and obj.status.phase not in _OVER and obj.metadata.deletion_timestamp is None:
+            if isinstance(obj, Pod) and not is_finished(obj) and obj.metadata.deletion_timestamp is None:
                 self._by_key[obj.key] = obj
                 self._pods.setdefault(_managed_by(obj), []).append(obj)
 
@@ -126,7 +125,7 @@ def _owner_of(pod: Pod) -> tuple[str, str, str]:
 def _managed_by(pod: Pod) -> tuple[str, str, str]:
     """Return kind, namespace and name of the workload that a pod belongs to; of a replica set its Deployment."""
     kind, namespace, name = _owner_of(pod)
-    made_for = name.removesuffix(f"-{pod.metadata.labels.get(HASH_LABEL, '')}")
+    made_for = name.removesuffix(f"-{pod.metadata.labels.get(POD_TEMPLATE_HASH, '')}")
     return ("Deployment", namespace, made_for) if kind == "ReplicaSet" and made_for != name else (kind, namespace, name)
 
 
@@ -160,8 +159,8 @@ def _by_count(added: Addition, there: list[Pod], old: list[Pod], *, recreates: b
 def _adopted(pod: Pod, like: Pod) -> Pod:
     """Return a pod that belongs to the same replica set as one that is there."""
     labels = dict(pod.metadata.labels)
-    if HASH_LABEL in like.metadata.labels:
-        labels[HASH_LABEL] = like.metadata.labels[HASH_LABEL]
+    if POD_TEMPLATE_HASH in like.metadata.labels:
+        labels[POD_TEMPLATE_HASH] = like.metadata.labels[POD_TEMPLATE_HASH]
     return _replace(pod, metadata=_replace(pod.metadata, labels=labels, owner_references=like.metadata.owner_references))
 
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kubesched.api.node import Node
-from kubesched.api.pod import Pod
-from kubesched.apiserver.fake_cluster.volumes import ZONE
+from kubesched.api.pod import Pod, is_finished
+from kubesched.api.well_known import ZONE
 from kubesched.engine.assembly import Ports
 from kubesched.engine.loop import Engine
-from kubesched.simulator.captured import Captured, after_what_it_needs, is_over
+from kubesched.simulator.captured import Captured, after_what_it_needs
 from kubesched.simulator.dryrun.applying import AppliedCluster, apply_manifests
 from kubesched.simulator.dryrun.manifests import Manifest
 from kubesched.simulator.dryrun.plan import AddedNode, Plan, PlannedPod, PlannedVictim, PlannedWorkload
@@ -73,7 +73,7 @@ def decide(
     with Simulation(build=lambda ports: build(empty, ports), seed=cluster.seed, epoch=cluster.at, journal=note) as sim:
         sim.world.replaces = False
         for obj in sorted(cluster.objects, key=after_what_it_needs):
-            if not (isinstance(obj, Pod) and is_over(obj)):
+            if not (isinstance(obj, Pod) and is_finished(obj)):
                 sim.add(obj)
         sim.run()
         if not groups:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from kubesched.api.pod import Container, Pod, ResourceRequirements
+from kubesched.api.well_known import ZONE
 from kubesched.engine.gc_tuning import spare_the_collector
 from kubesched.simulator import workloads
 from kubesched.simulator.bench import Bench, build_engine
@@ -27,13 +28,13 @@ _with = msgspec.structs.replace
 def run(kind: str, n_pods: int) -> dict[str, Any]:
     """Find the nodes, and return the figures."""
     engine, n_large = build_engine(Bench()), n_pods // 51
-    there = NodeGroup(name="there", capacity={"cpu": "100m", "memory": "100Mi", "pods": 10}, labels={workloads.ZONE: "zone-0"})
+    there = NodeGroup(name="there", capacity={"cpu": "100m", "memory": "100Mi", "pods": 10}, labels={ZONE: "zone-0"})
     engine.intake.apply("Node", None, make_node(there, 0))
     groups = [
         NodeGroup(
             name=f"zone-{zone}",
             capacity={"cpu": "1", "memory": "5000Mi", "pods": 100},
-            labels={workloads.ZONE: f"zone-{zone}"},
+            labels={ZONE: f"zone-{zone}"},
             max=max(n_pods, 1),
         )
         for zone in range(1 if kind == "basic" else 3)

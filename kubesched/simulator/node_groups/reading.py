@@ -18,10 +18,11 @@ from kubesched.api.bounds import yaml_documents
 from kubesched.api.matching import compile_node_selector
 from kubesched.api.meta import ObjectMeta, Quantity
 from kubesched.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint
+from kubesched.api.well_known import ZONE
 from kubesched.errors import ConfigError
 from kubesched.simulator.scenarios.scenario import NodeGroup, Seconds, Spot, Strict, check_group, refused
 
-ZONE, ARCH, OS = "topology.kubernetes.io/zone", "kubernetes.io/arch", "kubernetes.io/os"
+ARCH, OS = "kubernetes.io/arch", "kubernetes.io/os"
 INSTANCE_TYPE, CAPACITY_TYPE, NODE_POOL = (
     "node.kubernetes.io/instance-type",
     "karpenter.sh/capacity-type",

@@ -14,7 +14,8 @@ from math import lcm
 from kubesched.api import quantity
 from kubesched.api.meta import ObjectMeta, Quantity
 from kubesched.api.node import Node, NodeCondition, NodeSpec, NodeStatus
-from kubesched.simulator.scenarios.scenario import HOSTNAME, NodeGroup, numbered
+from kubesched.api.well_known import HOSTNAME
+from kubesched.simulator.scenarios.scenario import NodeGroup, numbered
 
 _MODULUS = re.compile(r"\{i%([1-9][0-9]*)\}")
 _MOST_VARIANTS = 60

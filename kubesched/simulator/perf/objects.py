@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kubesched import config
+from kubesched.api.well_known import HOSTNAME, MIGRATED_PLUGINS
 from kubesched.simulator.perf import cases
 from kubesched.simulator.perf.cases import Workload
 from kubesched.simulator.perf.operations import CreateNodes, CreatePods
 
 Object = dict[str, Any]
-_HOSTNAME = "kubernetes.io/hostname"
-_MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 _OFFER = {"pods": "110", "cpu": "4", "memory": "32Gi"}
 _ASKED = {"cpu": "100m", "memory": "500Mi"}
 _PAUSE = "registry.k8s.io/pause:3.10.1"
@@ -48,7 +47,7 @@ def nodes(operation: CreateNodes, workload: Workload, number: int, first: int) -
         node = copy.deepcopy(base)
         meta = node.setdefault("metadata", {})
         name = meta.setdefault("name", f"{meta.pop('generateName', 'node-')}{first + i:05d}")
-        marks = {_HOSTNAME: name}
+        marks = {HOSTNAME: name}
         if labels is not None:
             marks[labels.label_key] = labels.label_values[i % len(labels.label_values)]
         if unique is not None:
@@ -85,7 +84,7 @@ def _offered(operation: CreateNodes, node: Object, name: str) -> Object | None:
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSINode",
-        "metadata": {"name": name, "annotations": {_MIGRATED: ",".join(strategy.migrated_plugins)}},
+        "metadata": {"name": name, "annotations": {MIGRATED_PLUGINS: ",".join(strategy.migrated_plugins)}},
         "spec": {"drivers": drivers},
     }
 

@@ -18,13 +18,13 @@ import msgspec
 from kubesched.api.matching import compile_selector
 from kubesched.api.pod import Pod
 from kubesched.api.policy import PodDisruptionBudget
+from kubesched.api.well_known import MIRROR_POD
 from kubesched.cluster import PodView
 from kubesched.engine.cycle import Rules, attempt
 from kubesched.engine.loop import Engine
 from kubesched.engine.ties import FirstByName, best_rows
 from kubesched.framework.verdicts import Placed
 
-MIRROR = "kubernetes.io/config.mirror"
 SYSTEM_PRIORITY = 2_000_000_000
 _REPLACED_BY = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController", "Job"})
 _NOW = "1970-01-01T00:00:00Z"
@@ -79,7 +79,7 @@ class Board:
         """Return why a pod is not to be moved, or nothing."""
         pod, meta = view.pod, view.pod.metadata
         owner = meta.controller()
-        if MIRROR in (meta.annotations or {}) or (owner is not None and owner.kind in ("DaemonSet", "Node")):
+        if MIRROR_POD in (meta.annotations or {}) or (owner is not None and owner.kind in ("DaemonSet", "Node")):
             return "it belongs to its node"
         if owner is None or owner.kind not in _REPLACED_BY:
             return "nobody would replace it"

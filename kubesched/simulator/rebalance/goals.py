@@ -11,10 +11,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from kubesched.api.pod import Pod
+from kubesched.api.well_known import ZONE
 from kubesched.cluster import CPU, MEMORY, PodView
 from kubesched.simulator.rebalance.board import Board, Move, replacement
-
-ZONE = "topology.kubernetes.io/zone"
 
 
 @dataclass(slots=True)

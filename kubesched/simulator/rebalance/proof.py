@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, is_finished
 from kubesched.engine.assembly import Ports
 from kubesched.engine.loop import Engine
 from kubesched.engine.ties import FirstByName
-from kubesched.simulator.captured import Captured, after_what_it_needs, is_over
+from kubesched.simulator.captured import Captured, after_what_it_needs
 from kubesched.simulator.rebalance.goals import MovePlan
 from kubesched.simulator.scenarios import incidents
 from kubesched.simulator.scenarios.simulation import Simulation
@@ -29,7 +29,7 @@ def prove(cluster: Captured, plan: MovePlan, build: Callable[[Captured, Ports], 
     empty = Captured(cluster.at, [], cluster.seed)
     with Simulation(build=lambda ports: build(empty, ports), seed=cluster.seed, epoch=cluster.at, ties=FirstByName()) as sim:
         for obj in sorted(cluster.objects, key=after_what_it_needs):
-            if not (isinstance(obj, Pod) and (is_over(obj) or not obj.spec.node_name)):  # who waits is not in the way
+            if not (isinstance(obj, Pod) and (is_finished(obj) or not obj.spec.node_name)):  # who waits is not in the way
                 sim.add(obj)
         for name in plan.closed:
             incidents.cordon(sim.world, name)

@@ -13,14 +13,14 @@ from typing import Any
 import msgspec
 
 from kubesched import config as configs
-from kubesched.api.pod import Pod, PodStatus
+from kubesched.api.pod import Pod, PodStatus, is_finished
 from kubesched.api.resource import ResourceClaim, ResourceClaimStatus
+from kubesched.api.well_known import MIRROR_POD
 from kubesched.framework.registry import Registry
-from kubesched.simulator.captured import Captured, after_what_it_needs, is_over
+from kubesched.simulator.captured import Captured, after_what_it_needs
 from kubesched.simulator.scenarios.simulation import Simulation
 
 _APART_SECONDS = 0.001
-_MIRROR = "kubernetes.io/config.mirror"
 _with = msgspec.structs.replace
 
 
@@ -103,10 +103,10 @@ def decide_anew(
     that a kubelet runs by itself, stay.
     """
     sim = Simulation(config=configuration, seed=cluster.seed, gates=gates, registry=registry, epoch=cluster.at)
-    coming = [obj for obj in cluster.of(Pod) if reschedule and not is_over(obj) and _may_move(obj, movable)]
+    coming = [obj for obj in cluster.of(Pod) if reschedule and not is_finished(obj) and _may_move(obj, movable)]
     moved = {pod.uid for pod in coming}
     for obj in sorted(cluster.objects, key=after_what_it_needs):
-        if isinstance(obj, Pod) and (is_over(obj) or obj.uid in moved):
+        if isinstance(obj, Pod) and (is_finished(obj) or obj.uid in moved):
             continue
         users = {user.uid for user in obj.status.reserved_for} if isinstance(obj, ResourceClaim) else set()
         sim.add(_with(obj, status=ResourceClaimStatus()) if users and users <= moved else obj)
@@ -119,7 +119,9 @@ def decide_anew(
 
 def _may_move(pod: Pod, schedulers: Collection[str]) -> bool:
     meta = pod.metadata
-    return pod.spec.scheduler_name in schedulers and meta.deletion_timestamp is None and _MIRROR not in (meta.annotations or {})
+    return (
+        pod.spec.scheduler_name in schedulers and meta.deletion_timestamp is None and MIRROR_POD not in (meta.annotations or {})
+    )
 
 
 def _oldest_first(pods: Iterable[Pod]) -> list[Pod]:

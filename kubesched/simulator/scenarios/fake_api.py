@@ -15,11 +15,12 @@ import msgspec
 from kubesched.api import codec
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.apiserver.fake_cluster.volumes import SELECTED_NODE
+from kubesched.api.well_known import SELECTED_NODE
 from kubesched.cluster import PodView
 from kubesched.cluster.claims import class_of_claim
 from kubesched.errors import Conflict, NotFound
-from kubesched.simulator.dryrun.claims import bound, is_bound, provisioned
+from kubesched.plugins._volumes import is_fully_bound
+from kubesched.simulator.dryrun.claims import bound, provisioned
 from kubesched.simulator.scenarios.pod_record import PodRecord
 from kubesched.simulator.scenarios.simulated_cluster import PREEMPTED, SimulatedCluster, key_of
 
@@ -88,9 +89,9 @@ class FakeApi:
         if isinstance(written, PersistentVolume) and written.spec.claim_ref is not None:
             reference = written.spec.claim_ref
             claim = objects.get(("PersistentVolumeClaim", reference.namespace, reference.name))
-            if claim is not None and not is_bound(claim):
+            if claim is not None and not is_fully_bound(claim):
                 self._world.put(bound(claim, written)[0])
-        elif isinstance(written, PersistentVolumeClaim) and not is_bound(written):
+        elif isinstance(written, PersistentVolumeClaim) and not is_fully_bound(written):
             storage_class = objects.get(("StorageClass", "", class_of_claim(written)))
             if storage_class is not None:
                 node = self._world.nodes.get(written.metadata.annotations.get(SELECTED_NODE, ""))

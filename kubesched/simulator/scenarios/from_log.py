@@ -15,7 +15,7 @@ from typing import Any
 from kubesched import config as configs
 from kubesched.api import codec
 from kubesched.api.node import Node
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, is_finished
 from kubesched.engine.loop import EngineOptions
 from kubesched.errors import MalformedObject, SchedulerError
 from kubesched.framework.registry import Registry
@@ -24,8 +24,6 @@ from kubesched.simulator.scenarios.pod_record import RUNNING
 from kubesched.simulator.scenarios.scenario import DECISION_SECONDS
 from kubesched.simulator.scenarios.simulated_cluster import REMOVED
 from kubesched.simulator.scenarios.simulation import DEFAULT_SAMPLE_SECONDS, Simulation
-
-_OVER = frozenset({"Succeeded", "Failed"})
 
 
 def simulation_of_log(
@@ -100,7 +98,7 @@ class _LogPlayer:
             self._world.drop(known)
 
     def _pod(self, pod: Pod) -> None:
-        record, is_over = self._world.records.get(pod.metadata.uid), pod.status.phase in _OVER
+        record, is_over = self._world.records.get(pod.metadata.uid), is_finished(pod)
         if record is None:
             namesake = self._world.record(pod.key)
             if namesake is not None:

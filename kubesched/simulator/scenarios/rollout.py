@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kubesched.api.well_known import POD_TEMPLATE_HASH
 from kubesched.simulator.scenarios.pod_record import RUNNING, PodRecord
 from kubesched.simulator.scenarios.simulated_cluster import SimulatedCluster
 
 ROLLED_OUT = "rolledOut"
-HASH = "pod-template-hash"
 
 
 class RollingUpdate:
@@ -66,8 +66,8 @@ class RollingUpdate:
             for record in self._world.records.values()
             if record.workload == self._workload and record.is_alive and not record.is_going
         ]
-        old = [record for record in alive if record.pod.metadata.labels.get(HASH) != self._revision]
-        new = [record for record in alive if record.pod.metadata.labels.get(HASH) == self._revision]
+        old = [record for record in alive if record.pod.metadata.labels.get(POD_TEMPLATE_HASH) != self._revision]
+        new = [record for record in alive if record.pod.metadata.labels.get(POD_TEMPLATE_HASH) == self._revision]
         n_more = max(min(self._most - len(alive), self._replicas - len(new)), 0)
         for _ in range(n_more):
             self._come()

@@ -20,7 +20,6 @@ from kubesched.config import Duration
 from kubesched.errors import ConfigError
 
 T = TypeVar("T")
-HOSTNAME = "kubernetes.io/hostname"
 Seconds = str | int | float
 """A time: seconds, or text such as 90s, 5m or 1h30m."""
 

@@ -20,17 +20,18 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod, PodSpec
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.api.well_known import ZONE
 from kubesched.cluster.claims import class_of_claim
 from kubesched.engine.inbox import Changed, Inbox
 from kubesched.errors import SchedulerError
 from kubesched.framework.ports import Clock
-from kubesched.simulator.dryrun.claims import is_bound, settled_at_once
+from kubesched.plugins._volumes import is_fully_bound
+from kubesched.simulator.dryrun.claims import settled_at_once
 from kubesched.simulator.scenarios.agenda import Agenda
 from kubesched.simulator.scenarios.measures import Measures, rounded
 from kubesched.simulator.scenarios.pod_record import DELETED, FINISHED, RUNNING, PodRecord
 from kubesched.simulator.scenarios.quotas import Quotas
 
-ZONE = "topology.kubernetes.io/zone"
 PREEMPTED, LOST, DRAINED, SCALED, REMOVED = "preempted", "lost", "drained", "scaled", "removed"
 WITHDRAWN = "withdrawn"
 DEFAULT_GRACE_SECONDS = 30
@@ -349,7 +350,7 @@ class SimulatedCluster:
         for owner in new.metadata.owner_references if old is None else ():
             if owner.kind == "Pod":
                 self._made_for.setdefault(owner.uid, []).append(key_of(new))
-        if old is None and isinstance(new, PersistentVolumeClaim) and not is_bound(new):
+        if old is None and isinstance(new, PersistentVolumeClaim) and not is_fully_bound(new):
             volumes = [each for each in self.objects.values() if isinstance(each, PersistentVolume)]
             storage_class = self.objects.get(("StorageClass", "", class_of_claim(new)))
             for settled in settled_at_once(new, volumes, storage_class) or ():

@@ -24,11 +24,11 @@ from kubesched.api import quantity
 from kubesched.api.meta import ObjectMeta, Quantity
 from kubesched.api.node import Node, NodeCondition, NodeStatus
 from kubesched.api.requests import is_scalar_name
+from kubesched.api.well_known import HOSTNAME
+from kubesched.contrib.gpu_table import COUNT, MILLI, MODEL
 from kubesched.errors import ConfigError
-from kubesched.simulator.scenarios.scenario import HOSTNAME, Arrivals, seconds
+from kubesched.simulator.scenarios.scenario import Arrivals, seconds
 
-GPU_COUNT, GPU_MILLI = "alibabacloud.com/gpu-count", "alibabacloud.com/gpu-milli"
-GPU_MODEL = "alibabacloud.com/gpu-card-model"
 _COLUMNS = ("time", "name", "namespace", "cpu", "memory", "duration", "priority")
 
 
@@ -49,7 +49,7 @@ class TracedPod:
     def amount(self, resource: str) -> float:
         """Return how much the pod asks for: cpu in cores, `gpu` in GPUs, whatever else as it is."""
         if resource == "gpu":
-            count, milli = self.annotations.get(GPU_COUNT, "0"), self.annotations.get(GPU_MILLI, "1000")
+            count, milli = self.annotations.get(COUNT, "0"), self.annotations.get(MILLI, "1000")
             return int(count) * int(milli) / 1000 or float(self.requests.get("nvidia.com/gpu", "0"))
         return quantity.parse(self.requests.get(resource, "0")) / quantity.NANO
 
@@ -94,7 +94,7 @@ def offered_by(nodes: Iterable[Node]) -> dict[str, float]:
     offered: dict[str, float] = {}
     for node in nodes:
         for name, amount in node.status.allocatable.items():
-            name = "gpu" if name in (GPU_COUNT, "nvidia.com/gpu") else name
+            name = "gpu" if name in (COUNT, "nvidia.com/gpu") else name
             offered[name] = offered.get(name, 0.0) + quantity.parse(amount) / quantity.NANO
     return offered
 
@@ -180,7 +180,7 @@ def _plain_pod(row: Row, number: int) -> TracedPod:
 def _openb_pod(row: Row, number: int) -> TracedPod:
     n_gpus, created = _whole(row, "num_gpu", 0), _whole(row, "creation_time", 0)
     scheduled, deleted = _whole(row, "scheduled_time", created), _whole(row, "deletion_time", -1)
-    gpus = {GPU_COUNT: str(n_gpus), GPU_MILLI: str(_whole(row, "gpu_milli", 1000)), GPU_MODEL: str(row.get("gpu_spec", ""))}
+    gpus = {COUNT: str(n_gpus), MILLI: str(_whole(row, "gpu_milli", 1000)), MODEL: str(row.get("gpu_spec", ""))}
     return TracedPod(
         float(created),
         _text(row, "name"),
@@ -192,12 +192,12 @@ def _openb_pod(row: Row, number: int) -> TracedPod:
 
 def _openb_node(row: Row, number: int) -> Node:
     name = _text(row, "sn")
-    labels = {HOSTNAME: name, **({GPU_MODEL: str(row["model"])} if "model" in row else {})}
+    labels = {HOSTNAME: name, **({MODEL: str(row["model"])} if "model" in row else {})}
     offer: dict[str, Quantity] = {
         "cpu": f"{_whole(row, 'cpu_milli')}m",
         "memory": f"{_whole(row, 'memory_mib')}Mi",
         "pods": "1000",  # the trace has no limit
-        GPU_COUNT: str(_whole(row, "gpu", 0)),
+        COUNT: str(_whole(row, "gpu", 0)),
     }
     return Node(
         metadata=ObjectMeta(name=name, uid=f"uid-{name}", labels=labels),

@@ -23,6 +23,7 @@ from kubesched.api.pod import Pod, PodSpec, ResourceRequirements
 from kubesched.api.requests import is_extended_name
 from kubesched.api.resource import ResourceClaimTemplate
 from kubesched.api.storage import PersistentVolumeClaim
+from kubesched.api.well_known import POD_TEMPLATE_HASH
 from kubesched.apiserver.fake_cluster.daemonsets import daemon_pod
 from kubesched.apiserver.fake_cluster.deployments import whole
 from kubesched.errors import ConfigError, SchedulerError
@@ -31,7 +32,7 @@ from kubesched.simulator.dryrun.claims import with_claims
 from kubesched.simulator.dryrun.manifests import Raw
 from kubesched.simulator.scenarios.arrivals import running_time, times
 from kubesched.simulator.scenarios.pod_record import PENDING, PodRecord
-from kubesched.simulator.scenarios.rollout import HASH, RollingUpdate
+from kubesched.simulator.scenarios.rollout import RollingUpdate
 from kubesched.simulator.scenarios.scenario import FOREVER, Rollout, Workload, seconds
 from kubesched.simulator.scenarios.simulated_cluster import SCALED, WITHDRAWN
 from kubesched.simulator.scenarios.simulation import Simulation
@@ -136,7 +137,7 @@ class WorkloadRunner:
             limits = {name: amount for name, amount in rollout.requests.items() if is_extended_name(name)}
             asked = ResourceRequirements(requests=rollout.requests, limits=limits) if rollout.requests else first.resources
             new = _with(old, spec=_with(old.spec, containers=(_with(first, resources=asked), *others)))
-        labels = {**(new.metadata.labels or {}), HASH: str(self._n_revisions)}
+        labels = {**(new.metadata.labels or {}), POD_TEMPLATE_HASH: str(self._n_revisions)}
         self._cast = [_with(new, metadata=_with(new.metadata, labels=labels))] * len(self._cast)
         replicas = sum(
             record.workload == self.workload.name and record.is_alive and not record.is_going

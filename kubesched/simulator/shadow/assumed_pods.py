@@ -17,9 +17,9 @@ import msgspec
 from kubesched.api.pod import Pod
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.api.well_known import SELECTED_NODE
 from kubesched.simulator.shadow.changes import Change, is_refused, volume_claims
 
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _NODE_FIELD = "metadata.name"
 
 

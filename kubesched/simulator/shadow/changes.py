@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.api.node import Node
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, is_finished
 
 POD = "Pod"
 Key = tuple[str, str]
 """An object's kind, and its namespace/name."""
-_OVER = ("Succeeded", "Failed")
 _OF_VOLUMES = frozenset({"PersistentVolume", "PersistentVolumeClaim"})
 _OF_DEVICES = frozenset({"ResourceClaim"})
 
@@ -95,7 +94,7 @@ def _matters(old: Any | None, new: Any | None) -> bool:
 
 def _of_pod(pod: Pod) -> tuple[object, ...]:
     meta = pod.metadata
-    return meta.uid, meta.labels, meta.deletion_timestamp is None, pod.spec, pod.status.phase in _OVER
+    return meta.uid, meta.labels, meta.deletion_timestamp is None, pod.spec, is_finished(pod)
 
 
 def _of_node(node: Node) -> tuple[object, ...]:

@@ -19,7 +19,7 @@ import msgspec
 
 from kubesched.api.kinds import INFO
 from kubesched.api.node import Node
-from kubesched.api.pod import Pod, PodSchedulingGate
+from kubesched.api.pod import Pod, PodSchedulingGate, is_finished
 from kubesched.api.resource import ResourceClaim
 from kubesched.cluster import PodView
 from kubesched.engine.loop import Engine
@@ -33,7 +33,6 @@ MOST_CHANGES = 20_000
 _FORGET_EVERY = 256
 HELD_BACK = "kubesched.io/not-part-of-this-decision"
 """The gate by which a snapshot keeps a nominated pod from being tried: it is there for the pod that is decided beside it."""
-_OVER = frozenset({"Succeeded", "Failed"})
 CLAIM, DEVICES = "PersistentVolumeClaim", "ResourceClaim"
 
 
@@ -194,7 +193,7 @@ class History:
                 self.store.groups.drop(placed if placed is not None else self.store.view(old))
             if placed is not None and not stays:
                 self.store.remove_pod(uid)
-        if new is None or new.status.phase in _OVER:
+        if new is None or is_finished(new):
             return
         if new.spec.node_name:
             view = self.store.put_pod(new)
@@ -252,4 +251,4 @@ def _held_back(pod: Pod) -> tuple[Pod, Pod]:
 
 
 def _is_placed(pod: Pod) -> bool:
-    return bool(pod.spec.node_name) and pod.status.phase not in _OVER
+    return bool(pod.spec.node_name) and not is_finished(pod)

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
+from kubesched.telemetry.protobuf import varint
 from kubesched.web.profiling.stacks import Frame, Profile, Stack
 
 _WIDTH, _ROW, _CHARACTER = 1200, 18, 6.6
@@ -164,25 +165,16 @@ def pprof(profile: Profile) -> bytes:
     return gzip.compress(bytes(body))
 
 
-def _varint(value: int) -> bytes:
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
 def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
+    return varint(field << 3) + varint(value)
 
 
 def _message(field: int, content: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(content)) + content
+    return varint(field << 3 | 2) + varint(len(content)) + content
 
 
 def _packed(field: int, values: Iterable[int]) -> bytes:
-    return _message(field, b"".join(map(_varint, values)))
+    return _message(field, b"".join(map(varint, values)))
 
 
 def _amount(weight: int, unit: str) -> str:

@@ -12,6 +12,7 @@ from kubesched.api.core import Service
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.cluster.pods import sign
+from kubesched.contrib import gpu_table
 from kubesched.simulator import gpu_pods, workloads
 from kubesched.simulator.bench import Bench, first_of_class, run
 from kubesched.simulator.workloads import KINDS
@@ -136,7 +137,7 @@ def test_gpu_pods_and_nodes_come_as_often_as_in_the_openb_trace() -> None:
     models = Counter(node.metadata.labels[gpu_pods.GPU_MODEL] for node in nodes)
     assert models["G2"] == pytest.approx(1000 * 549 / 1153, abs=3) and len(models) == 6
     asked = wire(gpu_pods.pod(0))["spec"]["containers"][0]["resources"]
-    assert asked["requests"] == asked["limits"] == {"cpu": "3152m", "memory": "5600Mi", gpu_pods.GPU_MILLI: "810"}
+    assert asked["requests"] == asked["limits"] == {"cpu": "3152m", "memory": "5600Mi", gpu_table.MILLI: "810"}
 
 
 def test_the_first_pod_of_each_class_is_known() -> None:

@@ -8,6 +8,7 @@ import pytest
 from volume_scene import DRIVER, Scene, csi_node, node, pod, pv, pvc, storage_class
 
 from kubesched.api.volumes import AwsElasticBlockStore, AzureDisk, Cinder, GcePersistentDisk, Volume
+from kubesched.api.well_known import BETA_ZONE, ZONE
 from kubesched.framework.verdicts import SKIP
 from kubesched.legacy.predicates.volume_counts import (
     InTreeVolumeCount,
@@ -25,7 +26,6 @@ from kubesched.legacy.predicates.volumes import (
     NoDiskConflict,
     NoVolumeZoneConflict,
 )
-from kubesched.plugins._csi_translation import BETA_ZONE, ZONE
 from kubesched.plugins.node_volume_limits import TOO_MANY
 from kubesched.plugins.volume_restrictions import DISK_CONFLICT
 from kubesched.plugins.volume_zone import ZONE_CONFLICT

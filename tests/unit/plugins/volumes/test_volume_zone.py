@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from volume_scene import Scene, node, pod, pv, pvc, storage_class
 
+from kubesched.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.verdicts import SKIP
-from kubesched.plugins._csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kubesched.plugins.volume_zone import ZONE_CONFLICT, VolumeZone, zones_in
 
 WRONG = [ZONE_CONFLICT.text]

@@ -8,10 +8,11 @@ from random import Random
 import pytest
 import yaml
 
+from kubesched.contrib.gpu_table import COUNT, MILLI, MODEL
 from kubesched.errors import ConfigError
 from kubesched.simulator.scenarios.build import build_simulation
 from kubesched.simulator.scenarios.scenario import Arrivals, read_scenario
-from kubesched.simulator.scenarios.traces import GPU_COUNT, GPU_MILLI, GPU_MODEL, TracedPod, arranged, read_nodes, read_trace
+from kubesched.simulator.scenarios.traces import TracedPod, arranged, read_nodes, read_trace
 
 OPENB_PODS = """name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time
 p-2,6000,12288,1,460,V100M16|T4,LS,Running,20,120,30
@@ -32,15 +33,15 @@ def file_with(folder: Path, name: str, text: str) -> Path:
 
 def test_openb_pods_and_nodes(tmp_path: Path) -> None:
     pods = read_trace(file_with(tmp_path, "pods.csv", OPENB_PODS), "openb")
-    gpus = {GPU_COUNT: "1", GPU_MILLI: "460", GPU_MODEL: "V100M16|T4"}
+    gpus = {COUNT: "1", MILLI: "460", MODEL: "V100M16|T4"}
     assert pods == [
         TracedPod(10.0, "p-1", requests={"cpu": "1000m", "memory": "512Mi"}),
         TracedPod(20.0, "p-2", duration=90.0, requests={"cpu": "6000m", "memory": "12288Mi"}, annotations=gpus),
     ]
     assert [pod.amount("gpu") for pod in pods] == [0.0, 0.46] and pods[1].amount("cpu") == 6.0
     nodes = read_nodes(file_with(tmp_path, "nodes.csv", OPENB_NODES), "openb")
-    assert [(node.metadata.name, node.status.allocatable[GPU_COUNT]) for node in nodes] == [("n-1", "0"), ("n-2", "2")]
-    assert (nodes[1].metadata.labels or {})[GPU_MODEL] == "P100"
+    assert [(node.metadata.name, node.status.allocatable[COUNT]) for node in nodes] == [("n-1", "0"), ("n-2", "2")]
+    assert (nodes[1].metadata.labels or {})[MODEL] == "P100"
 
 
 def test_dlrm_instances(tmp_path: Path) -> None:

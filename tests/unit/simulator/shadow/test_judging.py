@@ -11,12 +11,12 @@ import pytest
 from kubesched import config
 from kubesched.api import codec
 from kubesched.api.pod import Pod, PodCondition, PodResourceClaim
+from kubesched.api.well_known import SELECTED_NODE
 from kubesched.engine.agreement import Agreement
 from kubesched.engine.assembly import default_configuration, registry_with
 from kubesched.simulator.captured import read_captured
 from kubesched.simulator.replay import replay
 from kubesched.simulator.shadow import history
-from kubesched.simulator.shadow.assumed_pods import SELECTED_NODE
 from kubesched.simulator.shadow.history import HELD_BACK
 from kubesched.simulator.shadow.judging import PROMISED, RACE, Judge, Judged, Settings
 from kubesched.simulator.shadow.report import Report
