@@ -156,12 +156,11 @@ class PreferredNodeTerm:
     term: NodeTerm
 
 
-def compile_node_selector(selector: NodeSelector, path: str = "") -> NodeSelectorMatcher:
+def compile_node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
     """Return what a node selector means. Empty terms are dropped, broken ones kept as such; nothing is raised."""
-    at_terms = f"{path}.nodeSelectorTerms" if path else "nodeSelectorTerms"
     return NodeSelectorMatcher(
         tuple(
-            _compile_node_term(term, f"{at_terms}[{index}]")
+            _compile_node_term(term, f"nodeSelectorTerms[{index}]")
             for index, term in enumerate(selector.node_selector_terms)
             if not _is_empty(term)
         )
@@ -193,7 +192,7 @@ def compile_required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
     )
 
 
-def compile_preferred_terms(terms: Iterable[PreferredSchedulingTerm], path: str = "") -> tuple[PreferredNodeTerm, ...]:
+def compile_preferred_terms(terms: Iterable[PreferredSchedulingTerm]) -> tuple[PreferredNodeTerm, ...]:
     """Return the wishes that count: those of weight 0 and empty ones are dropped before they are even read.
 
     Raise `SelectorError` with all the errors of the rest.
@@ -201,7 +200,7 @@ def compile_preferred_terms(terms: Iterable[PreferredSchedulingTerm], path: str 
     compiled = []
     for index, wish in enumerate(terms):
         if wish.weight and not _is_empty(wish.preference):
-            compiled.append(PreferredNodeTerm(wish.weight, _compile_node_term(wish.preference, f"{path}[{index}]")))
+            compiled.append(PreferredNodeTerm(wish.weight, _compile_node_term(wish.preference, f"[{index}]")))
     errors = [error for wish in compiled for error in wish.term.errors]
     if errors:
         raise SelectorError(aggregate(errors))

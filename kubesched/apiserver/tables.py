@@ -300,10 +300,10 @@ def row(columns: list[Column], entry: Entry, now: float, include: str) -> Object
     return {**found, "object": partial_object}
 
 
-def encode_table(resource: Resource, listing: Listing, now: float, include: str, with_columns: bool = True) -> bytes:
+def encode_table(resource: Resource, listing: Listing, now: float, include: str) -> bytes:
     """Return a list as a Table."""
     columns = columns_of(resource)
     table: Object = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": list_metadata(listing)}
-    table["columnDefinitions"] = [column.definition for column in columns] if with_columns else []
+    table["columnDefinitions"] = [column.definition for column in columns]
     table["rows"] = [row(columns, entry, now, include) for entry in listing.entries]
     return encode(table)

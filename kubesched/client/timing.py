@@ -53,34 +53,26 @@ SYSTEM_CLOCK: ClientClock = SystemClientClock()
 SYSTEM_CHANCE: Chance = random.SystemRandom()
 
 
-class Backoff:
-    """Waiting times that double up to a cap, each stretched by up to `jitter` of itself; quiet starts them over."""
+FIRST_SECONDS, LONGEST_SECONDS, QUIET_SECONDS = 0.8, 30.0, 120.0
 
-    def __init__(
-        self,
-        clock: ClientClock,
-        chance: Chance,
-        *,
-        first: float = 0.8,
-        cap: float = 30.0,
-        factor: float = 2.0,
-        jitter: float = 1.0,
-        quiet: float = 120.0,
-    ) -> None:
+
+class Backoff:
+    """Waiting times that double up to the longest, each stretched by up to as much again; quiet starts them over."""
+
+    def __init__(self, clock: ClientClock, chance: Chance) -> None:
         self._clock, self._chance = clock, chance
-        self._first, self._cap, self._factor, self._jitter, self._quiet = first, cap, factor, jitter, quiet
-        self._delay = first
+        self._delay = FIRST_SECONDS
         self._last: float | None = None
 
     def next(self) -> float:
         """Return how many seconds to wait before the next try."""
         now = self._clock.monotonic()
-        if self._last is not None and now - self._last > self._quiet:
-            self._delay = self._first
+        if self._last is not None and now - self._last > QUIET_SECONDS:
+            self._delay = FIRST_SECONDS
         self._last = now
         delay = self._delay
-        self._delay = min(delay * self._factor, self._cap)
-        return delay * (1.0 + self._jitter * self._chance.random())
+        self._delay = min(delay * 2, LONGEST_SECONDS)
+        return delay * (1.0 + self._chance.random())
 
     async def pause(self) -> None:
         """Wait for the next try."""

@@ -24,9 +24,9 @@ class Nominated:
 
     __slots__ = ("_by_node", "_in_queue", "_known", "_node_of", "changes")
 
-    def __init__(self, in_queue: Lookup, known: Lookup | None = None) -> None:
+    def __init__(self, in_queue: Lookup) -> None:
         self._in_queue = in_queue
-        self._known = known
+        self._known: Lookup | None = None
         self._node_of: dict[str, str] = {}
         self._by_node: dict[str, dict[str, PodView]] = {}
         self.changes: ChangeLog[str] = ChangeLog()

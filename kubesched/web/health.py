@@ -41,9 +41,9 @@ def handlers_check(are_synced: Callable[[], bool]) -> Check:
     return Check("sched-handler-sync", lambda: "" if are_synced() else "handlers are not fully synchronized")
 
 
-def leader_election_check(is_late: Callable[[], bool], lease: str = "kube-scheduler") -> Check:
+def leader_election_check(is_late: Callable[[], bool]) -> Check:
     """Complain when we lead and have not renewed for much too long."""
-    text = f"failed election to renew leadership on lease {lease}"
+    text = "failed election to renew leadership on lease kube-scheduler"
     return Check("leaderElection", lambda: text if is_late() else "")
 
 

@@ -118,9 +118,9 @@ def page_routes(page_data: PageData) -> list[web.RouteDef]:
     ]
 
 
-def page_app(page_data: PageData, host: str = "127.0.0.1", more: Sequence[web.RouteDef] = ()) -> web.Application:
-    """Return the page alone, for everybody who can reach it at this address; but not for pages of other web sites."""
-    app = web.Application(middlewares=[own_pages_only(host)])
+def page_app(page_data: PageData, more: Sequence[web.RouteDef] = ()) -> web.Application:
+    """Return the page alone, for everybody on this machine; but not for pages of other web sites."""
+    app = web.Application(middlewares=[own_pages_only("127.0.0.1")])
 
     async def to_page(_: web.Request) -> web.StreamResponse:
         raise web.HTTPFound(f"{ROOT}/")

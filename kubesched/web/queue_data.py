@@ -43,9 +43,8 @@ class KeptReport(NamedTuple):
 class QueueData:
     """Looks through the queue of whichever engine runs."""
 
-    def __init__(self, in_turn: InTurn, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, in_turn: InTurn) -> None:
         self._in_turn = in_turn
-        self._now = now
         self._reports: dict[tuple[Any, ...], KeptReport] = {}
 
     async def pods(self, engine: Engine, part: str = "", search: str = "") -> dict[str, Any]:
@@ -78,12 +77,12 @@ class QueueData:
         for entry in held:
             key = alike(entry.view)
             kept = self._reports.get(key)
-            if kept is None or self._now() - kept.made > REPORT_SECONDS:
+            if kept is None or time.monotonic() - kept.made > REPORT_SECONDS:
                 if n_made == MOST_REPORTS:
                     n_skipped += 1
                     continue
                 n_made += 1
-                kept = self._reports[key] = KeptReport(self._now(), entry.view, await self._report(entry.view))
+                kept = self._reports[key] = KeptReport(time.monotonic(), entry.view, await self._report(entry.view))
             groups.add(entry.view, kept.report)
         document = groups.document()
         for group in document["groups"]:
@@ -95,7 +94,7 @@ class QueueData:
         return await self._in_turn(lambda engine: pod_report(engine, pod, top=1))
 
     def _forget_old(self) -> None:
-        now = self._now()
+        now = time.monotonic()
         if len(self._reports) > _MOST_KEPT:
             self._reports = {key: kept for key, kept in self._reports.items() if now - kept.made <= REPORT_SECONDS}
 

@@ -42,13 +42,12 @@ def make_plan(
     *,
     namespace: str = "default",
     only: bool = False,
-    progress: Callable[[], None] | None = None,
     groups: Sequence[NodeGroup] = (),
     consolidates: bool = False,
 ) -> Plan:
     """Return where the pods of manifests would go; with `only`, as if no other pod of the cluster waited."""
     applied = apply_manifests(cluster, manifests, namespace=namespace, only=only)
-    return decide(applied, build, progress, groups=groups, consolidates=consolidates)
+    return decide(applied, build, groups=groups, consolidates=consolidates)
 
 
 def decide(

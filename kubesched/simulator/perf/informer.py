@@ -46,8 +46,7 @@ Listener = Callable[[SeenPod, float], None]
 class PodInformer:
     """Follows all pods."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._pods: dict[str, dict[str, SeenPod]] = {}
         self._listeners: list[Listener] = []
 
@@ -61,7 +60,7 @@ class PodInformer:
             return
         meta = new.metadata
         pods = self._pods.setdefault(meta.namespace, {})
-        now = self._clock()
+        now = time.monotonic()
         if old is None:
             pods[meta.name] = SeenPod(meta.namespace, meta.name, meta.labels, now)
         pod = pods[meta.name]
@@ -107,13 +106,13 @@ class PodInformer:
         self, namespace: str, n_wanted: int, patience: float, *, selector: Mapping[str, str] | None = None, tried: bool = False
     ) -> None:
         """Wait until so many pods of a namespace have a node, or (`tried`) have one or were refused one; raise in the end."""
-        deadline = self._clock() + patience
+        deadline = time.monotonic() + patience
         while True:
             pods = self.pods(namespace, selector or {})
             n_done = sum(1 for pod in pods if pod.node or (tried and pod.was_tried))
             if n_done >= n_wanted:
                 return
-            if self._clock() > deadline:
+            if time.monotonic() > deadline:
                 waits = next((f", {pod.namespace}/{pod.name} is not" for pod in pods if not pod.node), "")
                 done = "tried" if tried else "scheduled"
                 what = f"only {n_done} of {n_wanted} pods in namespace {namespace} were {done} within {patience:g} s{waits}"

@@ -18,6 +18,7 @@ from kubesched.web.profiling.stacks import Frame, Profile, Stack, stack_of
 
 HERTZ = 100
 STALL_SECONDS = 0.01
+STALLS_HERTZ, TIMELINE_HERTZ = 200, 1000
 
 
 def sample_cpu(seconds: float, stop: threading.Event, hertz: int = HERTZ) -> Profile:
@@ -43,18 +44,16 @@ def sample_cpu(seconds: float, stop: threading.Event, hertz: int = HERTZ) -> Pro
     return profile
 
 
-def sample_stalls(
-    seconds: float, loop: asyncio.AbstractEventLoop, ident: int, stop: threading.Event, hertz: int = 200
-) -> Profile:
+def sample_stalls(seconds: float, loop: asyncio.AbstractEventLoop, ident: int, stop: threading.Event) -> Profile:
     """Return what kept the event loop from answering for more than ten milliseconds. Blocks."""
     units = (("stalls", "count"), ("delay", "nanoseconds"))
-    profile = Profile(units, period=1_000_000_000 // hertz, started=time.time())
+    profile = Profile(units, period=1_000_000_000 // STALLS_HERTZ, started=time.time())
     names: dict[CodeType, str] = {}
     began = last = time.monotonic()
     answered = threading.Event()
     answered.set()
     asked_at = began
-    while (left := began + seconds - time.monotonic()) > 0 and not stop.wait(min(1 / hertz, left)):
+    while (left := began + seconds - time.monotonic()) > 0 and not stop.wait(min(1 / STALLS_HERTZ, left)):
         now = time.monotonic()
         if answered.is_set():
             answered.clear()
@@ -69,12 +68,12 @@ def sample_stalls(
     return profile
 
 
-def sample_timeline(seconds: float, ident: int, stop: threading.Event, hertz: int = 1000) -> list[tuple[float, Stack]]:
+def sample_timeline(seconds: float, ident: int, stop: threading.Event) -> list[tuple[float, Stack]]:
     """Return the stack of one thread whenever it was another than before, with the second it was seen at. Blocks."""
     names: dict[CodeType, str] = {}
     seen: list[tuple[float, Stack]] = []
     began = time.monotonic()
-    while (left := began + seconds - time.monotonic()) > 0 and not stop.wait(min(1 / hertz, left)):
+    while (left := began + seconds - time.monotonic()) > 0 and not stop.wait(min(1 / TIMELINE_HERTZ, left)):
         frame = sys._current_frames().get(ident)
         stack = tuple(Frame(each.function, each.file, 0) for each in stack_of(frame, names))
         if not seen or seen[-1][1] != stack:
