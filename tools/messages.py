@@ -20,7 +20,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "kubesched"
 FILLED_IN = "…"
 _ROOMS = ("plugins", "framework", "engine", "contrib")
-_SAYS = {"Reason", "unschedulable", "unresolvable", "failed", "Status", "GroupRefusal", "Failed", "Unschedulable"}
+_SAYS = {"Reason", "_never", "unschedulable", "unresolvable", "failed", "Status", "GroupRefusal", "Failed", "Unschedulable"}
 _TELLS = {"reject", "_fail_all"}
 """Methods that pass a text on to pods."""
 _CONSTANTS_OF = (

@@ -71,9 +71,11 @@ class NodeResources:
                 if self._is_mapped(holder) and _is_anothers(holder, mine, pod):
                     refusals.add(here, _never(f"{text} has a mapped device and cannot be shared across pods"))
             elif holder.shared is None:
-                users = [len(_users(holder, nodes, row, pod)) if here[row] else 0 for row in range(nodes.n)]
-                refusals.add(np.array(users) > 1, _never(f"{text} shared by multiple pods"))
-                refusals.add(np.array(users) == 1, _never(f"{text} is already used by another pod"))
+                n_users = np.zeros(nodes.n, dtype=np.int64)
+                for row in np.flatnonzero(here).tolist():  # those that its devices are on
+                    n_users[row] = len(_users(holder, nodes, row, pod))
+                refusals.add(n_users > 1, _never(f"{text} shared by multiple pods"))
+                refusals.add(n_users == 1, _never(f"{text} is already used by another pod"))
 
     def refuse_short(
         self, pod: PodView, mine: PodClaims, nodes: Snapshot, served: Ints | None, refusals: Refusals, errors: dict[int, str]
