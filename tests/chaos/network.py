@@ -9,6 +9,7 @@ A connection's chance comes from its client and number: what happens to one does
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import re
 from collections.abc import Callable, Iterable
@@ -33,7 +34,9 @@ class Network:
         self._loop = loop
         self._seed = seed
         self.note = note
-        self._faults: dict[str, list[Fault]] = {}
+        self._faults: list[Fault] = []
+        self._active: dict[str, list[Fault]] = {}
+        self._active_until = 0.0
         self.on_request: Callable[[Process, str, str, bytes], None] = lambda process, method, path, data: None
         """Told of every request in the moment in which its bytes leave the client."""
         self._server: Process | None = None
@@ -55,16 +58,26 @@ class Network:
 
     def suffer(self, faults: list[Fault]) -> None:
         """Let these faults happen, each in its time."""
-        for fault in faults:
-            self._faults.setdefault(fault.kind, []).append(fault)
+        self._faults, self._active_until = faults, 0.0
 
     def active(self, client: str, *kinds: str) -> Iterable[Fault]:
         """Return the faults of these kinds that a client suffers now."""
-        if self._faults.keys().isdisjoint(kinds):  # most of the time, and asked of every piece of data
-            return ()
         now = self._loop.time()
-        script = (fault for kind in kinds for fault in self._faults.get(kind, ()))
-        return [fault for fault in script if fault.at <= now < fault.end and fault.hits(client)]
+        if now >= self._active_until:
+            self._note_active(now)
+        found = self._active
+        if not found:  # asked of every piece of data
+            return ()
+        return [fault for kind in kinds if kind in found for fault in found[kind] if fault.hits(client)]
+
+    def _note_active(self, now: float) -> None:
+        """Sort out which faults last just now, and until when that is so."""
+        self._active = {}
+        for fault in self._faults:
+            if fault.at <= now < fault.end:
+                self._active.setdefault(fault.kind, []).append(fault)
+        turns = (at for fault in self._faults for at in (fault.at, fault.end) if at > now)
+        self._active_until = min(turns, default=math.inf)
 
     def held_until(self, client: str, *kinds: str) -> float:
         """Return when bytes may pass that such faults hold back; 0 when none does."""
@@ -319,7 +332,8 @@ class End(asyncio.Transport):
         """Receive bytes later, after everything that was sent before."""
         self._arrives = max(when, self._arrives + 1e-6)
         self._n_waiting += len(data)
-        if self._n_waiting > (SLOW_HIGH_WATER_BYTES if self._link.is_slow else HIGH_WATER_BYTES) and not self._holds_writer:
+        is_full = self._n_waiting > HIGH_WATER_BYTES or (self._n_waiting > SLOW_HIGH_WATER_BYTES and self._link.is_slow)
+        if is_full and not self._holds_writer:
             self._holds_writer = True
             self.peer.process.call(self.peer._protocol.pause_writing)
         self._loop.call_at(self._arrives, self._receive, data, context=self.process.context)

@@ -19,6 +19,7 @@ from kubesched.simulator.clock import EPOCH, VirtualLoop
 MOST_STEPS = 100_000
 """Thirty times what half a minute of a small cluster takes."""
 
+_KNOCKED = object()
 _current: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
 
 
@@ -235,15 +236,14 @@ class ProcessLoop(VirtualLoop):
         """Queue callbacks again that were held back; those that were cancelled meanwhile the loop leaves out itself."""
         self._ready.extend(handles)
 
-    async def sock_connect(self, sock: Any, address: Any) -> None:
-        """Knock at the server; there is nothing behind `sock`."""
+    async def knock(self, *args: Any, **kwargs: Any) -> object:
+        """Knock at the server, and return what stands for a socket: opening a real one for every connection costs time."""
         await self.network.dial(_current.get())
+        return _KNOCKED
 
     async def create_connection(self, protocol_factory: Any, *args: Any, sock: Any = None, **kwargs: Any) -> Any:
         """Connect the calling process with the server."""
         process = _current.get()
-        if sock is None:
+        if sock is not _KNOCKED:
             await self.network.dial(process)
-        else:
-            sock.close()
         return self.network.connect(process, protocol_factory)

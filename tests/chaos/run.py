@@ -92,8 +92,12 @@ def _run(scene: Scene, script: list[Fault], is_loud: bool) -> Result:
     logger = logging.getLogger("kubesched")
     level, propagates, handlers = logger.level, logger.propagate, logger.handlers
     try:
-        # aiohttp looks at the real clock to know which connections have been idle for too long.
-        with temporary_directory() as directory, mock.patch("aiohttp.connector.monotonic", loop.time):
+        with (
+            temporary_directory() as directory,
+            # aiohttp looks at the real clock to know which connections have been idle for too long, and opens real sockets.
+            mock.patch("aiohttp.connector.monotonic", loop.time),
+            mock.patch("aiohttp.connector.aiohappyeyeballs.start_connection", loop.knock),
+        ):
             world = World(loop, scene, directory)
             logger.handlers = [Listener(world.history, is_loud)]
             logger.propagate = False
