@@ -107,6 +107,11 @@ class DeviceClaims:
         self._in_flight[claim.metadata.uid] = claim, {pod_uid}
         self._hold(claim.metadata.uid, claim.status.allocation)
 
+    def join(self, uid: str, holder: str) -> None:
+        """Let one more have a part in a booking, if there is one: a pod, or a write of it that is under way."""
+        if uid in self._in_flight:
+            self._in_flight[uid][1].add(holder)
+
     def promised_to(self, pod_uid: str) -> Sequence[ResourceClaim]:
         """Return the claims, with their allocations, that are booked for a pod and not yet written."""
         return [claim for claim, holders in self._in_flight.values() if pod_uid in holders] if self._in_flight else ()

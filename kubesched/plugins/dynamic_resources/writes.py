@@ -38,6 +38,7 @@ PAUSE_SECONDS = 0.01
 CACHE_WAIT_SECONDS = 120.0
 CACHE_POLL_SECONDS = 1.0
 CONDITION_POLL_SECONDS = 5.0
+CALLED_OFF_SECONDS = 4.0  # the framework waits five
 
 
 Consumer = ResourceClaimConsumerReference
@@ -70,7 +71,8 @@ class ClaimWriter:
         self._handle = handle
         self._book = book
         self._with_timestamp = with_timestamp
-        self._writing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._under_way: set[asyncio.Task[ResourceClaim]] = set()
 
     # Binding
 
@@ -81,26 +83,47 @@ class ClaimWriter:
         the stored claim.
 
         Members of a group that share a promised allocation come here at the same time. One after another they write what
-        is not written yet; one that fails gives up its own part of the promise only.
+        is not written yet; one that fails gives up its own part of the promise only. One that is called off leaves the write
+        to come to its end, and the promise stands until it is known what became of it: the device may be given by then.
         """
-        uid = claim.metadata.uid
-        async with self._writing.setdefault(uid, asyncio.Lock()):
-            try:
+        write = asyncio.ensure_future(self._reserve(claim, allocation, pod, consumer))
+        self._under_way.add(write)
+        write.add_done_callback(self._written)
+        try:
+            return await asyncio.shield(write)
+        except asyncio.CancelledError:
+            await asyncio.wait([write], timeout=CALLED_OFF_SECONDS)  # mostly it ends, and can be taken back as a whole
+            raise
+
+    def _written(self, write: asyncio.Task[ResourceClaim]) -> None:
+        self._under_way.discard(write)
+        if not write.cancelled() and write.exception() is not None:
+            log.debug("%s", write.exception())  # nobody may be there any more to hear it
+
+    async def _reserve(
+        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodView, consumer: Consumer
+    ) -> ResourceClaim:
+        uid, writing = claim.metadata.uid, f"{pod.uid} (being written)"
+        self._book.join(uid, writing)
+        try:
+            async with self._locks.setdefault(uid, asyncio.Lock()):
                 if allocation is not None:
                     latest = self._book.get(claim.metadata.name, claim.metadata.namespace)
                     claim = latest if latest is not None and latest.metadata.uid == uid else claim
                 stored = await self._retry(claim, lambda current: self._reserve_once(current, allocation, consumer))
-            except BindError:
-                self._book.release(uid, pod.uid)
-                raise
-            try:
-                self._book.assume(stored)
-            except ClaimError as error:
-                log.info("claim %s was written, but is not in the cache: %s", stored.key, error)
-                self._book.release(uid, pod.uid)
-            else:
-                self._book.release(uid)
-            return stored
+                try:
+                    self._book.assume(stored)
+                except ClaimError as error:
+                    log.info("claim %s was written, but is not in the cache: %s", stored.key, error)
+                    self._book.release(uid, pod.uid)
+                else:
+                    self._book.release(uid)
+                return stored
+        except BindError:
+            self._book.release(uid, pod.uid)
+            raise
+        finally:
+            self._book.release(uid, writing)
 
     async def _reserve_once(
         self, claim: ResourceClaim, allocation: AllocationResult | None, consumer: Consumer

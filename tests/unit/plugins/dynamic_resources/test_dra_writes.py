@@ -1,6 +1,7 @@
 """What is written between the decision and the binding, what is waited for, and what is taken back."""
 
 import asyncio
+import gc
 
 import msgspec
 import pytest
@@ -23,7 +24,9 @@ from kubesched.api.meta import Condition, format_time
 from kubesched.api.resource import DELETE_PROTECTION_FINALIZER, AllocatedDeviceStatus, ResourceClaim
 from kubesched.errors import Conflict, Forbidden
 from kubesched.framework import Code, CycleState
+from kubesched.plugins.dynamic_resources import writes
 from kubesched.testing import FakeClock, FakeRecorder, FakeWriter
+from kubesched.testing.fakes import settle
 
 TWO = resource_slice("s", ["d1", "d2"], "n1")
 GPU = "example.com/gpu"
@@ -132,6 +135,61 @@ async def test_a_promise_that_is_given_up_after_conflicts_leaves_the_device_to_w
     made.handle.writer.failures = [changed_to(landed)] * 9
     assert (await bind(made, pod(claims=["a"]))).code is Code.ERROR
     assert [device.device for device in made.book.exclusive] == ["d1"] and not list(made.book.in_flight())
+
+
+async def called_off(made, raw):
+    """Call a binding off while the write of its claim's status is under way; return the task, which is still waiting for it."""
+    assert not made.filter(raw)["n1"]
+    assert made.profile.reserve(made.view(raw), "n1", made.state).is_success
+    task = asyncio.ensure_future(made.plugin.pre_bind(made.view(raw), "n1", made.state))
+    await settle()
+    task.cancel("preempted")
+    await settle()
+    return task
+
+
+@pytest.mark.parametrize("refusal", [None, Forbidden(403, "Forbidden", "no")], ids=["carried out", "refused"])
+async def test_a_pod_that_is_called_off_keeps_its_device_until_it_is_known_what_became_of_the_write(refusal):
+    made = world(TWO, claim("a", request(), finalizers=[DELETE_PROTECTION_FINALIZER]))
+    writer, raw = made.handle.writer, pod(claims=["a"])
+    writer.objects, writer.failures, writer.hold["a"] = None, [refusal], asyncio.Event()
+    task = await called_off(made, raw)
+    assert len(made.book.exclusive) == 1 and not task.done()
+    writer.hold["a"].set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    made.profile.unreserve(made.view(raw), "n1", made.state)
+    assert len(made.book.exclusive) == (refusal is None) and not list(made.book.in_flight())
+
+
+async def test_a_write_that_outlasts_its_pod_keeps_the_device(monkeypatch):
+    monkeypatch.setattr(writes, "CALLED_OFF_SECONDS", 0.0)
+    made = world(TWO, claim("a", request(), finalizers=[DELETE_PROTECTION_FINALIZER]))
+    writer, raw = made.handle.writer, pod(claims=["a"])
+    writer.objects, writer.hold["a"] = None, asyncio.Event()
+    task = await called_off(made, raw)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    made.profile.unreserve(made.view(raw), "n1", made.state)
+    assert len(made.book.exclusive) == 1 and made.book.promised("uid-a") is not None
+    writer.hold["a"].set()
+    await settle()
+    assert len(made.book.exclusive) == 1 and not list(made.book.in_flight())
+    assert made.book.get("a", "default").status.allocation is not None
+
+
+async def test_a_write_that_outlasts_its_pod_fails_silently(monkeypatch):
+    monkeypatch.setattr(writes, "CALLED_OFF_SECONDS", 0.0)
+    made, said = world(TWO, claim("a", request())), []
+    made.handle.writer.failures, made.handle.writer.hold["a"] = [Forbidden(403, "Forbidden", "no")], asyncio.Event()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+    with pytest.raises(asyncio.CancelledError):
+        await (await called_off(made, pod(claims=["a"])))
+    made.profile.unreserve(made.view(pod(claims=["a"])), "n1", made.state)
+    made.handle.writer.hold["a"].set()
+    await settle()
+    gc.collect()
+    assert not said and not made.book.exclusive
 
 
 async def test_conflicts_without_end_fail():
