@@ -12,8 +12,8 @@ from pathlib import Path
 
 from kubesched.api.quantity import milli_value, parse
 from kubesched.contrib.gpu_fragmentation import typical_pods
-from kubesched.contrib.gpu_table import GpuRequest
-from kubesched.simulator.scenarios.traces import GPU_COUNT, GPU_MILLI, GPU_MODEL, TracedPod, read_trace
+from kubesched.contrib.gpu_table import COUNT, MILLI, MODEL, GpuRequest
+from kubesched.simulator.scenarios.traces import TracedPod, read_trace
 
 POLICIES = {
     "Random": ("kubesched.contrib.gpu_random:RandomScore", "random"),
@@ -99,6 +99,6 @@ def configuration(plugin, gpu_selection, typical):
 def kind_of(pod: TracedPod):
     """What a pod asks for, as the fragmentation of nodes is measured against."""
     said = pod.annotations
-    models = frozenset(filter(None, said.get(GPU_MODEL, "").split("|")))
-    gpus = GpuRequest(int(said[GPU_COUNT]), int(said[GPU_MILLI]), models) if said else GpuRequest()
+    models = frozenset(filter(None, said.get(MODEL, "").split("|")))
+    gpus = GpuRequest(int(said[COUNT]), int(said[MILLI]), models) if said else GpuRequest()
     return milli_value(parse(pod.requests["cpu"])), gpus

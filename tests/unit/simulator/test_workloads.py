@@ -134,7 +134,7 @@ def test_gpu_pods_and_nodes_come_as_often_as_in_the_openb_trace() -> None:
     wanted = sorted(3000 * shape.often / total for shape in gpu_pods.PODS)
     assert sorted(pods.values()) == pytest.approx(wanted, abs=3)
     nodes = [obj for obj in workloads.cluster("gpu", 1000, 0, 0) if isinstance(obj, Node)]
-    models = Counter(node.metadata.labels[gpu_pods.GPU_MODEL] for node in nodes)
+    models = Counter(node.metadata.labels[gpu_table.MODEL] for node in nodes)
     assert models["G2"] == pytest.approx(1000 * 549 / 1153, abs=3) and len(models) == 6
     asked = wire(gpu_pods.pod(0))["spec"]["containers"][0]["resources"]
     assert asked["requests"] == asked["limits"] == {"cpu": "3152m", "memory": "5600Mi", gpu_table.MILLI: "810"}
