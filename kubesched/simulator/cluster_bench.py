@@ -110,10 +110,9 @@ async def run(bench: ClusterBench, progress: Callable[[int], None] | None = None
 
 def _api_server(bench: ClusterBench, scratch: Path) -> contextlib.AbstractAsyncContextManager[str]:
     """Lend the kubeconfig of the given API server, or of one that lives as long as the measurement."""
-    if bench.kubeconfig:
-        return contextlib.nullcontext(bench.kubeconfig)
-    kubeconfig = scratch / "kubeconfig"
-    return api_server((*PROGRAM, "apiserver", "--no-world", "--port", "0", "--kubeconfig-out", str(kubeconfig)), kubeconfig)
+    file = scratch / "kubeconfig"
+    words = ("apiserver", "--no-world", "--port", "0", "--kubeconfig-out", str(file))
+    return api_server(bench.kubeconfig, (*PROGRAM, *words), file)
 
 
 async def _fill(connection: Connection, bench: ClusterBench) -> None:

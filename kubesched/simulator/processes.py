@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import resource
+import socket
 import subprocess
 import sys
 import time
@@ -21,9 +22,11 @@ from typing import Any, TypeVar
 from kubesched.api import codec
 from kubesched.api.kinds import INFO
 from kubesched.api.meta import TopLevel
+from kubesched.api.pod import Pod
 from kubesched.client.connection import Connection, connect
 from kubesched.client.credentials import KubeconfigSource
-from kubesched.client.resources import collection_path
+from kubesched.client.reflector import Reflector, Sink
+from kubesched.client.resources import Watched, collection_path
 from kubesched.errors import AlreadyExists, ConfigError, NotFound, SchedulerError
 
 PROGRAM = (sys.executable, "-c", "from kubesched.cli import main; main()")
@@ -33,8 +36,12 @@ T = TypeVar("T")
 
 
 @contextlib.asynccontextmanager
-async def api_server(command: Sequence[str], kubeconfig: Path) -> AsyncIterator[str]:
-    """Run an API server that writes a kubeconfig, says a line, and ends with the context."""
+async def api_server(given: str, command: Sequence[str], kubeconfig: Path) -> AsyncIterator[str]:
+    """Lend the kubeconfig of the given API server; or run one that writes a kubeconfig, says a line, and ends with the
+    context."""
+    if given:
+        yield given
+        return
     process = _start(command)
     try:
         await asyncio.to_thread(_wait_for_start, process, kubeconfig)
@@ -64,6 +71,19 @@ async def connected(kubeconfig: str) -> AsyncIterator[Connection]:
         yield connection
     finally:
         await connection.close()
+
+
+@contextlib.asynccontextmanager
+async def following_pods(connection: Connection, sink: Sink) -> AsyncIterator[None]:
+    """Tell a sink of all pods, from the first list on, for as long as the context lasts."""
+    reflector = Reflector(connection, Watched("Pod", Pod, "pods", ("v1",)), sink)
+    task = asyncio.create_task(reflector.run())
+    try:
+        await reflector.wait_synced()
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def refuse_nodes_of_others(connection: Connection, ours: Callable[[str], object]) -> None:
@@ -112,6 +132,13 @@ def _leaves(failures: BaseExceptionGroup[SchedulerError]) -> Any:
             yield from _leaves(failure)
         else:
             yield failure
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on just now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
 
 
 def start_scheduler(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -32,10 +31,8 @@ _SCHEDULED = {"result": "scheduled"}
 
 def api_server(kubeconfig: str, scratch: Path) -> contextlib.AbstractAsyncContextManager[str]:
     """Lend the kubeconfig of the given API server, or of an embedded one with the controllers that a benchmark needs."""
-    if kubeconfig:
-        return contextlib.nullcontext(kubeconfig)
     file = scratch / "kubeconfig"
-    return processes.api_server((sys.executable, "-m", "kubesched.simulator.perf.controllers", str(file)), file)
+    return processes.api_server(kubeconfig, (sys.executable, "-m", "kubesched.simulator.perf.controllers", str(file)), file)
 
 
 class RunningScheduler:
@@ -95,7 +92,7 @@ class RunningScheduler:
 @contextlib.asynccontextmanager
 async def scheduler(workload: Workload, kubeconfig: str, scratch: Path) -> AsyncIterator[RunningScheduler]:
     """Run a scheduler as the workload wants it."""
-    port = _free_port()
+    port = processes.free_port()
     flags = [
         f"--secure-port={port}",
         "--bind-address=127.0.0.1",
@@ -122,10 +119,3 @@ def _configuration(workload: Workload) -> dict[str, Any]:
         return {}
     tree: dict[str, Any] = msgspec.yaml.decode(workload.scheduler_config.read_bytes(), type=dict[str, Any])
     return tree
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port

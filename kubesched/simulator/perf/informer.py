@@ -9,18 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubesched.api.pod import Pod
-from kubesched.client.connection import Connection
-from kubesched.client.reflector import Reflector
-from kubesched.client.resources import Watched
 from kubesched.errors import SchedulerError
 
 _LOOKS_EVERY_SECONDS = 0.1
-_PODS = Watched("Pod", Pod, "pods", ("v1",))
 
 
 @dataclass(slots=True)
@@ -74,18 +69,6 @@ class PodInformer:
 
     def synced(self, kind: str) -> None:
         """Know that the first list is delivered."""
-
-    @contextlib.asynccontextmanager
-    async def following(self, connection: Connection) -> AsyncIterator[None]:
-        """Follow the API server for as long as the context lasts."""
-        reflector = Reflector(connection, _PODS, self)
-        task = asyncio.create_task(reflector.run())
-        try:
-            await reflector.wait_synced()
-            yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
 
     # What the operations ask
 

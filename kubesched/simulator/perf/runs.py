@@ -17,7 +17,7 @@ from kubesched.simulator.perf.cases import Workload
 from kubesched.simulator.perf.executor import Executor
 from kubesched.simulator.perf.informer import PodInformer
 from kubesched.simulator.perf.rest import Rest
-from kubesched.simulator.processes import connected, refuse_nodes_of_others
+from kubesched.simulator.processes import connected, following_pods, refuse_nodes_of_others
 
 
 async def run(
@@ -41,7 +41,7 @@ async def _run(
         await refuse_nodes_of_others(connection, lambda name: False)
         rest = Rest(connection)
         try:
-            async with cluster.scheduler(workload, server, scratch) as scheduler, informer.following(connection):
+            async with cluster.scheduler(workload, server, scratch) as scheduler, following_pods(connection, informer):
                 executor = Executor(workload, rest, informer, scheduler.attempts, patience=patience)
                 try:
                     await _first_of(executor.run(progress), scheduler.watch_over())

@@ -11,7 +11,6 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import ssl
 import subprocess
 import time
@@ -24,7 +23,7 @@ from typing import IO
 import msgspec
 
 from kubesched.errors import SchedulerError
-from kubesched.simulator.processes import PROGRAM, cpu_seconds, last_line, start_scheduler
+from kubesched.simulator.processes import PROGRAM, cpu_seconds, free_port, last_line, start_scheduler
 
 LEASE = "kubesched-soak"
 _PATIENCE_SECONDS = 120.0
@@ -169,7 +168,7 @@ class Replicas:
         """Start the embedded API server, on the port and with the data of the one before."""
         if not self._is_embedded:
             return
-        self._server_port = self._server_port or _free_port()
+        self._server_port = self._server_port or free_port()
         log = self._folder / f"apiserver-{len(self.all)}.log"
         words = ("apiserver", "--no-world", f"--port={self._server_port}", f"--data-dir={self._folder / 'objects'}")
         process = _start((*PROGRAM, *words, f"--kubeconfig-out={self.kubeconfig}"), log)
@@ -179,7 +178,7 @@ class Replicas:
     def start_scheduler(self) -> None:
         """Start one more scheduler."""
         number = sum(each.port > 0 for each in self.all) + 1
-        folder, port = self._folder / f"scheduler-{number}", _free_port()
+        folder, port = self._folder / f"scheduler-{number}", free_port()
         folder.mkdir()
         decisions = folder / "decisions.jsonl"
         flags = (f"--secure-port={port}", "--bind-address=127.0.0.1", "--authorization-always-allow-paths=/metrics")
@@ -243,9 +242,3 @@ async def _said(process: subprocess.Popen[bytes], log: Path, text: str) -> None:
 
 def _holds(log: Path, text: str) -> bool:
     return text in log.read_text(errors="replace")
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

@@ -15,10 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kubesched.client.reflectors import Reflectors
-from kubesched.client.resources import watch_set
 from kubesched.errors import SchedulerError
-from kubesched.simulator.processes import connected, last_line, refuse_nodes_of_others
+from kubesched.simulator.processes import connected, following_pods, last_line, refuse_nodes_of_others
 from kubesched.simulator.soak import faults
 from kubesched.simulator.soak.churn import Ledger, Users
 from kubesched.simulator.soak.faults import Faults
@@ -67,19 +65,14 @@ async def run(
                 began = time.monotonic()
                 await users.fill()
                 say(f"{soak.nodes} nodes and {soak.pods} pods were made in {time.monotonic() - began:.0f} s")
-                rows = [row for row in watch_set((), ()) if row.kind == "Pod"]
-                reflectors = await Reflectors.prepare(connection, rows, ledger)
-                following = asyncio.create_task(reflectors.run())
                 try:
-                    await reflectors.wait_synced()
-                    await _lead(replicas)
-                    running = _Running(soak, replicas, users, stopped, publish)
-                    await running.churn()
-                    say("Churn is over; waiting for the last pods")
-                    return await running.settled()
+                    async with following_pods(connection, ledger):
+                        await _lead(replicas)
+                        running = _Running(soak, replicas, users, stopped, publish)
+                        await running.churn()
+                        say("Churn is over; waiting for the last pods")
+                        return await running.settled()
                 finally:
-                    following.cancel()
-                    await asyncio.gather(following, return_exceptions=True)
                     if soak.kubeconfig:
                         await replicas.stop()
                         await users.empty()

@@ -19,7 +19,7 @@ from kubesched.simulator.perf.controllers import Controllers
 from kubesched.simulator.perf.executor import Executor
 from kubesched.simulator.perf.informer import PodInformer
 from kubesched.simulator.perf.rest import Rest
-from kubesched.simulator.processes import connected
+from kubesched.simulator.processes import connected, following_pods
 
 FILES = {
     "pod.yaml": "metadata: {generateName: pod-, labels: {color: blue}}\nspec: {containers: [{name: c, image: i}]}\n",
@@ -85,7 +85,7 @@ async def store(tmp_path: Path) -> AsyncIterator[tuple[ObjectStore, Run]]:
             (workload,) = cases.read(tmp_path)
             assert workload.problem == ""
             informer = PodInformer()
-            async with connected(str(kubeconfig)) as connection, informer.following(connection):
+            async with connected(str(kubeconfig)) as connection, following_pods(connection, informer):
                 rest = Rest(connection)
                 executor = Executor(workload, rest, informer, attempts, patience=patience)
                 try:
