@@ -115,11 +115,12 @@ def _listed(resource: Resource) -> Object:
         "kind": resource.kind,
         "verbs": list(resource.verbs),
     }
-    if resource.short_names:
-        one["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        one["categories"] = list(resource.categories)
-    return one
+    return one | _nicknames(resource)
+
+
+def _nicknames(resource: Resource) -> Object:
+    listed = {"shortNames": list(resource.short_names), "categories": list(resource.categories)}
+    return {field: names for field, names in listed.items() if names}
 
 
 def _aggregated_resource(resource: Resource) -> Object:
@@ -130,10 +131,7 @@ def _aggregated_resource(resource: Resource) -> Object:
         "singularResource": resource.singular,
         "verbs": list(resource.verbs),
     }
-    if resource.short_names:
-        one["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        one["categories"] = list(resource.categories)
+    one |= _nicknames(resource)
     subs: list[Any] = []
     for sub in sorted(resource.subresources):
         answered = _SUBRESOURCE_KINDS.get(sub, (resource.group, resource.version, resource.kind))

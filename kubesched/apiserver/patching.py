@@ -112,7 +112,11 @@ def _steps(path: str) -> list[str]:
 
 
 def _look(document: Any, path: str) -> Any:
-    for step in _steps(path):
+    return _walk(document, _steps(path), path)
+
+
+def _walk(document: Any, steps: list[str], path: str) -> Any:
+    for step in steps:
         if isinstance(document, list) and _is_index(step) and int(step) < len(document):
             document = document[int(step)]
         elif isinstance(document, dict) and step in document:
@@ -124,13 +128,7 @@ def _look(document: Any, path: str) -> Any:
 
 def _parent(document: Any, path: str) -> tuple[Any, str]:
     *above, last = _steps(path)
-    for step in above:
-        if isinstance(document, list) and _is_index(step) and int(step) < len(document):
-            document = document[int(step)]
-        elif isinstance(document, dict) and step in document:
-            document = document[step]
-        else:
-            raise _unfit(f"path {path} is missing")
+    document = _walk(document, above, path)
     if not isinstance(document, (dict, list)):
         raise _unfit(f"path {path} is missing")
     return document, last

@@ -48,17 +48,7 @@ class TaintToleration(Plugin):
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         if len(nodes.taint_sets) == 1:
             return nodes.uniform(0)
-        compare = self._compares()
-        soft = tuple(t for t in pod.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
-        disliked = np.array(
-            [
-                sum(1 for taint in taints if taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, soft, compare))
-                for taints in nodes.taint_sets
-            ],
-            dtype=np.int64,
-        )
-        counts: Ints = disliked[nodes.taint_set]
-        return counts
+        return count_soft_taints(pod, nodes, self._compares())
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return scale_to_best(scores, feasible, nodes, reverse=True)
@@ -78,3 +68,17 @@ class TaintToleration(Plugin):
     def is_itself(self, pod: PodView, old: Pod | None, new: Pod) -> bool:
         """Return whether the pod whose tolerations changed is the one that waits."""
         return new.metadata.uid == pod.uid
+
+
+def count_soft_taints(pod: PodView, nodes: Snapshot, compare: bool) -> Ints:
+    """Return how many soft taints each node has that a pod does not tolerate."""
+    soft = tuple(t for t in pod.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
+    disliked = np.array(
+        [
+            sum(1 for taint in taints if taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, soft, compare))
+            for taints in nodes.taint_sets
+        ],
+        dtype=np.int64,
+    )
+    counts: Ints = disliked[nodes.taint_set]
+    return counts

@@ -6,7 +6,7 @@
     volumes, ephemeral_volumes, resource_claims               claims on volumes and devices
     endpoints, load_balancers     which pods answer for a service, and its address from outside
     first_objects                 accounts, the `kubernetes` service, a storage class
-    node_lifecycle, garbage       what fails and what ends
+    node_lifecycle, garbage_collector   what fails and what ends
 
 Each is a reaction to changes in the store plus timers on its clock, so all of it also runs in virtual time. Nothing
 here schedules: that is the scheduler's part.
@@ -14,6 +14,7 @@ here schedules: that is the scheduler's part.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from kubesched.apiserver.fake_cluster.cronjobs import CronJobs
@@ -45,8 +46,25 @@ class _Part(Protocol):
     def stop(self) -> None: ...
 
 
-class FakeCluster:
-    """All parts over one store; they begin to work at `start`."""
+class Parts:
+    """Some of the parts; they begin to work at `start`."""
+
+    def __init__(self, parts: Sequence[_Part]) -> None:
+        self._parts = parts
+
+    def start(self) -> None:
+        """Begin to react; with a real clock this needs the running event loop."""
+        for part in self._parts:
+            part.start()
+
+    def stop(self) -> None:
+        """React to nothing any more."""
+        for part in self._parts:
+            part.stop()
+
+
+class FakeCluster(Parts):
+    """All parts over one store."""
 
     def __init__(self, store: ObjectStore, pace: Pace | None = None, *, events: bool = True) -> None:
         """`events` off leaves out the Event objects, which large simulations do not want to keep."""
@@ -54,7 +72,7 @@ class FakeCluster:
         recorder = EventRecorder(store, events)
         self._store = store
         self.kubelets = Kubelets(store, pods, pace or Pace(), recorder)
-        self._parts: list[_Part] = [
+        parts: list[_Part] = [
             FirstObjects(store, recorder),
             self.kubelets,
             Deployments(store, recorder),
@@ -74,16 +92,7 @@ class FakeCluster:
             NodeLifecycle(store, pods, recorder),
             GarbageCollector(store),
         ]
-
-    def start(self) -> None:
-        """Begin to react; with a real clock this needs the running event loop."""
-        for part in self._parts:
-            part.start()
-
-    def stop(self) -> None:
-        """React to nothing any more."""
-        for part in self._parts:
-            part.stop()
+        super().__init__(parts)
 
     def fail_node(self, name: str) -> None:
         """Let a node fall silent: its lease expires, it is tainted, its pods are evicted."""
@@ -98,4 +107,4 @@ class FakeCluster:
         self.kubelets.end_pod(self._store.get("pods", name, namespace), exit_code, reason)
 
 
-__all__ = ["INSTANT", "FakeCluster", "Pace"]
+__all__ = ["INSTANT", "FakeCluster", "Pace", "Parts"]

@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 
 from kubesched.api import matching
-from kubesched.api.matching import PREFER_NO_SCHEDULE, is_tolerated
 from kubesched.api.node import Node
 from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
 from kubesched.cluster.selection import match_term
@@ -19,6 +18,7 @@ from kubesched.legacy.affinity import counting
 from kubesched.legacy.context import LegacyContext
 from kubesched.legacy.nodewise import NodeColumn
 from kubesched.legacy.priorities.base import Priority, scaled
+from kubesched.plugins.taint_toleration import count_soft_taints
 
 AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 AVOIDABLE = ("ReplicationController", "ReplicaSet")
@@ -56,16 +56,7 @@ class TaintTolerationPriority(Priority):
     depends_on = (Input.POD_TEMPLATE, Input.NODE)
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
-        soft = tuple(t for t in pod.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
-        disliked = np.array(
-            [
-                sum(1 for taint in taints if taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, soft))
-                for taints in nodes.taint_sets
-            ],
-            dtype=np.int64,
-        )
-        counts: Ints = disliked[nodes.taint_set]
-        return counts
+        return count_soft_taints(pod, nodes, compare=False)
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return scaled(scores, feasible, self.most, reverse=True)

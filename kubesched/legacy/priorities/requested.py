@@ -37,6 +37,14 @@ class _Requested(Priority):
         amount = wanted.scoring.get(name, 0) + extra
         return nodes.non_zero_requested(resource) + amount, nodes.allocatable(resource)
 
+    def mean_share(self, pod: PodView, nodes: Snapshot, *, of_free: bool) -> Ints:
+        """Return the mean of what would be free, or used, of cpu and of memory, from 0 to the release's most."""
+        total = np.zeros(nodes.n, dtype=np.int64)
+        for name in (CPU, MEMORY):
+            requested, offered = self.usage(pod, nodes, name)
+            total += _fitting(requested, offered, offered - requested if of_free else requested, self.most)
+        return total // 2
+
 
 def _fitting(requested: Ints, offered: Ints, part: Ints, most: int) -> Ints:
     """Return `most` times a part of what is offered; zero where nothing is, or less than requested."""
@@ -49,22 +57,14 @@ class LeastRequestedPriority(_Requested):
     """The emptier, the better."""
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
-        total = np.zeros(nodes.n, dtype=np.int64)
-        for name in (CPU, MEMORY):
-            requested, offered = self.usage(pod, nodes, name)
-            total += _fitting(requested, offered, offered - requested, self.most)
-        return total // 2
+        return self.mean_share(pod, nodes, of_free=True)
 
 
 class MostRequestedPriority(_Requested):
     """The fuller, the better."""
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
-        total = np.zeros(nodes.n, dtype=np.int64)
-        for name in (CPU, MEMORY):
-            requested, offered = self.usage(pod, nodes, name)
-            total += _fitting(requested, offered, requested, self.most)
-        return total // 2
+        return self.mean_share(pod, nodes, of_free=False)
 
 
 class BalancedResourceAllocation(_Requested):

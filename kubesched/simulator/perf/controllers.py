@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from kubesched.apiserver import ApiServer, ObjectStore
-from kubesched.apiserver.fake_cluster import INSTANT
+from kubesched.apiserver.fake_cluster import INSTANT, Parts
 from kubesched.apiserver.fake_cluster.event_recorder import EventRecorder
 from kubesched.apiserver.fake_cluster.garbage_collector import GarbageCollector
 from kubesched.apiserver.fake_cluster.pods import PodIndex
@@ -23,26 +23,11 @@ from kubesched.apiserver.fake_cluster.volumes import Volumes
 from kubesched.serving import raise_file_limit
 
 
-class Controllers:
-    """What acts on claims, volumes, owners and namespaces."""
-
-    def __init__(self, store: ObjectStore) -> None:
-        silent = EventRecorder(store, False)
-        self._parts = (
-            Volumes(store, INSTANT, silent),
-            ResourceClaimController(store, PodIndex(store), silent),
-            GarbageCollector(store),
-        )
-
-    def start(self) -> None:
-        """Begin to react."""
-        for part in self._parts:
-            part.start()
-
-    def stop(self) -> None:
-        """React to nothing any more."""
-        for part in self._parts:
-            part.stop()
+def controllers_of(store: ObjectStore) -> Parts:
+    """Return what acts on claims, volumes, owners and namespaces."""
+    silent = EventRecorder(store, False)
+    claims = ResourceClaimController(store, PodIndex(store), silent)
+    return Parts((Volumes(store, INSTANT, silent), claims, GarbageCollector(store)))
 
 
 async def serve(kubeconfig: Path) -> None:
@@ -51,7 +36,7 @@ async def serve(kubeconfig: Path) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with ApiServer(ObjectStore(has_priority_admission=False)) as server:
-        controllers = Controllers(server.store)
+        controllers = controllers_of(server.store)
         controllers.start()
         server.write_kubeconfig(kubeconfig)
         print(server.url, flush=True)

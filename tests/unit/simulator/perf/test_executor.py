@@ -15,7 +15,7 @@ from kubesched.apiserver import ApiServer, ObjectStore
 from kubesched.apiserver.watch import Change
 from kubesched.errors import SchedulerError
 from kubesched.simulator.perf import cases
-from kubesched.simulator.perf.controllers import Controllers
+from kubesched.simulator.perf.controllers import controllers_of
 from kubesched.simulator.perf.executor import Executor
 from kubesched.simulator.perf.informer import PodInformer
 from kubesched.simulator.perf.rest import Rest
@@ -70,7 +70,7 @@ Run = Callable[..., Any]
 async def store(tmp_path: Path) -> AsyncIterator[tuple[ObjectStore, Run]]:
     """Give a store, and something that runs operations against the server in front of it."""
     async with ApiServer() as server:
-        controllers = Controllers(server.store)
+        controllers = controllers_of(server.store)
         controllers.start()
         bind_everything(server.store)
         kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
