@@ -260,7 +260,7 @@ class Attachments(PlacedPods):
                 except VolumeError as error:
                     self.errors.setdefault(row, {})[(pod.uid, index)] = str(error)
                 else:
-                    self._hold(self._by_pods, self._by_attachments, attached, row, 1)
+                    self._hold(self._by_pods, attached, row, 1)
 
     def left(self, pod: PodView, row: int) -> None:
         """Let go of a pod's volumes."""
@@ -271,7 +271,7 @@ class Attachments(PlacedPods):
                 key = (pod.namespace, claim_name(spec, volume))
                 claim = self._claims[key]
                 holding = claim.holdings.pop((pod.uid, index))
-                self._hold(self._by_pods, self._by_attachments, holding.held, row, -1)
+                self._hold(self._by_pods, holding.held, row, -1)
                 if not claim.holdings:
                     self._depend(key, claim, None)
                     del self._claims[key]
@@ -280,7 +280,7 @@ class Attachments(PlacedPods):
                     attached = self.resolver.inline(volume)
                 except VolumeError:
                     continue
-                self._hold(self._by_pods, self._by_attachments, attached, row, -1)
+                self._hold(self._by_pods, attached, row, -1)
 
     def _take(self, name: str, claim: PersistentVolumeClaim | None, holder: tuple[str, int], holding: _Holding) -> None:
         """Find out what one pod's use of a claim stands for, and count it."""
@@ -294,7 +294,7 @@ class Attachments(PlacedPods):
         else:
             self._forget_error(holding.row, holder)
         holding.held = self.resolver.claim(claim) if claim is not None and not wrong else None
-        self._hold(self._by_pods, self._by_attachments, holding.held, holding.row, 1)
+        self._hold(self._by_pods, holding.held, holding.row, 1)
 
     def _look_again(self, key: tuple[str, str]) -> None:
         claim = self._claims.get(key)
@@ -303,7 +303,7 @@ class Attachments(PlacedPods):
         stored = self._objects.get(PersistentVolumeClaim, key[1], key[0])
         self._depend(key, claim, stored)
         for holder, holding in claim.holdings.items():
-            self._hold(self._by_pods, self._by_attachments, holding.held, holding.row, -1)
+            self._hold(self._by_pods, holding.held, holding.row, -1)
             self._take(key[1], stored, holder, holding)
 
     def _depend(self, key: tuple[str, str], claim: _Claim, stored: PersistentVolumeClaim | None) -> None:
@@ -380,22 +380,21 @@ class Attachments(PlacedPods):
             held = Attached(f"{spec.attacher}/{volume.spec.csi.volume_handle}", spec.attacher)
             self._attachment_held[name] = (held, row)
             self._attachments_on.setdefault(row, set()).add(name)
-            self._hold(self._by_attachments, self._by_pods, held, row, 1)
+            self._hold(self._by_attachments, held, row, 1)
 
     def _drop_attachment(self, name: str) -> None:
         found = self._attachment_held.pop(name, None)
         if found is not None:
             self._attachments_on[found[1]].discard(name)
-            self._hold(self._by_attachments, self._by_pods, found[0], found[1], -1)
+            self._hold(self._by_attachments, found[0], found[1], -1)
 
     # Counting
 
-    def _hold(
-        self, mine: dict[str, dict[int, int]], theirs: dict[str, dict[int, int]], volume: Attached | None, row: int, sign: int
-    ) -> None:
+    def _hold(self, mine: dict[str, dict[int, int]], volume: Attached | None, row: int, sign: int) -> None:
         """Count one more or one fewer holder of a volume on a row; the volume itself counts once, whoever holds it."""
         if volume is None:
             return
+        theirs = self._by_attachments if mine is self._by_pods else self._by_pods
         rows = mine.setdefault(volume.name, {})
         before = rows.get(row, 0)
         after = before + sign

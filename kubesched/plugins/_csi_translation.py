@@ -44,6 +44,15 @@ _CSI_ZONES = {
     GCE_PD: "topology.gke.io/zone",
     CINDER: "topology.cinder.csi.openstack.org/zone",
 }
+_SOURCES = (
+    ("gce_persistent_disk", GCE_PD),
+    ("aws_elastic_block_store", AWS_EBS),
+    ("cinder", CINDER),
+    ("azure_disk", AZURE_DISK),
+    ("azure_file", AZURE_FILE),
+    ("vsphere_volume", VSPHERE),
+    ("portworx_volume", PORTWORX),
+)
 _EBS_ID = re.compile(r"vol-[^/]*")
 _UNSPECIFIED = "UNSPECIFIED"
 
@@ -54,21 +63,7 @@ class TranslationError(SchedulerError):
 
 def in_tree_plugin(volume: Volume | PersistentVolumeSpec) -> str:
     """Return the name of the in-tree plugin behind a volume's source, empty for all other sources."""
-    if volume.gce_persistent_disk is not None:
-        return GCE_PD
-    if volume.aws_elastic_block_store is not None:
-        return AWS_EBS
-    if volume.cinder is not None:
-        return CINDER
-    if volume.azure_disk is not None:
-        return AZURE_DISK
-    if volume.azure_file is not None:
-        return AZURE_FILE
-    if volume.vsphere_volume is not None:
-        return VSPHERE
-    if volume.portworx_volume is not None:
-        return PORTWORX
-    return ""
+    return next((plugin for source, plugin in _SOURCES if getattr(volume, source) is not None), "")
 
 
 def inline_handle(volume: Volume) -> str:

@@ -15,7 +15,6 @@ import msgspec
 import numpy as np
 
 from kubesched.api.matching import NODE_NAME_FIELD, Requirement, compile_selector
-from kubesched.api.meta import LabelSelector
 from kubesched.api.node import NodeSelector, NodeSelectorTerm
 from kubesched.api.pod import Affinity, Pod, PodAffinityTerm
 from kubesched.api.selectors import SelectorError
@@ -155,12 +154,8 @@ def _without(refused: Refused, what: str, changed: Pod) -> Advice | None:
 
 
 def _pods_of(term: PodAffinityTerm) -> str:
-    return _selector_text(term.label_selector)
-
-
-def _selector_text(selector: LabelSelector | None) -> str:
     try:
-        return str(compile_selector(selector)) or "any labels"
+        return str(compile_selector(term.label_selector)) or "any labels"
     except SelectorError:
         return "a broken selector"
 

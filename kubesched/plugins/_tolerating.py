@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
+from kubesched.api import codec
 from kubesched.api.matching import HARD_EFFECTS
 from kubesched.api.node import Taint
-from kubesched.api.pod import Pod, Toleration
+from kubesched.api.pod import Toleration
 from kubesched.cluster import PodView
 from kubesched.framework.advice import Advice, Refused
 
@@ -25,7 +26,8 @@ def advise_toleration(refused: Refused) -> list[Advice]:
     for wanted in dict.fromkeys(lacking.values()):
         opened = refused.alone & np.isin(nodes.taint_set, [code for code, taints in lacking.items() if taints <= wanted])
         taints = sorted(wanted, key=lambda taint: (taint.key, taint.value, taint.effect))
-        changed = _tolerating(pod, taints)
+        more = tuple(map(_toleration, taints))
+        changed = replace(pod, spec=replace(pod.spec, tolerations=(*pod.spec.tolerations, *more)))
         if refused.decide is not None and pod.spec.topology_spread_constraints:
             # A constraint may count over the tolerated nodes only, and then say otherwise about all of them.
             opened = refused.decide(changed)
@@ -37,16 +39,13 @@ def advise_toleration(refused: Refused) -> list[Advice]:
             change: dict[str, object] = {"taints": [taint_text(taint) for taint in taints]}
             found.append(refused.advise("taint", f"once the taint {listed} is gone,", opened, change=change))
         else:
-            change = {"tolerations": [_toleration(taint) for taint in taints]}
+            change = {"tolerations": [codec.to_dict(each) for each in more]}
             found.append(refused.advise("tolerate", f"tolerating {listed},", opened, change=change, changed=changed))
     return found
 
 
-def _tolerating(pod: Pod, taints: list[Taint]) -> Pod:
-    more = tuple(
-        Toleration(key=t.key, operator="Equal" if t.value else "Exists", value=t.value, effect=t.effect) for t in taints
-    )
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, tolerations=(*pod.spec.tolerations, *more)))
+def _toleration(taint: Taint) -> Toleration:
+    return Toleration(key=taint.key, operator="Equal" if taint.value else "Exists", value=taint.value, effect=taint.effect)
 
 
 def untolerated(pod: PodView, taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
@@ -60,10 +59,4 @@ def taint_text(taint: Taint) -> str:
 
 
 def _bare(taint: Taint) -> Taint:
-    return Taint(key=taint.key, value=taint.value, effect=taint.effect)
-
-
-def _toleration(taint: Taint) -> dict[str, str]:
-    if not taint.value:
-        return {"key": taint.key, "operator": "Exists", "effect": taint.effect}
-    return {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
+    return replace(taint, time_added=None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubesched.api.pod import Pod
-from kubesched.api.workload import CompositePodGroup, GangSchedulingPolicy, PodGroup
+from kubesched.api.workload import GangSchedulingPolicy, PodGroup
 from kubesched.cluster import GroupKey
 from kubesched.cluster.groups import Group
 from kubesched.framework import SUCCESS, Code, CycleState, Plugin, PodView, Status, failed, unresolvable, unschedulable
@@ -39,7 +39,7 @@ class GangScheduling(Plugin):
         if self.handle.gates.behaviour.judges_groups_whole:
             found += (on(POD_GROUP, UPDATE, "group_shrank"),)
         if self._hierarchy.has_composites:
-            found += (on(COMPOSITE_POD_GROUP, ADD, "composite_came"),)
+            found += (on(COMPOSITE_POD_GROUP, ADD, "group_came"),)
         return found
 
     def pre_enqueue(self, pod: PodView) -> Status | None:
@@ -134,10 +134,10 @@ class GangScheduling(Plugin):
         root = self._hierarchy.root(mine)
         return root is None or self._is_ready(root, lambda group: group.n_all)
 
-    def group_came(self, pod: PodView, old: PodGroup | None, new: PodGroup) -> bool:
+    def group_came(self, pod: PodView, old: AnyGroup | None, new: AnyGroup) -> bool:
         """Return whether it is the pod's own group that came, or one that it belongs together with."""
-        mine = workload_of(pod)
-        return mine is not None and self._belong_together(mine, GroupKey(WORKLOAD, new.metadata.namespace, new.metadata.name))
+        mine, kind = workload_of(pod), WORKLOAD if isinstance(new, PodGroup) else COMPOSITE
+        return mine is not None and self._belong_together(mine, GroupKey(kind, new.metadata.namespace, new.metadata.name))
 
     def group_shrank(self, pod: PodView, old: PodGroup, new: PodGroup) -> bool:
         """Return whether such a group needs fewer pods than before."""
@@ -145,11 +145,6 @@ class GangScheduling(Plugin):
         if before is None or after is None or after.min_count >= before.min_count:
             return False
         return self.group_came(pod, old, new)
-
-    def composite_came(self, pod: PodView, old: CompositePodGroup | None, new: CompositePodGroup) -> bool:
-        """Return whether a group came that the pod's group belongs together with."""
-        mine = workload_of(pod)
-        return mine is not None and self._belong_together(mine, GroupKey(COMPOSITE, new.metadata.namespace, new.metadata.name))
 
     def _belong_together(self, mine: GroupKey, other: GroupKey) -> bool:
         if not self._hierarchy.has_composites:
