@@ -14,7 +14,7 @@ from kubesched.cli.printing import bar, print_document
 from kubesched.cli.simulate import DEFAULT, Play, collect_seldom
 from kubesched.cli.sources import Policy, read_cluster, warn_not_enabled
 from kubesched.errors import SchedulerError
-from kubesched.simulator.scenarios.compare import compare, decide_anew
+from kubesched.simulator.scenarios.compare import compare, decide_both
 from kubesched.simulator.scenarios.simulation import Simulation
 
 _MOST_SHOWN = 10
@@ -49,21 +49,8 @@ def run_compare(
         if duration is not None or seed is not None:
             raise click.UsageError("--duration and --seed are for scenarios")
         cluster = read_cluster(snapshot_file, kubeconfig, context, policies[0].gates)
-        movable = set.intersection(*({p.scheduler_name for p in policy.configuration.profiles} for policy in policies))
-        sims, until = (
-            [
-                decide_anew(
-                    cluster,
-                    reschedule=reschedule,
-                    movable=movable,
-                    configuration=policy.configuration,
-                    gates=policy.gates,
-                    registry=policy.registry,
-                )
-                for policy in policies
-            ],
-            None,
-        )
+        ways = ((policy.configuration, policy.gates, policy.registry) for policy in policies)
+        sims, until = decide_both(cluster, ways, reschedule=reschedule), None
     with sims[0], sims[1]:
         runs = [Ran(Path(name).name, sim, _run(sim, name, until)) for name, sim in zip((a, b), sims, strict=True)]
         document = {"configurations": {"a": a, "b": b}, **compare(*sims)}

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from kubesched import config
 from kubesched.engine.assembly import Ports
@@ -24,7 +25,7 @@ from kubesched.framework.registry import Registry
 from kubesched.simulator.captured import Captured
 from kubesched.simulator.dryrun.manifests import manifests_in
 from kubesched.simulator.dryrun.planning import make_plan
-from kubesched.simulator.scenarios.compare import compare, decide_anew
+from kubesched.simulator.scenarios.compare import compare, decide_both
 from kubesched.web.page import answer
 from kubesched.web.page_contract import Document
 
@@ -83,19 +84,15 @@ def what_if_routes(read: Read, deciding: Callable[[], Deciding]) -> list[web.Rou
             found.add_done_callback(lambda _: one_at_a_time.release())
             return await asyncio.shield(found)
 
-    async def plan(request: web.Request) -> web.Response:
-        async def found() -> Document:
-            asked = await question(request, PlanQuestion)
-            return await work(lambda cluster: planned(cluster, asked, deciding()))
+    def asking(kind: type[Question], ask: Callable[[Captured, Question, Deciding], Document]) -> Handler:
+        async def answering(request: web.Request) -> web.Response:
+            async def found() -> Document:
+                asked = await question(request, kind)
+                return await work(lambda cluster: ask(cluster, asked, deciding()))
 
-        return await answered(found)
+            return await answered(found)
 
-    async def weigh(request: web.Request) -> web.Response:
-        async def found() -> Document:
-            asked = await question(request, CompareQuestion)
-            return await work(lambda cluster: compared(cluster, asked, deciding()))
-
-        return await answered(found)
+        return answering
 
     async def snapshot(_: web.Request) -> web.Response:
         try:
@@ -109,7 +106,11 @@ def what_if_routes(read: Read, deciding: Callable[[], Deciding]) -> list[web.Rou
         told.enable_compression()
         return told
 
-    return [web.post(f"{API}/plan", plan), web.post(f"{API}/compare", weigh), web.get(f"{API}/snapshot", snapshot)]
+    return [
+        web.post(f"{API}/plan", asking(PlanQuestion, planned)),
+        web.post(f"{API}/compare", asking(CompareQuestion, compared)),
+        web.get(f"{API}/snapshot", snapshot),
+    ]
 
 
 def planned(cluster: Captured, asked: PlanQuestion, deciding: Deciding) -> dict[str, Any]:
@@ -127,18 +128,8 @@ def compared(cluster: Captured, asked: CompareQuestion, deciding: Deciding) -> d
     if asked.configuration.strip():
         other = config.load(asked.configuration, gates=deciding.gates, registry=catalogue(deciding.registry))
     both = [replace(each, extenders=()) for each in (deciding.configuration, other)]
-    movable = set.intersection(*({profile.scheduler_name for profile in each.profiles} for each in both))
-    sims = [
-        decide_anew(
-            cluster,
-            reschedule=asked.reschedule,
-            movable=movable,
-            configuration=each,
-            gates=deciding.gates,
-            registry=deciding.registry,
-        )
-        for each in both
-    ]
+    ways = [(each, deciding.gates, deciding.registry) for each in both]
+    sims = decide_both(cluster, ways, reschedule=asked.reschedule)
     with sims[0], sims[1]:
         for sim in sims:
             sim.run()

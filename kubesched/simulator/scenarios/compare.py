@@ -87,6 +87,20 @@ def compare(a: Simulation, b: Simulation) -> dict[str, Any]:
     }
 
 
+def decide_both(
+    cluster: Captured, ways: Iterable[tuple[configs.Configuration, configs.Gates, Registry]], *, reschedule: bool
+) -> list[Simulation]:
+    """Return a simulation for each way to decide; only pods of schedulers that all of them have are taken off their nodes."""
+    ways = list(ways)
+    movable = set.intersection(*({profile.scheduler_name for profile in each.profiles} for each, _, _ in ways))
+    return [
+        decide_anew(
+            cluster, reschedule=reschedule, movable=movable, configuration=configuration, gates=gates, registry=registry
+        )
+        for configuration, gates, registry in ways
+    ]
+
+
 def decide_anew(
     cluster: Captured,
     *,
