@@ -13,6 +13,7 @@ An object that is replaced is first read as it stands, so that fields we do not 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import chain, repeat
 from typing import Any, Protocol, TypeVar
@@ -38,8 +39,11 @@ from kubesched.errors import (
     SchedulerError,
     ServerFault,
     TooManyRequests,
+    Unauthorized,
     Unreachable,
 )
+
+log = logging.getLogger(__name__)
 
 BIND_ATTEMPTS = 3
 UPDATE_ATTEMPTS = 3
@@ -190,7 +194,8 @@ class Writer:
             try:
                 body = await self._connection.request("GET", path)
                 return body, _object_in(body, wanted, path)
-            except (Unreachable, ServerFault, TooManyRequests):
+            except (Unreachable, ServerFault, TooManyRequests, Unauthorized) as error:
+                log.warning("what became of a write to %s is not known: %s; asking again in %g s", path, error, pause)
                 await self._clock.sleep(pause)
         raise AssertionError("there is always another pause")
 

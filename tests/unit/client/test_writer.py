@@ -278,11 +278,15 @@ DOUBTS = [
 
 
 @pytest.mark.parametrize("answer", [case[1] for case in DOUBTS], ids=[case[0] for case in DOUBTS])
-async def test_a_replacement_in_doubt_is_looked_up_until_the_server_answers(answer: Any) -> None:
-    away = (Unreachable("connection refused"), status(503, "ServiceUnavailable"), status(429, "TooManyRequests"), b"<html>")
-    desk = Desk(CLAIM, answer, *away * 5, stored("v", "6"))
+async def test_a_replacement_in_doubt_is_looked_up_until_the_server_answers(
+    answer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    refusals = (status(503, "Unavailable"), status(401, "Unauthorized"), status(429, "TooManyRequests"))
+    away = (Unreachable("connection refused"), *refusals, b"<html>")
+    desk = Desk(CLAIM, answer, *away * 4, stored("v", "6"))
     assert (await desk.clock.run(desk.writer.update(claim("v")))).metadata.resource_version == "6"
     assert [line.split()[0] for line in desk.sent] == ["GET", "PUT", *["GET"] * 21]
+    assert caplog.messages[-5].endswith("/data is not known: connection refused; asking again in 10 s")
     assert desk.clock.slept[-2:] == [10.0, 10.0]
 
 
