@@ -93,11 +93,10 @@ class TargetLoadPacking(Plugin):
 
     def row_score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], int]:
         self._refresh(nodes)
-        guess, target, journal, reader = self._guess(pod), self._target, nodes.journal, self._reader
+        guess, target = self._guess(pod), self._target
 
         def score(row: int) -> int:
-            if not reader.is_current(journal):  # a new load needs no look: who depends on it has this function no longer
-                self._follow(nodes)
+            self._follow(nodes)  # a new load needs no look: who depends on it has this function no longer
             used = self._measured.item(row) + self._late.item(row) + guess
             if used != used:
                 return 0
@@ -138,7 +137,7 @@ class TargetLoadPacking(Plugin):
             self._follow(nodes)
             self._late_pods = {uid: late for uid, late in self._late_pods.items() if late[1] > since}
             self._read_all(nodes.everything())
-        elif not self._reader.is_current(nodes.journal):
+        else:
             self._follow(nodes)
 
     def _follow(self, nodes: Snapshot) -> None:
@@ -146,16 +145,16 @@ class TargetLoadPacking(Plugin):
         if changes is None:
             self._read_all(nodes.everything())
             return
-        late_pods, late, now = self._late_pods, self._late, self.handle.clock.now()
+        late_pods, late = self._late_pods, self._late
         for row, what, pod, sign in changes:
             if pod is None:
                 if what != STARTED:
                     self._read_row(nodes.everything(), row)
             elif sign > 0:
-                late_pods[pod.uid] = pod, now
-                late[row] += self._guess(pod)
+                late_pods[pod.uid] = pod, self.handle.clock.now()
+                late[row] = late.item(row) + self._guess(pod)  # a number of NumPy's costs more than one of Python's
             elif late_pods.pop(pod.uid, None) is not None:
-                late[row] -= self._guess(pod)
+                late[row] = late.item(row) - self._guess(pod)
 
     def _read_all(self, whole: Snapshot) -> None:
         self._measured, self._late, self._capacity = np.zeros(whole.n), np.zeros(whole.n), np.zeros(whole.n)
