@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import performance_tables
 import pytest
 import yaml
 from demos import Running, running
@@ -178,6 +179,19 @@ def assert_it_exists(line: str, where: str) -> None:
     for word in words:
         if word.startswith("-") and word != "-":
             assert word.split("=")[0] in names, f"{where}: {line}: {command.name} has no {word}"
+
+
+def test_figures_are_made_by_commands_that_there_are() -> None:
+    tables = list(performance_tables.TABLE.finditer(performance_tables.PAGE.read_text()))
+    assert len(tables) >= 4
+    for found in tables:
+        fields, first_line = found[2].split(), found[3]
+        assert performance_tables.head_of(fields) in found[0], first_line
+        for command in re.findall(r"`(.+?)`", first_line):
+            if command.startswith("python "):
+                assert (ROOT / command.split()[1]).exists(), command
+            else:
+                assert_it_exists(command, "docs/performance.md")
 
 
 PYTHON = [block for block in ALL_BLOCKS if block.language == "python" and not (block.file or block.tested_by or block.not_run)]
