@@ -113,7 +113,10 @@ def _flatten(values: list[Any], depth: Any = 1) -> list[Any]:
 
 def _distinct(values: list[Any]) -> list[Any]:
     if _are_plain(values):
-        return list({(value.__class__ is bool, value): value for value in reversed(values)}.values())[::-1]
+        first: dict[tuple[bool, Any], Any] = {}
+        for value in values:
+            first.setdefault((value.__class__ is bool, value), value)
+        return list(first.values())
     kept: list[Any] = []
     for value in values:
         if not contains(kept, value):
