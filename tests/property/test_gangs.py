@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
+import engine_world
 import msgspec
 import pytest
+from group_scene import COSCHEDULING, LABEL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,30 +31,20 @@ from kubesched.api.workload import (
 )
 from kubesched.cluster import Group, GroupKey, PodView
 from kubesched.engine.assembly import Ports, assemble, default_configuration, registry_with
-from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
 from kubesched.errors import Conflict, NotFound, ServerFault, Unreachable
 from kubesched.framework.building import catalogue
 from kubesched.simulator.clock import VirtualClock, run_virtually
 from kubesched.testing import node, pod
 
-LABEL = "scheduling.x-k8s.io/pod-group"
-COSCHEDULING = """
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- schedulerName: default-scheduler
-  plugins:
-    multiPoint: {enabled: [{name: Coscheduling}]}
-    queueSort: {enabled: [{name: Coscheduling}], disabled: [{name: "*"}]}
-"""
 
+class World(engine_world.World):
+    """The API server's side, and whose fault an incomplete gang is."""
 
-class World:
-    """The API server's side: what is true, how badly it answers, and whose fault an incomplete gang is."""
+    engine: Engine
 
     def __init__(self, random: Random, by_label: bool) -> None:
-        self.random = random
+        super().__init__(random)
         self.by_label = by_label
         gates = config.Gates.parse("" if by_label else "GenericWorkload=true,GangScheduling=true", emulated=(1, 36))
         loaded = (
@@ -61,20 +53,13 @@ class World:
             else default_configuration(gates)
         )
         clock = VirtualClock(asyncio.get_running_loop())
-        self.pods: dict[str, Pod] = {}
-        self.nodes: dict[str, Any] = {}
         self.wanted: dict[str, int] = {}
         self.excused: set[str] = set()
         self.problems: list[str] = []
-        self.is_calm = False
-        self.version = 0
-        self.engine: Engine = assemble(loaded, gates, Ports(clock=clock, writer=self, seed=random.randrange(1 << 30)))
+        self.engine = assemble(loaded, gates, Ports(clock=clock, writer=self, seed=random.randrange(1 << 30)))
         self.running = asyncio.create_task(self.engine.run())
 
     # What happens
-
-    def tell(self, kind: str, old: Any, new: Any) -> None:
-        self.engine.inbox.post(Changed(kind, old, new))
 
     def put_node(self, name: str, cpu: int) -> None:
         old, self.nodes[name] = self.nodes.get(name), node(name, cpu=str(cpu), pods=20)
@@ -99,18 +84,9 @@ class World:
             new = msgspec.structs.replace(new, spec=msgspec.structs.replace(new.spec, scheduling_group=named))
         self.put_pod(new)
 
-    def put_pod(self, new: Pod) -> None:
-        self.version += 1
-        meta = msgspec.structs.replace(new.metadata, resource_version=str(self.version))
-        new = msgspec.structs.replace(new, metadata=meta)
-        old = self.pods.get(new.key)
-        self.pods[new.key] = new
-        self.tell("Pod", old, new)
-
     def drop_pod(self, key: str) -> None:
-        gone = self.pods.pop(key)
-        self.excuse(gone)
-        self.tell("Pod", gone, None)
+        self.excuse(self.pods[key])
+        super().drop_pod(key)
 
     def gang_of(self, known: Pod) -> str:
         if self.by_label:
@@ -150,15 +126,6 @@ class World:
         if roll < 0.15:
             raise Unreachable("the answer was lost")
 
-    async def patch_pod_status(self, view: PodView, status: Mapping[str, Any]) -> None:
-        await asyncio.sleep(0.01)
-        if not self.is_calm and self.random.random() < 0.1:
-            raise ServerFault(503, "ServiceUnavailable", "try again")
-        known = self.pods.get(view.key)
-        if known is not None and "nominatedNodeName" in status:
-            changed = msgspec.structs.replace(known.status, nominated_node_name=status["nominatedNodeName"] or "")
-            self.put_pod(msgspec.structs.replace(known, status=changed))
-
     async def patch_status(self, obj: Any, status: Mapping[str, Any]) -> None:
         await asyncio.sleep(0.01)
         if not self.is_calm and self.random.random() < 0.1:
@@ -169,15 +136,6 @@ class World:
         if view.key not in self.pods:
             raise NotFound(404, "NotFound", f'pods "{view.name}" not found')
         self.drop_pod(view.key)
-
-    async def update(self, changed: Any, subresource: str = "") -> Any:
-        return changed
-
-    async def create(self, obj: Any) -> Any:
-        return obj
-
-    async def delete(self, obj: Any) -> None:
-        return None
 
     # What must never happen
 
