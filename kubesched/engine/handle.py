@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random as chance
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,33 +47,10 @@ class SystemClock:
 class NoWriter:
     """For runs that only decide: every write is refused."""
 
-    async def bind(self, pod: PodView, node_name: str) -> None:
-        """Refuse."""
+    async def _refuse(self, *given: Any, **more: Any) -> Any:
         raise SchedulerError("nothing is written in this run")
 
-    async def patch_pod_status(self, pod: PodView, status: Mapping[str, Any]) -> None:
-        """Refuse."""
-        raise SchedulerError("nothing is written in this run")
-
-    async def patch_status(self, obj: Any, status: Mapping[str, Any]) -> None:
-        """Refuse."""
-        raise SchedulerError("nothing is written in this run")
-
-    async def delete_pod(self, pod: PodView) -> None:
-        """Refuse."""
-        raise SchedulerError("nothing is written in this run")
-
-    async def update(self, changed: Any, subresource: str = "") -> Any:
-        """Refuse."""
-        raise SchedulerError("nothing is written in this run")
-
-    async def create(self, obj: Any) -> Any:
-        """Refuse."""
-        raise SchedulerError("nothing is written in this run")
-
-    async def delete(self, obj: Any) -> None:
-        """Refuse."""
-        raise SchedulerError("nothing is written in this run")
+    bind = patch_pod_status = patch_status = delete_pod = update = create = delete = _refuse
 
 
 class NoRecorder:
@@ -101,17 +78,10 @@ class NoNominations:
 class NoMeter:
     """For runs that nobody measures."""
 
-    def claim_created(self, status: str) -> None:
-        """Count nothing."""
+    def _ignore(self, *given: Any, **more: Any) -> None:
+        pass
 
-    def device_bound(self, profile: str, driver: str, status: str) -> None:
-        """Count nothing."""
-
-    def device_waited(self, profile: str, driver: str, status: str, seconds: float) -> None:
-        """Count nothing."""
-
-    def volume_error(self, operation: str) -> None:
-        """Count nothing."""
+    claim_created = device_bound = device_waited = volume_error = _ignore
 
 
 class NobodyWaits:
