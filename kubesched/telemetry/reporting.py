@@ -58,6 +58,15 @@ class Reporter:
         self._outcomes = LineBudget(OUTCOMES_A_SECOND, OUTCOMES_BURST, now)
         self._left_out = Throttle(now)
         metrics.begin_attempt()
+        # What is counted and not said goes straight to the metrics.
+        self.attempt_ended = metrics.schedule_attempts
+        self.permit_waited = metrics.permit_wait
+        self.evictions_ended = metrics.preemption_finished
+        self.event_handled = metrics.event_handling
+        self.group_decided = metrics.group_algorithm
+        self.queue_incoming = metrics.queue_incoming
+        self.unschedulable = metrics.unschedulable
+        self.hint = metrics.hint
 
     def _may_say(self) -> bool:
         """Say whether an outcome has room in the log: all at verbosity 3, below it as many as the reference could have."""
@@ -68,10 +77,6 @@ class Reporter:
         return False
 
     # Attempts
-
-    def attempt_ended(self, result: str, profile: str, seconds: float) -> None:
-        """Count an attempt: scheduled, unschedulable or error."""
-        self.metrics.schedule_attempts(result, profile, seconds)
 
     def decided(self, seconds: float) -> None:
         """Take the time of a decision, and draw lots whether the next one's plugins are timed one by one."""
@@ -101,10 +106,6 @@ class Reporter:
 
     # Binding and preemption
 
-    def permit_waited(self, result: str, seconds: float) -> None:
-        """Take how long a pod waited at Permit."""
-        self.metrics.permit_wait(result, seconds)
-
     def binding_started(self) -> None:
         """Count a binding under way."""
         self.metrics.working(BINDING, 1)
@@ -122,19 +123,7 @@ class Reporter:
         """Take how trying a pod group in one of its placements ended."""
         self.metrics.placement_evaluated("feasible" if is_feasible else "infeasible", profile, seconds)
 
-    def evictions_ended(self, result: str, seconds: float, preemptor: str) -> None:
-        """Take how evicting in the background ended: success or error."""
-        self.metrics.preemption_finished(result, seconds, preemptor)
-
-    def event_handled(self, event: str, seconds: float) -> None:
-        """Take how long it took to take in an event."""
-        self.metrics.event_handling(event, seconds)
-
     # Pod groups
-
-    def group_decided(self, seconds: float) -> None:
-        """Take the time of a decision about a pod group."""
-        self.metrics.group_algorithm(seconds)
 
     def group_ended(self, group: str, result: str, profile: str, members: int, seconds: float) -> None:
         """Count an attempt for a pod group, and say how it ended."""
@@ -145,18 +134,6 @@ class Reporter:
             log.v(2).info(_GROUP_ENDED[result], podGroup=group, pods=members)
 
     # The queue
-
-    def queue_incoming(self, queue: str, event: str) -> None:
-        """Count a pod that came to a queue, and why."""
-        self.metrics.queue_incoming(queue, event)
-
-    def unschedulable(self, plugin: str, profile: str, change: int) -> None:
-        """Count a pod that a plugin begins (+1) or ceases (-1) to keep from being placed."""
-        self.metrics.unschedulable(plugin, profile, change)
-
-    def hint(self, plugin: str, event: str, answer: str, seconds: float) -> None:
-        """Take the time that a hint took, with its answer."""
-        self.metrics.hint(plugin, event, answer, seconds)
 
     def broke(self, plugin: str, point: str, pod: str, error: Exception) -> None:
         """Count a plugin that raised in the queue's hands, and name it where the queue does not."""
