@@ -36,7 +36,6 @@ from kubesched.client.resources import WATCH_SET, watch_set
 from kubesched.client.timing import SYSTEM_CLOCK
 from kubesched.client.writer import Writer
 from kubesched.config import Gates, load
-from kubesched.errors import NotFound
 from kubesched.telemetry.metrics import FAMILIES
 
 Object = dict[str, Any]
@@ -217,7 +216,7 @@ async def what_the_client_does() -> dict[tuple[str, str], set[str]]:
     pod = Pod(metadata=ObjectMeta(name="p", namespace="a", uid="u"))
     audit.stored = codec.encode(pod)
     await writer.bind(pod, "n")
-    await writer._assigned_node(pod, NotFound(404, "", ""))
+    await writer._assigned_node(pod)
     await writer.patch_pod_status(pod, {})
     await writer.delete_pod(pod)
     for type_, calls in WRITTEN:
