@@ -209,7 +209,9 @@ def _to_int(value: Any) -> int:
             return whole(_digits(value, "ParseInt"))
         raise EvaluationError(f'strconv.ParseInt: parsing "{value}": invalid syntax')
     if isinstance(value, datetime):
-        return int(value.timestamp())
+        return (value - datetime.fromtimestamp(0, UTC)) // timedelta(seconds=1)
+    if isinstance(value, timedelta):
+        return whole(value // timedelta(microseconds=1) * 1000)  # nanoseconds
     if isinstance(value, float) and (value != value or abs(value) >= 2**63):
         raise EvaluationError("integer overflow")
     if is_number(value):

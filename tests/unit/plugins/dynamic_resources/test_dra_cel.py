@@ -61,6 +61,8 @@ TRUE = [
     "[1, 2].transformList(i, v, v + i) == [1, 3] && {'a': 1}.transformMap(k, v, v + 1) == {'a': 2}",
     "[3, 1, 2].sort() == [1, 2, 3] && [3, 1, 2].sortBy(e, -e) == [3, 2, 1] && [1, 1].distinct() == [1]",
     "[1, 2, 1, 3].distinct() == [1, 2, 3] && ['a', 'b', 'a'].distinct().join() == 'ab' && [[1], [2], [1]].distinct()[0] == [1]",
+    "int(duration('-1.5s')) == -1500000000 && int(timestamp(5) - timestamp(3)) == 2000000000",
+    "int(timestamp('1969-12-31T23:59:59.5Z')) == -1 && int(timestamp('1970-01-01T00:00:01.9Z')) == 1",
     "[1, 2, 3].sum() == 6 && [1, 3].max() == 3 && [1, 3].min() == 1 && [1, 2].isSorted()",
     "[1, 2, 1].indexOf(1) == 0 && [1, 2, 1].lastIndexOf(1) == 2 && 'abcb'.indexOf('b') == 1",
     "[[1], [2]].flatten() == [1, 2] && lists.range(3) == [0, 1, 2] && [1, 2, 3].slice(1, 2) == [2]",
