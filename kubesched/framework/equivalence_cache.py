@@ -163,10 +163,13 @@ class EquivalenceCache:
     def recall(self, pod: PodView, nodes: Snapshot) -> CachedAnswer | None:
         """Return the answer for a pod, or None if it must be computed the plain way."""
         key = (pod.template.signature, own_inputs(pod, nodes.objects))
+        known = self._classes.get(key)
+        if known is not None and self.waits_for_second and known.is_left_behind(nodes):
+            return None
         observe = self.profile.observe
         watch = _NO_WATCH if observe is None else _Stopwatch()
         try:
-            recalled = self._answer(self._find(key, pod, nodes, watch), pod, nodes, watch)
+            recalled = self._answer(self._up_to_date(known, key, pod, nodes, watch), pod, nodes, watch)
         except NotCacheable:
             self._classes.pop(key, None)
             return None
@@ -191,9 +194,10 @@ class EquivalenceCache:
         """Forget everything."""
         self._classes.clear()
 
-    def _find(self, key: Key, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> EquivalenceClass:
+    def _up_to_date(
+        self, of_class: EquivalenceClass | None, key: Key, pod: PodView, nodes: Snapshot, watch: _Stopwatch
+    ) -> EquivalenceClass:
         """Return what is remembered of a pod's class, up to date; begin anew where nothing is, or that is easier."""
-        of_class = self._classes.get(key)
         if of_class is not None and of_class.node_answers.refresh(pod, nodes) and of_class.refresh(nodes):
             self._classes.move_to_end(key)
             watch.lap("Filter")  # rows computed again, with their scores: the two are not told apart

@@ -17,13 +17,18 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.feasible import FeasibleNodes
 from kubesched.framework.node_answers import NodeAnswers
 from kubesched.framework.plugin import Plugin
+from kubesched.framework.tracked import FEW_ROWS
 from kubesched.framework.verdicts import DomainVerdicts
+
+MOST_CHANGES = 2 * FEW_ROWS
+"""To take in more changes than that costs more than to decide a pod without remembered answers."""
 
 
 class EquivalenceClass:
     """One class of pods."""
 
     __slots__ = (
+        "_asked_at",
         "_read_kinds",
         "_skips_by",
         "_versions",
@@ -44,6 +49,7 @@ class EquivalenceClass:
         self.state.skip_filter |= node_answers.state.skip_filter
         self.state.skip_score |= node_answers.state.skip_score
         self._read_kinds = KindVersions(nodes.objects, plan.counted_kinds)
+        self._asked_at = nodes.journal.end
         self._versions: dict[str, int] = {}
         self._skips_by: dict[str, object] = {}
         self.unschedulable_result: tuple[tuple[int, ...], Any] | None = None
@@ -60,6 +66,18 @@ class EquivalenceClass:
     def nbytes(self) -> int:
         """Return about what it takes beside the answers about nodes: totals of its own, and a few counters."""
         return self.node_answers.totals.values.nbytes + (1 << 12)
+
+    def is_left_behind(self, nodes: Snapshot) -> bool:
+        """Return whether so much has changed since the class was last asked for that its pod is better decided as if it were
+        the first. Not where counters are kept, which are dear to begin anew, nor where it was concluded that no node does: it
+        may still hold. A class that is soon asked for again is brought up to date, however long it was left behind."""
+        before, self._asked_at = self._asked_at, nodes.journal.end
+        return (
+            self._asked_at - before > MOST_CHANGES
+            and self.unschedulable_result is None
+            and len(self.skipped_filters) == len(self.plan.live_pre_filters)
+            and len(self.skipped_scores) == len(self.plan.live_scores)
+        )
 
     def feasible_beside(self, verdicts: tuple[DomainVerdicts, ...]) -> FeasibleNodes:
         """Return the feasible nodes where whole domains are refused: as they were kept, if the same tables say so."""

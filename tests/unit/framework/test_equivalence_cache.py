@@ -18,6 +18,7 @@ from kubesched.errors import PluginRaised
 from kubesched.framework import SKIP, CycleState, Input, Plugin, Reason, Rejections, unresolvable
 from kubesched.framework.counters import CounterTable, PodCounts
 from kubesched.framework.equivalence_cache import EquivalenceCache
+from kubesched.framework.equivalence_class import MOST_CHANGES
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable, failed
 from kubesched.testing import node, pod
 
@@ -386,3 +387,18 @@ def test_a_scheduler_remembers_what_is_asked_a_second_time() -> None:
     assert plugin.rows == 6
     decide(store, memo, "hungry", requests={"cpu": "1"})
     assert (plugin.rows, len(memo)) == (9, 2), "it asks for more, for the first time"
+
+
+def test_a_class_that_was_left_behind_is_decided_as_if_it_were_new_unless_it_is_soon_asked_for_again() -> None:
+    store, memo, (plugin,) = build(ForAnybody)
+    memo.waits_for_second = True
+    for _ in range(3):
+        decide(store, memo)
+    assert plugin.rows == 6, "the first worked it out, the second to remember it"
+    for i in range(MOST_CHANGES + 1):
+        store.put_pod(pod(f"other-{i}", on="a"))
+    decide(store, memo)
+    assert plugin.rows == 9, "all nodes once, and nothing is brought up to date"
+    decide(store, memo)
+    decide(store, memo)
+    assert plugin.rows == 10, "asked for again, it is: one node had changed"
