@@ -23,6 +23,8 @@ from kubesched.framework.tracked import Tracked
 
 BUDGET_BYTES = 64 << 20
 _BYTES_A_NODE, _FEWEST = 128, 16
+FEWEST_CHANGES, PODS_A_CHANGE = 64, 128
+"""To take in one change takes as long as counting so many placed pods anew, which begins at the price of so many changes."""
 
 
 class PodCounts:
@@ -35,7 +37,7 @@ class PodCounts:
     def refresh(self, nodes: Snapshot) -> None:
         """Take in the pods that came and went since the last time; count all of them the first time, and when nodes changed."""
         changes = self._reader.changed(nodes.journal)
-        if changes is None or len(changes) > nodes.n // 2 + 64 or concern_nodes(changes):
+        if changes is None or _are_many(changes, nodes) or concern_nodes(changes):
             self.version += 1
             self.recount(nodes.everything())
             return
@@ -59,6 +61,12 @@ class PodCounts:
     def count(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> bool:
         """Take in one pod that came to a row of the whole cluster (+1) or left it (-1); return whether it counts at all."""
         raise NotImplementedError
+
+
+def _are_many(changes: list[Change], nodes: Snapshot) -> bool:
+    """Return whether it takes longer to take in changes than to count all pods."""
+    n = len(changes)
+    return n > FEWEST_CHANGES and n > FEWEST_CHANGES + len(nodes.pod_rows()) // PODS_A_CHANGE
 
 
 C = TypeVar("C", bound=PodCounts)

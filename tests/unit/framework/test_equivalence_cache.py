@@ -16,7 +16,7 @@ from kubesched.engine.handle import EngineHandle
 from kubesched.engine.ties import SeededTies
 from kubesched.errors import PluginRaised
 from kubesched.framework import SKIP, CycleState, Input, Plugin, Reason, Rejections, unresolvable
-from kubesched.framework.counters import CounterTable, PodCounts
+from kubesched.framework.counters import FEWEST_CHANGES, CounterTable, PodCounts
 from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.equivalence_class import MOST_CHANGES
 from kubesched.framework.verdicts import Failed, Placed, Unschedulable, failed
@@ -189,6 +189,14 @@ def test_classes_that_declare_the_same_share_their_counters_which_follow_the_pod
     store.put_node(node("a", labels={"new": "label"}))
     counts.refresh(store.snapshot())
     assert (counts.n, counts.recounts, counts.version) == (1, 2, 3)
+    for i in range(FEWEST_CHANGES):
+        store.put_pod(pod(f"few-{i}", on="a", labels={"app": "x"}))
+    counts.refresh(store.snapshot())
+    assert (counts.n, counts.recounts) == (1 + FEWEST_CHANGES, 2)
+    for i in range(FEWEST_CHANGES + 2):
+        store.put_pod(pod(f"many-{i}", on="a", labels={"app": "x"}))
+    counts.refresh(store.snapshot())
+    assert (counts.n, counts.recounts) == (3 + 2 * FEWEST_CHANGES, 3), "counting all of them is quicker"
 
 
 def test_a_node_more_makes_it_start_again() -> None:
