@@ -21,7 +21,7 @@ from kubesched.cli.layout import print_table, say
 from kubesched.cli.printing import fewer, print_document, warned
 from kubesched.cli.sources import Policy, live_release
 from kubesched.client.connection import Observers, connect
-from kubesched.client.credentials import CredentialSource, default_kubeconfig, find_credentials
+from kubesched.client.credentials import CredentialSource, kubectl_credentials
 from kubesched.client.scheduler_client import SchedulerAddress, ask_for_configuration
 from kubesched.config.versions import text_of
 from kubesched.engine.handle import SystemClock
@@ -82,7 +82,7 @@ def run_shadow(
         raise error if not configz else SchedulerError(f"{configz}: {error}") from error
     judged_by = Settings(policy.configuration, policy.gates, policy.registry, seed, window_seconds, control)
     run = Run(
-        find_credentials(kubeconfig or default_kubeconfig(), context=context or None),
+        kubectl_credentials(kubeconfig, context),
         judged_by,
         Snapshots(folder, max_snapshots) if folder is not None else None,
         most_pods,

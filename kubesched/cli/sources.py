@@ -22,7 +22,7 @@ from kubesched import config
 from kubesched.api.bounds import lines_of, yaml_document
 from kubesched.cli.server_release import release_of
 from kubesched.client.connection import connect
-from kubesched.client.credentials import default_kubeconfig, find_credentials, kubeconfig_files
+from kubesched.client.credentials import default_kubeconfig, kubeconfig_files, kubectl_credentials
 from kubesched.config.versions import Version
 from kubesched.engine.assembly import Ports, default_configuration, registry_with
 from kubesched.engine.loop import Engine
@@ -128,7 +128,7 @@ def live_release(snapshot_file: Path | None, kubeconfig: str, context: str) -> V
     if snapshot_file is not None:
         return release_in(snapshot_file)
     try:
-        return release_of(find_credentials(kubeconfig or default_kubeconfig(), context=context or None))
+        return release_of(kubectl_credentials(kubeconfig, context))
     except SchedulerError:  # whoever connects says what is wrong
         return None
 
@@ -157,7 +157,7 @@ def read_cluster(snapshot_file: Path | None, kubeconfig: str, context: str, gate
 
 
 async def _read_live(kubeconfig: str, context: str, gates: config.Gates) -> Captured:
-    source = find_credentials(kubeconfig or default_kubeconfig(), context=context or None)
+    source = kubectl_credentials(kubeconfig, context)
     connection = await connect(source, name="reader", qps=_READ_QPS, burst=int(2 * _READ_QPS))
     try:
         return await capture(connection, gates, time.time(), lambda text: click.echo(f"Warning: {text}", err=True))

@@ -16,7 +16,7 @@ from kubesched.cli.sources import Policy, live_release, namespace_of, read_clust
 from kubesched.cli.why_groups import pending_report, print_patches, print_pending
 from kubesched.cli.why_report import print_story
 from kubesched.client.connection import connect
-from kubesched.client.credentials import default_kubeconfig, find_credentials
+from kubesched.client.credentials import kubectl_credentials
 from kubesched.client.reading import get_object
 from kubesched.client.scheduler_client import SchedulerAddress, ask_about_pod, ask_for_decisions_about
 from kubesched.cluster import PodView
@@ -194,7 +194,7 @@ def _not_found(cluster: Captured, namespace: str, name: str) -> str:
 
 async def _finished(kubeconfig: str, context: str, namespace: str, name: str) -> Pod | None:
     """Return a pod that schedulers do not list because it has ended."""
-    connection = await connect(find_credentials(kubeconfig or default_kubeconfig(), context=context or None), name="why")
+    connection = await connect(kubectl_credentials(kubeconfig, context), name="why")
     try:
         return await get_object(connection, Pod, name, namespace)
     except NotFound:

@@ -26,6 +26,11 @@ NOTHING_PROVIDED = (
     "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
 )
 
+NO_CLUSTER = (
+    "no cluster is known here: --kubeconfig names one, or KUBECONFIG, or ~/.kube/config; "
+    "many commands read a --snapshot instead"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
@@ -75,6 +80,14 @@ def find_credentials(
     if environ.get("KUBERNETES_MASTER"):
         return AddressSource(_checked_address(environ["KUBERNETES_MASTER"], "KUBERNETES_MASTER"))
     raise ConfigError("", NOTHING_PROVIDED)
+
+
+def kubectl_credentials(kubeconfig: str, context: str, environ: Mapping[str, str] = os.environ) -> CredentialSource:
+    """Return the source that kubectl would take, for commands that are typed."""
+    found = kubeconfig or default_kubeconfig(environ)
+    if not (found or _in_cluster(environ) or environ.get("KUBERNETES_MASTER")):
+        raise ConfigError("", NO_CLUSTER)
+    return find_credentials(found, context=context or None, environ=environ)
 
 
 def delegated_credentials(

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from kubesched.client.connection import Connection, connect
-from kubesched.client.credentials import default_kubeconfig, find_credentials
+from kubesched.client.credentials import kubectl_credentials
 from kubesched.errors import SchedulerError
 from kubesched.simulator.rebalance.board import Move
 from kubesched.simulator.rebalance.goals import MovePlan
@@ -27,7 +27,7 @@ _MERGE = "application/strategic-merge-patch+json"
 
 async def carry_out(plan: MovePlan, kubeconfig: str, context: str, tell: Callable[[str], None]) -> int:
     """Make the moves; return how many came out as planned."""
-    source = find_credentials(kubeconfig or default_kubeconfig(), context=context or None)
+    source = kubectl_credentials(kubeconfig, context)
     connection = await connect(source, name="rebalance", qps=50.0, burst=100)
     n_made = 0
     try:

@@ -14,7 +14,15 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.client.credentials import NOTHING_PROVIDED, default_kubeconfig, delegated_credentials, find_credentials
+from kubesched.client.credentials import (
+    NO_CLUSTER,
+    NOTHING_PROVIDED,
+    AddressSource,
+    default_kubeconfig,
+    delegated_credentials,
+    find_credentials,
+    kubectl_credentials,
+)
 from kubesched.errors import ConfigError
 
 
@@ -238,3 +246,10 @@ def test_kubectls_own_file_is_the_default_of_commands(tmp_path: Path) -> None:
     (tmp_path / ".kube").mkdir()
     (tmp_path / ".kube" / "config").touch()
     assert default_kubeconfig({"HOME": str(tmp_path)}) == str(tmp_path / ".kube" / "config")
+
+
+def test_who_types_a_command_without_a_cluster_hears_how_to_name_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        kubectl_credentials("", "", {"HOME": str(tmp_path)})
+    assert str(caught.value) == NO_CLUSTER
+    assert isinstance(kubectl_credentials("", "", {"KUBERNETES_MASTER": "http://127.0.0.1:8080"}), AddressSource)
