@@ -23,7 +23,11 @@ _TEMPLATES: dict[str, tuple[str, ...]] = {
     "Pod": (),
 }
 """Where the pod stands in what makes it."""
-_FIXED = frozenset({"Pod", "Job"})
+_FIXED = {
+    "Pod": "a Pod cannot be changed so in place: this deletes it and makes it again",
+    # Its selector and labels are generated, so that not even kubectl could make the same one again.
+    "Job": "a Job cannot be changed so in place: make it again with this change",
+}
 """What cannot be changed in place: it has to be made again with the change in it."""
 
 
@@ -59,17 +63,21 @@ def workload_of(pod: Pod) -> tuple[str, str]:
 def _patch(kind: str, namespace: str, name: str, patch: dict[str, Any], type_: str) -> dict[str, Any]:
     where = f"-n {shlex.quote(namespace)} " if namespace else ""
     text = shlex.quote(json.dumps(patch, separators=(",", ":")))
+    target, how = f"{where}{kind.lower()} {shlex.quote(name)}", f"--type={type_} -p {text}"
     found = {
         "kind": kind,
         "namespace": namespace,
         "name": name,
         "type": type_,
         "patch": patch,
-        "command": f"kubectl patch {where}{kind.lower()} {shlex.quote(name)} --type={type_} -p {text}",
+        "command": f"kubectl patch {target} {how}",
     }
     may_grow = kind == "Pod" and patch["spec"].keys() == {"tolerations"}  # the one thing that a pod takes afterwards
     if kind in _FIXED and not may_grow:
-        found["note"] = f"a {kind} cannot be changed so in place: make it again with this change"
+        found["note"] = _FIXED[kind]
+        if kind == "Pod":
+            changed = f"kubectl get {target} -o json | kubectl patch --local -f - {how} -o json"
+            found["command"] = f"{changed} | kubectl replace --force -f -"
     return found
 
 

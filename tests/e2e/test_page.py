@@ -59,7 +59,7 @@ async def test_why_a_pod_waits_and_what_helps_in_two_clicks(demo: Running, page:
     shown = await page.text("main")
     assert "NodeResourcesFit · node-000, node-001, node-002" in shown
     assert "nodes short of resources could hold it even empty" in shown
-    assert "kubectl patch -n demo pod whale" in shown and "What wakes it" in shown
+    assert "kubectl get -n demo pod whale -o json | kubectl patch" in shown and "What wakes it" in shown
     assert "as of " in shown, "it says of when it is"
 
 

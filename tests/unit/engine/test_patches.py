@@ -68,7 +68,12 @@ def test_the_container_that_asks_for_most_asks_for_less() -> None:
 def test_a_pod_takes_tolerations_and_nothing_else() -> None:
     before = pod("p", node_selector={"disk": "ssd"})
     (patch,) = patches_of(Advice("selector", "", changed=_with(before, spec=_with(before.spec, node_selector=None))), before)
-    assert patch["note"] == "a Pod cannot be changed so in place: make it again with this change"
+    assert patch["note"] == "a Pod cannot be changed so in place: this deletes it and makes it again"
+    assert patch["command"] == (
+        "kubectl get -n default pod p -o json"
+        """ | kubectl patch --local -f - --type=merge -p '{"spec":{"nodeSelector":null}}' -o json"""
+        " | kubectl replace --force -f -"
+    )
 
 
 def test_a_node_is_uncordoned() -> None:
