@@ -106,10 +106,11 @@ def _environment(typed: bool) -> Any:
             "device.attributes": kind.Map(kind.STRING, kind.Map(kind.STRING, kind.DYN)),
             "device.capacity": kind.Map(kind.STRING, kind.Map(kind.STRING, amount)),
         }
+    # Kubernetes has version 2 of the functions of texts: `reverse` came with the third, here it is of lists alone.
     return cel.NewEnv(
         config=cel.NewEnvConfigFromYaml(_LIBRARIES),
         variables=variables,
-        extensions=[ext_bindings.ExtBindings(), ext_optional.ExtOptional(), ext_strings.ExtStrings()],
+        extensions=[ext_bindings.ExtBindings(), ext_optional.ExtOptional(), ext_strings.ExtStrings(2)],
         functions=_declarations(cel),
     )
 

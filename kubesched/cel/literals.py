@@ -24,8 +24,6 @@ def check_literals(tree: Node, newer: bool = True, typed: bool = True) -> None:
                 target, "findAll", (Const(str() as pattern), _)
             ):
                 _check_pattern(node.function, pattern, target is not None)
-            case Call(_, "reverse", _, ("string_reverse",)):
-                raise CompileError("compilation failed: found no matching overload for 'reverse' applied to 'string.()'")
             case Call(Const(str() as template), "format", (MakeList() as values,)):
                 _check_format(template, values, newer)
             case MakeList() if id(node) not in exempt:

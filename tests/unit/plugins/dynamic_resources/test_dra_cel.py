@@ -286,6 +286,8 @@ def test_no_value(expression, text):
         ),
         ("[?optional.of(1), 'a'].size() == 2", "expected type 'int' but found 'string'"),
         ("{?'a': optional.of(1), 'b': 'c'}.size() == 2", "expected type 'int' but found 'string'"),
+        (f"{A}.model.reverse() == 'x'", "found no matching overload for '_==_'"),
+        ("'ab'.reverse() == 'ba'", "found no matching overload for 'reverse'"),
         ("[[[1]].flatten(), ['a']].size() == 2", "expected type 'list(int)' but found 'list(string)'"),
         ("true || '%d'.format(['a']) == ''", "decimal clause can only be used on integers, was given string"),
         ("true || '%s'.format([]) == ''", "index 0 out of range"),
