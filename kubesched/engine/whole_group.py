@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from kubesched.cluster import Bools, GroupKey, Store
 from kubesched.engine.group import (
     SIBLING_BROKE,
@@ -194,7 +196,7 @@ class WholeGroupCycle:
     def _placements(
         self, key: GroupKey, profile: Profile, within: Bools | None
     ) -> list[tuple[Placement, Bools | None]] | Status:
-        """Return the placements of a group, each with its nodes among those that the group around it may use."""
+        """Return the placements of a group, narrowed to what the group around it may use: they are scored by these nodes."""
         nodes = self._store.snapshot()
         found = profile.generate_placements(key, nodes)
         if isinstance(found, Status):
@@ -202,8 +204,10 @@ class WholeGroupCycle:
         masks = [(placement, mask_of(placement, nodes)) for placement in found]
         if within is None:
             return masks
-        narrowed = [(placement, within if mask is None else within & mask) for placement, mask in masks]
-        return [(placement, mask) for placement, mask in narrowed if mask.any()] or unschedulable(NO_PLACEMENTS)
+        narrowed = [(placement.name, within if mask is None else within & mask) for placement, mask in masks]
+        possible: list[tuple[Placement, Bools | None]]
+        possible = [(Placement(name, np.flatnonzero(mask)), mask) for name, mask in narrowed if mask.any()]
+        return possible or unschedulable(NO_PLACEMENTS)
 
 
 def _goes_on(status: Status) -> bool:

@@ -48,14 +48,15 @@ class GroupHierarchy:
         return top
 
     def children(self, key: GroupKey) -> list[GroupKey]:
-        """Return the groups that name this one as their parent, by kind and name."""
+        """Return the groups that name this one as their parent, the oldest first, then by name."""
         kinds: tuple[tuple[str, type[AnyGroup]], ...] = ((COMPOSITE, CompositePodGroup), (WORKLOAD, PodGroup))
-        return sorted(
-            GroupKey(kind, key.namespace, each.metadata.name)
+        found = [
+            (each.metadata.creation_timestamp or "", each.metadata.name, kind)
             for kind, type_ in kinds
             for each in self._objects.all(type_)
             if each.metadata.namespace == key.namespace and each.spec.parent_composite_pod_group_name == key.name
-        )
+        ]
+        return [GroupKey(kind, key.namespace, name) for _, name, kind in sorted(found)]
 
     def leaves(self, key: GroupKey) -> list[GroupKey]:
         """Return the pod groups at and below a group."""

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 from group_scene import Scene, gang, member
 
@@ -224,6 +225,30 @@ def test_a_group_of_groups_lies_in_one_zone() -> None:
     nodes = [node("a1", cpu="3", zone="a"), node("b1", cpu="2", zone="b"), node("b2", cpu="2", zone="b")]
     made = played(*nodes, composite(topology=ZONE), *two_groups(), gates=COMPOSITE)
     assert sorted(made.bound.values()) == ["b1", "b1", "b2", "b2"]
+
+
+def test_a_placement_inside_another_is_scored_by_the_nodes_of_both() -> None:
+    nodes = [
+        node("a1", cpu="4", labels={ZONE: "a", "rack": "1"}),
+        node("a2", cpu="5", labels={ZONE: "a", "rack": "2"}),
+        node("b1", cpu="1", labels={ZONE: "b", "rack": "1"}),  # would make rack 1 look emptier
+        node("b2", cpu="1", labels={ZONE: "b", "rack": "1"}),
+    ]
+    inner = gang("g", min_count=3, topology="rack", parent_composite_pod_group_name="all")
+    made = played(*nodes, composite(min_groups=1, topology=ZONE), inner, *trio(), gates=COMPOSITE)
+    assert set(made.bound.values()) == {"a1"}
+
+
+@pytest.mark.parametrize(("older", "placed"), [("x", {"x1", "x2"}), ("y", {"y1", "y2"})])
+def test_the_oldest_of_the_groups_of_a_group_is_tried_first(older: str, placed: set[str]) -> None:
+    groups = [gang(name, min_count=2, parent_composite_pod_group_name="all") for name in ("x", "y")]
+    born = {name: f"2026-01-01T00:00:0{int(name != older)}Z" for name in ("x", "y")}
+    for at, group in enumerate(groups):
+        metadata = msgspec.structs.replace(group.metadata, creation_timestamp=born[group.metadata.name])
+        groups[at] = msgspec.structs.replace(group, metadata=metadata)
+    members = [*trio(2, "x"), *trio(2, "y")]
+    made = played(node("n1", cpu="3"), composite(min_groups=1), *groups, *members, gates=COMPOSITE)
+    assert set(made.bound) == placed
 
 
 def test_room_is_made_for_a_group_of_groups() -> None:
