@@ -149,6 +149,8 @@ class Rejections:
     @staticmethod
     def first(*cases: tuple[Bools, Reason]) -> Rejections:
         """Refuse each node for the first of the reasons whose column is true on it."""
+        if len(cases) == 1:
+            return Rejections.where(*cases[0])
         bits = np.zeros(len(cases[0][0]), dtype=np.uint64)
         for i, (refused, _) in enumerate(cases):
             bits[refused & (bits == 0)] = 1 << i
@@ -157,6 +159,8 @@ class Rejections:
     @staticmethod
     def every(*cases: tuple[Bools, Reason]) -> Rejections:
         """Refuse each node for all of the reasons whose columns are true on it; at most 64 reasons."""
+        if len(cases) == 1:
+            return Rejections.where(*cases[0])
         if len(cases) > MAX_REASONS:
             raise ValueError(f"{len(cases)} reasons, at most {MAX_REASONS} fit one verdict")
         bits = np.zeros(len(cases[0][0]), dtype=np.uint64)
