@@ -38,7 +38,11 @@ JOBS = [
         [Step(".brief .card")],
         ["demo/whale", "0 of 20 nodes would take it", "Insufficient cpu NodeResourcesFit"],
     ),
-    Job("what smallest change helps", [Step(NAV, "Pending")], ["it would fit with", "kubectl get -n demo pod whale -o json | kubectl patch"]),
+    Job(
+        "what smallest change helps",
+        [Step(NAV, "Pending")],
+        ["it would fit with", "kubectl get -n demo pod whale -o json | kubectl patch"],
+    ),
     Job(
         "why Y went to Z and by how much",
         [Step(".recent td a", "demo/trainer")],
