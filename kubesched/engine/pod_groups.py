@@ -385,7 +385,8 @@ def _failure_in_whole(member: Member, rehearsal: Rehearsal) -> Failure:
     if member.has_place:
         if rehearsal.verdict is Verdict.WAITING:
             return Failure(rehearsal.message, True, None, nomination)
-        return Failure(f"{UNSCHEDULABLE}, {rehearsal.message}", True, None, CLEAR)
+        # Permit is asked in the rehearsals of 1.36 only, and what it says there is what the member is told.
+        return Failure(f"{UNSCHEDULABLE}, {member.permit or rehearsal.message}", True, None, CLEAR)
     assert member.failure is not None
     own = member.failure
     return own if nomination is None else Failure(own.message, own.is_rejection, own.diagnosis, nomination)

@@ -281,6 +281,20 @@ def test_1_36_makes_room_for_groups_behind_a_gate_of_its_own() -> None:
     assert deleted(f"{plain},WorkloadAwarePreemption=true") == []
 
 
+def test_members_that_would_fit_are_told_in_1_36_what_permit_says() -> None:
+    async def main() -> None:
+        gates = "GenericWorkload=true,GangScheduling=true,WorkloadAwarePreemption=true"
+        made = Scene(node("n1", cpu="2"), gang(min_count=3), *trio(), gates=gates)
+        await made.settle(1)
+        assert made.bound == {}
+        texts = [made.said(f"g{i}") for i in (1, 2, 3)]
+        waits = "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled"
+        assert sum(text.startswith(waits) for text in texts) == 2
+        assert "ResourceClaims" not in str(made.conditions)
+
+    run_virtually(main())
+
+
 @pytest.mark.parametrize(
     "release, gates, victims",
     [
