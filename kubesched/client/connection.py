@@ -182,16 +182,17 @@ class Connection:
         await self.clock.sleep(seconds)
 
     async def _timed(self, method: str, path: str, headers: CIMultiDict[str], body: bytes | None) -> Answer:
-        observe = self._observers.answer
-        if observe is None:
-            return await self._transport.send(method, path, headers, body, self._time_limit)
-        began = self.clock.monotonic()
+        observe, began = self._observers.answer, self.clock.monotonic()
         try:
-            answer = await self._transport.send(method, path, headers, body, self._time_limit)
+            answer = await self._transport.send(
+                method, path, headers, body, self._time_limit, lambda: self.require_lead(f"{method} {path}")
+            )
         except SchedulerError:
-            observe(method, "<error>", self.clock.monotonic() - began)
+            if observe is not None:
+                observe(method, "<error>", self.clock.monotonic() - began)
             raise
-        observe(method, str(answer.status), self.clock.monotonic() - began)
+        if observe is not None:
+            observe(method, str(answer.status), self.clock.monotonic() - began)
         return answer
 
     def _headers_for(self, content_type: str) -> CIMultiDict[str]:

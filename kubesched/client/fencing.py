@@ -11,12 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from multidict import CIMultiDict
-
 from kubesched.client.connection import Connection
 from kubesched.client.locks import Lock, Record
 from kubesched.client.timing import SYSTEM_CLOCK, ClientClock
-from kubesched.client.transport import Answer
 from kubesched.errors import SchedulerError
 
 TRANSIT_SECONDS = 0.5
@@ -86,11 +83,6 @@ class FencedConnection(Connection):
             observers=like._observers,
         )
         self._is_open = is_open
-
-    async def _timed(self, method: str, path: str, headers: CIMultiDict[str], body: bytes | None) -> Answer:
-        if method != "GET":
-            self.require_lead(f"{method} {path}")
-        return await super()._timed(method, path, headers, body)
 
     def require_lead(self, what: str) -> None:
         """Raise `LeaseLost` when another may lead."""

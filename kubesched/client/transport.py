@@ -15,7 +15,7 @@ import os
 import socket
 import ssl
 import urllib.request
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -77,13 +77,21 @@ class Transport:
             await session.close()
 
     async def send(
-        self, method: str, path: str, headers: CIMultiDict[str], body: bytes | None, limit: aiohttp.ClientTimeout
+        self,
+        method: str,
+        path: str,
+        headers: CIMultiDict[str],
+        body: bytes | None,
+        limit: aiohttp.ClientTimeout,
+        before_write: Callable[[], None] = lambda: None,
     ) -> Answer:
-        """Send one request and read the whole answer."""
+        """Send one request and read the whole answer. `before_write` may forbid a write as late as can be."""
         if self._clock.monotonic() >= self._renew_at:
             await self.renew(refused=False)
         if method != "GET" and self._proxy is None:
-            return await self._write(method, path, headers, body or b"", limit.total or 0.0)
+            return await self._write(method, path, headers, body or b"", limit.total or 0.0, before_write)
+        if method != "GET":
+            before_write()
         try:
             async with self._session.request(
                 method,
@@ -99,11 +107,19 @@ class Transport:
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._broken(error, f"{method} {path.partition('?')[0]}") from error
 
-    async def _write(self, method: str, path: str, headers: CIMultiDict[str], body: bytes, seconds: float) -> Answer:
+    async def _write(
+        self,
+        method: str,
+        path: str,
+        headers: CIMultiDict[str],
+        body: bytes,
+        seconds: float,
+        before: Callable[[], None],
+    ) -> Answer:
         _, fixed = self._heads.get(id(headers)) or self._head(headers)
         head = f"{method} {self._prefix}{path} HTTP/1.1\r\n{fixed}Content-Length: {len(body)}\r\n\r\n"
         try:
-            reply = await self._write_pool.send(head.encode("latin-1") + body, seconds)
+            reply = await self._write_pool.send(head.encode("latin-1") + body, seconds, before)
         except (NotConnected, OSError, TimeoutError) as error:
             raise self._broken(error, f"{method} {path.partition('?')[0]}") from error
         return Answer(reply.status, reply.header("Retry-After") if reply.status >= 400 else None, reply.body)

@@ -13,6 +13,7 @@ import asyncio
 import re
 import socket
 import ssl
+from collections.abc import Callable
 from typing import NamedTuple
 
 CONNECT_TIMEOUT_SECONDS = 30.0
@@ -54,10 +55,16 @@ class WritePool:
         self._wires: set[_Wire] = set()
         self._is_retired = False
 
-    async def send(self, request: bytes, seconds: float) -> Reply:
-        """Send a request and wait for its answer, at most so many seconds."""
+    async def send(self, request: bytes, seconds: float, before: Callable[[], None] = lambda: None) -> Reply:
+        """Send a request and wait for its answer, at most so many seconds. `before` is called when there is a connection, and
+        what it raises keeps the request from being sent."""
         wire = self._take() or await self._connect()
         loop = asyncio.get_running_loop()
+        try:
+            before()
+        except BaseException:
+            wire.close()
+            raise
         answer = wire.ask(request)
         deadline = loop.call_later(seconds, _expire, answer)
         try:

@@ -135,7 +135,7 @@ BUGS: dict[str, KnownBug] = {
     ),
     "no-fence": KnownBug(
         "the lease is not looked at again before a write",
-        lambda: mock.patch.object(FencedConnection, "_timed", Connection._timed),
+        lambda: mock.patch.object(FencedConnection, "require_lead", Connection.require_lead),
         lambda scene, kinds: scene.n_schedulers > 1 and "freeze" in kinds,
     ),
     "no-fsync": KnownBug(

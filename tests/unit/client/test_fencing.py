@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 
 import pytest
 from client_fakes import BOUND, FakeChance
@@ -52,8 +53,14 @@ class Wire:
 
     def __init__(self) -> None:
         self.sent: list[str] = []
+        self.connecting: Callable[[], None] = lambda: None
 
-    async def send(self, method: str, path: str, *_: object) -> Answer:
+    async def send(
+        self, method: str, path: str, headers: object, body: object, limit: object, before_write: Callable[[], None]
+    ) -> Answer:
+        self.connecting()
+        if method != "GET":
+            before_write()
         self.sent.append(f"{method} {path}")
         return Answer(201, None, json.dumps(BOUND).encode())
 
@@ -113,6 +120,15 @@ async def test_nothing_is_sent_once_the_word_is_over_not_even_what_waited_for_th
         await waiting
     assert wire.sent == ["POST /api/v1/namespaces/a/pods/p1/binding"]
     assert await FencedConnection(plain, lambda: False).request("GET", "/x")
+
+
+async def test_nothing_is_sent_once_the_word_is_over_not_even_what_waited_for_a_connection() -> None:
+    wire, word = Wire(), ["holds"]
+    wire.connecting = word.clear
+    writer = Writer(FencedConnection(Connection(wire, clock=FakeClock()), lambda: bool(word)))  # type: ignore[arg-type]
+    with pytest.raises(LeaseLost):
+        await writer.bind(Pod(metadata=ObjectMeta(name="p1", namespace="a", uid="p1")), "n1")
+    assert not wire.sent
 
 
 async def test_a_frozen_leader_writes_again_only_after_it_renewed() -> None:

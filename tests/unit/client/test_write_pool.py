@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kubesched.client import write_pool
+from kubesched.client.fencing import LeaseLost
 from kubesched.client.write_pool import NotConnected, WritePool
 
 REQUEST = b"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}"
@@ -150,6 +151,16 @@ async def test_a_late_or_unwanted_answer_is_never_taken_for_anothers() -> None:
             await task
         assert (await pool.send(REQUEST, 5.0)).body == b"mine"
     assert server.n_connections == 3
+
+
+async def test_what_is_forbidden_when_there_is_a_connection_is_not_sent() -> None:
+    def forbid() -> None:
+        raise LeaseLost("not any more")
+
+    async with at([ok(b"next")]) as (_, pool):
+        with pytest.raises(LeaseLost):
+            await pool.send(REQUEST, 5.0, forbid)
+        assert (await pool.send(REQUEST, 5.0)).body == b"next"
 
 
 async def test_requests_at_the_same_time_have_connections_of_their_own() -> None:
