@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_run import PROGRAM, free_port, node, node_of, pod, until
+from control_planes import PROGRAM, free_port
+from test_run import node, node_of, pod, until
 
 from kubesched.apiserver import ApiServer
 
@@ -76,6 +77,9 @@ async def api() -> AsyncIterator[ApiServer]:
         yield server
 
 
+RUN = (*PROGRAM, "run")
+
+
 class Program:
     """`kubesched run` in a process of its own."""
 
@@ -84,7 +88,7 @@ class Program:
         self.folder = folder
         self.processes: list[subprocess.Popen[str]] = []
 
-    def start(self, *words: str, needs_kubeconfig: bool = True, program: Sequence[str] = PROGRAM) -> subprocess.Popen[str]:
+    def start(self, *words: str, needs_kubeconfig: bool = True, program: Sequence[str] = RUN) -> subprocess.Popen[str]:
         given = ["--kubeconfig", self.kubeconfig] if needs_kubeconfig else []
         process = subprocess.Popen(
             [*program, *given, "--secure-port=0", *words],
@@ -99,7 +103,7 @@ class Program:
     def log(self) -> str:
         return (self.folder / "log").read_text()
 
-    async def refusal(self, *words: str, needs_kubeconfig: bool = True, program: Sequence[str] = PROGRAM) -> str:
+    async def refusal(self, *words: str, needs_kubeconfig: bool = True, program: Sequence[str] = RUN) -> str:
         """Return the last words of a program that does not start, out of the log line that says them."""
         process = self.start(*words, needs_kubeconfig=needs_kubeconfig, program=program)
         assert await asyncio.to_thread(process.wait, 30) == 1, self.log
@@ -547,7 +551,7 @@ async def test_what_the_engine_heard_is_written_down_and_played_again(api: ApiSe
     process.send_signal(signal.SIGTERM)
     await asyncio.to_thread(process.wait, 20)
     played = [
-        await asyncio.to_thread(subprocess.run, [*PROGRAM[:-1], "replay", str(log)], capture_output=True, text=True)
+        await asyncio.to_thread(subprocess.run, [*PROGRAM, "replay", str(log)], capture_output=True, text=True)
         for _ in range(2)
     ]
     assert played[0].returncode == 0, played[0].stderr
