@@ -50,6 +50,8 @@ from kubesched.simulator.processes import (
 
 KINDS = tuple(kind for kind in workloads.SCHEDULER_PERF_KINDS if kind not in ("churn", "csi"))
 LEASE = "kubesched-bench"
+BARE_WRITERS = 256
+"""Bindings that the bare client has under way, so that not it is what is waited for; the scheduler has as many as come."""
 _PODS = collection_path("v1", "pods", workloads.NAMESPACE)
 _LEASES = collection_path("coordination.k8s.io/v1", "leases", "kube-system")
 _NAME = re.compile(rb'"name":"(pod-\d+)"')
@@ -171,7 +173,7 @@ def bind_in_turn(kubeconfig: str, n_nodes: int, n_pods: int) -> None:
                 await writer.bind(pod, node)
                 recorder.event(pod, "Normal", "Scheduled", "Binding", f"Successfully assigned {pod.name} to {node}")
 
-            await in_parallel(range(n_pods), bind)
+            await in_parallel(range(n_pods), bind, BARE_WRITERS)
             await writing
 
     asyncio.run(bind_all())

@@ -110,7 +110,7 @@ async def remove(connection: Connection, path: str) -> None:
         await connection.request("DELETE", path)
 
 
-async def in_parallel(items: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
+async def in_parallel(items: Iterable[T], work: Callable[[T], Awaitable[None]], at_a_time: int = N_WRITERS) -> None:
     """Work on all items, some at a time; raise what the first failure raised."""
     waiting = iter(items)
 
@@ -120,7 +120,7 @@ async def in_parallel(items: Iterable[T], work: Callable[[T], Awaitable[None]]) 
 
     try:
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(N_WRITERS):
+            for _ in range(at_a_time):
                 tasks.create_task(take())
     except* SchedulerError as failures:
         raise next(_leaves(failures)) from None
