@@ -271,7 +271,8 @@ class Checker:
             if seen != there:
                 wrong = sorted(key for key in seen.keys() | there.keys() if seen.get(key) != there.get(key))
                 yield f"{name} has another {kind} {', '.join(wrong[:3])} than the API"
-        if any(self._waits_in_vain(waiting.pod.uid, pods) for waiting in engine.waiting):
+        held = {waiting.pod.uid for waiting in engine.waiting}
+        if any(self._waits_in_vain(uid, held, pods) for uid in held):
             return
         bound = {_uid(pod): pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")}
         believed = {pod.uid: pod.node_name for pod in engine.store.pods()}
@@ -302,11 +303,12 @@ class Checker:
         if links > MOST_LINKS:
             yield f"{name} has {links} connections"
 
-    def _waits_in_vain(self, uid: str, pods: list[dict[str, Any]]) -> bool:
-        """Return whether a pod that waits for its permit belongs to a gang that has lost members since. It is held for five
-        minutes, as in kube-scheduler, which is longer than we look."""
+    def _waits_in_vain(self, uid: str, held: set[str], pods: list[dict[str, Any]]) -> bool:
+        """Return whether a pod that waits for its permit belongs to a gang of which too few are bound or wait with it: others
+        were lost since, or could not be booked and no longer fit. It is held for five minutes, as in kube-scheduler, which is
+        longer than we look."""
         name = next((_group(pod) for pod in pods if _uid(pod) == uid), "")
-        n_members = sum(_group(pod) == name for pod in pods)
+        n_members = sum(_group(pod) == name and (_uid(pod) in held or bool(pod["spec"].get("nodeName"))) for pod in pods)
         groups = self._world.server.entries("podgroups.scheduling.k8s.io") if name else ()
         return any(group["metadata"]["name"] == name and n_members < _least(group) for group in groups)
 
