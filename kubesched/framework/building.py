@@ -35,10 +35,9 @@ def build_profile(configured: config.Profile, registry: Registry, handle: Handle
     }
     gates = handle.gates
     if gates.is_enabled("WorkloadAwarePreemption") and not gates.behaviour.has_pod_group_post_filter:
-        # Before it could be configured, the first who finds a way out for pods was asked for groups, too. Devices are given
-        # back for groups only since then.
+        # Before it could be configured, whoever finds a way out for pods was asked for groups, too.
         finding = [plugin for plugin, _ in points["post_filter"] if plugin.implements("pod_group_post_filter")]
-        points["pod_group_post_filter"] = [(plugin, 0) for plugin in finding if plugin.name != "DynamicResources"][:1]
+        points["pod_group_post_filter"] = [(plugin, 0) for plugin in finding]
     return Profile(configured.scheduler_name, points, configured.percentage_of_nodes_to_score)
 
 

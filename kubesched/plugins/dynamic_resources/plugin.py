@@ -358,9 +358,11 @@ class DynamicResources(Plugin):
 
     def pod_group_post_filter(self, failed: FailedGroup, trial: GroupTrial) -> GroupPostFiltered:
         """Do the same for each member of a group, and for what is reserved for the group as a whole while none of it has a
-        place."""
+        place. Before 1.37 devices were given back for pods only."""
         group = failed.group
-        if not isinstance(group, PodGroup) or (self._has_placements and group.spec.scheduling_constraints is not None):
+        if not self.handle.gates.behaviour.has_pod_group_post_filter or not isinstance(group, PodGroup):
+            return GroupPostFiltered(unschedulable())
+        if self._has_placements and group.spec.scheduling_constraints is not None:
             return GroupPostFiltered(unschedulable())
         members = self.handle.groups.get(failed.key)
         is_idle = self._features.group_claims and (members is None or not members.n_scheduled)
