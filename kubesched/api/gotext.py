@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 
 _ESCAPED_IN_JSON = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
-_ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v", "\\": "\\\\"}
+ESCAPES = {'"': '\\"', "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v", "\\": "\\\\"}
 
 
 def go_quote(text: str) -> str:
     """Return the text as Go's %q prints it."""
     parts = []
     for char in text:
-        if char == '"':
-            parts.append('\\"')
-        elif char in _ESCAPES:
-            parts.append(_ESCAPES[char])
+        if char in ESCAPES:
+            parts.append(ESCAPES[char])
         elif char.isprintable():
             parts.append(char)
         elif ord(char) < 0x80:

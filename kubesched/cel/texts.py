@@ -9,6 +9,7 @@ import string
 from collections.abc import Callable
 from typing import Any
 
+from kubesched.api.gotext import ESCAPES
 from kubesched.api.regex import Regex, RegexError, compile_regex
 from kubesched.cel import formatting
 from kubesched.cel.values import EvaluationError, no_overload
@@ -119,18 +120,7 @@ def join(parts: list[Any], separator: Any = "") -> str:
 
 def _quote(text: Any) -> str:
     _texts("strings.quote", text)
-    escapes = {
-        "\a": "\\a",
-        "\b": "\\b",
-        "\f": "\\f",
-        "\n": "\\n",
-        "\r": "\\r",
-        "\t": "\\t",
-        "\v": "\\v",
-        "\\": "\\\\",
-        '"': '\\"',
-    }
-    return '"' + "".join(escapes.get(letter, letter) for letter in text) + '"'
+    return '"' + "".join(ESCAPES.get(letter, letter) for letter in text) + '"'
 
 
 def _format(template: str, values: Any) -> str:
