@@ -114,12 +114,12 @@ class Transport:
         headers: CIMultiDict[str],
         body: bytes,
         seconds: float,
-        before: Callable[[], None],
+        before_write: Callable[[], None],
     ) -> Answer:
         _, fixed = self._heads.get(id(headers)) or self._head(headers)
         head = f"{method} {self._prefix}{path} HTTP/1.1\r\n{fixed}Content-Length: {len(body)}\r\n\r\n"
         try:
-            reply = await self._write_pool.send(head.encode("latin-1") + body, seconds, before)
+            reply = await self._write_pool.send(head.encode("latin-1") + body, seconds, before_write)
         except (NotConnected, OSError, TimeoutError) as error:
             raise self._broken(error, f"{method} {path.partition('?')[0]}") from error
         return Answer(reply.status, reply.header("Retry-After") if reply.status >= 400 else None, reply.body)

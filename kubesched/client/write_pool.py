@@ -55,13 +55,13 @@ class WritePool:
         self._wires: set[_Wire] = set()
         self._is_retired = False
 
-    async def send(self, request: bytes, seconds: float, before: Callable[[], None] = lambda: None) -> Reply:
-        """Send a request and wait for its answer, at most so many seconds. `before` is called when there is a connection, and
-        what it raises keeps the request from being sent."""
+    async def send(self, request: bytes, seconds: float, before_write: Callable[[], None] = lambda: None) -> Reply:
+        """Send a request and wait for its answer, at most so many seconds. `before_write` is called when there is a connection,
+        and what it raises keeps the request from being sent."""
         wire = self._take() or await self._connect()
         loop = asyncio.get_running_loop()
         try:
-            before()
+            before_write()
         except BaseException:
             wire.close()
             raise
