@@ -193,7 +193,7 @@ class Plugin:
         return None
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
-        """Bring the scores of the feasible nodes into 0 to 100."""
+        """Bring the scores of the feasible nodes into 0 to 100. `scores` is what `score` returned, and not to be written to."""
         return scores
 
     def score_domains(

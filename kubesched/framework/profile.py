@@ -253,9 +253,7 @@ class Profile(BindingPoints, GroupPoints):
         """Run the PreScores; a plugin that has nothing to say is left out of scoring."""
         for plugin in self.pre_scores:
             answer = self._ask("PreScore", plugin, plugin.pre_score, pod, nodes, feasible, state)
-            if answer is SKIP:
-                state.skip_score.add(plugin.name)
-            elif answer is None or answer.is_success:
+            if answer is None or answer.is_success:
                 state.skip_score.discard(plugin.name)
             elif answer.code is Code.SKIP:
                 state.skip_score.add(plugin.name)
