@@ -24,10 +24,13 @@ class Timer(Protocol):
 
 
 class ServerClock(Protocol):
-    """Seconds since the epoch, and callbacks later."""
+    """Seconds since the epoch, seconds to measure how long something takes, and callbacks later."""
 
     def now(self) -> float:
         """Return seconds since the epoch."""
+
+    def monotonic(self) -> float:
+        """Return seconds that go on evenly, whatever becomes of the wall clock."""
 
     def call_later(self, delay_seconds: float, callback: Callable[[], None]) -> Timer:
         """Run `callback` once, `delay_seconds` from now."""
@@ -38,6 +41,9 @@ class RealClock:
 
     def now(self) -> float:
         return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
 
     def call_later(self, delay_seconds: float, callback: Callable[[], None]) -> Timer:
         return asyncio.get_running_loop().call_later(delay_seconds, callback)
@@ -65,6 +71,9 @@ class ManualClock:
         self._timers: list[tuple[float, int, ManualTimer]] = []
 
     def now(self) -> float:
+        return self._now
+
+    def monotonic(self) -> float:
         return self._now
 
     def call_later(self, delay_seconds: float, callback: Callable[[], None]) -> Timer:

@@ -202,9 +202,12 @@ class Kubelets:
         """Take the next step of a pod's life, or say when it is due."""
         status = pod.get("status") or {}
         phase = status.get("phase", "Pending")
+        if _is(status, "PodScheduled", "False"):  # written by a scheduler, and late: the kubelet knows better
+            self._write(pod, _with_conditions(status, timestamp(self._clock.now()), {"PodScheduled": "True"}))
+            return None
         if phase == "Pending":
             return self._start(pod, node)
-        if not _is_true(status, "Ready") and not _ended(status):
+        if not _is(status, "Ready", "True") and not _ended(status):
             wait = self._wait(pod, "ready", self._seconds(pod, "ready", self._pace.ready_seconds))
             if wait > 0:
                 return wait
@@ -302,7 +305,7 @@ class Kubelets:
             self._due.pop(pod["metadata"]["uid"], None)
             n_restarts = (pod.get("status") or {}).get("containerStatuses", [{}])[0].get("restartCount", 0)
             delay = min(10.0 * 2**n_restarts, _LONGEST_BACKOFF_SECONDS) if exit_code else 0.0
-            self._due[pod["metadata"]["uid"]] = self._clock.now() + delay
+            self._due[pod["metadata"]["uid"]] = self._clock.monotonic() + delay
             self._pod_work.add(key_of(pod), delay or 0.001)
             return
         self._write(pod, _ended_status(pod, exit_code, reason, now))
@@ -311,8 +314,8 @@ class Kubelets:
         """Return how long a step still has to wait; the wait begins when it is first asked for."""
         uid = pod["metadata"]["uid"]
         key = f"{uid} {step}"
-        due = self._due.setdefault(key, max(self._clock.now(), self._due.pop(uid, 0.0)) + seconds)
-        left = due - self._clock.now()
+        due = self._due.setdefault(key, max(self._clock.monotonic(), self._due.pop(uid, 0.0)) + seconds)
+        left = due - self._clock.monotonic()
         if left <= 0:
             del self._due[key]
         return left
@@ -346,8 +349,8 @@ def with_node_condition(conditions: list[Object], kind: str, status: str, now: s
     return [{**one, "lastHeartbeatTime": now} if one["type"] == kind else one for one in fresh]
 
 
-def _is_true(status: Object, kind: str) -> bool:
-    return any(one.get("type") == kind and one.get("status") == "True" for one in status.get("conditions") or ())
+def _is(status: Object, kind: str, value: str) -> bool:
+    return any(one.get("type") == kind and one.get("status") == value for one in status.get("conditions") or ())
 
 
 def _ended(status: Object) -> bool:

@@ -215,7 +215,7 @@ class Volumes:
     # --- provisioning
 
     def _provisioning_left(self, claim: Object) -> float:
-        now, uid = self._store.context.clock.now(), claim["metadata"]["uid"]
+        now, uid = self._store.context.clock.monotonic(), claim["metadata"]["uid"]
         left = self._due.setdefault(uid, now + self._pace.provision_seconds) - now
         if left <= 0:
             del self._due[uid]

@@ -42,7 +42,7 @@ class Worker:
             if self._turn is None:
                 self._turn = self._clock.call_later(0.0, self._work)
             return
-        due = self._clock.now() + delay_seconds
+        due = self._clock.monotonic() + delay_seconds
         planned = self._later.get(key)
         if planned is not None:
             if planned[0] <= due:

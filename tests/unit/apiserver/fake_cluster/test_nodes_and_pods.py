@@ -55,6 +55,16 @@ def test_nodes_report_ready_with_an_address_and_a_lease(cluster: Cluster) -> Non
     assert cluster.store.get("leases", "n1", "kube-node-lease")["spec"]["renewTime"] > first
 
 
+def test_a_kubelet_sets_right_who_says_too_late_that_its_pod_is_not_scheduled(cluster: Cluster) -> None:
+    cluster.store.create("pods", pod())
+    cluster.run()
+    late = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2 nodes are available"}
+    cluster.store.patch("pods", "p", {"status": {"conditions": [late]}}, subresource="status")
+    cluster.run()
+    (said,) = [one for one in cluster.pods()[0]["status"]["conditions"] if one["type"] == "PodScheduled"]
+    assert said["status"] == "True" and not said.get("reason") and not said.get("message")
+
+
 def test_a_deleted_pod_stops_and_is_gone(cluster: Cluster) -> None:
     cluster.store.create("pods", pod())
     cluster.run()
@@ -236,6 +246,21 @@ def test_a_waiting_claim_is_provisioned_where_the_scheduler_says(cluster: Cluste
     cluster.store.delete("persistentvolumeclaims", "c")
     cluster.run(10)
     assert cluster.store.list("persistentvolumes").items == [], "its class says delete"
+
+
+def test_a_wall_clock_that_is_set_back_holds_up_neither_volumes_nor_pods(new_cluster: Cluster, tmp_path: Path) -> None:
+    cluster = new_cluster(tmp_path, Pace(pull_seconds=5, provision_seconds=5))
+    cluster.add_nodes(1)
+    cluster.store.create("storageclasses", {"metadata": {"name": "now"}, "provisioner": "disk.example.com"})
+    cluster.store.create("persistentvolumeclaims", claim(storageClassName="now"))
+    cluster.store.create("pods", pod())
+    cluster.run(1)
+    before = cluster.clock.now
+    cluster.clock.now = lambda: before() - 3600
+    cluster.run(10)
+    assert cluster.store.get("persistentvolumeclaims", "c")["status"]["phase"] == "Bound"
+    assert cluster.phases() == ["Running"]
+    cluster.store.close()
 
 
 def test_a_volume_the_scheduler_chose_is_bound(cluster: Cluster) -> None:
