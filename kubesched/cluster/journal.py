@@ -16,17 +16,21 @@ ALLOCATABLE = 2
 """What the node offers changed."""
 NODE = 4
 """The node object changed in any other way that a decision may read: labels, taints, images, features, cordon."""
+SPEC = 16
+"""The node's spec changed, its taints and the cordon; said beside NODE."""
 STARTED = 8
 """A pod of the node has another start time than before: of interest to those who rank pods for eviction."""
 
 
 class Change(NamedTuple):
-    """One change to one row; `pod` and `sign` say which pod came (+1) or left (-1)."""
+    """One change to one row; `pod` and `sign` say which pod came (+1) or left (-1), `labels` which labels of the node came,
+    left or have another value."""
 
     row: int
     what: int
     pod: PodView | None = None
     sign: int = 0
+    labels: frozenset[str] = frozenset()
 
 
 Journal = ChangeLog[Change]

@@ -18,7 +18,7 @@ from kubesched.api.node import Node, Taint
 from kubesched.api.selectors import parse_int64
 from kubesched.cluster.columns import Bools, Cells, Column, Ints, Table
 from kubesched.cluster.intern import Interner, Leases
-from kubesched.cluster.journal import ALLOCATABLE, NODE
+from kubesched.cluster.journal import ALLOCATABLE, NODE, SPEC
 from kubesched.cluster.pods import Amounts
 
 ABSENT = -1
@@ -29,6 +29,7 @@ KNOWN_FEATURES = frozenset(
         "ExtendWebSocketsToKubelet",
         "InPlacePodLevelResourcesVerticalScaling",
         "InPlacePodVerticalScalingInitContainers",
+        "DRAOptionalNodeOperations",
     }
 )
 """Names a node may declare that this version understands; others are dropped."""
@@ -117,11 +118,11 @@ class NodeColumns:
         self._hold_images(row, node)
         return row
 
-    def replace(self, row: int, node: Node) -> int:
-        """Write a changed node into its row; return which kinds of change a decision could notice."""
+    def replace(self, row: int, node: Node) -> tuple[int, frozenset[str]]:
+        """Write a changed node into its row; return which kinds of change a decision could notice, and which labels changed."""
         old = self.objects[row]
         self.objects[row] = node
-        what = 0
+        what, labels = 0, frozenset[str]()
         if _offer(old) != _offer(node):
             for rid in self.resources.ids.values():
                 if rid < len(self.allocatable):
@@ -135,15 +136,16 @@ class NodeColumns:
             for key, value in after.items():
                 column = self._label(key)
                 column.codes.data[row] = column.values.id(value)
+            labels = frozenset(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
             what |= NODE
         if (old.spec != node.spec) or _features(old) != _features(node):
             self._write_rest(row, node)
-            what |= NODE
+            what |= NODE | SPEC if old.spec != node.spec else NODE
         if _images(old) != _images(node):
             self._drop_images(row, old)
             self._hold_images(row, node)
             what |= NODE
-        return what
+        return what, labels
 
     def remove(self, row: int) -> int:
         """Remove a row; the last row takes its place, and its former index is returned."""

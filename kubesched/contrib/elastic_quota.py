@@ -71,7 +71,7 @@ class Quotas:
         changes = self._alike_reader.changed(nodes.journal)
         if pod.template is not template or changes is None or not self._quota_reader.is_current(self._log):
             return False
-        for _, _, other, sign in changes:
+        for _, _, other, sign, _ in changes:
             if other is not None:
                 if other.template is not template:
                     return False
@@ -93,7 +93,7 @@ class Quotas:
         if changes is None or not self._quota_reader.is_current(self._log):
             self._read_all(nodes)
             return
-        for _, _, pod, sign in changes:
+        for _, _, pod, sign, _ in changes:
             if pod is not None:
                 self._count(pod.template, sign)
 

@@ -102,7 +102,7 @@ class GpuTable:
             self._rebuild(whole)
         else:
             gone: set[str] = set()
-            for row, _, pod, sign in changes:
+            for row, _, pod, sign, _ in changes:
                 self.changed.append(row)
                 if pod is None:
                     continue

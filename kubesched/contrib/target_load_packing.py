@@ -146,7 +146,7 @@ class TargetLoadPacking(Plugin):
             self._read_all(nodes.everything())
             return
         late_pods, late = self._late_pods, self._late
-        for row, what, pod, sign in changes:
+        for row, what, pod, sign, _ in changes:
             if pod is None:
                 if what != STARTED:
                     self._read_row(nodes.everything(), row)

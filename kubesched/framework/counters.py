@@ -2,7 +2,7 @@
 
 In: a declaration by a plugin: which pods count for what, where. Out: counters that are up to date whenever they are read.
 Everybody who declares the same shares them: they are counted once from the table of placed pods, and after that follow the
-cluster's journal, pod by pod, or begin anew where nodes changed. A what-if works on a copy (`clone`), which follows nobody.
+cluster's journal, pod by pod, or begin anew where a node changed that moves them. A what-if works on a copy (`clone`).
 
 A plugin that depends on COUNTED_PODS gets its counters from `CycleState.counted`, and from nowhere else. So the framework
 knows when they changed, and lets a SKIP of the plugin's stand until then.
@@ -18,7 +18,7 @@ import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.cluster.changelog import Reader
-from kubesched.cluster.journal import Change, concern_nodes
+from kubesched.cluster.journal import NODE, Change
 from kubesched.framework.tracked import Tracked
 
 BUDGET_BYTES = 64 << 20
@@ -35,15 +35,27 @@ class PodCounts:
         self._reader: Reader[Change] = Reader()
 
     def refresh(self, nodes: Snapshot) -> None:
-        """Take in the pods that came and went since the last time; count all of them the first time, and when nodes changed."""
+        """Take in the pods that came and went since the last time; count all of them the first time, and when a node changed in
+        a way that matters."""
         changes = self._reader.changed(nodes.journal)
-        if changes is None or _are_many(changes, nodes) or concern_nodes(changes):
+        if changes is None or _are_many(changes, nodes) or self._are_outdated_by(changes):
             self.version += 1
             self.recount(nodes.everything())
             return
-        for row, _, other, sign in changes:
+        for row, _, other, sign, _ in changes:
             if other is not None and self.count(other, row, sign, nodes):
                 self.version += 1
+
+    def _are_outdated_by(self, changes: list[Change]) -> bool:
+        for change in changes:  # noqa: SIM110  asked for every pod about the one change there is: a generator costs more
+            if change.what & NODE and self.is_outdated_by(change):
+                return True
+        return False
+
+    def is_outdated_by(self, change: Change) -> bool:
+        """Return whether a change to a node object could move its pods to another domain, or change whether they count. True
+        is always right, and costs counting all pods again whenever a node gets an image."""
+        return True
 
     def skips_by(self) -> object:
         """Return what a SKIP of the plugin's depends on: it stands while this stays the same."""

@@ -21,7 +21,7 @@ class PlacedPods:
         """Bring the index up to date with the cluster that a view is of."""
         changes = self._reader.changed(nodes.journal)
         if changes is not None:
-            for row, _, pod, sign in changes:
+            for row, _, pod, sign, _ in changes:
                 if pod is not None and pod.pod.spec.volumes:
                     if sign > 0:
                         self.came(pod, row)

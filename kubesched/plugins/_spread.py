@@ -21,6 +21,7 @@ from kubesched.api import matching
 from kubesched.api.well_known import HOSTNAME
 from kubesched.cluster import ABSENT, Bools, Ints, PodView, Snapshot
 from kubesched.cluster.changelog import Reader
+from kubesched.cluster.journal import SPEC, Change
 from kubesched.cluster.selection import match_required
 from kubesched.framework import DomainVerdicts, Reason
 from kubesched.framework.counters import PodCounts
@@ -116,6 +117,14 @@ class SpreadCounts(PodCounts):
         copied = copy(self)
         copied.counts = [counts.copy() for counts in self.counts]
         return copied
+
+    def is_outdated_by(self, change: Change) -> bool:
+        spec = self._pod.pod.spec
+        return (
+            any(constraint.key in change.labels for constraint in self.constraints)
+            or (change.what & SPEC != 0 and any(constraint.honors_taints for constraint in self.constraints))
+            or (bool(change.labels) and (bool(spec.node_selector) or spec.affinity is not None))
+        )
 
     def skips_by(self) -> object:
         return None  # but by the constraints

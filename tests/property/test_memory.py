@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.remembering import said
 
+from kubesched.api.node import Node
 from kubesched.cluster import Store
 from kubesched.engine.cycle import Rules, attempt
 from kubesched.engine.ties import SeededTies
@@ -15,6 +16,13 @@ from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.verdicts import Placed
 from kubesched.simulator.golden import Cluster
 from kubesched.testing import clusters
+
+
+def changed(random: Random, old: Node) -> Node:
+    """Return a node with another part, or with everything other than before."""
+    new = clusters.random_node(random, old.metadata.name)
+    parts = random.choice((("metadata",), ("spec",), ("status",), ("metadata", "spec", "status")))
+    return msgspec.structs.replace(old, **{part: getattr(new, part) for part in parts})
 
 
 def change_something(random: Random, store: Store, turn: int) -> None:
@@ -27,7 +35,7 @@ def change_something(random: Random, store: Store, turn: int) -> None:
     elif roll < 0.22 and len(names) > 2:
         store.remove_node(random.choice(names))
     elif roll < 0.5:
-        store.put_node(clusters.random_node(random, random.choice(names)))
+        store.put_node(changed(random, store.nodes.objects[store.nodes.rows[random.choice(names)]]))
     elif roll < 0.7 and placed:
         store.remove_pod(random.choice(placed).uid)
     elif roll < 0.8:

@@ -17,6 +17,7 @@ from kubesched.legacy.context import LegacyContext
 from kubesched.legacy.predicates.base import Cases, Predicate
 from kubesched.legacy.siblings import services_of
 from kubesched.legacy.spread_counts import SpreadCounts, constraints_of, with_all_keys
+from kubesched.plugins._affinity_counts import AffinityCounts
 
 NO_MATCH = "node(s) didn't match pod affinity/anti-affinity"
 EXISTING_ANTI = Reason("node(s) didn't satisfy existing pods anti-affinity rules")
@@ -45,8 +46,8 @@ class MatchInterPodAffinity(Predicate):
         return None
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
-        counters = state.read(self._counting.name)
-        terms = counters.wanted.terms
+        counters: AffinityCounts = state.read(self._counting.name)
+        terms = counters.incoming.terms
         unwanted = counters.existing_anti.any_positive(nodes)
         lonely = np.zeros(nodes.n, dtype=np.bool_)
         if terms.required and not counters.is_first():

@@ -7,35 +7,37 @@ import pytest
 
 from kubesched.api.node import Node
 from kubesched.cluster import Store
-from kubesched.cluster.journal import ALLOCATABLE, NODE, STARTED, USAGE, Change
+from kubesched.cluster.journal import ALLOCATABLE, NODE, SPEC, STARTED, USAGE, Change
 from kubesched.testing import node, pod, taint
 
 OLD = node("a", labels={"disk": "ssd"})
-WRITTEN: list[tuple[str, Node, int]] = [
+WRITTEN: list[tuple[str, Node, int, set[str]]] = [
     (
         "nothing that a decision reads",
         msgspec.structs.replace(OLD, metadata=msgspec.structs.replace(OLD.metadata, annotations={"note": "x"})),
         0,
+        set(),
     ),
-    ("what it offers", node("a", cpu="8", labels={"disk": "ssd"}), ALLOCATABLE),
-    ("a label's value", node("a", labels={"disk": "hdd"}), NODE),
-    ("a label less", node("a"), NODE),
-    ("a taint", node("a", labels={"disk": "ssd"}, taints=[taint("gpu")]), NODE),
-    ("the cordon", node("a", labels={"disk": "ssd"}, cordoned=True), NODE),
-    ("an image", node("a", labels={"disk": "ssd"}, images={"app": 5}), NODE),
-    ("a feature", node("a", labels={"disk": "ssd"}, features=["UserNamespacesHostNetworkSupport"]), NODE),
-    ("a feature that nobody knows", node("a", labels={"disk": "ssd"}, features=["Tomorrow"]), 0),
-    ("an offer and a label", node("a", cpu="8"), ALLOCATABLE | NODE),
+    ("what it offers", node("a", cpu="8", labels={"disk": "ssd"}), ALLOCATABLE, set()),
+    ("a label's value", node("a", labels={"disk": "hdd"}), NODE, {"disk"}),
+    ("a label more", node("a", labels={"disk": "ssd", "zone": "z"}), NODE, {"zone"}),
+    ("a label less", node("a"), NODE, {"disk"}),
+    ("a taint", node("a", labels={"disk": "ssd"}, taints=[taint("gpu")]), NODE | SPEC, set()),
+    ("the cordon", node("a", labels={"disk": "ssd"}, cordoned=True), NODE | SPEC, set()),
+    ("an image", node("a", labels={"disk": "ssd"}, images={"app": 5}), NODE, set()),
+    ("a feature", node("a", labels={"disk": "ssd"}, features=["UserNamespacesHostNetworkSupport"]), NODE, set()),
+    ("a feature that nobody knows", node("a", labels={"disk": "ssd"}, features=["Tomorrow"]), 0, set()),
+    ("an offer and a label", node("a", cpu="8"), ALLOCATABLE | NODE, {"disk"}),
 ]
 
 
-@pytest.mark.parametrize(("new", "what"), [w[1:] for w in WRITTEN], ids=[w[0] for w in WRITTEN])
-def test_a_changed_node_is_written_down_as_far_as_it_matters(new: Node, what: int) -> None:
+@pytest.mark.parametrize(("new", "what", "labels"), [w[1:] for w in WRITTEN], ids=[w[0] for w in WRITTEN])
+def test_a_changed_node_is_written_down_as_far_as_it_matters(new: Node, what: int, labels: set[str]) -> None:
     store = Store()
     store.put_node(OLD)
     before = store.journal.end
     store.put_node(new)
-    assert store.journal.since(before) == ([Change(0, what)] if what else [])
+    assert store.journal.since(before) == ([Change(0, what, labels=frozenset(labels))] if what else [])
 
 
 def test_pods_that_come_and_go_are_written_down_with_their_sign() -> None:
