@@ -2,10 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from kubesched.api.apps import ReplicaSet, StatefulSet
 from kubesched.api.core import ReplicationController, Service
 from kubesched.api.matching import EVERYTHING, Selector, SelectorError, compile_selector, selector_from_map
 from kubesched.cluster import Objects, PodView
+from kubesched.cluster.changelog import Reader
+from kubesched.cluster.objects import ObjectChange
+
+
+class ServicesByLabel:
+    """The selectors of services by one label that they ask for, so that a pod is compared only with those it may belong to. One
+    that asks for nothing selects every pod and says nothing about it, so it is left out."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._reader: Reader[ObjectChange] = Reader()
+        self._selectors: dict[tuple[str, str, str], dict[str, Mapping[str, str]]] = {}
+        """By namespace, label and value, and then by the service's name."""
+
+    def selecting(self, pod: PodView) -> Iterator[Mapping[str, str]]:
+        """Yield the selectors of the services that select a pod."""
+        self._follow()
+        labels = pod.labels
+        for key, value in labels.items():
+            for wanted in self._selectors.get((pod.namespace, key, value), {}).values():
+                if all(labels.get(key) == value for key, value in wanted.items()):
+                    yield wanted
+
+    def _follow(self) -> None:
+        changes = self._reader.changed(self._objects.log(Service))
+        if changes is None:
+            self._selectors.clear()
+            changes = [ObjectChange(None, service) for service in self._objects.all(Service)]
+        for old, new in changes:
+            if old is not None and old.spec.selector:
+                place = _place(old)
+                del self._selectors[place][old.metadata.name]
+                if not self._selectors[place]:
+                    del self._selectors[place]
+            if new is not None and new.spec.selector:
+                self._selectors.setdefault(_place(new), {})[new.metadata.name] = new.spec.selector
+
+
+def _place(service: Service) -> tuple[str, str, str]:
+    assert service.spec.selector
+    return service.metadata.namespace, *min(service.spec.selector.items())
 
 
 def default_selector(pod: PodView, objects: Objects) -> Selector:
@@ -14,10 +57,8 @@ def default_selector(pod: PodView, objects: Objects) -> Selector:
     The selectors of all services that match the pod are merged key by key, then its controller's selector is added.
     """
     merged: dict[str, str] = {}
-    for service in objects.named(Service, pod.namespace).values():
-        wanted = service.spec.selector
-        if wanted is not None and all(pod.labels.get(key) == value for key, value in wanted.items()):
-            merged.update(wanted)
+    for wanted in objects.shared(ServicesByLabel).selecting(pod):
+        merged.update(wanted)
     owner = pod.pod.metadata.controller()
     extra: Selector = EVERYTHING
     if owner is not None:
