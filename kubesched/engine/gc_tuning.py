@@ -1,6 +1,6 @@
 """Python's cycle collector, told how a scheduler lives: much that stays, and little that goes in cycles.
 
-Called once the cluster has been listed, by whoever owns the process.
+Called before the cluster is listed and once it has been, by whoever owns the process.
 """
 
 from __future__ import annotations
@@ -8,6 +8,14 @@ from __future__ import annotations
 import gc
 
 THRESHOLDS = 20_000, 10, 10
+NEVER = 1000
+"""So many collections of younger objects before all are walked are more than any list takes."""
+
+
+def await_the_list() -> None:
+    """Keep the collector from walking the cluster while it is being listed: what comes then stays. With 150,000 pods that
+    took 0.4 s of 2.3, in pauses of up to half a second."""
+    gc.set_threshold(*THRESHOLDS[:2], NEVER)
 
 
 def spare_the_collector() -> None:
