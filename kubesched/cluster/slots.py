@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.api.requests import HostPort
+from kubesched.cluster.changelog import ChangeLog
 from kubesched.cluster.columns import Table
 from kubesched.cluster.pods import PodView
 
@@ -29,6 +30,9 @@ class PodSlots:
         self.affinities: dict[int, int] = {}
         self.ports: dict[tuple[str, int], dict[str, set[int]]] = {}
         self.claims: dict[str, set[int]] = {}
+        self.reordered: ChangeLog[int] = ChangeLog()
+        """The rows whose pods have another order, which says who is evicted among equals. A log of its own, as nearly every
+        status of a pod is written there, and nobody else has to look at the row again."""
 
     def add(self, pod: PodView, row: int) -> None:
         """Give a pod a slot on a row."""

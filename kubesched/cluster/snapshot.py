@@ -18,6 +18,7 @@ from kubesched.api.requests import HostPort
 from kubesched.cluster.columns import Array, Bools, Cells, Codes, Column, Ints
 from kubesched.cluster.nodes import ABSENT, ImageState, LabelColumn, NodeColumns
 from kubesched.cluster.pods import CPU, MEMORY, PodView, Templates
+from kubesched.cluster.pods_on_node import NOBODY, PodsOnNode
 
 if TYPE_CHECKING:
     from kubesched.cluster.journal import Journal
@@ -39,7 +40,7 @@ class ClusterTables:
         templates: Templates,
         journal: Journal,
         order: VisitOrder,
-        on_node: Mapping[str, Mapping[str, PodView]],
+        on_node: Mapping[str, PodsOnNode],
         structure: int,
     ) -> None:
         self.nodes = nodes
@@ -133,7 +134,7 @@ class Snapshot:
 
     def pods_on(self, row: int) -> Iterable[PodView]:
         """Return the pods of the node in a row."""
-        return self._on_node.get(self.name(row), {}).values()
+        return self._on_node.get(self.name(row), NOBODY).pods
 
     def uniform(self, value: int) -> Ints:
         """Return a column with the same number on every node; whoever reads it can tell without looking (`is_uniform`)."""

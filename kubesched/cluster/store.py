@@ -19,6 +19,7 @@ from kubesched.cluster.journal import STARTED, USAGE, Change, Journal
 from kubesched.cluster.nodes import NodeColumns
 from kubesched.cluster.objects import Objects
 from kubesched.cluster.pods import Gates, PodView, Templates
+from kubesched.cluster.pods_on_node import NOBODY, PodsOnNode
 from kubesched.cluster.slots import PodSlots
 from kubesched.cluster.snapshot import ClusterTables, Snapshot
 from kubesched.cluster.topology import VisitOrder
@@ -52,8 +53,7 @@ class Aside:
         for pod in list(self._gone.values()):
             self.give_back(pod)
         for name, order in self._order.items():
-            pods = self._store._on_node[name]
-            self._store._on_node[name] = {uid: pods[uid] for uid in order}
+            self._store._on_node[name].reorder(order)
 
 
 class Store:
@@ -70,7 +70,7 @@ class Store:
         self.structure = 0
         self._pods: dict[str, PodView] = {}
         self._assumed: set[str] = set()
-        self._on_node: dict[str, dict[str, PodView]] = {}
+        self._on_node: dict[str, PodsOnNode] = {}
         self._snapshot: Snapshot | None = None
 
     def put(self, obj: TopLevel) -> None:
@@ -91,13 +91,13 @@ class Store:
         self.order.put(name, node.metadata.labels or {})
         if row is not None:
             old = self.nodes.objects[row]
-            what = self.nodes.replace(row, node)
+            what, labels = self.nodes.replace(row, node)
             if what:
-                self.journal.append(Change(row, what))
+                self.journal.append(Change(row, what, labels=labels))
             return old
         row = self.nodes.add(node)
         self._restructured()
-        for pod in self._on_node.setdefault(name, {}).values():
+        for pod in self._on_node.setdefault(name, PodsOnNode()).pods:
             self._count(pod, row)
         return None
 
@@ -107,13 +107,13 @@ class Store:
         if row is None:
             raise StoreError(f"node {name} is not found")
         node = self.nodes.objects[row]
-        for pod in self._on_node.get(name, {}).values():
+        for pod in self._on_node.get(name, NOBODY).pods:
             self.slots.remove(pod)
         if not self._on_node.get(name):
             self._on_node.pop(name, None)
         moved_from = self.nodes.remove(row)
         if moved_from != row:
-            for pod in self._on_node.get(self.nodes.names[row], {}).values():
+            for pod in self._on_node.get(self.nodes.names[row], NOBODY).pods:
                 self.slots.row.data[pod.slot] = row
         self.order.drop(name)
         self._restructured()
@@ -146,11 +146,15 @@ class Store:
         self._assumed.discard(view.uid)
         if old is not None:
             if old.node_name == view.node_name and old.template is view.template and not view.pod.spec.volumes:
-                self._pods[view.uid] = self._on_node[view.node_name][view.uid] = view
+                self._pods[view.uid] = view
+                is_moved = self._on_node[view.node_name].replace(view)
                 if old.slot >= 0:
                     self.slots.replace(old, view)
+                    row = int(self.slots.row.data[view.slot])
+                    if is_moved:
+                        self.slots.reordered.append(row)
                     if old.pod.status.start_time != pod.status.start_time:
-                        self.journal.append(Change(int(self.slots.row.data[view.slot]), STARTED))
+                        self.journal.append(Change(row, STARTED))
                 return view
             self._remove(old)
         self._add(view)
@@ -215,9 +219,9 @@ class Store:
         """Yield all placed pods, also those whose node is not here."""
         yield from self._pods.values()
 
-    def pods_on(self, node_name: str) -> dict[str, PodView]:
+    def pods_on(self, node_name: str) -> PodsOnNode:
         """Return the pods of a node by uid; borrowed."""
-        return self._on_node.get(node_name, {})
+        return self._on_node.get(node_name, NOBODY)
 
     @property
     def n_assumed(self) -> int:
@@ -250,7 +254,10 @@ class Store:
 
     def _add(self, pod: PodView) -> None:
         self._pods[pod.uid] = pod
-        self._on_node.setdefault(pod.node_name, {})[pod.uid] = pod
+        on_node = self._on_node.get(pod.node_name)
+        if on_node is None:
+            on_node = self._on_node[pod.node_name] = PodsOnNode()
+        on_node.add(pod)
         row = self.nodes.rows.get(pod.node_name)
         if row is not None:
             self._count(pod, row)
@@ -264,7 +271,7 @@ class Store:
     def _remove(self, pod: PodView) -> None:
         del self._pods[pod.uid]
         neighbours = self._on_node[pod.node_name]
-        del neighbours[pod.uid]
+        neighbours.remove(pod.uid)
         row = self.nodes.rows.get(pod.node_name)
         if row is None:
             if not neighbours:
@@ -278,4 +285,5 @@ class Store:
     def _restructured(self) -> None:
         self.structure += 1
         self.journal.restart()
+        self.slots.reordered.restart()
         self._snapshot = None

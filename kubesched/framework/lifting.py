@@ -50,7 +50,7 @@ class NodeView:
     @property
     def pods(self) -> Iterable[PodView]:
         """Return the pods on the node."""
-        return self.nodes.pods_on(self.row)
+        return tuple(self.nodes.pods_on(self.row))  # the list itself is the store's
 
     def allocatable(self, resource: str | int) -> int:
         """Return what the node offers: cpu in thousandths, the rest in whole units."""

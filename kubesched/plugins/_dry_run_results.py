@@ -66,6 +66,7 @@ class DryRunResults:
         self.errors: dict[int, str] = {}
         self._seen: tuple[int, tuple[int, ...]] | None = None
         self._journal: Reader[Change] = Reader()
+        self._reordered: Reader[int] = Reader()
         self._nominated: Reader[int] = Reader()
         self._version = 0
 
@@ -124,10 +125,11 @@ class DryRunResults:
         """
         seen, is_first = (budgets.meaning, versions), self._seen is None
         changes, nominated = self._journal.changed(nodes.journal), self._nominated.changed(coming.changes)
+        reordered = self._reordered.changed(nodes.slots.reordered)
         if not is_first:
-            if seen != self._seen or changes is None or nominated is None:
+            if seen != self._seen or changes is None or nominated is None or reordered is None:
                 return False
-            for row in (*(change.row for change in changes), *nominated):
+            for row in (*(change.row for change in changes), *nominated, *reordered):
                 self.forget(row)
             if budgets.version != self._version:
                 self.outcome[self._selected] = UNKNOWN

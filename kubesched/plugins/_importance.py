@@ -71,6 +71,7 @@ class Importance:
         self.book = TemplateNumbers()
         self.reverses_unstarted = False
         self._reader: Reader[Change] = Reader()
+        self._reordered: Reader[int] = Reader()
         self._ordered: Bools = np.zeros(0, dtype=np.bool_)
         self._size: Codes = np.zeros(0, dtype=np.int32)
         self._members: Codes = np.zeros((0, 8), dtype=np.int32)
@@ -81,10 +82,10 @@ class Importance:
 
     def follow(self, nodes: Snapshot) -> None:
         """Take notice of the rows whose pods changed."""
-        changes = self._reader.changed(nodes.journal)
-        if changes is not None and len(self.book) < _MOST_TEMPLATES:
-            for change in changes:
-                self._ordered[change.row] = False
+        changes, reordered = self._reader.changed(nodes.journal), self._reordered.changed(nodes.slots.reordered)
+        if changes is not None and reordered is not None and len(self.book) < _MOST_TEMPLATES:
+            for row in (*(change.row for change in changes), *reordered):
+                self._ordered[row] = False
             return
         if len(self.book) >= _MOST_TEMPLATES:
             self.book = TemplateNumbers()

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, PodStatus
 from kubesched.cluster import CPU, Store, StoreError
+from kubesched.cluster.changelog import Reader
 from kubesched.testing import node, pod
 
 WEB = pod("web", requests={"cpu": "500m"}, labels={"app": "web"})
@@ -162,6 +163,33 @@ def test_a_ghost_is_forgotten_with_its_last_pod() -> None:
     assert store.pods_on("a") == {}
     store.put_node(node("a"))
     assert used(store) == NOWHERE
+
+
+def test_the_pods_of_a_node_stand_as_in_the_reference() -> None:
+    """Who goes leaves its place to the last; who changes goes and comes back."""
+    store = Store()
+    store.put_node(node("a"))
+    made = {name: pod(name, on="a") for name in "wxyz"}
+    for each in made.values():
+        store.put_pod(each)
+
+    def order() -> str:
+        return "".join(view.name for view in store.snapshot().pods_on(0))
+
+    reader, ranks = Reader(store.journal), Reader(store.slots.reordered)
+    store.put_pod(msgspec.structs.replace(made["x"], status=PodStatus(phase="Running")))
+    assert order() == "wzyx"
+    assert ranks.changed(store.slots.reordered) == [0], "whoever ranks pods is told"
+    assert reader.changed(store.journal) == [], "and nobody else"
+    store.put_pod(msgspec.structs.replace(made["x"], status=PodStatus(phase="Running", reason="Other")))
+    assert order() == "wzyx" and ranks.changed(store.slots.reordered) == [], "it was the last"
+    with store.without([view for view in store.pods() if view.name in "wz"]):
+        assert sorted(order()) == ["x", "y"]
+    assert order() == "wzyx"
+    store.remove_pod(made["w"].metadata.uid)
+    assert order() == "xzy"
+    store.put_pod(pod("x", on="a", requests={"cpu": "1"}))
+    assert order() == "yzx"
 
 
 def test_a_pod_changes_while_its_node_is_away() -> None:
