@@ -196,7 +196,7 @@ class DynamicResources(Plugin):
         if any(self._classes.find(resource) is not None for resource in wanted):
             collected.resources = wanted
             collected.special = self._book.made_for_pod(pod.uid) or extended.special_claim(
-                pod.pod, results.new_uid(self.handle.random)
+                pod.pod, results.new_uid(self.handle.random, pod.uid)
             )
         if not found and collected.special is None:
             return SKIP
@@ -442,7 +442,8 @@ class DynamicResources(Plugin):
             allocation = found.allocations.get(self._pools.group_of(node_name)) if found is not None else None
             if found is None or allocation is None:
                 return failed("claim allocation not found for node")
-            mine.given[node_name] = results.build(allocation, found.shapes, node_name, self._features, self.handle.random)
+            new_id = partial(results.new_uid, self.handle.random, pod.uid)
+            mine.given[node_name] = results.build(allocation, found.shapes, node_name, self._features, new_id)
         for claim, result in zip(claims, mine.given[node_name], strict=True):
             self._promise(claim, result, pod, mine)
         return None

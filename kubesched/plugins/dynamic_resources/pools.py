@@ -239,14 +239,16 @@ class Pools:
 
     def _follow_nodes(self, nodes: Snapshot) -> None:
         changes = self._journal.changed(nodes.journal)
-        if changes is None or (self._reads_labels and any(change.what & NODE for change in changes)):
+        if changes is None or any(change.what & NODE and self._regroups(change) for change in changes):
             self._group(nodes.everything())
         elif self._regroup_nodes:
             self._regroup(nodes.everything())
 
-    @property
-    def _reads_labels(self) -> bool:
-        return self._has_skips or any(view.node_selector is not None or view.per_device for view in self._wide)
+    def _regroups(self, change: Change) -> bool:
+        """Return whether a node may reach other devices since it changed: by its labels, or by features that it declares."""
+        if not change.labels:
+            return self._has_skips
+        return any(view.node_selector is not None or view.per_device for view in self._wide)
 
     def _group(self, nodes: Snapshot) -> None:
         """Give every row its group."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -24,13 +25,13 @@ FROM_CLASS, FROM_CLAIM = "FromClass", "FromClaim"
 
 
 def build(
-    allocation: Allocation, shapes: Sequence[ClaimShape], node_name: str, features: Features, chance: Random
+    allocation: Allocation, shapes: Sequence[ClaimShape], node_name: str, features: Features, new_id: Callable[[], str]
 ) -> list[AllocationResult]:
     """Return what each claim gets when the pod goes to a node; shares of devices get new identities."""
     return [
         AllocationResult(
             devices=DeviceAllocationResult(
-                results=tuple(_result(pick, features, chance) for pick in picks),
+                results=tuple(_result(pick, features, new_id) for pick in picks),
                 config=_config(shape, ways),
             ),
             node_selector=_node_selector(picks, node_name, shape.index),
@@ -70,7 +71,7 @@ def score_of_claim(claim: ResourceClaim) -> int:
     return total
 
 
-def _result(pick: Pick, features: Features, chance: Random) -> DeviceRequestAllocationResult:
+def _result(pick: Pick, features: Features, new_id: Callable[[], str]) -> DeviceRequestAllocationResult:
     device, request = pick.device, pick.request
     return DeviceRequestAllocationResult(
         request=request.full_name,
@@ -81,15 +82,17 @@ def _result(pick: Pick, features: Features, chance: Random) -> DeviceRequestAllo
         tolerations=request.tolerations,
         binding_conditions=device.binding_conditions if features.binding_conditions else (),
         binding_failure_conditions=device.binding_failure_conditions if features.binding_conditions else (),
-        share_id=new_uid(chance) if pick.shared is not None else None,
+        share_id=new_id() if pick.shared is not None else None,
         consumed_capacity={taken.name: taken.text for taken in pick.shared or ()},
         skip_node_operations=device.skip_operations,
     )
 
 
-def new_uid(chance: Random) -> str:
-    """Return a random identity."""
-    return str(uuid.UUID(int=chance.randrange(1 << 128), version=4))
+def new_uid(chance: Random, pod_uid: str) -> str:
+    """Return a random identity for what a pod gets. Chance begins anew with every engine, in the next process or after a
+    reload; that of the pod keeps it apart from what was handed out before, perhaps of the same device."""
+    drawn = f"{pod_uid}/{chance.randrange(1 << 128)}".encode()
+    return str(uuid.UUID(bytes=hashlib.blake2b(drawn, digest_size=16).digest(), version=4))
 
 
 def _config(shape: ClaimShape, ways: Sequence[int]) -> tuple[DeviceAllocationConfiguration, ...]:

@@ -8,7 +8,7 @@ names.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from kubesched.api.selectors import IN, SelectorError
 from kubesched.api.storage import TopologySelectorTerm
 from kubesched.cluster import Bools, Ints, Snapshot
 from kubesched.cluster.changelog import Reader
-from kubesched.cluster.journal import NODE, Change
+from kubesched.cluster.journal import Change
 from kubesched.cluster.selection import match_requirement
 
 _MANY = 1 << 15
@@ -30,7 +30,6 @@ class RowsBySelector:
 
     def __init__(self) -> None:
         self._reader: Reader[Change] = Reader()
-        self._labels: list[Mapping[str, str]] = []
         self._by_value: dict[str, tuple[Ints, Ints]] = {}
         self._rows: dict[Hashable, Ints] = {}
         self._nodes: Snapshot | None = None
@@ -39,10 +38,9 @@ class RowsBySelector:
     def follow(self, nodes: Snapshot) -> None:
         """Notice whether labels changed; `epoch` moves if they did, and everything handed out before is outdated."""
         changes = self._reader.changed(nodes.journal)
-        if changes is not None and not self._relabelled({change.row for change in changes if change.what & NODE}):
+        if changes is not None and not any(change.labels for change in changes):
             return
-        self._nodes = whole = nodes.everything()
-        self._labels = [whole.node(row).metadata.labels for row in range(whole.n)]
+        self._nodes = nodes.everything()
         self._by_value.clear()
         self._rows.clear()
         self.epoch += 1
@@ -50,7 +48,7 @@ class RowsBySelector:
     @property
     def n(self) -> int:
         """Return the number of nodes of the whole cluster."""
-        return len(self._labels)
+        return self._nodes.n if self._nodes is not None else 0
 
     def of_node_selector(self, selector: NodeSelector | None) -> Ints:
         """Return the rows that a volume's node affinity reaches, all of them if it has none.
@@ -110,10 +108,6 @@ class RowsBySelector:
         others = np.ones(self.n, dtype=np.bool_)
         others[rows] = False
         return others
-
-    def _relabelled(self, rows: set[int]) -> bool:
-        assert self._nodes is not None
-        return any(self._nodes.node(row).metadata.labels != self._labels[row] for row in rows)
 
     def _keep(self, key: Hashable, rows: Ints) -> None:
         if len(self._rows) >= _MANY:

@@ -1,7 +1,7 @@
 """Parts of device allocation that are alpha in 1.37: what each gate changes, on both sides."""
 
 import pytest
-from dra_world import DRIVER, World, claim, device, make, node, request, resource_slice
+from dra_world import DRIVER, World, allocation, claim, device, make, node, pod, request, resource_slice
 
 CANNOT = "cannot allocate all claims"
 COUNTERS = resource_slice("counters", counters={"set": {"mem": "8"}}, node_name="n1", count=2)
@@ -57,6 +57,20 @@ def test_devices_that_need_no_operations_of_the_node_go_to_nodes_that_can_do_wit
     if gates:
         (result,) = world.plugin._book.promised("uid-k").status.allocation.devices.results
         assert result.skip_node_operations == ("NodePrepareResources",)
+
+
+def test_a_claim_that_holds_such_a_device_is_served_where_it_is_and_nowhere_else():
+    world = World(SKIPPING, nodes=("n1", able("n2")), gates="DRAOptionalNodeOperations=true")
+    held = {"request": "r", "driver": DRIVER, "pool": "p", "device": "d", "skipNodeOperations": ["NodePrepareResources"]}
+    world.put(claim("k", request(), status=allocation(held)))
+    assert world.filter(pod("two", ["k"])) == {"n1": "resourceclaim not available on the node", "n2": ""}
+
+
+def test_a_node_that_begins_to_do_without_is_noticed():
+    world = World(SKIPPING, nodes=("n2",), gates="DRAOptionalNodeOperations=true")
+    assert world.give(claim("k", request()), node_name="n2", name="one") == CANNOT
+    world.store.put_node(able("n2"))
+    assert world.give(claim("k", request()), node_name="n2", name="one") == [["r:d"]]
 
 
 SIDES = resource_slice("s", [device("d0", {"slot": 0}), device("d1", {"slot": 2}), device("d2", {"slot": 1})], "n1")

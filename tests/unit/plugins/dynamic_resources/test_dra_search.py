@@ -428,6 +428,15 @@ def test_a_share_takes_what_the_policy_makes_of_the_request(requested, expected)
     assert result.consumed_capacity == {"cores": expected} and result.share_id
 
 
+def test_shares_that_one_scheduler_after_the_other_hands_out_have_identities_of_their_own():
+    shares = set()
+    for name in ("a", "b"):  # chance begins anew with every engine
+        world = World(local(device("d", capacity=CORES, **SHAREABLE)))
+        assert world.give(claim(name, request()), name=f"pod-{name}") == [["r:d"]]
+        shares.add(world.book.promised(f"uid-{name}").status.allocation.devices.results[0].share_id)
+    assert len(shares) == 2
+
+
 @pytest.mark.parametrize(
     ("gates", "expected"), [("", "1500m"), ("DRAFractionalCapacityRange=false", "2")], ids=["thousandths", "whole units"]
 )
