@@ -40,7 +40,7 @@ from kubesched.config.versions import text_of
 from kubesched.engine.assembly import Ports, assemble, engine_options, new_handle, queue_options, registry_with
 from kubesched.engine.cache_debugger import debug_later
 from kubesched.engine.decision_recorder import DecisionRecorder
-from kubesched.engine.gc_tuning import spare_the_collector
+from kubesched.engine.gc_tuning import await_the_list, spare_the_collector
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.inbox import Changed, LoopCall
 from kubesched.engine.inbox_log import InboxLog
@@ -62,9 +62,15 @@ _FLUSH_SECONDS = 1.0
 class RecorderByProfile:
     """Records each pod's events under the name of the profile that is responsible for it."""
 
-    def __init__(self, broadcaster: Broadcaster, names: Iterable[str]) -> None:
-        self._recorders: Mapping[str, Recorder] = {name: broadcaster.recorder(name) for name in names}
-        self._any = next(iter(self._recorders.values()))
+    def __init__(self, broadcaster: Broadcaster, configuration: config.Configuration) -> None:
+        self._broadcaster = broadcaster
+        self.follow(configuration)
+
+    def follow(self, configuration: config.Configuration) -> None:
+        """Record for the profiles of a configuration."""
+        names = [profile.scheduler_name for profile in configuration.profiles]
+        self._recorders: Mapping[str, Recorder] = {name: self._broadcaster.recorder(name) for name in names}
+        self._any = self._recorders[names[0]]
 
     def event(self, regarding: PodView, kind: str, reason: str, action: str, note: str) -> None:
         """Record that something happened to a pod."""
@@ -96,6 +102,7 @@ class Scheduler:
         self._prepared: tuple[Store, EngineHandle] | None = None
         self._outside = Ports()
         self._broadcaster: Broadcaster | None = None
+        self._recorder: RecorderByProfile | None = None
         self._policy: ConfigMap | None = None
         self._annotations = wiring.legacy.annotations if wiring.legacy is not None else None
         self.leadership = Leadership(
@@ -174,7 +181,7 @@ class Scheduler:
         chance, host = self.wiring.chance, self.identity.rpartition("_")[0]
         self._broadcaster = broadcaster = Broadcaster(connection.sibling("events"), host=host, chance=chance)
         reporter = self.throughput
-        names = [profile.scheduler_name for profile in self.configuration.profiles]
+        self._recorder = RecorderByProfile(broadcaster, self.configuration)
         world, poster = self.wiring.legacy, self.wiring.poster()
         ends.callback(poster.close)
         writer = self._writer(self.leadership.fenced(connection), chance)
@@ -182,7 +189,7 @@ class Scheduler:
             clock=self.wiring.clock,
             writer=writer,
             let_bind=writer.let_bind,
-            recorder=RecorderByProfile(broadcaster, names),
+            recorder=self._recorder,
             observer=reporter,
             queue_observer=reporter,
             decisions=self.decisions,
@@ -223,7 +230,7 @@ class Scheduler:
         if elects:
             self._begin("leading", self._lead(connection, follows=False))
         else:
-            engine.lead()
+            self._let_lead()
 
     def _build(self, configuration: config.Configuration) -> Engine:
         assert self._prepared is not None
@@ -257,7 +264,7 @@ class Scheduler:
     async def _follow(self, connection: Connection) -> None:
         """Follow everything, and return when the first lists are in the store and the queue."""
         assert self.engine is not None
-        rows = watch_set([name for name, on in self.wiring.gates.states.items() if on], self._custom_kinds())
+        rows = watch_set([name for name, on in self.wiring.gates.states.items() if on], _custom_kinds(self.engine))
         streams = self.wiring.gates.is_enabled("WatchListClient")
         backoff, throttle = Backoff(connection.clock, self.wiring.chance), LogThrottle(connection.clock)
         while True:
@@ -268,20 +275,17 @@ class Scheduler:
                 if throttle.is_worth_saying(text := advice(error)):
                     log.error("cannot ask what the API server serves: %s; trying again", text)
                 await backoff.pause()
+        if self.wiring.owns_process:
+            await_the_list()
         self._begin("watching", self.reflectors.run())
         await self.reflectors.wait_synced()
         taken_in = asyncio.Event()
-        self.engine.inbox.post(LoopCall(taken_in.set))
+        self.engine.inbox.post(LoopCall(lambda engine: taken_in.set()))
         await taken_in.wait()
         self.is_synced = True
         log.info("caches are synced")
         if self.wiring.owns_process:
             spare_the_collector()
-
-    def _custom_kinds(self) -> list[str]:
-        """Return the resources, named as plural.version.group, that plugins want to be woken by."""
-        assert self.engine is not None
-        return [name for name in self.engine.queue.watched_resources() if name.count(".") >= 2 and "/" not in name]
 
     # Leading
 
@@ -348,14 +352,17 @@ class Scheduler:
         """Let an engine with another configuration take over between two decisions; nothing queued is lost."""
         old = self.engine
         assert old is not None
-        leads = old.is_leading
-        new = self._build(configuration)
-        old.is_leading = False
+
+        def build(engine: Engine) -> Engine:
+            new = self._build(configuration)
+            engine.is_draining = True
+            return new
+
+        new = await old.in_turn(build)  # in its turn: an attempt that runs in a thread has the store to itself
         await old.drain(_DRAIN_SECONDS)
         old.stop()
         await self._tasks.pop("engine")
         new.take_over(old)
-        self._adopt(new, old)
         for fixed in (
             "leader_election",
             "client_connection",
@@ -365,20 +372,28 @@ class Scheduler:
         ):
             if getattr(configuration, fixed) != getattr(self.configuration, fixed):
                 log.warning("%s has changed in the configuration, which takes effect at the next start", fixed)
+        known = _custom_kinds(old)
+        for kind in (kind for kind in _custom_kinds(new) if kind not in known):
+            log.warning("plugins of the changed configuration wait for %s, which is followed from the next start on", kind)
         self.engine, self.configuration = new, configuration
         new.is_leading = False
         self._watch_sizes(new)
+        if self._recorder is not None:
+            self._recorder.follow(configuration)
+        self._adopt(old)
         self._begin("engine", new.run())
-        if leads and not self.leadership.is_lost:
+        if old.is_leading and not self.leadership.is_lost:  # it may have begun to, or ceased, while it was drained
             new.lead()
 
-    def _adopt(self, new: Engine, old: Engine) -> None:
-        """Queue the pods that ask for a scheduler which the old configuration did not know."""
+    def _adopt(self, old: Engine) -> None:
+        """Deliver the pods that ask for a scheduler which the old configuration did not know, after all that was delivered
+        before: what the watches know may be ahead of it."""
+        assert self.engine is not None
         reflector = self.reflectors.by_kind.get("Pod") if self.reflectors is not None else None
         for pod in list(reflector.objects.values()) if reflector is not None else ():
             name = pod.spec.scheduler_name
-            if not pod.spec.node_name and name in new.profiles and name not in old.profiles:
-                new.intake.apply("Pod", None, pod)
+            if not pod.spec.node_name and name in self.engine.profiles and name not in old.profiles:
+                self.deliver("Pod", None, pod)
 
     # What the page shows
 
@@ -426,3 +441,8 @@ async def _fetch_policy(connection: Connection, where: legacy.FromConfigMap) -> 
         return await get_object(connection, ConfigMap, where.name, where.namespace)
     except (ApiError, Unreachable) as error:
         raise legacy.no_config_map(where, error) from error
+
+
+def _custom_kinds(engine: Engine) -> list[str]:
+    """Return the resources, named as plural.version.group, that plugins want to be woken by."""
+    return [name for name in engine.queue.watched_resources() if name.count(".") >= 2 and "/" not in name]

@@ -101,15 +101,14 @@ class Groups:
         return any(group.n_scheduled for group in self._groups.values())
 
     def read_with(self, readers: Iterable[Reader], placed: Iterable[PodView] = ()) -> None:
-        """Set who says what a member is. Pods that have a node already and were of no group are read again."""
+        """Set who says what a member is. Pods that have a node already are read again."""
         self._readers = tuple(readers)
         if not self._readers:
             self._groups.clear()
             self._key_of.clear()
             return
         for pod in placed:
-            if pod.uid not in self._key_of:
-                self.put(pod)
+            self.put(pod)
 
     def key_of(self, pod: PodView) -> GroupKey | None:
         """Return the group that a pod belongs to, or None."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from kubesched.engine.extenders import Extenders
 from kubesched.engine.failures import explain
@@ -33,7 +33,6 @@ class Binder:
         writer: Writer,
         clock: Clock,
         observer: EngineObserver,
-        release: Callable[[AssumedBinding], None],
         *,
         writes_expectation: bool = True,
         extenders: Extenders | None = None,
@@ -43,7 +42,6 @@ class Binder:
         self._writer = writer
         self._clock = clock
         self._observer = observer
-        self._release = release
         self._writes_expectation = writes_expectation
         self._extenders = extenders
         self._pre_binding: dict[str, asyncio.Task[Status]] = {}
@@ -93,7 +91,7 @@ class Binder:
                 return decision
             if not decision.is_success:
                 return failed(f"waiting on permit for pod: {decision.message}").by(decision.plugin)
-        self._inbox.post(LoopCall(lambda: self._release(binding)))
+        self._inbox.post(LoopCall(lambda engine: engine.bookings.release(binding)))
         if acting:
             status = await self._pre_bind(binding, acting)
             if not status.is_success:

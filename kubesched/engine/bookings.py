@@ -151,10 +151,10 @@ class Bookings:
         self._activate(binding.state)
         if self._assumed_ttl_seconds is not None:
             asyncio.get_running_loop().call_later(
-                self._assumed_ttl_seconds, lambda: self._inbox.post(LoopCall(lambda: self._expire(pod.uid)))
+                self._assumed_ttl_seconds, lambda: self._inbox.post(LoopCall(lambda engine: engine.bookings.expire(pod.uid)))
             )
 
-    def _expire(self, uid: str) -> None:
+    def expire(self, uid: str) -> None:
         """Forget a booking that the API server never confirmed."""
         if self._store.is_assumed(uid):
             gone = self._store.forget(uid)

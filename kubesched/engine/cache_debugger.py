@@ -35,10 +35,10 @@ class Mismatch:
 def debug_later(engine: Engine, nodes: Callable[[], Iterable[Node]], pods: Callable[[], Iterable[Pod]]) -> None:
     """Compare and dump in the loop's own turn, once everything that the watches have said so far is taken in."""
 
-    def look() -> None:
+    def look(engine: Engine) -> None:
         # What is posted here is reached in the same turn, when the inbox has nothing before it: the watches cannot have
         # said anything in between.
-        engine.inbox.post(LoopCall(lambda: debug(engine, nodes(), pods())))
+        engine.inbox.post(LoopCall(lambda engine: debug(engine, nodes(), pods())))
 
     engine.inbox.post(LoopCall(look))
 

@@ -72,13 +72,13 @@ class DecisionRecorder:
         self._pause = PAUSE_SECONDS if share < 1 else 0.0
         self._counted_at = 0.0
         """When nodes were last counted; `clock.now` of the engine."""
+
+    def attach(self, rules: Rules, clock: Clock) -> None:
+        """Record for an engine that decides by these rules; another one before it is through, and nothing of it is kept."""
+        self._rules, self._clock, self._now, self._chooser = rules, clock, clock.now, rules.ties.chooser
         self._tallies: dict[int, NodeAnswers | RefusalTally] = {}
         """By the id of remembered answers: these once they were met, and who counts what they refuse from then on."""
         self._last_diagnosis: tuple[object, tuple[RefusalCount, ...]] = (None, ())
-
-    def attach(self, rules: Rules, clock: Clock) -> None:
-        """Record for an engine that decides by these rules; another one before it is through."""
-        self._rules, self._clock, self._now, self._chooser = rules, clock, clock.now, rules.ties.chooser
 
     def node_changed(self, old: Node | None, new: Node | None) -> None:
         """Keep what changed about a node."""

@@ -126,7 +126,7 @@ class Evictions:
             problem = str(error)
             log.error("%s %s: preemption on node %s failed: %s", preemptor.kind, preemptor.key, preemption.node_name, error)
         finally:
-            self._inbox.post(LoopCall(lambda: self._go_on(then, problem)))
+            self._inbox.post(LoopCall(lambda engine: self._go_on(then, problem)))
 
     def _go_on(self, then: Then | None, problem: str) -> None:
         self._n_waited_for -= 1
@@ -149,7 +149,7 @@ class Evictions:
         finally:
             seconds = self._handle.clock.monotonic() - started
             self._observer.evictions_ended("success" if is_done else "error", seconds, preemptor.kind)
-            self._inbox.post(LoopCall(lambda: self._end(preemptor, is_done and is_awaited)))
+            self._inbox.post(LoopCall(lambda engine: self._end(preemptor, is_done and is_awaited)))
 
     def _end(self, preemptor: Preemptor, is_awaited: bool) -> None:
         """Let the preemptor be tried again. If its last victim is on its way, its going wakes it. If it stays, or was

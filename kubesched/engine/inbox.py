@@ -10,7 +10,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -21,6 +21,9 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Status
 from kubesched.queue.queued import QueuedPod
+
+if TYPE_CHECKING:
+    from kubesched.engine.loop import Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +71,10 @@ class BindFailed:
 
 @dataclass(frozen=True, slots=True)
 class LoopCall:
-    """Something to do in the loop's own turn, where the store and the queue may be touched."""
+    """Something to do in the loop's own turn, where the store and the queue may be touched. It is given the engine whose turn
+    it is: after a reload, another one than had it posted."""
 
-    run: Callable[[], None]
+    run: Callable[[Engine], None]
     begins_lead: bool = False
     """Whether pods are tried from here on, and none was before."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from kubesched.cluster import GroupKey, PodView, Store
 from kubesched.cluster.groups import Reader
@@ -36,9 +36,12 @@ from kubesched.framework.equivalence_cache import EquivalenceCache
 from kubesched.framework.grouping import workload_of
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.profile import Profile
+from kubesched.framework.verdicts import Nomination
 from kubesched.queue import Queue
 
 log = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
 
 _TURN = 16
 """Pods decided before the binding tasks and the network get a turn."""
@@ -113,7 +116,6 @@ class Engine:
             handle.writer,
             handle.clock,
             self.observer,
-            lambda binding: self.bookings.release(binding),
             writes_expectation=self.options.announces_expected_node,
             extenders=extenders,
         )
@@ -144,6 +146,7 @@ class Engine:
             self.inbox,
             queue,
             self.intake.pod,
+            store.pod,
             self.waiting,
             self.binder,
             self._spawn,
@@ -169,6 +172,8 @@ class Engine:
         self._is_stopped = False
         self.is_leading = True
         """Whether pods are tried. A standby takes everything in, so that it can go on where the leader stopped."""
+        self.is_draining = False
+        """Whether no more pods are tried because another engine is about to take over, leading or not."""
         handle.attach(queue.nominations, self.waiting, queue.activate)
 
     def _read_groups(self) -> None:
@@ -177,7 +182,8 @@ class Engine:
         readers: list[Reader] = [partial(self._group_of, profile, plugin) for profile, plugin in gatherers.values()]
         if self.handle.gates.is_enabled("GenericWorkload"):
             readers.insert(0, workload_of)
-        self.store.groups.read_with(readers, self.store.pods())
+        placed = (pod for pod in self.store.pods() if not self.store.is_assumed(pod.uid))  # a booking may be taken back
+        self.store.groups.read_with(readers, placed)
 
     def _group_of(self, profile: Profile, plugin: Plugin, pod: PodView) -> GroupKey | None:
         """Return the group in which a plugin sees a pod; a plugin that breaks over it sees none."""
@@ -203,23 +209,42 @@ class Engine:
     def lead(self) -> None:
         """Begin to try pods."""
         self.is_leading = True
-        self.inbox.post(LoopCall(lambda: None, begins_lead=True))
+        self.inbox.post(LoopCall(lambda engine: None, begins_lead=True))
 
     def stop(self) -> None:
         """Let the loop end; bindings under way are not waited for."""
         self._is_stopped = True
-        self.inbox.post(LoopCall(lambda: None))
+        self.inbox.post(LoopCall(lambda engine: None))
+
+    async def in_turn(self, ask: Callable[[Engine], Answer]) -> Answer:
+        """Ask the engine, or let it do, something between two decisions; what is raised belongs to who asked."""
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+        def run(engine: Engine) -> None:
+            if answer.done():  # nobody waits any more
+                return
+            try:
+                answer.set_result(ask(engine))
+            except Exception as error:  # whatever a plugin raises, it costs who asked and not the loop
+                answer.set_exception(error)
+
+        self.inbox.post(LoopCall(run))
+        return await answer
 
     def turn(self) -> bool:
         """Take in what arrived and decide a few pods; return whether there was anything to do."""
         arrived = self.take_in()
         self.flush()
         decided = 0
-        while decided < _TURN and self.is_leading and not self._is_stopped and self.step():
+        while decided < _TURN and self._may_try and self.step():
             decided += 1
             if len(self.inbox):
                 self.take_in()
         return bool(arrived or decided)
+
+    @property
+    def _may_try(self) -> bool:
+        return self.is_leading and not self.is_draining and not self._is_stopped
 
     def step(self) -> bool:
         """Try the next pod, with its group if it has one; False if there is none."""
@@ -234,7 +259,7 @@ class Engine:
         meanwhile. Nothing is taken in before the attempt is over, so the store stands still for it."""
         arrived = self.take_in()
         self.flush()
-        tried = self.attempts.take() if self.is_leading else None
+        tried = self.attempts.take() if self._may_try else None
         if tried is not None:
             self.attempts.act(tried, await asyncio.to_thread(self.attempts.decide, tried))
         return bool(arrived or tried)
@@ -259,21 +284,41 @@ class Engine:
             self.queue.flush_leftovers(now)
 
     async def drain(self, seconds: float) -> None:
-        """Wait until no binding is under way; those that wait for a permit are refused, as nobody may come to allow
-        them, and after so many seconds the rest is not waited for."""
-        for waiting in self.waiting:
-            waiting.reject("", "the configuration is being reloaded")
+        """Try no more pods, and wait until no attempt and no binding is under way. Who waits for a permit is refused, as nobody
+        may come to allow it, and after so many seconds the rest is not waited for."""
+        self.is_draining = True
         deadline = self.handle.clock.monotonic() + seconds
-        while len(self.bookings) and self.handle.clock.monotonic() < deadline:
+        while len(self.bookings) or self.queue.n_in_flight:
+            self._refuse_waiting()
+            if self.handle.clock.monotonic() >= deadline:
+                return
             await self.handle.clock.sleep(0.01)
 
+    def _refuse_waiting(self) -> None:
+        for waiting in self.waiting:
+            waiting.reject("", "the configuration is being reloaded")
+
     def take_over(self, old: Engine) -> None:
-        """Go on where another engine over the same store and inbox stopped: every pod that it had is queued here."""
+        """Go on where another engine over the same store and inbox stopped: every pod that it had is queued here, with what
+        is known of it alone there, and what is still under way there is ours to wait for and to give up."""
+        self._tasks = old._tasks
+        old.memos.clear()  # at once: what was there when the cluster was listed, the collector leaves alone (gc_tuning)
+        old._refuse_waiting()  # a last attempt may have taken longer than it was waited for
+        self.attempts.gangs.take_over(old.attempts.gangs)
+        self._read_groups()  # again: meanwhile the other took in pods, and did not know what we take for a group
         for pod in list(old.intake.pending()):
+            before, nominated = old.queue.find(pod.key), old.queue.nominations.node_of(pod.uid)
+            old.queue.delete(pod)
             self.intake.apply("Pod", None, pod.pod)
-            before, now = old.queue.find(pod.key), self.queue.find(pod.key)
-            if before is not None and now is not None:
-                now.attempts, now.initial_attempt = before.attempts, before.initial_attempt
+            if self.intake.pod(pod.key) is None and not pod.node_name:
+                self.store.groups.drop(pod)  # no profile of ours is responsible: nobody would tell us that it went
+            now = self.queue.find(pod.key)
+            if now is None:
+                continue
+            if before is not None:
+                now.attempts, now.initial_attempt = before.attempts, before.initial_attempt or now.initial_attempt
+            if nominated:
+                self.queue.nominations.add(now.view, Nomination(nominated))
 
     async def settle(self) -> None:
         """Wait until nothing is under way: for tests, dry runs and simulations."""
@@ -308,4 +353,4 @@ class Engine:
         elif isinstance(arrival, BindFailed):
             self.bookings.bind_failed(arrival.binding, arrival.status)
         else:
-            arrival.run()
+            arrival.run(self)

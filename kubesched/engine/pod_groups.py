@@ -337,7 +337,7 @@ class Gangs:
 
     def _try_again(self, gang: Gang, seconds: float) -> None:
         pods = [member.view for member in gang.members]
-        asyncio.get_running_loop().call_later(seconds, lambda: self._inbox.post(LoopCall(lambda: self._queue.activate(pods))))
+        asyncio.get_running_loop().call_later(seconds, lambda: self._inbox.post(LoopCall(lambda engine: engine.queue.activate(pods))))
 
     # The group's condition
 

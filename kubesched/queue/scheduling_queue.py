@@ -335,6 +335,14 @@ class Queue:
             if pod.uid in self._in_flight:
                 self._in_flight.record(FORCE_ACTIVATE, None, pod.pod)
 
+    def ask_gates(self, pods: Iterable[PodView]) -> None:
+        """Let pods that a gate kept back pause, as far as it lets them in now."""
+        now = self._clock.now()
+        for pod in pods:
+            entry = self._pods.get(pod.key)
+            if entry is not None and entry.is_gated:
+                self._sub_queues.requeue(entry, AFTER_BACKOFF, ATTEMPT_FAILED, now)
+
     def flush_backoff(self, now: float) -> int:
         """Move the pods whose pause is over to the active queue; return how many went."""
         over = list(self._backoff.pop_over(now))
@@ -384,6 +392,8 @@ class Queue:
     def _take_back(self, entry: QueuedPod, unschedulable: frozenset[str], pending: frozenset[str], pod: PodView | None) -> None:
         if pod is not None:
             entry.view = pod
+        # After a reload it may be the entry of a queue, and of a profile, that are gone.
+        entry.profile = self._hints.profiles.get(entry.view.pod.spec.scheduler_name, entry.profile)
         there = self._pods.get(entry.view.key)
         if there is not None:
             where = (

@@ -19,7 +19,6 @@ import msgspec
 
 from kubesched.cluster import PodView
 from kubesched.engine.decision_record import PLACED, DecisionRing, document
-from kubesched.engine.inbox import LoopCall
 from kubesched.engine.loop import Engine
 from kubesched.engine.node_verdicts import node_verdict, node_verdicts
 from kubesched.engine.pod_report import pod_report
@@ -189,20 +188,8 @@ class EnginePageData:
 
     async def _in_turn(self, ask: Callable[[Engine], Answer]) -> Answer:
         """Ask the engine something between two of its decisions."""
-        engine = self._running()
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-
-        def run() -> None:
-            if answer.done():  # nobody waits any more
-                return
-            try:
-                answer.set_result(ask(engine))
-            except Exception as error:  # whatever a plugin raises, it belongs to who asked and not to the loop
-                answer.set_exception(error)
-
-        engine.inbox.post(LoopCall(run))
         try:
-            return await asyncio.wait_for(answer, _PATIENCE_SECONDS)
+            return await asyncio.wait_for(self._running().in_turn(ask), _PATIENCE_SECONDS)
         except TimeoutError as error:
             raise NotReady("the scheduler is busy and did not answer in time") from error
 
