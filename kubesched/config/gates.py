@@ -183,8 +183,8 @@ REPLACED_BY: Mapping[str, str] = {"GangScheduling": "GenericWorkload", "Workload
 
 # These are the scheduler's and taken on either side, but there is nothing here for them to switch; the reason is logged.
 NO_EFFECT: Mapping[str, str] = {
-    "InterPodAffinityHostnameFastPath": "it is about speed alone, and hostnames are counted in columns anyway",
-    "SchedulerPreQueueingHints": "it is about speed alone: whom hints are asked about first, not what comes of it",
+    "InterPodAffinityHostnameFastPath": "it only changes speed, and hostnames are counted in columns anyway",
+    "SchedulerPreQueueingHints": "it only changes speed: for which pods hints are called first, not the result",
 }
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})

@@ -32,48 +32,57 @@ class Behaviour:
     """What a release does, field by field; the number is the release that began to."""
 
     prefilters_node_name: bool = _since(1, 37)
-    """NodeName stands before NodeUnschedulable, and names its node at PreFilter; TaintToleration is at PreFilter too."""
+    """NodeName comes before NodeUnschedulable, and names its node at PreFilter; TaintToleration is at PreFilter too."""
     names_informers: bool = _since(1, 37)
-    """Informers have the component's name, and so there are metrics of them."""
+    """Informers have a name, so there are metrics for them."""
     has_pod_group_post_filter: bool = _since(1, 37)
     """Profiles have the extension point podGroupPostFilter."""
     judges_groups_whole: bool = _since(1, 37)
-    """In a pod group's turn neither Permit nor PostFilter is asked about its members: PlacementFeasible says after each whether
-    enough can have a place, and PodGroupPostFilter seeks a way out for all. Members have the priority of their group. The
-    condition is PodGroupInitiallyScheduled."""
+    """A pod group is judged as a whole: Permit and PostFilter are not called for its members. After each member
+    PlacementFeasible says whether enough can still be placed, and PodGroupPostFilter looks for evictions for the whole group.
+    Members are nominated to the nodes where they fit after the evictions; before, only members that fit at once were nominated.
+    Members have the priority of their group. The condition is PodGroupInitiallyScheduled."""
+    awaits_victims_of_groups: bool = _since(1, 37)
+    """A pod group evicts nobody else while pods that were evicted for it are still terminating."""
+    weighs_victims_by_group: bool = _since(1, 37)
+    """When room is made for a pod group, pods of other groups count with the priority of their group; before, with their own if
+    they may be evicted one by one. A group that is evicted as one is as old as its oldest pod, and all its pods are charged to
+    disruption budgets; before, it was as old as the pod found first, and charged up to the first pod that violates a budget."""
+    names_group_preemption: bool = _since(1, 37)
+    """Messages about evictions for a pod group begin with `pod group preemption: `."""
     tells_placement_found: bool = _since(1, 37)
-    """PostFilter says on which node it found a placement, and nothing where it found no claim to give back."""
+    """PostFilter's message names the node on which it found a placement, and is empty if there was no claim to release."""
     keeps_order_of_unstarted: bool = _since(1, 37)
-    """Pods of a node that have not started are spared in the order in which the node has them; before, in reverse."""
+    """Preemption spares pods that have not started in the order in which the node lists them; before, in reverse."""
     wakes_refused_by_taints_alone: bool = _since(1, 37)
     """A node whose taints change wakes the pods that TaintToleration refused, and no others."""
     wakes_by_any_anti_term: bool = _since(1, 37)
-    """A pod that goes or changes wakes pods with any anti-affinity term about it; before, all their terms had to be."""
+    """A pod that is deleted or changed wakes pods of which any anti-affinity term selects it; before, all terms had to."""
     wakes_by_deleted_claims: bool = _since(1, 37)
     """A ResourceClaim that is deleted with its allocation wakes the pods that DynamicResources refused."""
     counts_gated_nominated: bool = _since(1, 37)
-    """A pod that is nominated holds its place even while a gate keeps it out of the queue."""
+    """A nominated pod keeps its place even while a gate keeps it out of the queue."""
     selects_known_namespaces: bool = _since(1, 37)
     """A namespaceSelector is applied to the labels of the namespace; before, also to no labels at all."""
     sums_resized_pods_whole: bool = _since(1, 37)
-    """A pod under resize asks for the largest of its sums (spec, allocated, actual), not for the sum of the largest."""
+    """A pod under resize requests the largest of its sums (spec, allocated, actual), not the sum of the largest parts."""
     counts_image_volumes: bool = _since(1, 37)
-    """What an image is worth to ImageLocality is shared with the images of volumes, and not among containers alone."""
+    """ImageLocality scales its score by the number of images, those of volumes too; before, of containers alone."""
     names_device_in_cel_errors: bool = _since(1, 37)
-    """What a selector runs into at run time is told with the device that it was asked about."""
+    """Runtime errors of a device selector name the device."""
     speaks_newer_cel: bool = _since(1, 37)
-    """Device selectors are read by a newer CEL. Errors there, and values before: `or` and `orValue` of what is no optional,
-    `lists.range` of a negative number or past a million, the empty text sought before the first letter, a time zone's minutes
-    past 59. The empty text is found at the end at the latest. Calls of `startsWith`,
-    `endsWith`, `includes` and `matches(text, pattern)` cost something else."""
+    """Device selectors use a newer CEL. These are errors now: `or` and `orValue` of a value that is not optional, `lists.range`
+    of a negative number or of more than a million, a search for the empty string from a negative position, minutes of a time
+    zone past 59. Searching for the empty string past the end finds the end. `startsWith`, `endsWith`, `includes` and
+    `matches(text, pattern)` have other costs."""
     has_device_overhead: bool = _since(1, 37)
-    """What devices use up of their node is told as mapping and overhead; before, as resources."""
+    """Resources of the node that devices use are written to the pod's status as mapping and overhead; before, as resources."""
     counts_full_devices_in_all: bool = _since(1, 37)
-    """Allocation mode All means also devices whose capacity is used up, so that it fails; before, it passed them over."""
+    """Allocation mode All includes devices whose capacity is used up, so that it fails; before, it skipped them."""
     compares_all_distinct: bool = _since(1, 37)
     """distinctAttribute compares with every device picked; before, with the last one of each request."""
     ignores_distant_counters: bool = _since(1, 37)
-    """A pool whose counters a node does not reach, and whose devices neither, is not in its way when it is broken."""
+    """An invalid pool does not affect a node that can reach neither its devices nor its counters."""
     refuses_unrepresentable_capacity: bool = _since(1, 37)
     """A capacity request that cannot be rounded to a device's range within 64 bits, or is negative, is an error."""
 

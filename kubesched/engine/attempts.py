@@ -132,7 +132,7 @@ class Attempts:
         started = self._handle.clock.monotonic()
         if pod.node_name:
             return self._resizes.attempt(pod, profile, self.rules)
-        rules = replace(self.rules, preempts=False) if turn is not None and turn.is_judged_whole else self.rules
+        rules = replace(self.rules, preempts=False) if turn is not None and not turn.asks_post_filter else self.rules
         made = attempt(pod, self._store.snapshot(), profile, rules, self._memos.get(profile.name), within, turn)
         ended = self._handle.clock.monotonic()
         made.seconds = ended - started
@@ -161,7 +161,7 @@ class Attempts:
     def _act_on(self, queued: QueuedPod, profile: Profile, made: Attempt, started: float) -> None:
         decision = made.decision
         if made.pod.node_name:
-            failure = self._resizes.conclude(made.pod, made, profile)
+            failure = self._resizes.conclude(made.pod, made)
             self.follow_up(made, profile, lambda given: self.fail(queued, profile, given, started, made), failure)
         elif isinstance(decision, Placed):
             self._bookings.book(queued, profile, made, decision.node_name, started)

@@ -385,7 +385,7 @@ def _give_up(made: Attempt, profile: Profile, rules: Rules) -> None:
         refusing, pending = made.verdicts.plugins()
         diagnosis.unschedulable_plugins |= refusing
         diagnosis.pending_plugins |= pending
-    nomination = CLEAR if not profile.post_filters else None
+    nomination = CLEAR if rules.preempts and not profile.post_filters else None
     if rules.preempts and profile.post_filters:
         made.post_filtered = result = profile.post_filter(made.pod, made.nodes, made.state, diagnosis)
         diagnosis.post_filter_message = result.status.message

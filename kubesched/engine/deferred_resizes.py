@@ -1,21 +1,27 @@
 """Running pods that are to grow and have no room for it: find out whom to evict beside them.
 
 In: a pod with a node, whose condition PodResizePending says Deferred. Out: an attempt like any other, made on that node alone.
-The node counts the pod with what it wants, so the pod is taken out of the store for as long as it is tried. Only what a resize
-can change is asked: NodeResourcesFit, and DeferredPodScheduling whether evictions are wanted there. Nothing is ever bound,
-nominated or told: the kubelet carries the resize out when there is room.
+The node counts the pod already, with what it wants or, where that is more, with what it holds. So for as long as it is tried it
+is out of the store, but for a remnant: one pod that uses what is held beyond what is wanted. Only what a resize can change is
+asked: NodeResourcesFit, and DeferredPodScheduling whether evictions are wanted there. Nothing is ever bound, nominated or told:
+the kubelet carries the resize out when there is room.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import msgspec
 import numpy as np
 
+from kubesched.api.meta import ObjectMeta, Quantity
+from kubesched.api.pod import Container, Pod, PodSpec, ResourceRequirements
+from kubesched.api.quantity import amount_text
 from kubesched.cluster import PodView, Store
 from kubesched.engine.cycle import NO_NODES, Attempt, Rules, attempt
-from kubesched.engine.failures import Failure, refusal, refused_on_node
+from kubesched.engine.failures import Failure, refusal
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Diagnosis, Failed, Placed, Unschedulable
@@ -33,8 +39,7 @@ class DeferredResizes:
 
     def attempt(self, pod: PodView, profile: Profile, rules: Rules) -> Attempt:
         """Try a pod on its own node, as if it came there with what it wants to have."""
-        placed = self._store.pod(pod.uid)
-        with self._store.without([placed] if placed is not None else []):
+        with self._reduced_to_remnant(pod):
             nodes = self._store.snapshot()
             row = nodes.row(pod.node_name)
             if row < 0:
@@ -44,6 +49,21 @@ class DeferredResizes:
             within = np.zeros(nodes.n, dtype=np.bool_)
             within[row] = True
             return attempt(pod, nodes, self._reduced(profile), replace(rules, extenders=None), None, within)
+
+    @contextmanager
+    def _reduced_to_remnant(self, pod: PodView) -> Iterator[None]:
+        """Let nothing be on the pod's node of it but the remnant. That one counts as a pod, as in the reference: on a node with
+        as many pods as allowed there is no room to grow either."""
+        placed = self._store.pod(pod.uid)
+        if placed is None:
+            yield
+            return
+        with self._store.without([placed]):
+            self._store.assume(self._store.view(_remnant(pod, placed)), placed.node_name)
+            try:
+                yield
+            finally:
+                self._store.forget(pod.uid)
 
     def _reduced(self, profile: Profile) -> Profile:
         """Return a profile with those of its plugins that have to do with a resize."""
@@ -56,15 +76,26 @@ class DeferredResizes:
             known = self._profiles[profile.name] = profile, Profile(profile.name, points)
         return known[1]
 
-    def conclude(self, pod: PodView, made: Attempt, profile: Profile) -> Failure:
-        """Return how the attempt ended: also if there is room, the pod waits, for the kubelet."""
+    def conclude(self, pod: PodView, made: Attempt) -> Failure:
+        """Return how the attempt ended. If there is room, the pod waits for the kubelet: it pauses and is tried again, as in
+        the reference, which fails to book a pod that is there and never comes to ask Permit."""
         decision = made.decision
         if isinstance(decision, Placed):
-            status, _ = profile.permit(pod, pod.node_name, made.state)
-            failure = refused_on_node(pod.node_name, status)
+            failure = Failure(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed", False)
         elif isinstance(decision, Unschedulable):
             failure = refusal(decision)
         else:
             assert isinstance(decision, Failed)
             failure = Failure(decision.message, False)
         return msgspec.structs.replace(failure, nomination=None, is_silent=True)
+
+
+def _remnant(pod: PodView, placed: PodView) -> Pod:
+    """Return a pod in the place of another that uses what it holds beyond what it wants, and that nobody below it evicts."""
+    wanted = dict(pod.template.requested)
+    names = pod.template.interners.resources.values
+    beyond = {names[resource]: used - wanted.get(resource, 0) for resource, used in placed.template.usage}
+    held: dict[str, Quantity] = {name: amount_text(name, amount) for name, amount in beyond.items() if amount > 0}
+    meta = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
+    container = Container(resources=ResourceRequirements(requests=held))
+    return Pod(metadata=meta, spec=PodSpec(containers=(container,), priority=pod.priority))

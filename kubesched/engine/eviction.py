@@ -33,10 +33,13 @@ from kubesched.queue import Queue
 
 DISRUPTION_TARGET = "DisruptionTarget"
 BY_SCHEDULER = "PreemptionByScheduler"
-MESSAGE = "preempting to accommodate a higher priority pod"
+MESSAGE = "preempting to accommodate a higher priority"
 IN_MEMORY = " (in kube-scheduler memory)."
+AWAKE = ("active", "backoff")
+"""Where in the queue a pod is that was woken."""
 
 Lookup = Callable[[str], PodView | None]
+"""Finds a pod without a node by its namespace/name, or one that holds a node by its uid."""
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 Then = Callable[[str], None]
 """What the loop does once a preemption in the foreground is over; the text says what went wrong, empty for nothing."""
@@ -69,7 +72,8 @@ class Evictions:
         handle: EngineHandle,
         inbox: Inbox,
         queue: Queue,
-        lookup: Lookup,
+        pending: Lookup,
+        placed: Lookup,
         waiting: WaitingPods,
         binder: Binder,
         spawn: Spawn,
@@ -80,7 +84,8 @@ class Evictions:
         self._handle = handle
         self._inbox = inbox
         self._queue = queue
-        self._lookup = lookup
+        self._pending = pending
+        self._placed = placed
         self._waiting = waiting
         self._binder = binder
         self._spawn = spawn
@@ -111,7 +116,7 @@ class Evictions:
     def _displaced(self, preemptor: Preemptor, node_name: str) -> list[PodView]:
         """Return the pods of lower priority whose status says that they wait for the node."""
         nominated = [pod for pod in self._queue.nominations.on_node(node_name) if pod.priority < preemptor.priority]
-        newest = [self._lookup(pod.key) or pod for pod in nominated]
+        newest = [self._pending(pod.key) or pod for pod in nominated]
         return [pod for pod in newest if pod.pod.status.nominated_node_name]
 
     async def _evict_first(
@@ -126,7 +131,8 @@ class Evictions:
             problem = str(error)
             log.error("%s %s: preemption on node %s failed: %s", preemptor.kind, preemptor.key, preemption.node_name, error)
         finally:
-            self._inbox.post(LoopCall(lambda engine: self._go_on(then, problem)))
+            # After a reload that did not wait for this, another engine has queued the preemptor and tells it more.
+            self._inbox.post(LoopCall(lambda engine: self._go_on(then if engine.evictions is self else None, problem)))
 
     def _go_on(self, then: Then | None, problem: str) -> None:
         self._n_waited_for -= 1
@@ -149,15 +155,21 @@ class Evictions:
         finally:
             seconds = self._handle.clock.monotonic() - started
             self._observer.evictions_ended("success" if is_done else "error", seconds, preemptor.kind)
-            self._inbox.post(LoopCall(lambda engine: self._end(preemptor, is_done and is_awaited)))
+            awaited = last if is_done and is_awaited else None
+            self._inbox.post(LoopCall(lambda engine: engine.evictions.end(preemptor, awaited)))
 
-    def _end(self, preemptor: Preemptor, is_awaited: bool) -> None:
+    def end(self, preemptor: Preemptor, awaited: PodView | None) -> None:
         """Let the preemptor be tried again. If its last victim is on its way, its going wakes it. If it stays, or was
         gone before the preemptor began to wait for it (two members of a gang may have the same victims), nothing else
-        would."""
+        would; nor if it lost its node meanwhile, by a binding that failed, while the preemptor was still kept back."""
         self._handle.preempting.end(preemptor.uid)
-        if not is_awaited:
-            self._queue.activate(list(preemptor.pods))
+        if awaited is None:
+            self._queue.activate(preemptor.pods)
+        elif self._placed(awaited.uid) is None:
+            self._queue.activate(pod for pod in preemptor.pods if self._queue.place_of(pod.key) not in AWAKE)
+        elif preemptor.kind != "pod" and self._handle.gates.behaviour.judges_groups_whole:
+            # The reference asks the gates of a group when it has written what became of each member: by then it has evicted.
+            self._queue.ask_gates(preemptor.pods)
 
     async def _evict_all(self, preemptor: Preemptor, preemption: Preemption, victims: Sequence[PodView]) -> None:
         """Evict victims side by side; raise what the first of them that failed raised, after all are through."""
@@ -194,7 +206,7 @@ class Evictions:
 
     def _condition(self, victim: Pod, preemptor: Preemptor) -> dict[str, Any] | None:
         """Return the condition that says why the victim goes; None if it says so already."""
-        message = f"{preemptor.scheduler_name}: {MESSAGE}"
+        message = f"{preemptor.scheduler_name}: {MESSAGE} {preemptor.kind}"
         old = next((c for c in victim.status.conditions if c.type == DISRUPTION_TARGET), None)
         kept = None
         if old is not None and old.status == "True":

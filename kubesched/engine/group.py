@@ -82,9 +82,10 @@ class Rehearsal:
     members: dict[str, Member] = field(default_factory=dict)
     refusal: GroupRefusal | None = None
     parts: dict[GroupKey, Rehearsal] = field(default_factory=dict)
-    """Of a group of groups: what became of each of its pod groups."""
-    way_out: str = ""
-    """What PodGroupPostFilter had to say."""
+    """Of a group of groups: what became of each group below it."""
+    way_out: list[str] = field(default_factory=list)
+    """What PodGroupPostFilter had to say. The groups below that fail with the words of this one share the list: each of them
+    is told what is said to any, as in the reference."""
     nominations: Mapping[str, Nomination] = field(default_factory=dict)
     preemption: Preemption | None = None
     follow_up: Callable[[], Awaitable[None]] | None = None
@@ -97,7 +98,7 @@ class Rehearsal:
     @property
     def message(self) -> str:
         """Return the text that users see."""
-        return ", ".join(text for text in (self.error, *self.reasons, self.way_out) if text)
+        return ", ".join((*(text for text in (self.error, *self.reasons) if text), *self.way_out))
 
     def part(self, key: GroupKey) -> Rehearsal:
         """Return what became of one pod group."""
@@ -156,12 +157,19 @@ class GroupCycle:
         """The member that is being looked at: whose attempt it costs if a plugin breaks."""
 
     def rehearse(
-        self, key: GroupKey, members: Sequence[QueuedPod], profile: Profile, placement: Placement | None = None
+        self,
+        key: GroupKey,
+        members: Sequence[QueuedPod],
+        profile: Profile,
+        placement: Placement | None = None,
+        *,
+        asks_post_filter: bool = True,
     ) -> Rehearsal:
         """Try all members one after another, on all nodes or on those of a placement."""
         within = mask_of(placement, self._store.snapshot())
         rehearsal = Rehearsal()
-        turn = GroupTurn(key, True, frozenset(queued.view.uid for queued in members), len(members))
+        uids = frozenset(queued.view.uid for queued in members)
+        turn = GroupTurn(key, True, uids, len(members), asks_post_filter=asks_post_filter)
         needs_room = False
         with ExitStack() as undoing:
             for queued in members:
@@ -184,7 +192,9 @@ class GroupCycle:
                         rehearsal.conclude(Verdict.SCHEDULED)
         return rehearsal
 
-    def rehearse_placements(self, key: GroupKey, members: Sequence[QueuedPod], profile: Profile) -> Rehearsal:
+    def rehearse_placements(
+        self, key: GroupKey, members: Sequence[QueuedPod], profile: Profile, *, asks_post_filter: bool = True
+    ) -> Rehearsal:
         """Try the group in each of its placements; return the best rehearsal that holds the group."""
         self.trying = None
         found = profile.generate_placements(key, self._store.snapshot())
@@ -193,7 +203,7 @@ class GroupCycle:
         first: Rehearsal | None = None
         kept: list[tuple[Placement, Rehearsal]] = []
         for placement in found:
-            rehearsal = self.rehearse(key, members, profile, placement)
+            rehearsal = self.rehearse(key, members, profile, placement, asks_post_filter=asks_post_filter)
             if rehearsal.verdict is Verdict.ERROR:
                 return rehearsal
             first = first or rehearsal
@@ -239,7 +249,7 @@ class GroupCycle:
             assert isinstance(decision, Failed)
             return Member(queued, Fate.BROKE, made, failure=Failure(decision.message, False, None, decision.nomination))
         if member.has_place:
-            status = self.book(member, profile, undoing, permits=not turn.is_judged_whole)
+            status = self.book(member, profile, undoing, permits=turn.asks_permit)
             if status.code is Code.WAIT:
                 member.waits, member.permit = True, status.message
             elif not status.is_success:

@@ -44,7 +44,8 @@ class GroupConditions:
         self._handle = handle
         self._spawn = spawn
         self._type = INITIALLY_SCHEDULED if handle.gates.behaviour.judges_groups_whole else SCHEDULED_CONDITION
-        self._said: dict[str, _Said] = {}
+        self.said: dict[str, _Said] = {}
+        """By the group's uid."""
 
     def tell(self, key: GroupKey, rehearsal: Rehearsal) -> None:
         """Write what became of a group into its status, if that is news."""
@@ -59,17 +60,17 @@ class GroupConditions:
             says = ("False", UNSCHEDULABLE, rehearsal.message)
         words = (*says, group.metadata.generation or 0)
         uid, version = group.metadata.uid, group.metadata.resource_version
-        said = self._said.get(uid)
+        said = self.said.get(uid)
         if said is not None and said.is_written and said.about != version:
             said = None  # it has come back, or somebody else has the last word
         last = said or self._seen(group)
         if last is not None and (last.words == words or (last.words[0] == "True" and words[0] != "True")):
             return
         since = last.since if last is not None and last.words[0] == words[0] else ""
-        self._said.pop(uid, None)
-        while len(self._said) >= MOST_REMEMBERED:
-            self._said.pop(next(iter(self._said)))
-        self._said[uid] = _Said(words, since or format_time(self._handle.clock.now()), version)
+        self.said.pop(uid, None)
+        while len(self.said) >= MOST_REMEMBERED:
+            self.said.pop(next(iter(self.said)))
+        self.said[uid] = _Said(words, since or format_time(self._handle.clock.now()), version)
         if said is None or said.is_written:
             self._spawn(self._write(group))
 
@@ -83,7 +84,7 @@ class GroupConditions:
     async def _write(self, group: PodGroup) -> None:
         """Write the newest condition, and again while there is a newer one."""
         uid = group.metadata.uid
-        while (said := self._said.get(uid)) is not None and not said.is_written:
+        while (said := self.said.get(uid)) is not None and not said.is_written:
             status, reason, message, generation = said.words
             condition: dict[str, Any] = {
                 "type": self._type,
@@ -98,6 +99,6 @@ class GroupConditions:
                 await self._handle.writer.patch_status(group, {"conditions": [condition]})
             except SchedulerError as error:
                 log.error("pod group %s: cannot write its status: %s", group.key, error)
-                if self._said.get(uid) is said:
-                    del self._said[uid]
+                if self.said.get(uid) is said:
+                    del self.said[uid]
             said.is_written = True

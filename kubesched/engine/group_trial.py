@@ -22,7 +22,8 @@ from kubesched.framework.whatif_filters import WhatIfFilters
 
 class StoreTrial:
     """A `GroupTrial` in the store. `rehearse` tries the group, without changing anything for good. `stays`: members stay where
-    they went first while pods are spared; before 1.37 the whole group is tried again beside them."""
+    they went first while pods are spared; before 1.37 the whole group is tried again beside them. In a group of groups those
+    stay, too, that went somewhere with a group that failed in the end, as in the reference, even where others went since."""
 
     def __init__(
         self, store: Store, cycle: GroupCycle, profile: Profile, rehearse: Callable[[], Rehearsal], *, stays: bool = True
@@ -51,19 +52,14 @@ class StoreTrial:
     def rehearse(self) -> Status:
         """Try the whole group, and keep who went where."""
         found = self._rehearse()
-        parts = found.parts.values() if found.parts else (found,)
         if found.verdict is Verdict.ERROR:
             return failed(found.message)
         if found.verdict is not Verdict.SCHEDULED:
             return unschedulable(*(text for text in (found.error, *found.reasons) if text))
-        self._placed = [
-            member
-            for part in parts
-            if part.verdict is Verdict.SCHEDULED
-            for member in part.members.values()
-            if member.fate is Fate.FITS
-        ]
-        self._are_local = all(self._looks_at_own_node(member) for member in self._placed)
+        parts = (found, *found.parts.values())
+        self._placed = [member for part in parts for member in part.members.values() if member.fate is Fate.FITS]
+        are_together = all(part.verdict is Verdict.SCHEDULED for part in parts)
+        self._are_local = are_together and all(self._looks_at_own_node(member) for member in self._placed)
         return SUCCESS
 
     def _looks_at_own_node(self, member: Member) -> bool:

@@ -35,6 +35,9 @@ log = logging.getLogger(__name__)
 
 NO_STATE = "error while retrieving pod group state: pod group state not found for pod group "
 NOT_IN_PLACEMENTS = "workload aware preemption is not supported for pod groups with scheduling constraints"
+WENT_WRONG = 'error in "{plugin}" PodGroupPostFilter plugins: {problem}'
+GROUP_IS_GONE = 'failed to get pod group object: podgroup.scheduling.k8s.io "{}" not found'
+NOBODY_PREEMPTS = "default preemption plugin is not registered, workload aware preemption is disabled"
 LOWER = "PreemptLowerPriority"
 
 
@@ -89,6 +92,10 @@ class Gangs:
         """Return the member that is being looked at."""
         return self._cycle.trying
 
+    def take_over(self, old: Gangs) -> None:
+        """Go on where another engine stopped: what it has told groups need not have come back by the watch yet."""
+        self._conditions.said = old._conditions.said
+
     # From a pod to its group
 
     def gather(self, queued: QueuedPod, profile: Profile) -> Gang | None:
@@ -107,8 +114,8 @@ class Gangs:
             return self._gather_whole(queued, key, profile)
         gang = Gang(key, profile, plugin)
         members = self._take_members(key, queued)
+        self._fail_unknown(queued, key, members)
         if not members:
-            self._fail_all([queued], f"{NO_STATE}{key}")
             return gang
         other = _other_scheduler([member.view for member in members])
         if other:
@@ -116,6 +123,12 @@ class Gangs:
         else:
             gang.members = self._worth_trying(members, queued)
         return gang
+
+    def _fail_unknown(self, queued: QueuedPod, key: GroupKey, members: Sequence[QueuedPod]) -> None:
+        """Fail a popped pod that is not among the members of its group, because a plugin said otherwise, or broke, when the
+        pod came: the group goes on without it, and it must not be in flight for ever."""
+        if queued not in members:
+            self._fail_all([queued], f"{NO_STATE}{key}")
 
     def _take_members(self, key: GroupKey, queued: QueuedPod) -> list[QueuedPod]:
         """Take the members of a group out of the queue, in the order in which they are tried."""
@@ -126,7 +139,10 @@ class Gangs:
             if taken is not None:
                 members.append(taken)
         # The name decides between equals, so that it is the same member every time that finds no room.
-        members.sort(key=lambda member: (-member.view.priority, member.initial_attempt or 0.0, member.key))
+        if self._judges_whole:
+            members.sort(key=lambda member: (-member.view.priority, -member.attempts, member.timestamp, member.key))
+        else:
+            members.sort(key=lambda member: (-member.view.priority, member.initial_attempt or 0.0, member.key))
         return members
 
     def _worth_trying(self, members: Iterable[QueuedPod], queued: QueuedPod) -> list[QueuedPod]:
@@ -144,15 +160,16 @@ class Gangs:
         root = self._branch(top, queued)
         gang = Gang(top, profile, None, root=root)
         members = [member for leaf in root.leaves() for member in leaf.members]
+        self._fail_unknown(queued, key, members)
         if not members:
-            self._fail_all([queued], f"{NO_STATE}{key}")
             return gang
         problem = self._mismatch(root, members) if self._judges_whole else _other_scheduler([m.view for m in members])
         if problem:
             self._fail_all(members, problem)
-            broken = Rehearsal()
-            broken.conclude(Verdict.ERROR, problem)
-            self._tell_all(gang, broken)
+            if self._judges_whole:
+                broken = Rehearsal()
+                broken.conclude(Verdict.ERROR, problem)
+                self._tell_all(gang, broken)
             return gang
         for leaf in root.leaves():
             leaf.members = self._worth_trying(leaf.members, queued)
@@ -207,10 +224,8 @@ class Gangs:
         started = self._handle.clock.monotonic()
         if gang.root is not None and self._judges_whole:
             rehearsal = self._whole.rehearse(gang.root, gang.profile)
-        elif self._has_placements and gang.plugin is None:
-            rehearsal = self._cycle.rehearse_placements(gang.key, gang.members, gang.profile)
         else:
-            rehearsal = self._cycle.rehearse(gang.key, gang.members, gang.profile)
+            rehearsal = self._rehearse_members(gang)
         self._observer.group_decided(self._handle.clock.monotonic() - started)
         if gang.root is not None and rehearsal.verdict is Verdict.UNSCHEDULABLE:
             self._seek_way_out(gang, gang.root, rehearsal)
@@ -221,14 +236,26 @@ class Gangs:
             rehearsal.refusal = gang.profile.group_failed(gang.plugin, shortfall)
         return rehearsal
 
+    def _rehearse_members(self, gang: Gang, *, asks_post_filter: bool = True) -> Rehearsal:
+        key, members, profile = gang.key, gang.members, gang.profile
+        if self._has_placements and gang.plugin is None:
+            return self._cycle.rehearse_placements(key, members, profile, asks_post_filter=asks_post_filter)
+        return self._cycle.rehearse(key, members, profile, asks_post_filter=asks_post_filter)
+
     def _seek_way_out(self, gang: Gang, root: Branch, rehearsal: Rehearsal) -> None:
         """Let PodGroupPostFilter look for pods that could go, and take down what it proposes."""
         group = self._hierarchy.get(root.key)
-        assert group is not None
-        if not self._judges_whole and group.spec.scheduling_constraints is not None:
-            rehearsal.way_out = NOT_IN_PLACEMENTS
+        if not self._judges_whole and not gang.profile.pod_group_post_filters:
+            rehearsal.reasons += (NOBODY_PREEMPTS,)
             return
-        tried = [part.members.values() for part in (rehearsal.parts.values() or (rehearsal,))]
+        if group is None:  # it went after its pods were queued
+            rehearsal.conclude(Verdict.ERROR, GROUP_IS_GONE.format(root.key.name))
+            return
+        constraints = group.spec.scheduling_constraints
+        if not self._judges_whole and constraints is not None and constraints.topology:
+            rehearsal.reasons += (NOT_IN_PLACEMENTS,)
+            return
+        tried = [part.members.values() for part in (rehearsal, *rehearsal.parts.values())]
         states = {m.queued.view.uid: m.made.state for part in tried for m in part if m.made is not None}
         diagnoses = {m.queued.view.uid: m.made.diagnosis for part in tried for m in part if m.made and m.made.diagnosis}
         failed_group = FailedGroup(root.key, group, [member.view for member in gang.members], states, diagnoses)
@@ -236,19 +263,40 @@ class Gangs:
             self._store,
             self._cycle,
             gang.profile,
-            lambda: self._whole.rehearse(root, gang.profile),
+            lambda: (
+                self._whole.try_out(root, gang.profile)
+                if self._judges_whole
+                else self._rehearse_members(gang, asks_post_filter=False)
+            ),
             stays=self._judges_whole,
         )
         found = gang.profile.pod_group_post_filter(failed_group, trial)
+        rehearsal.preemption, rehearsal.follow_up = found.preemption, found.follow_up
         for each in (rehearsal, *rehearsal.parts.values()):
             if not found.status.is_success and not found.status.is_rejected:
-                each.conclude(Verdict.ERROR, found.status.message)
+                self._went_wrong(each, found.status.plugin, found.status.message)
                 continue
             if found.status.is_success:
-                each.verdict, each.nominations = Verdict.WAITING, found.nominations
-            if self._judges_whole or not found.status.is_success:
-                each.way_out = found.status.message
-        rehearsal.preemption, rehearsal.follow_up = found.preemption, found.follow_up
+                each.verdict = Verdict.WAITING
+                each.nominations = found.nominations if self._judges_whole else _fitting(each)
+            if self._judges_whole:
+                each.way_out.append(found.status.message)
+            elif not found.status.is_success:
+                each.reasons += (found.status.message,)  # here those are told so, too, whom nobody looked at
+
+    def _lost(self, rehearsal: Rehearsal, problem: str) -> Rehearsal:
+        """Return what becomes of a group whose evictions went wrong."""
+        if problem and rehearsal.preemption is not None:
+            told = f"pod group preemption: {problem}" if self._judges_whole else problem
+            for each in (rehearsal, *rehearsal.parts.values()):
+                each.way_out.clear()
+                self._went_wrong(each, rehearsal.preemption.plugin, told)
+        return rehearsal
+
+    def _went_wrong(self, rehearsal: Rehearsal, plugin: str, problem: str) -> None:
+        """Take down that a PodGroupPostFilter went wrong; 1.36 asks one plugin only, and says the bare problem."""
+        told = WENT_WRONG.format(plugin=plugin, problem=problem) if self._judges_whole else problem
+        rehearsal.conclude(Verdict.ERROR, told)
 
     def broken(self, message: str) -> Rehearsal:
         """Return what it means for a group that a plugin broke at the member that was being looked at."""
@@ -272,7 +320,7 @@ class Gangs:
             self._actions.evict_for_group(
                 self._preemptor(gang),
                 rehearsal.preemption,
-                lambda problem: self._submit(gang, _lost(rehearsal, problem), started),
+                lambda problem: self._submit(gang, self._lost(rehearsal, problem), started),
             )
         else:
             self._submit(gang, rehearsal, started)
@@ -318,7 +366,7 @@ class Gangs:
                 self._fail(gang, queued, member, rehearsal, since)
 
     def _fail(self, gang: Gang, queued: QueuedPod, member: Member | None, rehearsal: Rehearsal, since: float) -> None:
-        failure = _failure(gang, member, rehearsal)
+        failure = _failure(gang, queued, member, rehearsal)
 
         def fail(given: Failure) -> None:
             self._actions.fail(queued, gang.profile, given, since, member.made if member is not None else None)
@@ -337,7 +385,8 @@ class Gangs:
 
     def _try_again(self, gang: Gang, seconds: float) -> None:
         pods = [member.view for member in gang.members]
-        asyncio.get_running_loop().call_later(seconds, lambda: self._inbox.post(LoopCall(lambda engine: engine.queue.activate(pods))))
+        again = LoopCall(lambda engine: engine.queue.activate(pods))
+        asyncio.get_running_loop().call_later(seconds, lambda: self._inbox.post(again))
 
     # The group's condition
 
@@ -352,13 +401,13 @@ def _is_booked(queued: QueuedPod, root: Branch, rehearsal: Rehearsal) -> bool:
     return any(member is not None and member.fate is Fate.FITS and part.verdict is Verdict.SCHEDULED for part, member in found)
 
 
-def _failure(gang: Gang, member: Member | None, rehearsal: Rehearsal) -> Failure:
+def _failure(gang: Gang, queued: QueuedPod, member: Member | None, rehearsal: Rehearsal) -> Failure:
     """Return what a member that is not booked is told, and where it is nominated."""
     if rehearsal.verdict is Verdict.ERROR:
         own = member.failure if member is not None and member.fate is Fate.BROKE else None
         return Failure(own.message if own is not None else rehearsal.message, False, None, CLEAR)
     if member is None:
-        return Failure(rehearsal.told_untried, True)
+        return Failure(rehearsal.told_untried, True, None, rehearsal.nominations.get(queued.view.uid))
     # Members of a plugin's group wait for what the others wait for. Those of the other kind carry no plugin's name, as
     # in the reference: they pause and are tried again.
     diagnosis = Diagnosis(0, unschedulable_plugins={gang.plugin.name}) if gang.plugin is not None else None
@@ -379,28 +428,23 @@ def _failure(gang: Gang, member: Member | None, rehearsal: Rehearsal) -> Failure
     return member.failure
 
 
+def _fitting(rehearsal: Rehearsal) -> dict[str, Nomination]:
+    """Return where the members that fit at once would go, by uid."""
+    members = rehearsal.members.items()
+    return {uid: Nomination(member.node_name) for uid, member in members if member.fate is Fate.FITS}
+
+
 def _failure_in_whole(member: Member, rehearsal: Rehearsal) -> Failure:
     """Return the same for a member of a group for which room is sought as a whole."""
     nomination = rehearsal.nominations.get(member.queued.view.uid)
-    if member.has_place:
-        if rehearsal.verdict is Verdict.WAITING:
-            return Failure(rehearsal.message, True, None, nomination)
+    if member.has_place and rehearsal.verdict is not Verdict.WAITING:
         # Permit is asked in the rehearsals of 1.36 only, and what it says there is what the member is told.
         return Failure(f"{UNSCHEDULABLE}, {member.permit or rehearsal.message}", True, None, CLEAR)
+    if member.fate is Fate.FITS:
+        return Failure(rehearsal.message, True, None, nomination)
     assert member.failure is not None
     own = member.failure
     return own if nomination is None else Failure(own.message, own.is_rejection, own.diagnosis, nomination)
-
-
-def _lost(rehearsal: Rehearsal, problem: str) -> Rehearsal:
-    """Return what becomes of a group whose evictions went wrong."""
-    if problem and rehearsal.preemption is not None:
-        plugin = rehearsal.preemption.plugin
-        text = f'error in "{plugin}" PodGroupPostFilter plugins: pod group preemption: {problem}'
-        for each in (rehearsal, *rehearsal.parts.values()):
-            each.way_out = ""
-            each.conclude(Verdict.ERROR, text)
-    return rehearsal
 
 
 def _other_scheduler(pods: Sequence[PodView]) -> str:

@@ -69,15 +69,19 @@ class WholeGroupCycle:
         self._has_placements = has_placements
 
     def rehearse(self, root: Branch, profile: Profile) -> Rehearsal:
-        """Try a group; nothing is booked when it is over."""
+        """Try a group; nothing is booked when it is over. Below a group that fails nobody goes, whatever became of it alone."""
+        found = self.try_out(root, profile)
+        _fail_below(root, found.parts, found)
+        return found
+
+    def try_out(self, root: Branch, profile: Profile) -> Rehearsal:
+        """Try a group; of a group of groups each that was looked at comes with what became of it by itself."""
         results: dict[GroupKey, Rehearsal] = {}
         with ExitStack() as undoing:
             found = self._rehearse(root, profile, None, undoing, results)
         if found.verdict is Verdict.SCHEDULED and not _booked(root, found, results):
             found.conclude(Verdict.UNSCHEDULABLE, UNSCHEDULABLE)  # enough were placed before, and nobody comes to them
-        if root.key.kind == COMPOSITE:
-            _fail_below(root, results, found)
-            found.parts = {leaf.key: results[leaf.key] for leaf in root.leaves()}
+        found.parts = {key: part for key, part in results.items() if key != root.key}
         return found
 
     def _rehearse(
@@ -117,7 +121,7 @@ class WholeGroupCycle:
                 rehearsal.conclude(Verdict.ERROR, NOT_JUDGED + status.message)
             return rehearsal
         uids = frozenset(queued.view.uid for queued in branch.members)
-        turn = GroupTurn(branch.key, True, uids, len(branch.members), is_judged_whole=True)
+        turn = GroupTurn(branch.key, True, uids, len(branch.members), asks_permit=False, asks_post_filter=False)
         for queued in branch.members:
             turn.to_come -= 1
             started = self._clock.monotonic()
@@ -243,6 +247,6 @@ def _fail_below(branch: Branch, results: dict[GroupKey, Rehearsal], above: Rehea
     for child in branch.children:
         found = results.get(child.key)
         if found is None or (above.verdict is not Verdict.SCHEDULED and found.verdict is Verdict.SCHEDULED):
-            found = results[child.key] = Rehearsal()
+            found = results[child.key] = Rehearsal(way_out=above.way_out)
             found.conclude(above.verdict, above.error, *above.reasons)
         _fail_below(child, results, found)

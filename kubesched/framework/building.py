@@ -35,9 +35,8 @@ def build_profile(configured: config.Profile, registry: Registry, handle: Handle
     }
     gates = handle.gates
     if gates.is_enabled("WorkloadAwarePreemption") and not gates.behaviour.has_pod_group_post_filter:
-        # Before it could be configured, whoever finds a way out for pods was asked for groups, too.
-        finding = [plugin for plugin, _ in points["post_filter"] if plugin.implements("pod_group_post_filter")]
-        points["pod_group_post_filter"] = [(plugin, 0) for plugin in finding]
+        # Before the point could be configured, one plugin was asked by its name, at whatever points it was enabled.
+        points["pod_group_post_filter"] = [(built[name], 0) for name in ("DefaultPreemption",) if name in built]
     return Profile(configured.scheduler_name, points, configured.percentage_of_nodes_to_score)
 
 

@@ -93,8 +93,7 @@ class GroupPoints(PluginCalls):
             if status.is_success or status.code is Code.UNRESOLVABLE:
                 return replace(answer, follow_up=all_of(follow_ups))
             if not status.is_rejected:
-                text = f'error in "{plugin.name}" PodGroupPostFilter plugins: {status.message}'
-                return GroupPostFiltered(failed(text), follow_up=all_of(follow_ups))
+                return GroupPostFiltered(failed(status.message).by(plugin.name), follow_up=all_of(follow_ups))
             reasons.extend(status.reasons)
         return GroupPostFiltered(unschedulable(*reasons), follow_up=all_of(follow_ups))
 

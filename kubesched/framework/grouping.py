@@ -36,8 +36,10 @@ class GroupTurn:
     to_come: int = 0
     has_called: bool = False
     """Whether the members that do not take part were called to come."""
-    is_judged_whole: bool = False
-    """Whether nobody seeks a way out for single members: that is left to PodGroupPostFilter."""
+    asks_permit: bool = True
+    """Whether Permit says in the rehearsal if the group holds; otherwise that is left to PlacementFeasible."""
+    asks_post_filter: bool = True
+    """Whether PostFilter seeks a way out for single members; otherwise that is left to PodGroupPostFilter."""
 
     def clone(self) -> GroupTurn:
         """Return the same turn: what-ifs are part of it."""

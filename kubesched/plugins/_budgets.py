@@ -122,19 +122,30 @@ class Budgets:
         violating: list[PodView] = []
         others: list[PodView] = []
         for pod in pods:
-            is_over = False
-            for number in self.of_class(pod.template.class_id, pod.template.interners.label_classes):
-                if pod.name not in self._disrupted.get(number, ()):
-                    left[number] = left.get(number, int(self._allowed[number])) - 1
-                    is_over = is_over or left[number] < 0
-            (violating if is_over else others).append(pod)
+            (violating if self._is_over(pod, left) else others).append(pod)
         return violating, others
 
-    def violations(self, groups: Sequence[Sequence[PodView]]) -> list[int]:
-        """Return how many pods of each group violate a budget."""
-        violating, _ = self.split(pod for pods in groups for pod in pods)
-        over = {pod.uid for pod in violating}
-        return [sum(pod.uid in over for pod in pods) for pods in groups]
+    def _is_over(self, pod: PodView, left: dict[int, int]) -> bool:
+        """Charge a pod to its budgets, of which so much is left; return whether it violates one."""
+        is_over = False
+        for number in self.of_class(pod.template.class_id, pod.template.interners.label_classes):
+            if pod.name not in self._disrupted.get(number, ()):
+                left[number] = left.get(number, int(self._allowed[number])) - 1
+                is_over = is_over or left[number] < 0
+        return is_over
+
+    def violations(self, groups: Sequence[Sequence[PodView]], *, charges_all: bool = True) -> list[int]:
+        """Return how many pods of each group violate a budget. Unless all are charged, a group is looked at up to the first."""
+        left: dict[int, int] = {}
+        found = []
+        for pods in groups:
+            n = 0
+            for pod in pods:
+                n += self._is_over(pod, left)
+                if n and not charges_all:
+                    break
+            found.append(n)
+        return found
 
     def charge(
         self, class_ids: Ints, slots: Codes, views: Sequence[PodView | None], classes: LabelClasses

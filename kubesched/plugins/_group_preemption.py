@@ -22,9 +22,17 @@ EVERYWHERE = "cluster"
 """What victims are told they were evicted for, where single pods name a node."""
 
 
-def make_room(group: FailedGroup, trial: GroupTrial, units: VictimUnits, budgets: Budgets, *, plugin: str) -> GroupPostFiltered:
+def make_room(
+    group: FailedGroup,
+    trial: GroupTrial,
+    units: VictimUnits,
+    budgets: Budgets,
+    *,
+    plugin: str,
+    awaits_victims: bool,
+) -> GroupPostFiltered:
     """Find the pods that have to go so that a group fits."""
-    if _is_under_way(group, trial, units):
+    if awaits_victims and _is_under_way(group, trial, units):
         kept = {pod.uid: Nomination(pod.pod.status.nominated_node_name) for pod in group.members}
         return GroupPostFiltered(Status(Code.SUCCESS, (UNDER_WAY,)), kept)
     nodes = trial.nodes
@@ -36,21 +44,23 @@ def make_room(group: FailedGroup, trial: GroupTrial, units: VictimUnits, budgets
         if not status.is_success:
             return GroupPostFiltered(status)
         potential.sort(key=lambda unit: unit.order)
-        counted = list(zip(potential, budgets.violations([unit.pods for unit in potential]), strict=True))
+        violations = budgets.violations([unit.pods for unit in potential], charges_all=units.weighs_by_group)
+        counted = list(zip(potential, violations, strict=True))
         counted.sort(key=lambda found: not found[1])
-        victims = [(unit, violations) for unit, violations in counted if not trial.spare(unit.pods)]
+        victims = [(unit, n) for unit, n in counted if not trial.spare(unit.pods)]
         nominations = trial.nominations()
     victims.sort(key=lambda found: found[0].order)
     pods = tuple(pod for unit, _ in victims for pod in unit.pods)
-    violations = sum(violations for _, violations in victims)
-    preemption = Preemption(EVERYWHERE, pods, violations, plugin, sum(unit.is_group for unit, _ in victims))
+    n_violations = sum(n for _, n in victims)
+    preemption = Preemption(EVERYWHERE, pods, n_violations, plugin, sum(unit.is_group for unit, _ in victims))
     found = Status(Code.SUCCESS, (f"found a placement for podgroup, preempting {len(pods)} victims",))
     return GroupPostFiltered(found, nominations, preemption)
 
 
 def _placed(trial: GroupTrial) -> Iterable[PodView]:
+    """Yield all placed pods in the order in which nodes are visited: among equals who is found first is spared first."""
     nodes = trial.nodes
-    return (pod for row in range(nodes.n) for pod in nodes.pods_on(row))
+    return (pod for name in nodes.order.names for pod in nodes.pods_on(nodes.row(name)))
 
 
 def _is_under_way(group: FailedGroup, trial: GroupTrial, units: VictimUnits) -> bool:

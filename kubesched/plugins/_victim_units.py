@@ -1,8 +1,8 @@
 """Who is evicted together: a pod alone, or a group that goes as one or not at all.
 
-In: placed pods. Out: units. Pods of a group count with the group's priority, that of its root. A unit is more important than
-another if its priority is higher; among equals groups of groups come before pods of groups and these before loners, then the
-one with more pods, then the one that started earlier.
+In: placed pods. Out: units. Pods of a group count with the group's priority, that of its root (before 1.37 only if they go as
+one). A unit is more important than another if its priority is higher; among equals groups of groups come before pods of groups
+and these before loners, then the one with more pods, then the one that started earlier.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ class Unit:
 class VictimUnits:
     """Finds out who goes with whom."""
 
-    def __init__(self, hierarchy: GroupHierarchy, groups: Groups) -> None:
+    def __init__(self, hierarchy: GroupHierarchy, groups: Groups, *, weighs_by_group: bool) -> None:
         self._hierarchy = hierarchy
         self._groups = groups
+        self.weighs_by_group = weighs_by_group
 
     def priority(self, pod: PodView) -> int:
         """Return the priority that a placed pod counts with."""
@@ -64,11 +65,12 @@ class VictimUnits:
             key = self._hierarchy.evicted_with(pod)
             if key is None:
                 rank = _LONER if workload_of(pod) is None else _OF_GROUP
-                units.append(Unit((pod,), self.priority(pod), rank, started_at(pod)))
+                priority = self.priority(pod) if self.weighs_by_group else pod.priority
+                units.append(Unit((pod,), priority, rank, started_at(pod)))
             elif key not in seen:
                 seen.add(key)
                 members = tuple(each for each in self._members(key) if nodes.row(each.node_name) >= 0)
-                started = min(started_at(each) for each in members)
+                started = min(started_at(each) for each in members) if self.weighs_by_group else started_at(pod)
                 rank = _OF_GROUPS if key.kind == COMPOSITE else _OF_GROUP
                 units.append(Unit(members, self.priority(pod), rank, started))
         return units

@@ -107,13 +107,14 @@ class DefaultPreemption(Plugin):
         super().__init__(args, handle)
         self.attempts = 0
         self.narrow: list[Narrow] = []
-        self._tells_found = handle.gates.behaviour.tells_placement_found
         gates = handle.gates
         self._has_placements = gates.is_enabled("TopologyAwareWorkloadScheduling")
         self._evicts_for_groups = gates.is_enabled("WorkloadAwarePreemption")
         self._has_policies = gates.is_enabled("PodGroupPreemptionPolicy")
         self._hierarchy = GroupHierarchy(handle.objects, has_composites=gates.is_enabled("CompositePodGroup"))
-        self._units = VictimUnits(self._hierarchy, handle.groups)
+        self._behaviour = gates.behaviour
+        weighs_by_group = gates.behaviour.weighs_victims_by_group
+        self._units = VictimUnits(self._hierarchy, handle.groups, weighs_by_group=weighs_by_group)
         self._counts_groups = gates.is_enabled("GenericWorkload") and gates.behaviour.judges_groups_whole
         """Whether pods of groups go with their group, and count with its priority, when a single pod needs room, too."""
         self._results: OrderedDict[tuple[bytes, frozenset[str]], DryRunResults] = OrderedDict()
@@ -194,12 +195,16 @@ class DefaultPreemption(Plugin):
         else:
             never = any(pod.pod.spec.preemption_policy == "Never" for pod in failed.members)
         if never:
-            return GroupPostFiltered(unschedulable(GROUP_PREFIX + NEVER))
-        budgets = self.handle.objects.shared(Budgets)
-        budgets.follow()
-        found = make_room(failed, trial, self._units, budgets, plugin=self.name)
+            found = GroupPostFiltered(unschedulable(NEVER))
+        else:
+            budgets = self.handle.objects.shared(Budgets)
+            budgets.follow()
+            awaits_victims = self._behaviour.awaits_victims_of_groups
+            found = make_room(failed, trial, self._units, budgets, plugin=self.name, awaits_victims=awaits_victims)
         status = found.status
-        return replace(found, status=Status(status.code, (GROUP_PREFIX + status.message,)) if status.message else status)
+        if not status.message or not self._behaviour.names_group_preemption:
+            return found
+        return replace(found, status=Status(status.code, (GROUP_PREFIX + status.message,)))
 
     # Where groups lie about
 
@@ -237,7 +242,7 @@ class DefaultPreemption(Plugin):
         objects = nodes.objects
         coming = nominated_by_row(nodes, self.handle.nominations)
         importance, budgets = objects.shared(Importance), objects.shared(Budgets)
-        importance.reverses_unstarted = not self.handle.gates.behaviour.keeps_order_of_unstarted
+        importance.reverses_unstarted = not self._behaviour.keeps_order_of_unstarted
         importance.follow(nodes)
         budgets.follow()
         what_if = WhatIfFilters(profile, pod, state, diagnosis.verdicts)
@@ -316,7 +321,7 @@ class DefaultPreemption(Plugin):
 
     def _proposal(self, preemption: Preemption) -> PostFiltered:
         status = SUCCESS
-        if self._tells_found:
+        if self._behaviour.tells_placement_found:
             node, n = preemption.node_name, len(preemption.victims)
             status = Status(
                 Code.SUCCESS, (f"{PREFIX}found a potential placement for pod on node {node}, preempting {n} victims",)

@@ -11,6 +11,10 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import Pod, PodSchedulingGroup
 from kubesched.api.workload import (
     BasicSchedulingPolicy,
+    CompositeGangSchedulingPolicy,
+    CompositePodGroup,
+    CompositePodGroupSchedulingPolicy,
+    CompositePodGroupSpec,
     CoschedulingPodGroup,
     CoschedulingPodGroupSpec,
     GangSchedulingPolicy,
@@ -69,6 +73,29 @@ def gang(name: str = "g", min_count: int = 0, topology: str = "", generation: in
         metadata=ObjectMeta(name=name, namespace="default", uid=f"uid-{name}", generation=generation),
         spec=PodGroupSpec(scheduling_policy=policy, scheduling_constraints=constraints, **given),
     )
+
+
+def trio(count: int = 3, group: str = "g", **given: Any) -> list[Any]:
+    return [member(f"{group}{i}", group, requests={"cpu": "1"}, **given) for i in range(1, count + 1)]
+
+
+def composite(name: str = "all", min_groups: int = 2, parent: str | None = None, topology: str = "") -> CompositePodGroup:
+    constraints = PodGroupSchedulingConstraints(topology=(TopologyConstraint(key=topology),)) if topology else None
+    policy = CompositePodGroupSchedulingPolicy(gang=CompositeGangSchedulingPolicy(min_group_count=min_groups))
+    return CompositePodGroup(
+        metadata=ObjectMeta(name=name, namespace="default", uid=f"uid-{name}"),
+        spec=CompositePodGroupSpec(
+            scheduling_policy=policy, scheduling_constraints=constraints, parent_composite_pod_group_name=parent
+        ),
+    )
+
+
+def two_groups(parent: str = "all", **given: Any) -> list[Any]:
+    return [
+        *(gang(name, min_count=2, parent_composite_pod_group_name=parent, **given) for name in ("g", "h")),
+        *trio(2, "g"),
+        *trio(2, "h"),
+    ]
 
 
 def crew(name: str = "g", min_member: int = 1, created: str = "2026-01-01T00:00:00Z", **given: Any) -> CoschedulingPodGroup:

@@ -7,7 +7,7 @@ import pytest
 from group_scene import Scene
 
 from kubesched.api.node import NodePodPreemptionPolicy
-from kubesched.api.pod import PodCondition
+from kubesched.api.pod import ContainerStatus, PodCondition, ReportedResources
 from kubesched.simulator.clock import run_virtually
 from kubesched.testing import node, pod
 
@@ -35,7 +35,9 @@ def test_room_is_made_on_the_pods_own_node(is_on: bool) -> None:
         assert len(scene.deleted) == (1 if is_on else 0), "one of them is enough"
         assert scene.bound == {} and scene.statuses.get("big") is None
         assert not [note for name, reason, note in scene.events if name == "big"]
-        assert scene.place("big") == ("unschedulable" if is_on else "")
+        assert scene.place("big") == ("backoff" if is_on else ""), (
+            "there is room, and it is tried again until the kubelet uses it"
+        )
         scene.put(growing("3", ()))
         await scene.settle()
         assert scene.place("big") == "", "the kubelet has done it"
@@ -78,5 +80,52 @@ def test_a_pod_that_goes_leaves_the_queue() -> None:
         scene.drop(big)
         await scene.settle()
         assert scene.place("big") == "" and scene.engine.intake.n_pending == 0
+
+    run_virtually(main())
+
+
+def test_on_a_node_with_as_many_pods_as_allowed_somebody_goes() -> None:
+    async def main() -> None:
+        scene = Scene(node("n1", cpu="9", pods=3), low("a"), low("b"), growing("2"), gates=GATE, release=(1, 37))
+        await scene.settle(5)
+        assert scene.deleted == ["b"], "the pod that grows is counted, and room for one more is sought"
+
+    run_virtually(main())
+
+
+def test_what_is_held_beyond_what_is_wanted_is_counted() -> None:
+    async def main() -> None:
+        holds = ContainerStatus(name="main", resources=ReportedResources(requests={"cpu": "1", "memory": "3Gi"}))
+        plain = pod("big", on="n1", priority=10, requests={"cpu": "2", "memory": "1Gi"}, conditions=(DEFERRED,))
+        status = msgspec.structs.replace(plain.status, container_statuses=(holds,))
+        big = msgspec.structs.replace(plain, status=status)
+        other = pod("a", on="n1", priority=1, requests={"memory": "2Gi"})
+        scene = Scene(node("n1", cpu="4", memory="4Gi"), other, big, gates=GATE, release=(1, 37))
+        await scene.settle(5)
+        assert scene.deleted == ["a"], "more memory is held than there is beside the other pod"
+
+    run_virtually(main())
+
+
+def test_a_pod_that_has_room_is_tried_again_and_makes_room_when_others_came() -> None:
+    async def main() -> None:
+        scene = Scene(node("n1", cpu="4"), low("a"), growing("2"), gates=GATE, release=(1, 37))
+        await scene.settle(2)
+        assert scene.deleted == []
+        scene.put(low("late", "2"))
+        await scene.settle(12)
+        assert len(scene.deleted) == 1
+        assert not scene.events or all(name != "big" for name, _, _ in scene.events)
+
+    run_virtually(main())
+
+
+def test_who_goes_among_equals_depends_on_the_order_of_the_nodes_pods() -> None:
+    async def main() -> None:
+        scene = Scene(node("n1", cpu="4"), low("a"), growing("2", ()), low("b"), low("c"), gates=GATE, release=(1, 37))
+        await scene.settle()
+        scene.put(growing("2"))  # the last one takes its place: a, c, b
+        await scene.settle(5)
+        assert scene.deleted == ["b"]
 
     run_virtually(main())

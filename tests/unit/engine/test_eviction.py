@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -53,6 +54,10 @@ class Queue:
     def __init__(self) -> None:
         self.nominations = Nominated()
         self.activated: list[str] = []
+        self.place = "unschedulable"
+
+    def place_of(self, key: str) -> str:
+        return self.place
 
     def activate(self, pods: Iterable[PodView]) -> None:
         self.activated += [p.name for p in pods]
@@ -90,12 +95,14 @@ class Scene:
         self.handle = EngineHandle(Objects(), clock=StillClock(MINUTE), writer=self.api, recorder=self.recorder)
         self.inbox, self.queue, self.waiting, self.binding = Inbox(), Queue(), dict[str, AtPermit](), Binding()
         self.known: dict[str, PodView] = {}
+        self.placed: dict[str, PodView] = {}
         self.tasks: list[asyncio.Task[None]] = []
         self.evictions = Evictions(
             self.handle,
             self.inbox,
             self.queue,
             self.known.get,
+            self.placed.get,
             self.waiting,
             self.binding,  # type: ignore[arg-type]
             lambda coroutine: self.tasks.append(asyncio.ensure_future(coroutine)),
@@ -109,6 +116,7 @@ class Scene:
 
     def begin(self, *victims: Pod, then: Callable[[str], None] | None = None) -> None:
         views = tuple(self.view(victim) for victim in victims)
+        self.placed |= {view.uid: view for view in views}
         self.evictions.carry_out(Preemptor.of(self.preemptor), Preemption("n1", views, 0, "DefaultPreemption"), then)
 
     async def finish(self) -> None:
@@ -118,7 +126,7 @@ class Scene:
     def turn(self) -> None:
         """Let the loop look into the inbox."""
         for arrival in self.inbox.take():
-            arrival.run()  # type: ignore[union-attr]
+            arrival.run(SimpleNamespace(evictions=self.evictions))  # type: ignore[union-attr, arg-type]
 
     @property
     def is_gated(self) -> bool:
@@ -251,6 +259,19 @@ async def test_a_failure_spares_the_last_victim_and_activates_the_preemptor():
     assert scene.api.said("delete") == ["a", "b"]
     assert scene.queue.activated == ["high"] and not scene.is_gated
     assert scene.observer.ended == ["error"]
+
+
+@pytest.mark.parametrize(
+    ("place", "activated"), [("unschedulable", ["high"]), ("gated", ["high"]), ("active", []), ("backoff", [])]
+)
+async def test_a_last_victim_that_lost_its_node_meanwhile_wakes_nobody_by_going(place: str, activated: list[str]):
+    scene = Scene()
+    scene.queue.place = place
+    scene.begin(victim("a"))
+    await asyncio.gather(*scene.tasks)
+    scene.placed.clear()  # its binding failed while the preemptor was kept back
+    scene.turn()
+    assert scene.queue.activated == activated, "unless it was woken by then"
 
 
 async def test_a_bug_does_not_leave_the_preemptor_gated_for_ever():
@@ -392,6 +413,25 @@ async def test_a_preemptor_takes_its_victims_place(in_background: bool):
     reasons = [(name, reason) for name, _, reason, _, _ in recorder.events]
     assert reasons.count(("low", "Preempted")) == 1 and ("high", "Scheduled") in reasons
     assert len(engine.handle.preempting) == 0
+
+
+@pytest.mark.parametrize("n_reloads", [1, 2])
+async def test_an_eviction_that_fails_after_a_reload_wakes_the_preemptor_in_the_new_engine(n_reloads: int):
+    server = Server()
+    server.fails["delete", "low"], server.hold["low"] = Unreachable("no answer"), asyncio.Event()
+    new = build(server, in_background=True, recorder=FakeRecorder())
+    assert new.step()
+    await _idle()
+    gates = config.Gates.defaults()
+    ports, prepared = Ports(clock=StillClock(MINUTE), writer=server), (new.store, new.handle)
+    for _ in range(n_reloads):
+        old, new = new, assemble(default_configuration(gates), gates, ports, prepared=prepared, inbox=new.inbox)
+        new.take_over(old)
+    assert new.queue.place_of("default/high") == "gated", "its victim is just being evicted"
+    server.hold["low"].set()
+    await _idle()
+    new.take_in()
+    assert new.queue.place_of("default/high") == "active"
 
 
 async def test_an_eviction_that_fails_in_the_foreground_is_told_in_the_message():

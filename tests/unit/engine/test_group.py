@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 from group_scene import GATES, Scene, gang, member
 
+from kubesched.cluster import GroupKey, PodView
 from kubesched.framework import Plugin
+from kubesched.framework.cycle_state import CycleState
 from kubesched.simulator.clock import run_virtually
 from kubesched.testing import node, pod
 
@@ -351,5 +353,37 @@ def test_the_gates_off_nothing_of_this_happens() -> None:
         await scene.settle()
         assert len(scene.bound) == 2
         assert not scene.engine.store.groups.are_kept
+
+    run_virtually(main())
+
+
+class Fickle(Plugin):
+    """Sees all pods as one group, and breaks over the first that it sees."""
+
+    n_asked = 0
+
+    def group_of(self, pod: PodView) -> GroupKey | None:
+        Fickle.n_asked += 1
+        if Fickle.n_asked == 1:
+            raise RuntimeError("not yet")
+        return GroupKey("fickle", "default", "all")
+
+    def post_bind(self, pod: PodView, node_name: str, state: CycleState) -> None:
+        """Do nothing: a plugin has a point."""
+
+
+def test_a_pod_that_its_group_does_not_know_is_not_in_flight_for_ever() -> None:
+    configuration = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {enabled: [{name: Fickle}]}}}]
+"""
+
+    async def main() -> None:
+        Fickle.n_asked = 0
+        scene = Scene(node("n1"), pod("p1"), pod("p2"), configuration=configuration, plugins=(Fickle,))
+        await scene.settle()
+        assert scene.nodes("p2") == ["n1"]
+        assert scene.engine.queue.n_in_flight == 0 and scene.place("p1") == "backoff"
 
     run_virtually(main())

@@ -5,19 +5,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from group_scene import Scene, gang, member
+from group_scene import Scene, composite, gang, member, trio, two_groups
 
-from kubesched.api.meta import ObjectMeta
-from kubesched.api.node import Taint
 from kubesched.api.workload import (
-    CompositeGangSchedulingPolicy,
-    CompositePodGroup,
-    CompositePodGroupSchedulingPolicy,
-    CompositePodGroupSpec,
     DisruptionMode,
     Nothing,
-    PodGroupSchedulingConstraints,
-    TopologyConstraint,
 )
 from kubesched.simulator.clock import run_virtually
 from kubesched.testing import node, pod
@@ -27,21 +19,6 @@ TOPOLOGY = f"{GATES},TopologyAwareWorkloadScheduling=true"
 COMPOSITE = f"{TOPOLOGY},CompositePodGroup=true"
 ZONE = "topology.kubernetes.io/zone"
 AS_ONE = DisruptionMode(all=Nothing())
-
-
-def trio(count: int = 3, group: str = "g", **given: Any) -> list[Any]:
-    return [member(f"{group}{i}", group, requests={"cpu": "1"}, **given) for i in range(1, count + 1)]
-
-
-def composite(name: str = "all", min_groups: int = 2, parent: str | None = None, topology: str = "") -> CompositePodGroup:
-    constraints = PodGroupSchedulingConstraints(topology=(TopologyConstraint(key=topology),)) if topology else None
-    policy = CompositePodGroupSchedulingPolicy(gang=CompositeGangSchedulingPolicy(min_group_count=min_groups))
-    return CompositePodGroup(
-        metadata=ObjectMeta(name=name, namespace="default", uid=f"uid-{name}"),
-        spec=CompositePodGroupSpec(
-            scheduling_policy=policy, scheduling_constraints=constraints, parent_composite_pod_group_name=parent
-        ),
-    )
 
 
 def scene(*objects: Any, gates: str = GATES, **given: Any) -> Scene:
@@ -187,14 +164,6 @@ def test_a_group_lies_in_one_zone_and_room_is_made_there() -> None:
     assert made.conditions[0]["message"].startswith(f"pod group is unschedulable, {text}")
 
 
-def two_groups(parent: str = "all", **given: Any) -> list[Any]:
-    return [
-        *(gang(name, min_count=2, parent_composite_pod_group_name=parent, **given) for name in ("g", "h")),
-        *trio(2, "g"),
-        *trio(2, "h"),
-    ]
-
-
 def test_groups_of_groups_come_about_together_or_not_at_all() -> None:
     small, large = node("n1", cpu="3"), node("n2", cpu="1")
     alone = played(small, composite(), *two_groups(), gates=COMPOSITE)
@@ -265,61 +234,16 @@ def test_room_is_made_for_a_group_that_is_left_over_when_enough_groups_have_a_pl
     assert made.deleted == ["low"] and len(made.bound) == 4
 
 
-def test_1_36_makes_room_for_groups_behind_a_gate_of_its_own() -> None:
-    def deleted(gates: str) -> list[str]:
-        async def main() -> list[str]:
-            lows = [pod(f"low{i}", on=f"n{i}", priority=1, requests={"cpu": "1"}) for i in (1, 2)]
-            nodes = [node(f"n{i}", cpu="1") for i in (1, 2)]
-            made = Scene(*nodes, *lows, gang(min_count=3, priority=10), *trio(priority=10), gates=gates)
-            await made.settle(5)
-            return made.deleted
-
-        return run_virtually(main())
-
-    plain = "GenericWorkload=true,GangScheduling=true"
-    assert deleted(plain) != [], "single members evict although the group does not fit"
-    assert deleted(f"{plain},WorkloadAwarePreemption=true") == []
-
-
-def test_members_that_would_fit_are_told_in_1_36_what_permit_says() -> None:
+def test_members_are_tried_in_the_order_in_which_they_came() -> None:
     async def main() -> None:
-        gates = "GenericWorkload=true,GangScheduling=true,WorkloadAwarePreemption=true"
-        made = Scene(node("n1", cpu="2"), gang(min_count=3), *trio(), gates=gates)
-        await made.settle(1)
-        assert made.bound == {}
-        texts = [made.said(f"g{i}") for i in (1, 2, 3)]
-        waits = "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled"
-        assert sum(text.startswith(waits) for text in texts) == 2
-        assert "ResourceClaims" not in str(made.conditions)
+        made = scene(node("n1", cpu="1"), gang(min_count=2), member("g2", "g", requests={"cpu": "1"}))
+        await made.settle()
+        made.put(member("g1", "g", requests={"cpu": "1"}))
+        await made.settle()
+        assert made.said("g2").startswith("pod group is unschedulable, "), "it came first, and has a place"
+        assert made.said("g1").startswith("0/1 nodes are available")
 
     run_virtually(main())
-
-
-@pytest.mark.parametrize(
-    "release, gates, victims",
-    [
-        pytest.param((1, 37), GATES, ["low", "lower"], id="1.37: members stay where they went while pods are spared"),
-        pytest.param(
-            (1, 36),
-            f"{GATES},GangScheduling=true,WorkloadAwarePreemption=true",
-            ["lower"],
-            id="1.36: the whole group is tried again beside each pod that might be spared",
-        ),
-    ],
-)
-def test_who_is_spared(release: tuple[int, int], gates: str, victims: list[str]) -> None:
-    async def main() -> list[str]:
-        second_best = Taint(key="k", effect="PreferNoSchedule")
-        nodes = [node("n1", cpu="2"), node("n2", cpu="2", taints=[second_best])]
-        above = pod("above", on="n1", priority=100, requests={"cpu": "1"})
-        low = pod("low", on="n1", priority=5, requests={"cpu": "1"})
-        lower = pod("lower", on="n2", priority=1, requests={"cpu": "2"})
-        group = gang(min_count=2, priority=10)
-        made = Scene(*nodes, above, low, lower, group, *trio(2, priority=10), gates=gates, release=release)
-        await made.settle(5)
-        return sorted(made.deleted)
-
-    assert run_virtually(main()) == victims
 
 
 class SlowStatus(Scene):
