@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import resource
 import socket
 import subprocess
@@ -185,7 +186,10 @@ def rss_mib(usage: resource.struct_rusage) -> int:
     return usage.ru_maxrss // (1024 if sys.platform.startswith("linux") else 1 << 20)
 
 
+_KLOG_HEADER = re.compile(r"^[IWEF]\d{4} [\d:.]+ +\d+ [^]]+\] ")
+
+
 def last_line(log: Path) -> str:
-    """Return the last thing that a program said."""
+    """Return the last thing that a program said, without when and where."""
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"
+    return _KLOG_HEADER.sub("", lines[-1]) if lines else "it said nothing"

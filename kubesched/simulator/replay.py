@@ -145,9 +145,11 @@ def _read(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
                 raise SchedulerError(f"inbox log, line {number}: {error}") from error
             kind = told.get("kind")
             if kind is not None and "gone" not in told:
-                found = told["object"].get("kind") if "object" in told else None
-                if found is None or (kind in ("Pod", "Node") and found != kind):
-                    raise SchedulerError(f"inbox log, line {number}: there is no {kind} in it, but {found or 'nothing'}")
+                if "object" not in told:
+                    raise SchedulerError(f"inbox log, line {number}: there is no {kind} in it")
+                found = told["object"].get("kind", "something without a kind")
+                if found != kind and (kind in ("Pod", "Node") or "kind" not in told["object"]):
+                    raise SchedulerError(f"inbox log, line {number}: there is no {kind} in it, but {found}")
             if number > 1 and "at" not in told:
                 raise SchedulerError(f"inbox log, line {number}: it does not say when")
             yield entry

@@ -90,7 +90,9 @@ class Bench:
                 return said
             raw = self.profile.raw_score(self.plugin, view, nodes, feasible, state)
             said["raw"] = dict(zip(nodes.names, raw.tolist(), strict=True))
-            scores = self.profile.normalized(self.plugin, raw, view, nodes, feasible, state)
+            given = raw.view()
+            given.flags.writeable = False  # as a uniform column is, wherever the plugin runs
+            scores = self.profile.normalized(self.plugin, given, view, nodes, feasible, state)
             said["score"] = dict(zip(nodes.names, scores.tolist(), strict=True))
         return said
 

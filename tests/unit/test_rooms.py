@@ -13,7 +13,8 @@ def test_every_room_has_a_page_that_names_files_that_are_there() -> None:
     rooms = {folder.parent.name for folder in (ROOT / "kubesched").glob("*/__init__.py")}
     assert {page.stem for page in PAGES.glob("*.md")} == rooms
     for page in PAGES.glob("*.md"):
-        named = re.findall(r"`([a-z_/]+\.py)`", page.read_text())
+        text = page.read_text()
+        named = re.findall(r"`([a-z_/]+\.py)`", text) + [f"{name}.py" for name in re.findall(r"`(_[a-z_]+)`", text)]
         assert named, page.name
         missing = [name for name in named if not any((top / name).exists() for top in _tops(page.stem))]
         assert not missing, f"{page.name} names {missing}"

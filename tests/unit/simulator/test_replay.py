@@ -170,7 +170,11 @@ WRONG = [
     (b'{"at": 2.0, "kind": "Pod"}', "there is no Pod in it"),
     (
         b'{"at": 2.0, "kind": "Pod", "object": {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}}',
-        "there is no Pod in it",
+        "there is no Pod in it, but Node",
+    ),
+    (
+        b'{"at": 2.0, "kind": "Node", "object": {"metadata": {"name": "n"}}}',
+        "there is no Node in it, but something without a kind",
     ),
     (b'{"at": 2.0, "kind": "Pod", "object": {"kind": "Pod", "apiVersion": "v1"}}', "Object missing required field `metadata`"),
     (b'{"at": 2.0, "kind": "Pod", "gone": {"name": 5}}', "Expected `str`, got `int`"),

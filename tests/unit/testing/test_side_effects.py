@@ -1,4 +1,4 @@
-"""`check_plugin` calls PostFilter, PreBind, Bind and PostBind, and names what they do wrong."""
+"""`check_plugin` calls PostFilter, PreBind, Bind and PostBind, lets nobody write to scores, and names what is done wrong."""
 
 from __future__ import annotations
 
@@ -182,3 +182,18 @@ class Promising(Binder):
 
 def test_a_promise_that_is_kept_although_the_api_refused_is_named() -> None:
     assert "after writes that failed, and Unreserve, it says" in checked(Promising)
+
+
+def test_normalising_in_place_is_named() -> None:
+    """A score that is the same everywhere is one number shown as a column, which nobody can write to."""
+
+    class Halving(Plugin):
+        def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Any:
+            return np.arange(nodes.n, dtype=np.int64)
+
+        def normalize(self, scores: Any, feasible: Any, pod: PodView, nodes: Snapshot, state: CycleState) -> Any:
+            scores //= 2
+            return scores
+
+    said = checked(Halving)
+    assert "Halving" in said and "read-only" in said
