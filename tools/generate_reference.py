@@ -4,7 +4,7 @@ In: plugin classes, their arguments, messages and wake-ups; the types of the con
 tools/reference_texts.yaml. Out: docs/plugin-reference/*.md, docs/configuration-reference.md and the generated part of
 docs/compatibility.md.
     python tools/generate_reference.py           # writes them (make reference)
-tests/docs/test_reference.py compares them with what would be written, and refuses a field or a plugin without words.
+tests/docs/test_site.py compares them with what would be written; a field or a plugin without words is refused here.
 """
 
 from __future__ import annotations
@@ -78,11 +78,12 @@ def file_of(cls: type[Plugin]) -> str:
 
 def index_page() -> str:
     rows = [
-        f"| [{cls.name}]({file_of(cls)}.md) | {', '.join(_points(cls))} | {_weight(cls) or ''} | {purpose_of(cls)} |"
+        f"| [{cls.name}]({file_of(cls)}.md) | {_marked_points(cls)} | {_weight(cls) or ''} | {purpose_of(cls)} |"
         for cls in registry_with()
     ]
     about = (
-        "The plugins of the tree in their default order: where they act, their default weight, what they do.\n"
+        "The plugins of the tree in the default order of 1.36: where they act, their default weight, what they do.\n"
+        "In 1.37 NodeName comes before NodeUnschedulable, and the points marked (1.37) are added.\n"
         "`kubesched plugins list` prints the same. [Writing plugins](../plugins.md) says how to add one."
     )
     head = "| plugin | extension points | weight | purpose |\n|---|---|---:|---|"
@@ -93,7 +94,7 @@ def plugin_page(cls: type[Plugin]) -> str:
     texts = TEXTS["plugins"].get(cls.name)
     if texts is None:
         raise SystemExit(f"tools/reference_texts.yaml: plugins has no words for {cls.name}")
-    parts = [f"# {cls.name}\n\n{NOTE}{_story(cls)}\n", _facts(cls)]
+    parts = [f"# {cls.name}\n\n{NOTE}{_story(cls, texts.get('about', ''))}\n", _facts(cls)]
     if "scores" in texts:
         parts.append(f"## Scores\n\n{texts['scores']} The result is between 0 and 100, times the weight.\n")
     if cls.name in IN_TREE_ARGS:
@@ -109,32 +110,48 @@ def plugin_page(cls: type[Plugin]) -> str:
     return "\n".join(parts)
 
 
-def _story(cls: type[Plugin]) -> str:
+def _story(cls: type[Plugin], about: str) -> str:
+    """Return the first paragraph of a plugin's file, and what users should know: `about`, or the rest of that text."""
     story = inspect.getdoc(inspect.getmodule(cls)) or ""
     if file_of(cls) in ("dynamic_resources", "volume_binding"):
         story = inspect.getdoc(sys.modules[f"kubesched.plugins.{file_of(cls)}"]) or story
     first, _, rest = story.removeprefix(f"{cls.name}: ").partition("\n\n")
     first = first[0].upper() + first[1:]
-    return f"{first}\n\n{rest}".strip()
+    return f"{first}\n\n{about or rest}".strip()
 
 
 def _facts(cls: type[Plugin]) -> str:
     default = cls.name in _default_profile().plugin_names
     gate = _GATED.get(cls.name)
-    known = IN_TREE_CATALOGUE[cls.name].points
-    later = [point_name(point) for point in at_release(IN_TREE_CATALOGUE, max(RELEASES))[cls.name].points - known]
+    later = _later_points(cls)
     rows = [
-        ("extension points", ", ".join(_points(cls))),
+        ("extension points", ", ".join(point for point in _points(cls) if point not in later)),
         ("since 1.37 also at", ", ".join(sorted(later))),
-        ("on by default", f"with the gate `{gate}`" if gate else "yes" if default else "no"),
+        ("on by default", ("yes" if default else "no") + (f"; gate `{gate}`" if gate else "")),
         ("default weight", str(_weight(cls) or "")),
-        ("code", f"`kubesched/plugins/{file_of(cls)}`"),
+        ("code", f"`{_code(cls)}`"),
     ]
     return "| | |\n|---|---|\n" + "".join(f"| {name} | {value} |\n" for name, value in rows if value)
 
 
+def _code(cls: type[Plugin]) -> str:
+    path = f"kubesched/plugins/{file_of(cls)}"
+    return path if (ROOT / path).is_dir() else f"{path}.py"
+
+
 def _points(cls: type[Plugin]) -> list[str]:
     return [point_name(point) for point in points_of(cls)]
+
+
+def _later_points(cls: type[Plugin]) -> set[str]:
+    """Return the points at which a plugin of the tree acts only since the newest release."""
+    newest = at_release(IN_TREE_CATALOGUE, max(RELEASES))
+    return {point_name(point) for point in newest[cls.name].points - IN_TREE_CATALOGUE[cls.name].points}
+
+
+def _marked_points(cls: type[Plugin]) -> str:
+    later = _later_points(cls)
+    return ", ".join(f"{point} (1.37)" if point in later else point for point in _points(cls))
 
 
 @cache
@@ -309,8 +326,8 @@ def gates_section() -> str:
     return (
         "\n"
         + "\n".join(lines)
-        + f"\n\nThe {others} gates of other components are taken too and change nothing, as in kube-scheduler.\n\n"
-        f"### What 1.37 does otherwise, without a gate\n\n| since 1.37 |\n|---|\n{changes}\n"
+        + f"\n\nThe {others} gates of other components are accepted and change nothing, as in kube-scheduler.\n\n"
+        f"### What 1.37 does differently, without a gate\n\n| since 1.37 |\n|---|\n{changes}\n"
     )
 
 
@@ -324,13 +341,13 @@ def _cell(name: str, release: tuple[int, int]) -> str:
 
 def _built(name: str) -> str:
     if name in NO_EFFECT:
-        return f"taken; {NO_EFFECT[name]}"
-    return "taken; steers other components" if name in NOT_OURS else "yes"
+        return f"accepted; {NO_EFFECT[name]}"
+    return "accepted; affects other components only" if name in NOT_OURS else "yes"
 
 
 def _sentence(field: str) -> str:
     source = inspect.getsource(Behaviour)
-    return source.split(f"{field}: bool", 1)[1].split('"""')[1].replace("\n", " ").replace("|", "\\|")
+    return " ".join(source.split(f"{field}: bool", 1)[1].split('"""')[1].split()).replace("|", "\\|")
 
 
 def main() -> None:

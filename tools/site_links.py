@@ -18,7 +18,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-LISTS = {"rooms": "Rooms of the house", "decisions": "Decisions that closed other roads"}
+LISTS = {"rooms": "Rooms: the packages of the code", "decisions": "Design decisions"}
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 log = get_plugin_logger("site_links")
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import draw_decision
 import generate_reference
 import pytest
 from page_blocks import PAGES, ROOT
 
 from kubesched import NodeView, PodView, Snapshot
+from kubesched.cli import cli
+from kubesched.cli.schema import schema_of
 
 ALL = [*PAGES, ROOT / "SECURITY.md", ROOT / "GOVERNANCE.md", ROOT / "SKILL.md", ROOT / "CHANGELOG.md"]
 _LINK = re.compile(r"(?<!`)\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")
+_FILE = re.compile(r"`((?:bench|deploy|docs|kubesched|requirements|tests|tools)/[a-z_][\w./-]*)`")
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
@@ -35,6 +40,14 @@ def test_every_link_leads_somewhere() -> None:
             if not there.exists() or (anchor and anchor not in anchors(there)):
                 dead.append(f"{page.relative_to(ROOT)}: {target}")
     assert not dead, "\n".join(dead)
+
+
+def test_files_that_pages_name_are_there() -> None:
+    gone = []
+    for page in PAGES:
+        names = _FILE.findall(page.read_text())
+        gone += [f"{page.relative_to(ROOT)}: {name}" for name in names if not (ROOT / name).exists()]
+    assert not gone, "\n".join(gone)
 
 
 def test_generated_pages_are_those_of_the_code() -> None:
@@ -64,6 +77,28 @@ def test_the_readme_counts_the_cases_that_there_are() -> None:
     files = (ROOT / "tests" / "conformance").rglob("*.jsonl.gz")
     n_cases = sum(bool(line.strip()) for file in files for line in gzip.decompress(file.read_bytes()).splitlines())
     assert f"all {n_cases:,}" in (ROOT / "README.md").read_text()
+
+
+def test_every_field_of_a_scenario_is_on_the_page() -> None:
+    """The page says that a field which it does not list is refused."""
+    page = (ROOT / "docs" / "simulate.md").read_text()
+    fields = {name for part in schema_of("scenario")["$defs"].values() for name in part.get("properties", {})}
+    assert "decisionTime" in fields
+    assert {name for name in fields if not re.search(rf"\b{name}\b", page)} == {"timeAdded"}  # of a taint; nothing reads it
+
+
+def test_every_command_that_loads_plugins_is_on_their_page() -> None:
+    said = (ROOT / "docs" / "plugins.md").read_text().partition("All commands that decide take it: ")[2].partition(";")[0]
+
+    def taking(command: click.Command, name: str) -> Iterator[str]:
+        if isinstance(command, click.Group):
+            with click.Context(command) as context:
+                for each in command.list_commands(context):
+                    yield from taking(command.get_command(context, each) or command, f"{name} {each}".strip())
+        elif any("--plugin" in parameter.opts for parameter in command.params):
+            yield name
+
+    assert {*taking(cli, ""), "run"} == set(re.findall(r"`([^`]+)`", said))  # the flags of `run` are kube-scheduler's table
 
 
 @pytest.mark.parametrize(("word", "cls"), [("pod", PodView), ("nodes", Snapshot), ("node", NodeView)])
