@@ -121,12 +121,14 @@ class _Running:
             measuring.result()
 
     async def settled(self) -> dict[str, Any]:
-        """Wait until all pods have nodes, or have had enough time for it; return the report."""
+        """Wait until all pods have nodes, or have had enough time for it; end everything, and return the report."""
         ledger, since = self._users.ledger, time.monotonic()
         while ledger.asked and time.monotonic() < max((since, *ledger.bound_at[-1:])) + SETTLE_SECONDS:
             await asyncio.sleep(0.5)
             await self._replicas.look()
         await self._sample()
+        await self._replicas.stop()
+        self._take_decisions()  # a scheduler writes its log behind its decisions: all of it is there once it has ended
         return document(self._measured, is_final=True)
 
     async def _measure(self) -> None:
@@ -141,7 +143,9 @@ class _Running:
 
     async def _sample(self) -> None:
         await self._replicas.look()
-        for replica in self._replicas.all:
-            for decided in replica.new_decisions():
-                self._measured.decisions.append(decided.latency_seconds)
+        self._take_decisions()
         self._measured.sample(time.monotonic(), os.getloadavg()[0])
+
+    def _take_decisions(self) -> None:
+        for replica in self._replicas.all:
+            self._measured.decisions.extend(decided.latency_seconds for decided in replica.new_decisions())
