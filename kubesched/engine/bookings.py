@@ -89,7 +89,7 @@ class Bookings:
                 binding.promised = self._claims.promised_to(booked.uid)
                 self._under_way[booked.uid] = binding
                 if self._decisions is not None:
-                    binding.record = self._decisions.placed(queued, profile, made)
+                    binding.decision = self._decisions.placed(queued, profile, made)
                 self.hand_over(binding)
                 return
         except BaseException:  # whatever it is, what is booked goes back first
@@ -140,8 +140,8 @@ class Bookings:
         self._observer.attempt_ended("scheduled", binding.profile.name, self._handle.clock.monotonic() - binding.started)
         first = queued.initial_attempt if queued.initial_attempt is not None else now
         self._observer.pod_bound(pod, node_name, queued.attempts, now - first, queued.was_flushed)
-        if binding.record is not None:
-            binding.record.bound_seconds = now - first
+        if binding.decision is not None and self._decisions is not None:
+            self._decisions.bound(binding.decision, now - first)
         note = f"Successfully assigned {pod.namespace}/{pod.name} to {node_name}"
         self._handle.recorder.event(pod, "Normal", "Scheduled", "Binding", note)
         try:

@@ -7,6 +7,7 @@ numbers and no object of the cluster. Nothing here looks at a cluster.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -64,16 +65,16 @@ class DecisionRecord(Struct, gc=False):
     refused: Refused | None = ()
     """Who refused nodes, as far as it was counted then; None where it would have taken too long: a replay of the inbox log
     counts it."""
-    sequence: int = -1
     at: float = 0.0
     attempt: int = 0
+    bound_seconds: float | None = None
+    """How long after it could first be tried the pod was bound; None as long as it is not."""
+    sequence: int = -1
     message: str = ""
     group: str = ""
     preemption: PreemptionRecord | None = None
     scores: ScoreTable | None = None
     """The best nodes by plugin; None beyond the budget, and where nothing was scored."""
-    bound_seconds: float | None = None
-    """How long after it could first be tried the pod was bound; None as long as it is not."""
 
     @property
     def refusals(self) -> tuple[RefusalCount, ...] | None:
@@ -203,35 +204,55 @@ class DecisionFilter:
         )
 
 
+Facts = tuple[Any, ...]
+"""The first fields of a record in their order, `pod` to `attempt`; and `bound_seconds`, once it is known."""
+
+
 class DecisionRing:
-    """The last so many records."""
+    """The last so many records. Most of them are written and never read, so the plain ones are kept as the bare facts, which
+    takes half the time, and become records when somebody reads them."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.next_sequence = 0
-        self.records: list[DecisionRecord | None] = [None] * size
+        self._kept: deque[DecisionRecord | Facts] = deque(maxlen=size)
 
     def __len__(self) -> int:
-        return min(self.next_sequence, self.size)
+        return len(self._kept)
 
     @property
     def oldest(self) -> int:
         """Return the sequence number of the oldest record that is still there."""
-        return max(self.next_sequence - self.size, 0)
+        return self.next_sequence - len(self._kept)
 
-    def append(self, record: DecisionRecord) -> None:
-        """Number a record and keep it in the place of the oldest."""
-        sequence = record.sequence = self.next_sequence
-        self.records[sequence % self.size] = record
+    def append(self, record: DecisionRecord | Facts) -> int:
+        """Keep a record, or the facts of one, in the place of the oldest; return its sequence number."""
+        sequence = self.next_sequence
         self.next_sequence = sequence + 1
+        self._kept.append(record)
+        return sequence
+
+    def bound(self, sequence: int, seconds: float) -> None:
+        """Note how long after it could first be tried a pod was bound; of decisions that are gone nothing is noted."""
+        place = sequence - self.next_sequence
+        if place < -len(self._kept):
+            return
+        kept = self._kept[place]
+        if isinstance(kept, DecisionRecord):
+            kept.bound_seconds = seconds
+        else:
+            self._kept[place] = (*kept, seconds)
 
     def newest_first(self) -> Iterator[DecisionRecord]:
         """Yield the records."""
-        for sequence in range(self.next_sequence - 1, self.oldest - 1, -1):
-            record = self.records[sequence % self.size]
-            assert record is not None
-            yield record
+        return map(_record, range(self.next_sequence - 1, self.oldest - 1, -1), reversed(self._kept))
 
     def of_pod(self, key: str) -> list[DecisionRecord]:
         """Return the records of a pod, named namespace/name, newest first."""
         return [record for record in self.newest_first() if record.pod == key]
+
+
+def _record(sequence: int, kept: DecisionRecord | Facts) -> DecisionRecord:
+    record = kept if isinstance(kept, DecisionRecord) else DecisionRecord(*kept)
+    record.sequence = sequence
+    return record

@@ -25,6 +25,7 @@ from kubesched.engine.decision_record import (
     UNSCHEDULABLE,
     DecisionRecord,
     DecisionRing,
+    Facts,
     PreemptionRecord,
     ScoreTable,
 )
@@ -96,15 +97,20 @@ class DecisionRecorder:
             ended = self._clock.monotonic()
             self.idle_until = ended + (ended - began) / self._share
 
-    def capture(self, made: Attempt, profile: Profile, counts: bool = True) -> DecisionRecord:
-        """Take from an attempt what it was decided by; to be called before the next one. `counts`: nodes may be counted."""
-        pod, nodes, decision, totals, level = made.pod, made.nodes, made.decision, made.totals, made.level
-        n = nodes.n
-        if not isinstance(decision, Placed):
-            record = made.record = DecisionRecord(pod.key, pod.uid, profile.name, made.seconds, ERROR, "", n, made.n_nodes)
-            record.refused = self._why_none(made)
-            return record
-        evaluated, feasible, total, margin, second = decision.evaluated, decision.feasible, 0, 0, -1
+    def capture(self, made: Attempt, profile: Profile) -> DecisionRecord:
+        """Take from an attempt what it was decided by; to be called before the next one."""
+        pod = made.pod
+        if isinstance(made.decision, Placed):
+            made.record = DecisionRecord(*self._facts(made, made.decision, profile, None))
+        else:
+            made.record = DecisionRecord(pod.key, pod.uid, profile.name, made.seconds, ERROR, "", made.nodes.n, made.n_nodes)
+            made.record.refused = self._why_none(made)
+        return made.record
+
+    def _facts(self, made: Attempt, decision: Placed, profile: Profile, at: float | None, attempts: int = 0) -> Facts:
+        """Return what a pod was placed by. Where the time is told, nodes are counted only if that is not too often."""
+        pod, nodes, totals, level = made.pod, made.nodes, made.totals, made.level
+        n, evaluated, feasible, total, margin, second = nodes.n, decision.evaluated, decision.feasible, 0, 0, -1
         count: int | None = 0
         if totals is None or level is None:
             is_nominated = evaluated == 1 and pod.pod.status.nominated_node_name == decision.node_name
@@ -114,11 +120,11 @@ class DecisionRecorder:
             second = level.second_to(made.row)
             total, is_refused_any = level.best, feasible < n
             margin = total - totals.item(second) if second >= 0 else 0
-            count = 1 if margin or second < 0 else level.count if counts or level.is_counted else None
+            count = 1 if margin or second < 0 else level.count if level.is_counted or self._may_count(made, at) else None
             chosen_by = SCORE if count == 1 else self._chooser
             if made.recalled is not None:
                 total += made.recalled.left_out(pod, nodes)
-        record = made.record = DecisionRecord(
+        return (
             pod.key,
             pod.uid,
             profile.name,
@@ -133,16 +139,18 @@ class DecisionRecorder:
             total,
             margin,
             nodes.names[second] if second >= 0 else "",
-            () if not is_refused_any else self._known_refusals(made) if counts else None,
+            () if not is_refused_any else self._known_refusals(made) if self._may_count(made, at) else None,
+            at,
+            attempts,
         )
-        return record
 
-    def _may_count(self, at: float) -> bool:
+    def _may_count(self, made: Attempt, at: float | None) -> bool:
         """Return whether nodes may be counted for a decision of that time: all that there is to count, or nothing."""
-        if at != self._counted_at:
-            if at - self._counted_at < self._pause:
-                return False
-            self._counted_at = at
+        if at is None or made.recalled is None or at == self._counted_at:
+            return True
+        if at - self._counted_at < self._pause:
+            return False
+        self._counted_at = at
         return True
 
     def _known_refusals(self, made: Attempt) -> Refused | None:
@@ -194,17 +202,27 @@ class DecisionRecorder:
 
     # What becomes of it
 
-    def placed(self, queued: QueuedPod, profile: Profile, made: Attempt) -> DecisionRecord:
-        """Keep that a pod was booked on a node."""
-        at = self._now()
-        record = made.record
+    def placed(self, queued: QueuedPod, profile: Profile, made: Attempt) -> int:
+        """Keep that a pod was booked on a node; return the sequence number of the decision."""
+        at, record = self._now(), made.record
         if record is None:
-            record = self.capture(made, profile, made.recalled is None or self._may_count(at))
+            assert isinstance(made.decision, Placed)
+            facts = self._facts(made, made.decision, profile, at, queued.attempts)
+            if not self.listeners:
+                return self.ring.append(facts)
+            record = made.record = DecisionRecord(*facts)
         record.attempt, record.at = queued.attempts, at
-        self.ring.append(record)
+        return self._keep(record)
+
+    def bound(self, sequence: int, seconds: float) -> None:
+        """Keep how long it took until the pod of a decision was bound."""
+        self.ring.bound(sequence, seconds)
+
+    def _keep(self, record: DecisionRecord) -> int:
+        record.sequence = self.ring.append(record)
         for tell in self.listeners:
             tell(record)
-        return record
+        return record.sequence
 
     def failed(
         self, queued: QueuedPod, profile: Profile, failure: Failure, made: Attempt | None = None, node_name: str = ""
@@ -217,9 +235,7 @@ class DecisionRecorder:
             record = DecisionRecord(queued.view.key, queued.view.uid, profile.name, node=node_name)
         record.outcome = ERROR if not failure.is_rejection else UNSCHEDULABLE if record.preemption is None else PREEMPTED
         record.message, record.attempt, record.at = failure.message, queued.attempts, self._clock.now()
-        self.ring.append(record)
-        for tell in self.listeners:
-            tell(record)
+        self._keep(record)
 
     def preempts(self, made: Attempt, profile: Profile, preemption: Preemption) -> None:
         """Note whom an attempt evicts."""

@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from kubesched.api.resource import ResourceClaim
 from kubesched.cluster import PodView
-from kubesched.engine.decision_record import DecisionRecord
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Status
@@ -50,8 +49,8 @@ class AssumedBinding(Struct, eq=False):
     """Whether the node was written into the pod's status: a failure takes it back, seen or not."""
     promised: Sequence[ResourceClaim] = ()
     """The claims, with their devices, that it was promised."""
-    record: DecisionRecord | None = None
-    """What was kept of the decision, where decisions are recorded."""
+    decision: int | None = None
+    """The sequence number of the decision, where decisions are recorded."""
 
 
 @dataclass(frozen=True, slots=True)
