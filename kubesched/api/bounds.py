@@ -45,7 +45,7 @@ def check_yaml(text: str | bytes) -> None:
     counted = _Counted()
     try:
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-            line = event.start_mark.line + 1
+            line = event.start_mark.line + 1 if event.start_mark is not None else 0
             if isinstance(event, yaml.AliasEvent):
                 counted.alias(event.anchor or "", line)
             elif isinstance(event, yaml.ScalarEvent):
