@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
+
 from kubesched.cluster import Bools, Ints
 from kubesched.cluster.changelog import Reader
+from kubesched.cluster.columns import highest, lowest
 from kubesched.framework import DomainScores
 from kubesched.framework.tracked import Tracked
 from kubesched.framework.verdicts import FEW
@@ -31,13 +34,14 @@ class Scale(Protocol):
 class ScoredDomains:
     """The scores of the domains of one key, kept from one pod to the next."""
 
-    __slots__ = ("_is_everywhere", "_range", "_reader", "_scored", "_table", "key")
+    __slots__ = ("_codes", "_range", "_reader", "_scored", "_table", "key")
 
     def __init__(self, key: str) -> None:
         self.key = key
         self._reader: Reader[int] = Reader()
         self._scored: Bools | None = None
-        self._is_everywhere = False
+        self._codes: Ints | None = None
+        """The scored domains, if these are not all."""
         self._range: tuple[object, int, int] | None = None
         self._table: DomainScores | None = None
 
@@ -45,14 +49,14 @@ class ScoredDomains:
         """Return the scores, where `scored` are the domains, at least one, that they are relative to."""
         values, changed, table = counts.values, self._reader.changed(counts.changes), self._table
         if scored is not self._scored:
-            self._scored, self._is_everywhere = scored, bool(scored[:-1].all()) and len(scored) == len(values)
+            self._scored, self._codes = scored, None if scored[:-1].all() and len(scored) == len(values) else np.flatnonzero(scored)
         # Where all domains are scored, the last element is that of nodes in none: it may have no say.
-        there = values[: None if scored[-1] else -1] if self._is_everywhere else values[scored]
+        there = values[: None if scored[-1] else -1] if self._codes is None else values.take(self._codes)
         if len(there) <= FEW:
             numbers = there.tolist()
             low, high = min(numbers), max(numbers)
         else:
-            low, high = int(there.min()), int(there.max())
+            low, high = lowest(there), highest(there)
         now = (scale, low, high)
         if table is None or len(table.values) != len(values):
             self._table = table = DomainScores(self.key, scale.column(values, low, high), is_checked=True)
