@@ -221,7 +221,10 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Equ
         return False
     if not memo.is_worth_asking(pod):
         return False
-    is_alike = _is_as_its_class(pod, rules)
+    are_nominated = _are_any(rules.nominations)
+    # Whether what was concluded for one pod of the class holds for all. A nominated pod is not counted against itself, so with
+    # nominations about, it may not; nor for a member of a group that is judged as a whole: for it nobody seeks a way out.
+    is_alike = rules.preempts and not pod.pod.status.nominated_node_name and not are_nominated
     known = memo.unchanged_refusal(pod, nodes) if is_alike and made.turn is None else None
     if known is not None:
         _refuse_alike(made, *known)
@@ -249,7 +252,7 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Equ
             return True
     made.state, made.pre_filtered = recalled.state, recalled.pre_filtered
     is_any = recalled.n_feasible > 0
-    if is_any and _are_any(rules.nominations):
+    if is_any and are_nominated:
         feasible = feasible_beside_nominated(profile, pod, nodes, recalled.state, rules.nominations, recalled.feasible)
         is_any = feasible is recalled.feasible or bool(feasible.any())
         if is_any and feasible is not recalled.feasible:
@@ -264,13 +267,6 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Equ
         return True
     _give_up_from_memory(made, profile, rules, recalled, is_alike)
     return True
-
-
-def _is_as_its_class(pod: PodView, rules: Rules) -> bool:
-    """Return whether what was concluded for one pod of the class holds for all. A nominated pod is not counted against itself,
-    so with nominations about, it may not; nor for a member of a group that is judged as a whole: for it nobody seeks a way
-    out."""
-    return rules.preempts and not pod.pod.status.nominated_node_name and not _are_any(rules.nominations)
 
 
 def _refuse_alike(

@@ -46,9 +46,12 @@ class CycleState:
 
     def find(self, key: str) -> Any | None:
         """Return a value, or None if nobody wrote it."""
-        if key in self._values:
-            return self._values[key]
-        return self._base.find(key) if self._base is not None else None
+        state: CycleState | None = self
+        while state is not None:
+            if key in state._values:
+                return state._values[key]
+            state = state._base
+        return None
 
     def read(self, key: str) -> Any:
         """Return a value that must be there."""
