@@ -225,12 +225,14 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Equ
     # Whether what was concluded for one pod of the class holds for all. A nominated pod is not counted against itself, so with
     # nominations about, it may not; nor for a member of a group that is judged as a whole: for it nobody seeks a way out.
     is_alike = rules.preempts and not pod.pod.status.nominated_node_name and not are_nominated
-    known = memo.unchanged_refusal(pod, nodes) if is_alike and made.turn is None else None
-    if known is not None:
-        _refuse_alike(made, *known)
-        return True
+    key, of_class = memo.find(pod, nodes)
+    if of_class is not None and is_alike and made.turn is None:
+        concluded = memo.unchanged_refusal(of_class, nodes)
+        if concluded is not None:
+            _refuse_alike(made, *concluded)
+            return True
     try:
-        recalled = memo.recall(pod, nodes)
+        recalled = memo.recall(pod, nodes, key, of_class)
     except PluginRaised:
         raise
     except PluginError as error:

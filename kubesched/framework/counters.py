@@ -38,19 +38,18 @@ class PodCounts:
         """Take in the pods that came and went since the last time; count all of them the first time, and when a node changed in
         a way that matters."""
         changes = self._reader.changed(nodes.journal)
-        if changes is None or _are_many(changes, nodes) or self._are_outdated_by(changes):
-            self.version += 1
-            self.recount(nodes.everything())
-            return
-        for row, _, other, sign, _ in changes:
-            if other is not None and self.count(other, row, sign, nodes):
-                self.version += 1
-
-    def _are_outdated_by(self, changes: list[Change]) -> bool:
-        for change in changes:  # noqa: SIM110  asked for every pod about the one change there is: a generator costs more
-            if change.what & NODE and self.is_outdated_by(change):
-                return True
-        return False
+        if changes is not None and (len(changes) <= FEWEST_CHANGES or not _are_many(changes, nodes)):
+            for change in changes:
+                row, what, other, sign, _ = change
+                if other is not None:
+                    if self.count(other, row, sign, nodes):
+                        self.version += 1
+                elif what & NODE and self.is_outdated_by(change):
+                    break
+            else:
+                return
+        self.version += 1
+        self.recount(nodes.everything())
 
     def is_outdated_by(self, change: Change) -> bool:
         """Return whether a change to a node object could move its pods to another domain, or change whether they count. True
@@ -77,8 +76,7 @@ class PodCounts:
 
 def _are_many(changes: list[Change], nodes: Snapshot) -> bool:
     """Return whether it takes longer to take in changes than to count all pods."""
-    n = len(changes)
-    return n > FEWEST_CHANGES and n > FEWEST_CHANGES + len(nodes.pod_rows()) // PODS_A_CHANGE
+    return len(changes) > FEWEST_CHANGES + len(nodes.pod_rows()) // PODS_A_CHANGE
 
 
 C = TypeVar("C", bound=PodCounts)

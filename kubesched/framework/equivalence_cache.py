@@ -160,10 +160,13 @@ class EquivalenceCache:
         before.add(asking)
         return False
 
-    def recall(self, pod: PodView, nodes: Snapshot) -> CachedAnswer | None:
-        """Return the answer for a pod, or None if it must be computed the plain way."""
+    def find(self, pod: PodView, nodes: Snapshot) -> tuple[Key, EquivalenceClass | None]:
+        """Return which class a pod is of, and what is remembered of it."""
         key = (pod.template.signature, own_inputs(pod, nodes.objects))
-        known = self._classes.get(key)
+        return key, self._classes.get(key)
+
+    def recall(self, pod: PodView, nodes: Snapshot, key: Key, known: EquivalenceClass | None) -> CachedAnswer | None:
+        """Return the answer for a pod whose class was found, or None if it must be computed the plain way."""
         if known is not None and self.waits_for_second and known.is_left_behind(nodes):
             return None
         observe = self.profile.observe
@@ -180,10 +183,9 @@ class EquivalenceCache:
             watch.tell(observe)
         return recalled
 
-    def unchanged_refusal(self, pod: PodView, nodes: Snapshot) -> Any:
-        """Return what was concluded of the pod's class when no node took it, if nothing at all changed since; else None."""
-        of_class = self._classes.get((pod.template.signature, own_inputs(pod, nodes.objects)))
-        if of_class is None or of_class.unschedulable_result is None or of_class.unschedulable_at != cluster_version(nodes):
+    def unchanged_refusal(self, of_class: EquivalenceClass, nodes: Snapshot) -> Any:
+        """Return what was concluded of a class when no node took its pod, if nothing at all changed since; else None."""
+        if of_class.unschedulable_result is None or of_class.unschedulable_at != cluster_version(nodes):
             return None
         if self.profile.observe is not None:
             for point in ("PreFilter", "Filter"):

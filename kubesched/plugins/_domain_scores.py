@@ -49,7 +49,10 @@ class ScoredDomains:
         """Return the scores, where `scored` are the domains, at least one, that they are relative to."""
         values, changed, table = counts.values, self._reader.changed(counts.changes), self._table
         if scored is not self._scored:
-            self._scored, self._codes = scored, None if scored[:-1].all() and len(scored) == len(values) else np.flatnonzero(scored)
+            self._scored, self._codes = (
+                scored,
+                None if scored[:-1].all() and len(scored) == len(values) else np.flatnonzero(scored),
+            )
         # Where all domains are scored, the last element is that of nodes in none: it may have no say.
         there = values[: None if scored[-1] else -1] if self._codes is None else values.take(self._codes)
         if len(there) <= FEW:

@@ -212,7 +212,8 @@ def test_where_nobody_observes_no_clock_is_read(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("kubesched.framework.plugin_calls.time.perf_counter", explode)
     memo = EquivalenceCache(profile)
     for _ in range(2):
-        assert memo.recall(some_pod(store), store.snapshot()) is not None
+        view, nodes = some_pod(store), store.snapshot()
+        assert memo.recall(view, nodes, *memo.find(view, nodes)) is not None
     profile.pre_filter(some_pod(store), store.snapshot(), CycleState())
 
 
