@@ -8,7 +8,7 @@ Whoever remembers an answer about devices asks which pools were touched since. T
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import NamedTuple, TypeVar
 
 from kubesched.api import quantity
@@ -49,6 +49,7 @@ class DeviceClaims:
         self._reader: Reader[ObjectChange] = Reader()
         self._assumed: dict[tuple[str, str], ResourceClaim] = {}
         self._in_flight: dict[str, tuple[ResourceClaim, set[str]]] = {}
+        self._told_when_settled: dict[str, list[Callable[[], None]]] = {}
         self._held: dict[str, AllocationResult] = {}
         self._for_pod: dict[str, ResourceClaim] = {}
         self.touched: ChangeLog[PoolId] = ChangeLog(_LONGEST_LOG)
@@ -125,6 +126,19 @@ class DeviceClaims:
         if pod_uid is None or not holders:
             del self._in_flight[uid]
             self._settle(claim)
+            for tell in self._told_when_settled.pop(uid, ()):
+                tell()
+
+    def when_settled(self, uid: str, tell: Callable[[], None]) -> bool:
+        """Have `tell` called once nobody has a part in a booking any more; return False if that is so already."""
+        if uid not in self._in_flight:
+            return False
+        self._told_when_settled.setdefault(uid, []).append(tell)
+        return True
+
+    def has_devices(self, claim: ResourceClaim) -> bool:
+        """Return whether a claim has devices, written or booked."""
+        return claim.metadata.uid in self._held
 
     def promised(self, uid: str) -> ResourceClaim | None:
         """Return a claim with the allocation that is booked for it, if one is."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -182,9 +183,19 @@ class Bookings:
 
     def _wake_after(self, gone: Pod, promised: Sequence[ResourceClaim], leaving_out: str = "") -> None:
         """Wake who may go in the place of a pod, or take the devices that it was promised. The reference wakes for a claim
-        only by what was written of it: there, pods wait for what was promised until another claim changes, or five minutes."""
+        only by what was written of it: there, pods wait for what was promised until another claim changes, or five minutes.
+        Devices whose write is still under way are nobody's before it has ended: then, by way of the inbox."""
         concerns = (lambda waiting: waiting.uid != leaving_out) if leaving_out else None
         self._queue.wake(POD_WENT, gone, None, concerns)
         for claim in promised:
+            if not self._claims.when_settled(claim.metadata.uid, partial(self._settled, claim)):
+                self.wake_for_devices(claim, concerns)
+
+    def _settled(self, claim: ResourceClaim) -> None:
+        self._inbox.post(LoopCall(lambda engine: engine.bookings.wake_for_devices(claim)))
+
+    def wake_for_devices(self, claim: ResourceClaim, concerns: Callable[[PodView], bool] | None = None) -> None:
+        """Wake who may take the devices that a claim was promised, unless it has got them after all."""
+        if not self._claims.has_devices(claim):
             freed = msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, allocation=None))
             self._queue.wake(CLAIM_CHANGED, claim, freed, concerns)

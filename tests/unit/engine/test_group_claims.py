@@ -102,12 +102,13 @@ class ClaimScene(Scene):
         self.stored: dict[tuple[type, str], Any] = {}
         self.failing_updates = Counter[str]()
         self.refused = Counter[str]()
+        self.update_seconds: dict[str, float] = {}
         self.watches_are_broken = False
         super().__init__(*CLASSES, *objects, **({"gates": GATES} | given))
 
     async def update(self, changed: Any, subresource: str = "") -> Any:
-        await asyncio.sleep(0.01)
         name = changed.metadata.name
+        await asyncio.sleep(self.update_seconds.get(name, 0.01))
         known = self.stored.get((type(changed), changed.key), self.known[type(changed), changed.key])
         if self.failing_updates[name]:
             self.failing_updates[name] -= 1
@@ -223,6 +224,28 @@ def test_a_device_that_was_promised_and_could_not_be_written_wakes_who_waits_for
         await scene.settle(10)
         assert scene.nodes("p1") == ["n1"]
         assert scene.held("c0", "c1") == [[], ["n1-0"]]
+
+    run_virtually(main())
+
+
+@pytest.mark.parametrize("failures", [1, 0], ids=["refused", "carried out"])
+def test_a_device_whose_write_outlasts_its_pod_wakes_who_waits_for_one_if_it_is_refused(failures: int) -> None:
+    async def main() -> None:
+        pods = [member(f"p{i}", (f"c{i}",), by_label=True) for i in range(2)]  # a label that says nothing here
+        scene = ClaimScene(node("n1", cpu="8"), devices("n1", 1), device_claim("c0"), device_claim("c1"))
+        scene.update_seconds["c0"], scene.failing_updates["c0"] = 8.0, failures
+        scene.put(pods[0])
+        await scene.settle(1)
+        scene.put(pods[1])
+        assert scene.engine.binder.call_off("uid-p0", "preempted by another")
+        await scene.settle(5)  # longer than it is waited for
+        scene.drop(pods[0])
+        await scene.settle(1)
+        assert scene.nodes("p1") == [""] and scene.promises == 1
+        await scene.settle(30)
+        assert scene.promises == 0
+        assert scene.held("c0", "c1") == ([[], ["n1-0"]] if failures else [["n1-0"], []])
+        assert scene.nodes("p1") == (["n1"] if failures else [""])
 
     run_virtually(main())
 
