@@ -259,8 +259,11 @@ class Extenders:
         asked = [e for e in self.all if e.given.prioritize_verb and e.is_interested(pod.pod)]
         if not asked:
             return
-        with ThreadPoolExecutor(len(asked), "prioritize") as threads:
-            answers = list(threads.map(lambda extender: _scores(extender, pod, names, nodes), asked))
+        if len(asked) == 1:  # as mostly: nobody beside it is kept waiting, and a thread costs more than the rest of this
+            answers = [_scores(asked[0], pod, names, nodes)]
+        else:
+            with ThreadPoolExecutor(len(asked), "prioritize") as threads:
+                answers = list(threads.map(lambda extender: _scores(extender, pod, names, nodes), asked))
         for added in answers:
             for name, score in added.items():
                 row = nodes.row(name)
