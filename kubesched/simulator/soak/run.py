@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kubesched.errors import SchedulerError
+from kubesched.simulator import workloads
 from kubesched.simulator.processes import connected, following_pods, last_line, refuse_nodes_of_others
 from kubesched.simulator.soak import faults
 from kubesched.simulator.soak.churn import Ledger, Users
@@ -71,13 +72,24 @@ async def run(
                         running = _Running(soak, replicas, users, stopped, publish)
                         await running.churn()
                         say("Churn is over; waiting for the last pods")
-                        return await running.settled()
+                        report = await running.settled()
+                        publish(report)  # before cleaning up: a large cluster takes minutes to empty, and may fail to
+                        return report
                 finally:
                     if soak.kubeconfig:
                         await replicas.stop()
-                        await users.empty()
+                        await _tidy(users, say)
         finally:
             await replicas.stop()
+
+
+async def _tidy(users: Users, say: Callable[[str], None]) -> None:
+    """Remove what was made from a cluster that is not ours. If that fails it is said: the report is what counts."""
+    say("Removing nodes and pods")
+    try:
+        await users.empty()
+    except SchedulerError as error:
+        say(f"Nodes and pods are left over in namespace {workloads.NAMESPACE}: {error}")
 
 
 async def _lead(replicas: Replicas) -> None:

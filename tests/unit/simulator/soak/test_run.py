@@ -1,0 +1,71 @@
+"""The end of a soak on a cluster that is not ours: the report counts, cleaning up comes after it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kubesched.errors import SchedulerError
+from kubesched.simulator.soak import run as soak_run
+from kubesched.simulator.soak.run import Soak, run
+
+
+class Nothing:
+    """Stands for whatever is entered, waited for, or called and does nothing."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        self.ledger = None
+
+    def __call__(self, *given: Any, **named: Any) -> Nothing:
+        return self
+
+    async def __aenter__(self) -> Nothing:
+        return self
+
+    async def __aexit__(self, *given: object) -> None:
+        return None
+
+
+class Processes(Nothing):
+    kubeconfig = "given"
+
+    async def start_server(self) -> None:
+        return None
+
+    async def stop(self) -> None:
+        return None
+
+
+class Leaving(Nothing):
+    """Users whose cluster fails while it is emptied."""
+
+    async def fill(self) -> None:
+        return None
+
+    async def empty(self) -> None:
+        raise SchedulerError("etcd is gone")
+
+
+class Running(Nothing):
+    async def churn(self) -> None:
+        return None
+
+    async def settled(self) -> dict[str, Any]:
+        return {"isFinal": True}
+
+
+async def nothing(*given: object) -> None:
+    return None
+
+
+async def test_the_report_is_handed_on_before_a_cluster_is_emptied_and_survives_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    fakes = {"Replicas": Processes, "connected": Nothing(), "following_pods": Nothing(), "Users": Leaving, "_Running": Running}
+    for name, fake in {**fakes, "refuse_nodes_of_others": nothing, "_lead": nothing}.items():
+        monkeypatch.setattr(soak_run, name, fake)
+    told: list[Any] = []
+    report = await run(Soak(kubeconfig="given"), SimpleNamespace(), told.append, told.append)  # type: ignore[arg-type]
+    assert report == {"isFinal": True}
+    at = told.index(report)
+    assert told[at + 1 :] == ["Removing nodes and pods", "Nodes and pods are left over in namespace sched-0: etcd is gone"]
