@@ -63,10 +63,10 @@ async def run(
                 await refuse_nodes_of_others(connection, lambda name: name.startswith("node-"))
                 ledger = Ledger()
                 users = Users(connection, ledger, nodes=soak.nodes, pods=soak.pods, rate=soak.rate, seed=soak.seed)
-                began = time.monotonic()
-                await users.fill()
-                say(f"{soak.nodes} nodes and {soak.pods} pods were made in {time.monotonic() - began:.0f} s")
                 try:
+                    began = time.monotonic()
+                    await users.fill()
+                    say(f"{soak.nodes} nodes and {soak.pods} pods were made in {time.monotonic() - began:.0f} s")
                     async with following_pods(connection, ledger):
                         await _lead(replicas)
                         running = _Running(soak, replicas, users, stopped, publish)

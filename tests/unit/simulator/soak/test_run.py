@@ -56,16 +56,37 @@ class Running(Nothing):
         return {"isFinal": True}
 
 
+class Refused(Leaving):
+    """Users whose pods are not taken."""
+
+    async def fill(self) -> None:
+        raise SchedulerError("pods are forbidden")
+
+
 async def nothing(*given: object) -> None:
     return None
 
 
-async def test_the_report_is_handed_on_before_a_cluster_is_emptied_and_survives_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    fakes = {"Replicas": Processes, "connected": Nothing(), "following_pods": Nothing(), "Users": Leaving, "_Running": Running}
+LEFT_OVER = ["Removing nodes and pods", "Nodes and pods are left over in namespace sched-0: etcd is gone"]
+
+
+async def a_run(monkeypatch: pytest.MonkeyPatch, users: type[Leaving], told: list[Any]) -> dict[str, Any]:
+    fakes = {"Replicas": Processes, "connected": Nothing(), "following_pods": Nothing(), "Users": users, "_Running": Running}
     for name, fake in {**fakes, "refuse_nodes_of_others": nothing, "_lead": nothing}.items():
         monkeypatch.setattr(soak_run, name, fake)
+    return await run(Soak(kubeconfig="given"), SimpleNamespace(), told.append, told.append)  # type: ignore[arg-type]
+
+
+async def test_the_report_is_handed_on_before_a_cluster_is_emptied_and_survives_that(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Any] = []
-    report = await run(Soak(kubeconfig="given"), SimpleNamespace(), told.append, told.append)  # type: ignore[arg-type]
+    report = await a_run(monkeypatch, Leaving, told)
     assert report == {"isFinal": True}
     at = told.index(report)
-    assert told[at + 1 :] == ["Removing nodes and pods", "Nodes and pods are left over in namespace sched-0: etcd is gone"]
+    assert told[at + 1 :] == LEFT_OVER
+
+
+async def test_a_cluster_that_refuses_half_of_it_is_emptied_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+    with pytest.raises(SchedulerError, match="pods are forbidden"):
+        await a_run(monkeypatch, Refused, told)
+    assert told == LEFT_OVER
