@@ -43,6 +43,7 @@ from kubesched.simulator.processes import (
     last_line,
     refuse_nodes_of_others,
     remove,
+    remove_namespace,
     rss_mib,
     start_scheduler,
     wait_for_end,
@@ -235,6 +236,7 @@ async def _empty(connection: Connection, bench: ClusterBench) -> None:
     if bench.kind == "dra":
         paths += [f"{collection_path('resource.k8s.io/v1', 'resourceslices')}/slice-{i:05d}" for i in range(bench.nodes)]
         paths.append(f"{collection_path('resource.k8s.io/v1', 'deviceclasses')}/{workloads.DEVICE_CLASS}")
-    paths += [f"{_LEASES}/{LEASE}", collection_path("v1", "namespaces") + f"/{workloads.NAMESPACE}"]
+    paths.append(f"{_LEASES}/{LEASE}")
     await connection.request("DELETE", f"{_PODS}?gracePeriodSeconds=0")
     await in_parallel(paths, partial(remove, connection))
+    await remove_namespace(connection, workloads.NAMESPACE)

@@ -6,7 +6,8 @@ import asyncio
 import json
 from pathlib import Path
 
-from control_planes import PROGRAM, Api, ControlPlane
+import pytest
+from control_planes import PROGRAM, Api, ControlPlane, Refused
 
 
 async def soak(*words: str) -> tuple[int | None, str, str]:
@@ -32,6 +33,8 @@ async def test_a_failover_on_a_given_cluster(control_plane: ControlPlane, api: A
     assert page.read_text().startswith("# Soak report") and "Nothing was missed" in page.read_text()
     for path in ("/api/v1/nodes", "/api/v1/pods"):
         assert (await api.get(path))["items"] == []
+    with pytest.raises(Refused, match="404"):  # gone for good, also without a controller: the next run can make it anew
+        await api.get("/api/v1/namespaces/sched-0")
 
 
 async def test_wrong_words_are_one_line() -> None:

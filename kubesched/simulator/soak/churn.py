@@ -27,7 +27,7 @@ from kubesched.client.connection import MERGE_PATCH, Connection
 from kubesched.client.resources import collection_path
 from kubesched.errors import ApiError, SchedulerError
 from kubesched.simulator import workloads
-from kubesched.simulator.processes import create, in_parallel, remove
+from kubesched.simulator.processes import create, in_parallel, remove, remove_namespace
 from kubesched.simulator.soak.replicas import LEASE
 
 KINDS = ("basic", "spread", "prefaffinity", "softspread", "affinity")
@@ -183,8 +183,8 @@ class Users:
         """Remove everything that was made."""
         await self._remove(f"{_PODS}?gracePeriodSeconds=0")
         await asyncio.gather(*(self._remove(f"{_NODES}/node-{i:05d}") for i in range(self.n_nodes)))
-        await self._remove(f"{collection_path('v1', 'namespaces')}/{workloads.NAMESPACE}")
         await self._remove(f"{collection_path('coordination.k8s.io/v1', 'leases', 'kube-system')}/{LEASE}")
+        await self._sure(partial(remove_namespace, self._connection, workloads.NAMESPACE))
 
     # Single wishes
 

@@ -1,12 +1,16 @@
-"""What is read of a process that a bench started."""
+"""What a bench reads of a process that it started, and what it leaves of a namespace."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from kubesched.simulator.processes import last_line
+from kubesched.client.connection import Connection
+from kubesched.errors import NotFound
+from kubesched.simulator.processes import last_line, remove_namespace
 
 
 @pytest.mark.parametrize(
@@ -24,3 +28,34 @@ from kubesched.simulator.processes import last_line
 def test_the_last_line_of_a_log_comes_without_klogs_header(log: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(log)
     assert last_line(tmp_path / "log").startswith(said)
+
+
+class Server:
+    """An API server with a namespace that ends when its finalizers are gone; `conditions` are a controller's words."""
+
+    def __init__(self, conditions: list[Any]) -> None:
+        self.namespace: dict[str, Any] | None = {"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+        self.conditions = conditions
+
+    async def request(self, method: str, path: str, body: bytes = b"") -> bytes:
+        if self.namespace is None:
+            raise NotFound(404, "NotFound", "gone")
+        if method == "DELETE":
+            self.namespace["status"] = {"phase": "Terminating", "conditions": self.conditions}
+        elif method == "PUT":
+            assert path == "/api/v1/namespaces/a/finalize" and json.loads(body)["spec"] == {"finalizers": []}
+            self.namespace = None
+        return json.dumps(self.namespace).encode()
+
+
+@pytest.mark.parametrize(("conditions", "is_gone"), [([], True), ([{"type": "NamespaceContentRemaining"}], False)])
+async def test_a_namespace_is_ended_where_no_controller_does(conditions: list[Any], is_gone: bool) -> None:
+    server = Server(conditions)
+    await remove_namespace(cast(Connection, server), "a", patience_seconds=0.0)
+    assert (server.namespace is None) is is_gone
+
+
+async def test_a_namespace_that_is_not_there_is_removed_already() -> None:
+    server = Server([])
+    server.namespace = None
+    await remove_namespace(cast(Connection, server), "a")
