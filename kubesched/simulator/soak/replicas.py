@@ -199,9 +199,16 @@ class Replicas:
             self.start_scheduler()
         await asyncio.gather(*(each.scrape() for each in self.schedulers))
 
+    async def stop_schedulers(self) -> None:
+        """End the schedulers."""
+        await self._end(self.schedulers)
+
     async def stop(self) -> None:
         """End everything."""
-        for each in reversed(self.all):
+        await self._end(self.all)
+
+    async def _end(self, replicas: Sequence[Replica]) -> None:
+        for each in reversed(replicas):
             if each.ended is None:
                 each.send(signal.SIGCONT)
                 await each.end(signal.SIGTERM)

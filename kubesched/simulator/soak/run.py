@@ -133,13 +133,13 @@ class _Running:
             measuring.result()
 
     async def settled(self) -> dict[str, Any]:
-        """Wait until all pods have nodes, or have had enough time for it; end everything, and return the report."""
+        """Wait until all pods have nodes, or have had enough time for it; end the schedulers, and return the report."""
         ledger, since = self._users.ledger, time.monotonic()
         while ledger.asked and time.monotonic() < max((since, *ledger.bound_at[-1:])) + SETTLE_SECONDS:
             await asyncio.sleep(0.5)
             await self._replicas.look()
         await self._sample()
-        await self._replicas.stop()
+        await self._replicas.stop_schedulers()
         self._take_decisions()  # a scheduler writes its log behind its decisions: all of it is there once it has ended
         return document(self._measured, is_final=True)
 
