@@ -113,9 +113,15 @@ class Metrics:
         if self.settings.versions:
             self._count_in("version_info", self.gauges, self.settings.versions)
         self.gauges["rest_client_exec_plugin_ttl_seconds"][()] = math.inf  # no certificate of a plugin's ends
-        self._count_families()
+        self._start_counting()
         for name, stage, is_on in self.settings.features:
             self.gauges["kubernetes_feature_enabled"][name, stage] = float(is_on)
+
+    def _start_counting(self) -> None:
+        self._count_families()
+        # An alert asks for the increase, and a series that begins at 1 has none: the first refusal would go unseen.
+        for result in ("success", "error"):
+            self.counters["kubesched_config_reloads_total"][(result,)] = 0.0
 
     def _count_families(self) -> None:
         given = self.settings
@@ -414,7 +420,7 @@ class Metrics:
             counts.clear()
         for series in self.histograms.values():
             series.clear()
-        self._count_families()
+        self._start_counting()
 
     def values(self, family: Family) -> Mapping[Labels, float]:
         """Return a counter's or gauge's values by labels, asking whoever is watched."""

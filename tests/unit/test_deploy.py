@@ -536,11 +536,49 @@ def test_alerts_and_panels_ask_for_metrics_and_labels_that_there_are() -> None:
 
 PROMTOOL = shutil.which("promtool")
 needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="there is no promtool (Debian's package prometheus)")
-# By alert: series that make it fire, and one that does not.
-FIRING = {
-    "KubeschedHasNoLeader": ("leader_election_master_status", "0x30", "1x30"),
-    "KubeschedPodsWaitActive": ('scheduler_pending_pods{queue="active"}', "500x30", "50x30"),
+_BUCKET = 'rest_client_rate_limiter_duration_seconds_bucket{le="%s"}'
+_SLI = 'scheduler_pod_scheduling_sli_duration_seconds_bucket{attempts="1",le="%s"}'
+_FAILURES = 'kubesched_plugin_failures_total{plugin="Slow",extension_point="Filter"}'
+# By alert: series that make it fire after 25 minutes, series that do not, and the labels that it takes over from them.
+FIRING: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {
+    "KubeschedHasNoLeader": ({"leader_election_master_status": "0+0x30"}, {"leader_election_master_status": "1+0x30"}, {}),
+    "KubeschedPodsWaitActive": (
+        {'scheduler_pending_pods{queue="active"}': "500+0x30"},
+        {'scheduler_pending_pods{queue="active"}': "50+0x30"},
+        {},
+    ),
+    "KubeschedAttemptsFail": (
+        {
+            f'scheduler_schedule_attempts_total{{result="{result}"}}': f"0+{n}x30"
+            for result, n in (("error", 2), ("scheduled", 8))
+        },
+        {
+            f'scheduler_schedule_attempts_total{{result="{result}"}}': f"0+{n}x30"
+            for result, n in (("error", 1), ("scheduled", 19))
+        },
+        {},
+    ),
+    "KubeschedSlowPlacement": (
+        {_SLI % "5.12": "0+90x30", _SLI % "10.24": "0+100x30", _SLI % "+Inf": "0+100x30"},
+        {_SLI % "0.01": "0+100x30", _SLI % "+Inf": "0+100x30"},
+        {},
+    ),
+    "KubeschedHeldBackByItsOwnLimit": (
+        {_BUCKET % "0.25": "0+50x30", _BUCKET % "1": "0+100x30", _BUCKET % "+Inf": "0+100x30"},
+        {_BUCKET % "0.005": "0+100x30", _BUCKET % "+Inf": "0+100x30"},
+        {},
+    ),
+    "KubeschedPluginBreaks": ({_FAILURES: "0+1x30"}, {_FAILURES: "7+0x30"}, {"plugin": "Slow", "extension_point": "Filter"}),
+    "KubeschedConfigurationRefused": (
+        {'kubesched_config_reloads_total{result="error"}': "0+0x20 1+0x10"},
+        {'kubesched_config_reloads_total{result="error"}': "1+0x30"},
+        {"result": "error"},
+    ),
 }
+
+
+def test_every_alert_is_tried() -> None:
+    assert set(FIRING) == {rule["alert"] for group in RULES["spec"]["groups"] for rule in group["rules"]}
 
 
 @needs_promtool
@@ -559,17 +597,18 @@ def test_prometheus_takes_every_expression(tmp_path: Path) -> None:
 @needs_promtool
 @pytest.mark.parametrize("alert", FIRING)
 def test_alerts_fire_when_they_should_and_not_otherwise(alert: str, tmp_path: Path) -> None:
-    series, bad, good = FIRING[alert]
+    bad, good, labels = FIRING[alert]
     (rule,) = [rule for group in RULES["spec"]["groups"] for rule in group["rules"] if rule["alert"] == alert]
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": RULES["spec"]["groups"]}))
-    fires = [{"exp_labels": rule["labels"], "exp_annotations": rule["annotations"]}]
+    says = re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda found: labels[found[1]], rule["annotations"]["summary"])
+    fires = [{"exp_labels": {**rule["labels"], **labels}, "exp_annotations": {"summary": says}}]
     cases = [
         {
             "interval": "1m",
-            "input_series": [{"series": series, "values": values.replace("x", "+0x")}],
+            "input_series": [{"series": name, "values": values} for name, values in series.items()],
             "alert_rule_test": [{"eval_time": "25m", "alertname": alert, "exp_alerts": expected}],
         }
-        for values, expected in ((bad, fires), (good, []))
+        for series, expected in ((bad, fires), (good, []))
     ]
     (tmp_path / "test.yaml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": cases}))
     done = subprocess.run(

@@ -168,6 +168,14 @@ RECORDED = [
 ]
 
 
+def test_reloads_are_counted_from_zero_so_that_the_first_refusal_is_an_increase() -> None:
+    metrics = Metrics()
+    for _ in range(2):
+        assert scrape(metrics)["kubesched_config_reloads_total{result=error}"] == 0
+        metrics.config_reloaded("error")
+        metrics.reset()
+
+
 @pytest.fixture(scope="module")
 def recorded() -> Scraped:
     metrics = Metrics()
