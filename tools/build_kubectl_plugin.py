@@ -1,13 +1,15 @@
 """Builds the kubectl plugin for this platform, runs it, and writes what krew needs to install it.
 
-In: the checkout, and PyPI for what it depends on. Out: in dist/kubectl-plugin an archive with the program (one file, made by
-shiv, which needs nothing but the Python it was built with), its completion, and the licence; the archive's sha256; and
-`kubesched.yaml`, a manifest that krew accepts. Nothing is uploaded.
+In: the checkout, and PyPI for what it depends on, by the hashes that are locked for the image. Out: in dist/kubectl-plugin an
+archive with the program (one file, made by shiv, which needs nothing but the Python it was built with), its completion, and
+the licence, the same bytes from the same commit; the archive's sha256; and `kubesched.yaml`, a manifest that krew accepts.
+Nothing is uploaded.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import platform
 import re
@@ -15,13 +17,15 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from importlib.metadata import version
+from collections.abc import Mapping
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
+LOCK = ROOT / "requirements" / "image.txt"
 sys.path.insert(0, str(ROOT / "tools"))
 
 from trim_install import trim  # noqa: E402
@@ -78,6 +82,16 @@ def manifest(archives: dict[tuple[str, str], tuple[str, str]], release: str, url
     }
 
 
+def pack(archive: Path, modes: Mapping[Path, int]) -> None:
+    """Write files into an archive whose bytes follow from their names, modes and contents alone."""
+    with gzip.GzipFile(archive, "wb", mtime=0) as squeezed, tarfile.open(fileobj=squeezed, mode="w") as packed:
+        for file, mode in modes.items():
+            member = tarfile.TarInfo(file.name)
+            member.size, member.mode = file.stat().st_size, mode
+            with file.open("rb") as content:
+                packed.addfile(member, content)
+
+
 def build(folder: Path, url: str) -> Path:
     """Build everything into a folder; return the manifest's path."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -87,17 +101,18 @@ def build(folder: Path, url: str) -> Path:
     asked = [sys.executable, "-m", "shiv", "--compressed", "--reproducible", "-c", PROGRAM, "-p", shebang]
     with tempfile.TemporaryDirectory() as site:
         install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", site]
-        subprocess.run([*install, f"{ROOT}[dra]"], check=True)
+        subprocess.run([*install, "--require-hashes", "--only-binary", ":all:", "-r", str(LOCK)], check=True)
+        subprocess.run([*install, "--upgrade", "--no-deps", "--no-build-isolation", str(ROOT)], check=True)
+        (built,) = distributions(name=NAME, path=[site])
+        release = built.version
         trim(Path(site))
         subprocess.run([*asked, "--site-packages", site, "-o", str(program)], check=True)
     completion.write_text(_COMPLETION)
     for file in (program, completion):
         file.chmod(0o755)
-    release, (system, architecture) = version("kubesched"), this_platform()
+    system, architecture = this_platform()
     archive = folder / f"{NAME}-plugin_{release}_{system}_{architecture}.tar.gz"  # kubectl takes kubectl-* for plugins
-    with tarfile.open(archive, "w:gz") as packed:
-        for file in (program, completion, ROOT / "LICENSE"):
-            packed.add(file, file.name)
+    pack(archive, {program: 0o755, completion: 0o755, ROOT / "LICENSE": 0o644})
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()
     Path(f"{archive}.sha256").write_text(f"{digest}  {archive.name}\n")
     written = folder / f"{NAME}.yaml"

@@ -82,6 +82,10 @@ def test_an_archive_its_checksum_and_a_manifest_that_krew_takes(
         ran.append(words)
         if "-o" in words:
             Path(words[words.index("-o") + 1]).write_text("program")
+        if "--no-deps" in words:
+            metadata = Path(words[words.index("--target") + 1]) / "kubesched-1.2.3.dist-info" / "METADATA"
+            metadata.parent.mkdir()
+            metadata.write_text("Metadata-Version: 2.4\nName: kubesched\nVersion: 1.2.3\n")
 
     monkeypatch.setattr(tool.subprocess, "run", run)
     document = yaml.safe_load(tool.build(tmp_path, "https://example.org/x").read_text())
@@ -94,6 +98,12 @@ def test_an_archive_its_checksum_and_a_manifest_that_krew_takes(
         assert sorted(packed.getnames()) == sorted(file["from"] for file in platform["files"])
         assert packed.getmember(platform["bin"]).mode & 0o111
     assert ran[-1] == [str(tmp_path / platform["bin"]), "--version"]  # what was built is run
+    assert "--require-hashes" in ran[0] and "--no-deps" in ran[1] and "--no-build-isolation" in ran[1]  # all of it is locked
+    assert archive.name.startswith("kubesched-plugin_1.2.3_") and document["spec"]["version"] == "v1.2.3"
+    first = archive.read_bytes()
+    os.utime(tmp_path / platform["bin"], (0, 0))
+    tool.build(tmp_path, "https://example.org/x")
+    assert archive.read_bytes() == first
 
 
 @pytest.mark.parametrize(
