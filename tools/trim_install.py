@@ -1,4 +1,4 @@
-"""Takes out of an installation what a running kubesched never opens: 110 MB of generated code, tests and unused extensions.
+"""Takes out of an installation what a running kubesched never opens: 100 MB of generated code, tests and unused extensions.
 
 In: a site-packages folder that belongs to kubesched alone, that of its image or of the kubectl plugin. Of kubernetes_asyncio
 the loader of credentials is used and the generated client is not (kubesched/client/kubeconfig_loading.py leaves it closed), of

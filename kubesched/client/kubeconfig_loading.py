@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -31,12 +33,22 @@ class Loaders(NamedTuple):
 @cache
 def credential_loaders() -> Loaders:
     """Import the loaders, once."""
+    _have_a_home()
     if LIBRARY in sys.modules:
         return _import()
     try:
         return _import_alone()
     except (ImportError, AttributeError):
         return _import()
+
+
+def _have_a_home() -> None:
+    # The library looks for it while it is imported. A user id that the system has no name for, as some clusters give to
+    # containers, has none unless HOME says one: "/" is what container runtimes say then.
+    try:
+        Path.home()
+    except RuntimeError:
+        os.environ["HOME"] = "/"
 
 
 def _import() -> Loaders:

@@ -42,6 +42,14 @@ kubeconfig_loading._LEFT_OUT = {"kubernetes_asyncio.client": ()}  # as if the lo
 print(json.dumps(kubeconfig_loading.credential_loaders().kubeconfig.ApiClient.__name__))
 """
 
+WITHOUT_A_HOME = """
+import json, os, pwd
+del os.environ["HOME"]
+pwd.getpwuid = {}.__getitem__  # it has a name for nobody
+from kubesched.client.kubeconfig_loading import credential_loaders
+print(json.dumps(credential_loaders().kubeconfig.KubeConfigLoader.__name__))
+"""
+
 
 @pytest.mark.parametrize(
     ("program", "expected"),
@@ -49,8 +57,9 @@ print(json.dumps(kubeconfig_loading.credential_loaders().kubeconfig.ApiClient.__
         (ALONE, {"left": [], "same": True, "ours": "KubeConfigLoader", "whole": True, "apart": True}),
         (AFTER_SOMEBODY_ELSE, True),
         (WITH_ANOTHER_LIBRARY, "ApiClient"),
+        (WITHOUT_A_HOME, "KubeConfigLoader"),
     ],
-    ids=["alone", "after somebody else imported it", "a version that wants more"],
+    ids=["alone", "after somebody else imported it", "a version that wants more", "a user without a name or a home"],
 )
 def test_the_loaders_are_imported(program: str, expected: object) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
