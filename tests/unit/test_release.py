@@ -132,6 +132,8 @@ def test_the_release_workflow_pins_what_it_runs_and_asks_for_no_more_rights_than
         for step in job["steps"]:
             if "uses" in step:
                 assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", step["uses"]), step["uses"]
+                assert re.search(rf"{step['uses']} # v\d+\.\d+\.\d+$", text, re.MULTILINE), f"{step['uses']}: of which version?"
+            assert "${{" not in step.get("run", ""), "what comes from outside is data: hand it to a command by `env`"
     made = set(re.findall(r"make ([\w-]+)", text))
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert made and made <= targets
