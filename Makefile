@@ -67,8 +67,7 @@ dist: $(STAMP)
 
 # dist/kubesched.cdx.json: what the image is made of, by its lock (CycloneDX).
 sbom: $(STAMP)
-	@mkdir -p dist
-	$(BIN)/cyclonedx-py requirements requirements/image.txt --pyproject pyproject.toml --output-reproducible --of JSON -o dist/kubesched.cdx.json
+	$(BIN)/python tools/write_sbom.py
 
 # Newer versions of everything, with their hashes: for the image, for CI and for what builds the package.
 lock: $(STAMP)

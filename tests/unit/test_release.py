@@ -121,6 +121,18 @@ def test_the_readme_on_an_index_has_no_link_that_leads_nowhere(monkeypatch: pyte
     assert "(https://example.com/kubesched/tree/v1.2.3/docs/rooms)" in told
 
 
+def test_the_bill_of_materials_says_of_which_version_it_is_and_what_that_is_made_of() -> None:
+    complete = runpy.run_path(str(ROOT / "tools" / "write_sbom.py"))["complete"]
+    listed = {
+        "metadata": {"component": {"bom-ref": "root", "name": "kubesched"}},
+        "components": [{"bom-ref": "L1", "name": "a"}, {"bom-ref": "L2", "name": "b"}],
+        "dependencies": [{"ref": "L1"}, {"ref": "L2"}, {"ref": "root"}],
+    }
+    made = complete(listed, "1.2.3")
+    assert made["metadata"]["component"]["purl"] == "pkg:pypi/kubesched@1.2.3"
+    assert made["dependencies"] == [{"ref": "root", "dependsOn": ["L1", "L2"]}, {"ref": "L1"}, {"ref": "L2"}]
+
+
 WORKFLOW = ROOT / ".github" / "workflows" / "release.yaml"
 
 
