@@ -16,10 +16,12 @@ UNUSED = (
     *(f"kubernetes_asyncio/{part}" for part in ("client", "dynamic", "leaderelection", "stream", "utils", "watch")),
     *(f"cel_expr_python/ext/ext_{name}.*" for name in ("encoders", "math", "proto")),
     "bazel-project",
-    "bin",
-    "**/direct_url.json",
     "**/tests",
     "**/__pycache__",
+    # Where it was built: paths of that machine, and the sums of files that hold them.
+    "bin",
+    "**/direct_url.json",
+    "kubesched-*.dist-info/RECORD",
 )
 
 
