@@ -51,6 +51,7 @@ def _is_good(found: Certificate, hosts: list[str]) -> bool:
     try:
         certificate = x509.load_pem_x509_certificate(found.chain.read_bytes())
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        certificate.extensions.get_extension_for_class(x509.KeyUsage)  # those that we made before had none
     except (ValueError, x509.ExtensionNotFound):
         return False
     held = {str(name.value) for name in names}
@@ -77,6 +78,7 @@ def _make(found: Certificate, hosts: list[str]) -> None:
     authority = (
         builder(authority_name, authority_key.public_key())
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
@@ -84,6 +86,7 @@ def _make(found: Certificate, hosts: list[str]) -> None:
         builder(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")]), server_key.public_key())
         .add_extension(x509.SubjectAlternativeName([_alternative(host) for host in hosts]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA256())
@@ -93,6 +96,21 @@ def _make(found: Certificate, hosts: list[str]) -> None:
     found.chain.write_bytes(server.public_bytes(pem) + authority.public_bytes(pem))
     found.key.touch(mode=0o600)
     found.key.write_bytes(server_key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    # Python 3.13 refuses an authority that does not say what its key is for.
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        key_cert_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
 
 
 def _alternative(host: str) -> x509.GeneralName:
