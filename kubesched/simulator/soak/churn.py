@@ -160,14 +160,15 @@ class Users:
     async def lose_nodes(self, count: int) -> list[int]:
         """Remove nodes, and what was on them, as the collector of lost pods does; return which."""
         lost = self._chance.sample(range(self.n_nodes), min(count, self.n_nodes // 2))
-        await asyncio.gather(*(self._remove(f"{_NODES}/node-{i:05d}") for i in lost))
+        await in_parallel((f"{_NODES}/node-{i:05d}" for i in lost), self._remove)
         await self.clear_nodes(lost)
         return lost
 
     async def clear_nodes(self, lost: Iterable[int]) -> None:
         """Remove the pods of lost nodes; some may have been bound there meanwhile."""
         names = self.ledger.names_on(f"node-{i:05d}" for i in lost)
-        await asyncio.gather(*(self._remove(f"{_PODS}/{name}?gracePeriodSeconds=0") for name in names))
+        # A part of what a client may have under way: new pods would wait behind thousands, and be measured so.
+        await in_parallel((f"{_PODS}/{name}?gracePeriodSeconds=0" for name in names), self._remove)
 
     async def bring_back(self, lost: Iterable[int]) -> None:
         """Create lost nodes again, empty."""
@@ -182,7 +183,7 @@ class Users:
     async def empty(self) -> None:
         """Remove everything that was made."""
         await self._remove(f"{_PODS}?gracePeriodSeconds=0")
-        await asyncio.gather(*(self._remove(f"{_NODES}/node-{i:05d}") for i in range(self.n_nodes)))
+        await in_parallel((f"{_NODES}/node-{i:05d}" for i in range(self.n_nodes)), self._remove)
         await self._remove(f"{collection_path('coordination.k8s.io/v1', 'leases', 'kube-system')}/{LEASE}")
         await self._sure(partial(remove_namespace, self._connection, workloads.NAMESPACE))
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+from typing import cast
 
 import pytest
 
 from kubesched.api.pod import Pod
+from kubesched.client.connection import MAX_IN_FLIGHT, Connection
 from kubesched.simulator import workloads
-from kubesched.simulator.soak.churn import PODS_PER_NODE, Ledger
+from kubesched.simulator.soak.churn import PODS_PER_NODE, Ledger, Users
 from kubesched.testing.builders import pod as a_pod
 
 
@@ -73,3 +76,26 @@ def test_a_pod_is_drawn_once_and_only_while_it_is_there(ledger: Ledger) -> None:
     chance = random.Random(1)
     assert {ledger.draw(chance), ledger.draw(chance)} == {"a", "c"}
     assert ledger.draw(chance) is None
+
+
+class Busy:
+    """A connection that counts what it has under way."""
+
+    n_now = most = n_done = 0
+
+    async def request(self, method: str, path: str) -> bytes:
+        self.n_now += 1
+        self.most = max(self.most, self.n_now)
+        await asyncio.sleep(0)
+        self.n_now -= 1
+        self.n_done += 1
+        return b""
+
+
+async def test_the_pods_of_lost_nodes_leave_room_for_new_ones_in_the_client(ledger: Ledger) -> None:
+    for number in range(10 * MAX_IN_FLIGHT):
+        ledger.deliver("Pod", None, placed(f"p{number}", f"node-{number % 2:05d}"))
+    wire = Busy()
+    users = Users(cast(Connection, wire), ledger, nodes=2, pods=0, rate=1.0, seed=0)
+    await users.clear_nodes(range(2))
+    assert wire.n_done == 10 * MAX_IN_FLIGHT and wire.most < MAX_IN_FLIGHT
