@@ -35,7 +35,9 @@ PAGE_SIZE = 2000  # about 8 MB and 30 ms of decoding, so nothing else has to wai
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 SHORTEST_WATCH_SECONDS = 300.0  # a watch asks for a life of one to two times this
 LONGEST_INITIAL_SILENCE_SECONDS = 10.0
-LONGEST_SILENCE_SECONDS = 120.0  # we ask for bookmarks, and API servers send one every minute
+LONGEST_SILENCE_SECONDS = 200.0
+"""We ask for bookmarks, and API servers have one every minute. kube-apiserver keeps those back that say nothing newer than
+where a watch began: if its kind never changes the first comes after two minutes or three. TCP notices a host that is gone."""
 VERY_SHORT_WATCH_SECONDS = 1.0
 
 log = logging.getLogger(__name__)

@@ -136,6 +136,14 @@ def test_bookmarks_keep_a_watch_alive() -> None:
     assert scene.told.news[-1] == "+b:12" and len(scene.connection.watches) == 1
 
 
+def test_a_watch_whose_first_bookmarks_are_kept_back_is_alive() -> None:
+    """kube-apiserver sends no bookmark that is not newer than where the watch began, and tries once a minute."""
+    scene = Scene()
+    scene.connection.streams = [[bookmark(5, ends_list=True), 3 * 60.0 + 2.0, bookmark(6), line("ADDED", pod("b", 7)), HANG]]
+    run_virtually(followed(scene, 190.0))
+    assert scene.told.news[-1] == "+b:7" and len(scene.connection.watches) == 1
+
+
 def test_a_silent_streaming_list_is_replaced_by_pages() -> None:
     scene = Scene()
     scene.connection.streams = [[line("ADDED", pod("a", 1)), HANG]]
