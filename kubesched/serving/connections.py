@@ -23,6 +23,11 @@ log = logger(__name__)
 _malformed, _broken = Throttle(), Throttle()
 
 
+def source_address(request: web.BaseRequest) -> str:
+    """Return whom a request came from, an IPv4 address as such although the socket is one of both families."""
+    return (request.remote or "").removeprefix("::ffff:")
+
+
 class Closable(Protocol):
     """Somebody who is connected."""
 
@@ -126,7 +131,7 @@ class TimedHandler(web.RequestHandler):
         """Answer what is not HTTP, without a word of it in the log or in the answer."""
         if not isinstance(exc, HttpProcessingError):
             return super().handle_error(request, status, exc, message)
-        _malformed.warning(log, "A malformed HTTP request was refused", srcIP=request.remote or "", err=type(exc).__name__)
+        _malformed.warning(log, "A malformed HTTP request was refused", srcIP=source_address(request), err=type(exc).__name__)
         answer = web.Response(text="Bad Request\n", status=400)
         answer.force_close()
         return answer

@@ -25,6 +25,7 @@ from kubesched.telemetry.throttle import Throttle
 PAUSE_SECONDS = 1.0
 TURN_SECONDS = 0.001  # in which a connection that was told to close does so
 BACKLOG = 1024
+ALL_INTERFACES = ("0.0.0.0", "::")
 
 log = logger(__name__)
 _full, _failed = Throttle(), Throttle()
@@ -41,6 +42,16 @@ def affordable(most: int, share: float) -> int:
     """Return how many connections a server may have that gets this share of the files which may be open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return most if soft == resource.RLIM_INFINITY else min(most, int(soft * share))
+
+
+def both_families(host: str, port: int, reuse_port: bool | None) -> socket.socket | None:
+    """Return a socket for all interfaces, IPv6's and IPv4's; None if other than that is asked for, or there is no IPv6.
+
+    Go takes either wildcard for both families, so kube-scheduler's default of 0.0.0.0 answers at [::1] as well.
+    """
+    if host not in ALL_INTERFACES or not socket.has_dualstack_ipv6():
+        return None
+    return socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, reuse_port=bool(reuse_port))
 
 
 class Listener(web.BaseSite):
@@ -78,15 +89,18 @@ class Listener(web.BaseSite):
         """Bind and begin to accept; raise `OSError` if the address cannot be had."""
         await super().start()
         loop = asyncio.get_running_loop()
-        # Made by asyncio for its handling of names and of both families, and not started: it only holds the sockets.
-        bound = await loop.create_server(
-            asyncio.Protocol,
-            self._host,
-            self._port,
-            reuse_address=self._reuse_address,
-            reuse_port=self._reuse_port,
-            start_serving=False,
-        )
+        # Made by asyncio for its handling of names and of their addresses, and not started: it only holds the sockets.
+        if (every := both_families(self._host, self._port, self._reuse_port)) is not None:
+            bound = await loop.create_server(asyncio.Protocol, sock=every, start_serving=False)
+        else:
+            bound = await loop.create_server(
+                asyncio.Protocol,
+                self._host,
+                self._port,
+                reuse_address=self._reuse_address,
+                reuse_port=self._reuse_port,
+                start_serving=False,
+            )
         self._server = bound
         for one in bound.sockets:
             listening = one.dup()

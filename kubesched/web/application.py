@@ -18,6 +18,7 @@ from aiohttp.typedefs import Handler, Middleware
 from prometheus_client import CollectorRegistry
 
 from kubesched.errors import SchedulerError
+from kubesched.serving import source_address
 from kubesched.telemetry import protobuf
 from kubesched.telemetry.exposing import CONTENT_TYPE, encoded, exposition
 from kubesched.telemetry.logs import logger
@@ -174,7 +175,7 @@ async def _logging(request: web.Request, handler: Handler) -> web.StreamResponse
             URI=request.rel_url.raw_path_qs,
             latency=f"{(time.perf_counter() - began) * 1000:.3f}ms",
             userAgent=request.headers.get("User-Agent", ""),
-            srcIP=request.remote or "",
+            srcIP=source_address(request),
             resp=status,
         )
 

@@ -86,7 +86,7 @@ class Server:
             detail = f"failed to listen on {where}:{self._wanted_port}: {reason}"
             raise ConfigError("", f"failed to create listener: {detail}") from error
         kind = "Serving securely" if self._tls is not None else "Serving insecurely"
-        log.info(f"{kind} on {self._host}:{self.port}")
+        log.info(f"{kind} on {self._address()}")
 
     def keep(self, work: Awaitable[None]) -> None:
         """Run something as long as the server does."""
@@ -98,8 +98,13 @@ class Server:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        address = self._address()
         await self._runner.cleanup()
-        log.info("Stopped listening", address=f"{self._host}:{self._wanted_port}")
+        log.info("Stopped listening", address=address)
+
+    def _address(self) -> str:
+        host, port = self._runner.addresses[0][:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 async def serve(app: web.Application, settings: ServingSettings, guard: Guard) -> Server | None:

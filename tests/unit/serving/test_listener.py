@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -22,7 +23,9 @@ ASK = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @contextlib.asynccontextmanager
-async def serving(most: int = 4, header_seconds: float = 30.0, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+async def serving(
+    most: int = 4, header_seconds: float = 30.0, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"
+) -> AsyncIterator[int]:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         if request.path == "/watch":
             stream = web.StreamResponse()
@@ -32,7 +35,7 @@ async def serving(most: int = 4, header_seconds: float = 30.0, tls: ssl.SSLConte
 
     runner = web.ServerRunner(web.Server(answer, handler_cancellation=True), shutdown_timeout=0.1)
     await runner.setup()
-    site = Listener(runner, "127.0.0.1", 0, most=most, share=1.0, tls=tls, header_seconds=header_seconds, access_log=None)
+    site = Listener(runner, host, 0, most=most, share=1.0, tls=tls, header_seconds=header_seconds, access_log=None)
     await site.start()
     try:
         yield int(runner.addresses[0][1])
@@ -185,3 +188,21 @@ def _first_words(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, names in ((listener, ("_full", "_failed")), (connections, ("_malformed", "_broken"))):
         for name in names:
             monkeypatch.setattr(module, name, Throttle())
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+@pytest.mark.parametrize("peer", ["127.0.0.1", "::1"])
+async def test_all_interfaces_are_those_of_both_families(host: str, peer: str) -> None:
+    async with serving(host=host) as port:
+        reader, writer = await asyncio.open_connection(peer, port)
+        writer.write(ASK)
+        async with asyncio.timeout(5):
+            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        writer.close()
+
+
+async def test_without_ipv6_all_interfaces_are_those_of_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+    async with serving(host="0.0.0.0") as port, Peer(port) as peer:
+        assert await peer.ask() == "HTTP/1.1 200 OK"
