@@ -51,7 +51,12 @@ def both_families(host: str, port: int, reuse_port: bool | None) -> socket.socke
     """
     if host not in ALL_INTERFACES or not socket.has_dualstack_ipv6():
         return None
-    return socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, reuse_port=bool(reuse_port))
+    try:
+        return socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, reuse_port=bool(reuse_port))
+    except OSError as error:
+        if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):  # the kernel knows IPv6, and it is switched off
+            return None
+        raise
 
 
 class Listener(web.BaseSite):

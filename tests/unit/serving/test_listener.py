@@ -206,3 +206,13 @@ async def test_without_ipv6_all_interfaces_are_those_of_ipv4(monkeypatch: pytest
     monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
     async with serving(host="0.0.0.0") as port, Peer(port) as peer:
         assert await peer.ask() == "HTTP/1.1 200 OK"
+
+
+async def test_where_ipv6_is_switched_off_all_interfaces_are_those_of_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> socket.socket:
+        raise OSError(errno.EADDRNOTAVAIL, "cannot assign requested address")
+
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: True)
+    monkeypatch.setattr(socket, "create_server", refuse)
+    async with serving(host="0.0.0.0") as port, Peer(port) as peer:
+        assert await peer.ask() == "HTTP/1.1 200 OK"
