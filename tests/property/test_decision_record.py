@@ -27,7 +27,8 @@ def recorded(recorder: DecisionRecorder, made: Attempt, profile: object, share: 
         recorder.capture_in_full(made, profile)  # type: ignore[arg-type]
     queued = type("Queued", (), {"attempts": 1, "view": made.pod})()
     if isinstance(made.decision, Placed):
-        return recorder.placed(queued, profile, made)  # type: ignore[arg-type]
+        recorder.placed(queued, profile, made)  # type: ignore[arg-type]
+        return next(recorder.ring.newest_first())
     return recorder.capture(made, profile)  # type: ignore[arg-type]
 
 
