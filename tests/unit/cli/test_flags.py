@@ -267,6 +267,10 @@ INVALID: list[tuple[list[str], str]] = [
         'metricName matches "[a-zA-Z_:][a-zA-Z0-9_:]*" and labelName matches "[a-zA-Z_][a-zA-Z0-9_]*"',
     ),
     (["--logging-format=xml"], 'format: Invalid value: "xml": Unsupported log format'),
+    (
+        ["--logging-format=json", "--feature-gates=LoggingBetaOptions=false"],
+        "format: Forbidden: Log format json is disabled, see LoggingBetaOptions feature",
+    ),
     (["--logging-format=json", "--vmodule=a=1"], "vmodule: Forbidden: Only supported for text log format"),
     (["--log-json-split-stream"], "options.json.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled"),
     (

@@ -149,6 +149,13 @@ def test_label_keys_narrow_the_selector_to_the_pods_own_values(
     assert bench.fits(wanted) == fits, sentence
 
 
+def test_label_keys_are_passed_over_where_their_gate_is_off() -> None:
+    off = {"MatchLabelKeysInPodTopologySpread": False, "MatchLabelKeysInPodTopologySpreadSelectorMerge": False}
+    bench = Bench(PodTopologySpread, *zones("z1", "z2"), pod("old", on="z1", labels={**WEB, "hash": "1"}), gates=off)
+    wanted = pod("new", labels={**WEB, "hash": "2"}, spread=[{**even(WEB), "matchLabelKeys": ["hash"]}])
+    assert bench.fits(wanted) == ["z2"]
+
+
 def test_label_keys_make_something_of_a_selector_for_all_but_nothing_of_none() -> None:
     bench = Bench(PodTopologySpread, *zones("z1", "z2"), *pods_on(z1=2))
     assert bench.fits(spreading(labelSelector={}, matchLabelKeys=["app"])) == ["z2"]
