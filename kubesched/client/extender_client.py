@@ -171,9 +171,8 @@ def _trust(extender: Target) -> ssl.SSLContext:
     """Return how to trust an extender: without an authority, HTTPS is not verified, as in the reference."""
     given = extender.tls_config
     context = ssl.create_default_context()
-    context.verify_flags &= (
-        ~ssl.VERIFY_X509_STRICT
-    )  # as with the API server: newer Pythons ask for more than the reference does
+    # As with the API server: newer Pythons ask for more of a certificate than the reference does.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if given is None or given.insecure or not (given.ca_file or given.ca_data):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
