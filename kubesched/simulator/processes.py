@@ -120,7 +120,7 @@ async def remove_namespace(connection: Connection, name: str, patience_seconds: 
         await connection.request("DELETE", path)
         while True:
             found = json.loads(await connection.request("GET", path))
-            if found["status"].get("conditions"):  # a controller is at it, and says how far
+            if found.get("status", {}).get("conditions"):  # a controller is at it, and says how far
                 return
             if time.monotonic() >= deadline:
                 break
