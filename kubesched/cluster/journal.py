@@ -5,7 +5,7 @@ Adding or removing nodes renumbers rows, so it restarts the journal: to every re
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from kubesched.cluster.changelog import ChangeLog
 from kubesched.cluster.pods import PodView
@@ -22,7 +22,7 @@ STARTED = 8
 """A pod of the node has another start time than before: of interest to those who rank pods for eviction."""
 
 
-class Change(NamedTuple):
+class Change(Struct, frozen=True):
     """One change to one row; `pod` and `sign` say which pod came (+1) or left (-1), `labels` which labels of the node came,
     left or have another value."""
 
@@ -34,11 +34,3 @@ class Change(NamedTuple):
 
 
 Journal = ChangeLog[Change]
-
-
-def concern_nodes(changes: list[Change]) -> bool:
-    """Return whether any of the changes is to a node object: its labels, taints, images, features or cordon."""
-    for change in changes:  # noqa: SIM110  asked for every pod about the one change there is: a generator costs more
-        if change.what & NODE:
-            return True
-    return False

@@ -71,11 +71,11 @@ class Quotas:
         changes = self._alike_reader.changed(nodes.journal)
         if pod.template is not template or changes is None or not self._quota_reader.is_current(self._log):
             return False
-        for _, _, other, sign, _ in changes:
-            if other is not None:
-                if other.template is not template:
+        for change in changes:
+            if change.pod is not None:
+                if change.pod.template is not template:
                     return False
-                self._alike_left -= sign
+                self._alike_left -= change.sign
         self._alike = template
         return self._alike_left >= 1
 
@@ -93,9 +93,9 @@ class Quotas:
         if changes is None or not self._quota_reader.is_current(self._log):
             self._read_all(nodes)
             return
-        for _, _, pod, sign, _ in changes:
-            if pod is not None:
-                self._count(pod.template, sign)
+        for change in changes:
+            if change.pod is not None:
+                self._count(change.pod.template, change.sign)
 
     def _read_all(self, nodes: Snapshot) -> None:
         number, self.by_namespace = nodes.templates.resources.id, {}

@@ -102,12 +102,13 @@ class GpuTable:
             self._rebuild(whole)
         else:
             gone: set[str] = set()
-            for row, _, pod, sign, _ in changes:
-                self.changed.append(row)
+            for change in changes:
+                pod = change.pod
+                self.changed.append(change.row)
                 if pod is None:
                     continue
-                if sign > 0:
-                    self._put(row, pod)
+                if change.sign > 0:
+                    self._put(change.row, pod)
                     gone.discard(pod.uid)
                 else:
                     self._take(pod.uid)

@@ -146,11 +146,12 @@ class TargetLoadPacking(Plugin):
             self._read_all(nodes.everything())
             return
         late_pods, late = self._late_pods, self._late
-        for row, what, pod, sign, _ in changes:
+        for change in changes:
+            row, pod = change.row, change.pod
             if pod is None:
-                if what != STARTED:
+                if change.what != STARTED:
                     self._read_row(nodes.everything(), row)
-            elif sign > 0:
+            elif change.sign > 0:
                 late_pods[pod.uid] = pod, self.handle.clock.now()
                 late[row] = late.item(row) + self._guess(pod)  # a number of NumPy's costs more than one of Python's
             elif late_pods.pop(pod.uid, None) is not None:

@@ -38,18 +38,21 @@ class PodCounts:
         """Take in the pods that came and went since the last time; count all of them the first time, and when a node changed in
         a way that matters."""
         changes = self._reader.changed(nodes.journal)
-        if changes is not None and (len(changes) <= FEWEST_CHANGES or not _are_many(changes, nodes)):
-            for change in changes:
-                row, what, other, sign, _ = change
-                if other is not None:
-                    if self.count(other, row, sign, nodes):
-                        self.version += 1
-                elif what & NODE and self.is_outdated_by(change):
-                    break
-            else:
-                return
-        self.version += 1
-        self.recount(nodes.everything())
+        if changes is None or (len(changes) > FEWEST_CHANGES and _are_many(changes, nodes)) or self._are_outdated_by(changes):
+            self.version += 1
+            self.recount(nodes.everything())
+            return
+        for change in changes:
+            if change.pod is not None and self.count(change.pod, change.row, change.sign, nodes):
+                self.version += 1
+
+    def _are_outdated_by(self, changes: list[Change]) -> bool:
+        """Return whether a node changed in a way that matters. To be asked before any pod is taken in: the pods that came to the
+        node before would be taken for pods of the domain that it is in now, which may be a new one."""
+        for change in changes:  # noqa: SIM110  asked for every pod about the one change there is: a generator costs more
+            if change.what & NODE and self.is_outdated_by(change):
+                return True
+        return False
 
     def is_outdated_by(self, change: Change) -> bool:
         """Return whether a change to a node object could move its pods to another domain, or change whether they count. True
@@ -57,7 +60,8 @@ class PodCounts:
         return True
 
     def skips_by(self) -> object:
-        """Return what a SKIP of the plugin's depends on: it stands while this stays the same."""
+        """Return what it depends on whether the plugin has anything to say: its answer at PreFilter, and a SKIP at PreScore,
+        stand while this stays the same."""
         return self.version
 
     def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
@@ -152,8 +156,7 @@ class DomainCounts:
         amounts = self._amounts.get(key)
         if amounts is None or code >= len(amounts.values) - 1:  # a value that came after the others were counted
             amounts = self.by_code(key, nodes)
-        before: int = amounts.values.item(code)
-        amounts.put(code, before + amount)
+        before = amounts.add(code, amount)
         self._entries += times
         return code, before, before + amount
 

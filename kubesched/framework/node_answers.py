@@ -16,7 +16,7 @@ import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.cluster.changelog import Reader
-from kubesched.cluster.journal import Change, concern_nodes
+from kubesched.cluster.journal import NODE, Change
 from kubesched.cluster.objects import KindVersions
 from kubesched.framework import lifting
 from kubesched.framework.best_rows import BestRows
@@ -197,7 +197,7 @@ class NodeAnswers:
             if answer is not None and answer.code is not Code.SUCCESS:
                 if answer.code is not Code.SKIP:
                     raise NotCacheable
-                self.state.skip_score.add(plugin.name)
+                self.state.skip_score |= {plugin.name}
 
     def _score(self) -> None:
         profile, pod, nodes, state = self.profile, self.pod, self.nodes, self.state
@@ -285,8 +285,11 @@ class NodeAnswers:
 
     def _take_in(self, changes: list[Change], pod: PodView, nodes: Snapshot) -> bool:
         """Repair all rows that changed; False if that is not to be done row by row."""
-        rows = {change.row for change in changes}
-        if concern_nodes(changes):
+        rows, what = set[int](), 0
+        for change in changes:
+            rows.add(change.row)
+            what |= change.what
+        if what & NODE:
             # Labels, taints or images: what follows from node objects is computed again, on these rows or on all.
             if self.plan.compares_nodes:
                 return False

@@ -34,6 +34,13 @@ class Tracked:
             self.values[i] = value
             self.changes.append(i)
 
+    def add(self, i: int, amount: int) -> int:
+        """Change one element by an amount; return what it was."""
+        before: int = self.values.item(i)
+        self.values[i] = before + amount
+        self.changes.append(i)
+        return before
+
     def replace(self, values: npt.NDArray[Any]) -> None:
         """Change all elements: to every reader everything is new."""
         self.values = values

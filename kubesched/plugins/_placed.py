@@ -21,12 +21,13 @@ class PlacedPods:
         """Bring the index up to date with the cluster that a view is of."""
         changes = self._reader.changed(nodes.journal)
         if changes is not None:
-            for row, _, pod, sign, _ in changes:
+            for change in changes:
+                pod = change.pod
                 if pod is not None and pod.pod.spec.volumes:
-                    if sign > 0:
-                        self.came(pod, row)
+                    if change.sign > 0:
+                        self.came(pod, change.row)
                     else:
-                        self.left(pod, row)
+                        self.left(pod, change.row)
             return
         self.restart(nodes)
         row_of_slot = nodes.slots.row.data

@@ -170,8 +170,7 @@ class SpreadCounts(PodCounts):
         return counts
 
     def _add(self, i: int, row: int, sign: int, nodes: Snapshot) -> None:
-        code, counts = self._code_at(i, row, nodes), self.counts[i]
-        counts.put(code, counts.values.item(code) + sign)
+        self.counts[i].add(self._code_at(i, row, nodes), sign)
 
     def _code_at(self, i: int, row: int, nodes: Snapshot) -> int:
         return nodes.code_at(self.constraints[i].key, row)

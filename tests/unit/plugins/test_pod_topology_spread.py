@@ -13,6 +13,7 @@ from kubesched.api.apps import ReplicaSet, StatefulSet
 from kubesched.api.core import ReplicationController, Service
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.framework import CycleState
 from kubesched.plugins import PodTopologySpread
 from kubesched.plugins._spread import natural_log
 from kubesched.testing import even, node, pod, taint
@@ -299,3 +300,14 @@ def test_the_logarithm_is_the_references_to_the_last_bit(x: int) -> None:
 
 def test_otherwise_the_logarithm_is_the_usual_one() -> None:
     assert [x for x in range(1, 50) if natural_log(x) != log(x)] == [3, 14, 48]
+
+
+def test_a_node_that_moves_to_a_new_zone_right_after_a_pod_came_to_it_is_counted_there() -> None:
+    bench = Bench(PodTopologySpread, *zones("z1", "z2"), *pods_on(z1=1))
+    wanted, state = bench.store.view(spreading()), CycleState()
+    assert bench.plugin.pre_filter(wanted, bench.store.snapshot(), state) is None
+    bench.store.put_pod(pod("late", on="z2", labels=WEB))
+    bench.store.put_node(node("z2", zone="z3"))
+    counts = state.read("PodTopologySpread")
+    counts.refresh(bench.store.snapshot())
+    assert counts.counts[0].values.tolist() == [1, 0, 1, 0], "z1, z2 that no node is in any more, z3, and nodes in no zone"
