@@ -218,13 +218,22 @@ class FeasibleNodes:
     def _add_up(self, scores: tuple[Weighted, ...]) -> None:
         self._scores = scores
         self._scores_read = [Reader(table.changes) for table, _ in scores]
-        self._added = {key: np.where(refused, REFUSED, 0) for key, refused in self._refused.items()}
-        for table, weight in scores:
-            if not table.is_checked:
-                self._check(table)
-            so_far = self._added.get(table.key)
-            self._added[table.key] = table.values * weight if so_far is None else so_far + table.values * weight
+        self._added = {
+            key: self._worth_of_all(key, scores) for key in dict.fromkeys([*self._refused, *(table.key for table, _ in scores)])
+        }
         self._combine()
+
+    def _worth_of_all(self, key: str, scores: tuple[Weighted, ...]) -> Ints:
+        """Return what is added to the totals of the nodes of each domain."""
+        refused = self._refused.get(key)
+        worth = np.where(refused, REFUSED, 0) if refused is not None else None
+        for table, weight in scores:
+            if table.key == key:
+                if not table.is_checked:
+                    self._check(table)
+                worth = table.values * weight if worth is None else worth + table.values * weight
+        assert worth is not None  # the key is that of a table
+        return worth
 
     def _combine(self) -> None:
         combined: Ints = self._base.totals.values
@@ -236,18 +245,24 @@ class FeasibleNodes:
         """Take in rows whose totals changed, and domains; False if everything must be added up again."""
         if self.mask is not None or scores != self._scores:  # tables are compared by identity
             return False
-        domains = set(self._switched)
+        domains: dict[str, set[int]] = {}
+        for key, code in self._switched:
+            domains.setdefault(key, set()).add(code)
         for (table, _), reader in zip(scores, self._scores_read, strict=True):
-            codes = reader.changed(table.changes)
-            if codes is None:
+            changes = reader.changed(table.changes)
+            if changes is None:
                 return False
-            domains.update([(table.key, code) for code in codes])
-        rows = set(changed)
-        for key, code in domains:
-            self._added[key][code] = self._worth(key, code, scores)
-            if len(rows) <= FEW:
+            if changes:
+                domains.setdefault(table.key, set()).update(changes)
+        rows, are_many = set(changed), False
+        for key, codes in domains.items():
+            if len(codes) > FEW or len(self._added[key]) <= self._nodes.n // FEW:  # many domains, or of many nodes each
+                self._added[key], are_many = self._worth_of_all(key, scores), True
+                continue
+            for code in codes:
+                self._added[key][code] = self._worth(key, code, scores)
                 rows.update(self._rows_with(key, code))
-        if len(rows) > FEW:
+        if are_many or len(rows) > FEW:
             self._combine()
             return True
         combined, totals, code_at = self._combined, self._base.totals.values, self._nodes.code_at
@@ -271,9 +286,7 @@ class FeasibleNodes:
         return worth
 
     def _rows_with(self, key: str, code: int) -> Sequence[int]:
-        """Return the rows of a domain; where domains are large, so many of them that nobody goes on one by one."""
-        if len(self._added[key]) <= self._nodes.n // FEW:
-            return range(FEW + 1)
+        """Return the rows of a domain; of a large one, so many of them that nobody goes on one by one."""
         index = self._rows_by_domain.get(key)
         if index is None:
             codes = self._nodes.codes(key)

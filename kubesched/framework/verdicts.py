@@ -223,8 +223,10 @@ class DomainTable(Tracked):
     def update(self, values: npt.NDArray[Any]) -> None:
         """Change all answers: one by one where few are others than before."""
         if len(values) <= FEW:
+            before = self.values.tolist()
             for code, value in enumerate(values.tolist()):
-                self.put(code, value)
+                if value != before[code]:
+                    self.put(code, value)
             return
         changed = np.flatnonzero(values != self.values)
         if len(changed) > FEW:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -34,19 +34,29 @@ class _Effect:
     affinity: _Changes = ()
     anti_affinity: _Changes = ()
     preferences: _Changes = ()
+    is_required: bool = field(init=False)
+    """Whether it can make the difference between a node that passes and one that does not."""
+    is_felt: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_required", bool(self.existing_anti or self.affinity or self.anti_affinity))
+        object.__setattr__(self, "is_felt", self.is_required or bool(self.preferences))
+
+    def __add__(self, other: _Effect) -> _Effect:
+        return _Effect(
+            self.existing_anti + other.existing_anti,
+            self.affinity + other.affinity,
+            self.anti_affinity + other.anti_affinity,
+            self.preferences + other.preferences,
+        )
 
     def topology_keys(self) -> Iterator[str]:
         """Yield the topology keys."""
         for key, _ in (*self.existing_anti, *self.affinity, *self.anti_affinity, *self.preferences):
             yield key
 
-    @property
-    def is_felt(self) -> bool:
-        return bool(self.existing_anti or self.affinity or self.anti_affinity or self.preferences)
 
-    @property
-    def is_required(self) -> bool:
-        return bool(self.existing_anti or self.affinity or self.anti_affinity)
+_NO_EFFECT = _Effect()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,7 @@ class AffinityCounts(PodCounts):
         self.hard_weight = hard_weight
         self._by_class: dict[int, _Effect] = {}
         self._by_affinity: dict[int, _Effect] = {}
+        self._by_both: dict[tuple[int, int], _Effect] = {}
         self._forget()
 
     def _forget(self) -> None:
@@ -135,12 +146,10 @@ class AffinityCounts(PodCounts):
                 counts.count(key, whole, rows, amounts[numbers], times[numbers])
 
     def count(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> bool:
-        counts = False
-        for effect in self.effects(other, nodes):
-            if effect.is_felt:
-                self._apply(effect, row, sign, nodes)
-                counts = True
-        return counts
+        effect = self._effect(other, nodes)
+        if effect.is_felt:
+            self._apply(effect, row, sign, nodes)
+        return effect.is_felt
 
     def is_outdated_by(self, change: Change) -> bool:
         if not change.labels:
@@ -155,34 +164,38 @@ class AffinityCounts(PodCounts):
         return self.existing_anti.is_empty, self.preferences.is_empty
 
     def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
-        return any(effect.is_required for effect in self.effects(other, nodes))
+        return self._effect(other, nodes).is_required
 
-    def effects(self, other: PodView, nodes: Snapshot) -> list[_Effect]:
+    def _effect(self, other: PodView, nodes: Snapshot) -> _Effect:
         """Return what a pod like this one means: by the incoming pod's terms, and by its own."""
-        template, effects = other.template, []
-        if self.incoming.terms is not NO_TERMS:
-            effects.append(self._class_effect(template.class_id, nodes))
-        if template.affinity_id:
-            effects.append(self._affinity_effect(template.affinity_id, nodes))
-        return effects
+        template = other.template
+        class_id = template.class_id if self.incoming.terms is not NO_TERMS else 0
+        effect = self._by_both.get((class_id, template.affinity_id))
+        if effect is None:
+            effect = self._class_effect(class_id, nodes) if class_id else _NO_EFFECT
+            if template.affinity_id:
+                effect += self._affinity_effect(template.affinity_id, nodes)
+            self._by_both[class_id, template.affinity_id] = effect
+        return effect
 
     def _apply(self, effect: _Effect, row: int, sign: int, nodes: Snapshot) -> None:
-        for counts, changes in (
-            (self.existing_anti, effect.existing_anti),
-            (self.affinity, effect.affinity),
-            (self.anti_affinity, effect.anti_affinity),
-        ):
-            for key, amount in changes:
-                was_empty = counts.is_empty
-                change = counts.add(key, nodes, row, sign * amount, sign)
-                if self.judged is None or change is None:
-                    continue
-                if was_empty or counts.is_empty or key != self.judged.key:
-                    self.judged = None  # a key more or less, or the first of all: judge again
-                elif (change[1] > 0) != (change[2] > 0):
-                    self.judged.put(change[0], self.verdict(key, change[0]))
+        if effect.is_required:
+            self._require(self.existing_anti, effect.existing_anti, row, sign, nodes)
+            self._require(self.affinity, effect.affinity, row, sign, nodes)
+            self._require(self.anti_affinity, effect.anti_affinity, row, sign, nodes)
         for key, amount in effect.preferences:
             self.preferences.add(key, nodes, row, sign * amount, sign)
+
+    def _require(self, counts: DomainCounts, changes: _Changes, row: int, sign: int, nodes: Snapshot) -> None:
+        for key, amount in changes:
+            was_empty = counts.is_empty
+            change = counts.add(key, nodes, row, sign * amount, sign)
+            if self.judged is None or change is None:
+                continue
+            if was_empty or counts.is_empty or key != self.judged.key:
+                self.judged = None  # a key more or less, or the first of all: judge again
+            elif (change[1] > 0) != (change[2] > 0):
+                self.judged.put(change[0], self.verdict(key, change[0]))
 
     def verdict(self, key: str, code: int) -> int:
         """Return the verdict on one domain of the only key that matters."""

@@ -192,12 +192,14 @@ class InterPodAffinity(Plugin):
             return failed(f"failed to parse pod: {pod.template.affinity.error}")
         if _is_nobody_concerned(pod, nodes, state):
             return SKIP
-        counters = self.counters(pod, nodes, state)
+        return self._skips_counted(self.counters(pod, nodes, state))
+
+    def _skips_counted(self, counters: AffinityCounts) -> Status | None:
+        if counters.preferences.is_empty:
+            return SKIP
         terms = counters.incoming.terms
         prefers = terms.preferred or terms.preferred_anti
-        if self.args.ignore_preferred_terms_of_existing_pods and not prefers:
-            return SKIP
-        return SKIP if counters.preferences.is_empty else None
+        return SKIP if self.args.ignore_preferred_terms_of_existing_pods and not prefers else None
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         counters: AffinityCounts = state.read(self.name)
@@ -217,18 +219,19 @@ class InterPodAffinity(Plugin):
     def score_domains(
         self, pod: PodView, nodes: Snapshot, feasible: FeasibleNodes, state: CycleState
     ) -> DomainScores | Status | None:
-        skipped = self._skips(pod, nodes, state)
+        counters: AffinityCounts | None = state.find(self.name)
+        skipped = self._skips(pod, nodes, state) if counters is None else self._skips_counted(counters)
         if skipped is not None:
             return skipped
-        counters: AffinityCounts = state.read(self.name)
-        keys = counters.preferences.keys
-        if len(keys) > 1:
+        preferences = (counters or state.read(self.name)).preferences
+        if len(preferences.keys) > 1:
             return None
+        (key,) = preferences.keys
         scored: ScoredDomains | None = state.find(_SCORED)
-        if scored is None or scored.key != keys[0]:
-            scored = ScoredDomains(keys[0])
+        if scored is None or scored.key != key:
+            scored = ScoredDomains(key)
             state.write(_SCORED, scored)
-        return scored.table(counters.preferences.by_code(keys[0], nodes), feasible.domains(keys[0]), _SHARE)
+        return scored.table(preferences.by_code(key, nodes), feasible.domains(key), _SHARE)
 
     # What may help. Terms are taken as written: namespace selectors are not expanded here, and other pods' namespaces
     # have no labels, as in the reference.

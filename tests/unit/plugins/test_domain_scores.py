@@ -32,6 +32,7 @@ def test_counts_that_change_and_domains_that_come_and_go_give_the_scores_of_now(
             scored = scored.copy()  # whoever has the old one can tell that it is not the same any more
             for at in random.sample(range(1, size), random.randrange(1, size)):
                 scored[at] = random.random() < 0.8
+            scored[-1] = isinstance(scale, _Share) and random.random() < 0.2  # feasible nodes that are in no domain
         if random.random() < 0.7:
             anew = ScoredDomains("zone").table(counts, scored, scale)
             assert kept.table(counts, scored, scale).values[scored].tolist() == anew.values[scored].tolist()
