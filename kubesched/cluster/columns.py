@@ -95,8 +95,9 @@ class Table:
 
     def append(self) -> int:
         """Add a row of fill values and return its index."""
-        self.reserve(self.n + 1)
         row = self.n
+        if row == self.capacity:
+            self.reserve(row + 1)
         self.n += 1
         return row
 

@@ -84,17 +84,14 @@ class Group:
 class Groups:
     """All groups that have pods. `put` and `drop` are the intake's, `assume` and `forget` the store's."""
 
-    __slots__ = ("_groups", "_key_of", "_readers")
+    __slots__ = ("_groups", "_key_of", "_readers", "are_kept")
 
     def __init__(self) -> None:
         self._readers: tuple[Reader, ...] = ()
+        self.are_kept = False
+        """Whether anybody says what a member is."""
         self._groups: dict[GroupKey, Group] = {}
         self._key_of: dict[str, GroupKey] = {}
-
-    @property
-    def are_kept(self) -> bool:
-        """Return whether anybody says what a member is."""
-        return bool(self._readers)
 
     def are_any_scheduled(self) -> bool:
         """Return whether any pod of a group has a place."""
@@ -103,7 +100,8 @@ class Groups:
     def read_with(self, readers: Iterable[Reader], placed: Iterable[PodView] = ()) -> None:
         """Set who says what a member is. Pods that have a node already are read again."""
         self._readers = tuple(readers)
-        if not self._readers:
+        self.are_kept = bool(self._readers)
+        if not self.are_kept:
             self._groups.clear()
             self._key_of.clear()
             return

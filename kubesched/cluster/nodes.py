@@ -15,8 +15,9 @@ import numpy as np
 from kubesched.api import requests
 from kubesched.api.amount import wrapped
 from kubesched.api.node import Node, Taint
+from kubesched.api.quantity import INT64_MAX
 from kubesched.api.selectors import parse_int64
-from kubesched.cluster.columns import Bools, Cells, Column, Ints, Table
+from kubesched.cluster.columns import Bools, Column, Ints, Table
 from kubesched.cluster.intern import Interner, Leases
 from kubesched.cluster.journal import ALLOCATABLE, NODE, SPEC
 from kubesched.cluster.pods import Amounts
@@ -33,13 +34,6 @@ KNOWN_FEATURES = frozenset(
     }
 )
 """Names a node may declare that this version understands; others are dropped."""
-
-
-def _add(cells: Cells, row: int, amount: int) -> None:
-    try:
-        cells[row] += amount
-    except ValueError:  # more than 64 bits hold: the upper ones are lost, as in the reference
-        cells[row] = wrapped(cells[row] + amount)
 
 
 class LabelColumn:
@@ -168,11 +162,13 @@ class NodeColumns:
 
     def use(self, row: int, usage: Amounts, cpu: int, memory: int, sign: int) -> None:
         """Add one pod's usage to a row, or with sign -1 take it away."""
-        requested = self.requested
+        requested, more = self.requested, [(self.non_zero_cpu, cpu), (self.non_zero_memory, memory)]
         for rid, amount in usage:
-            _add(requested[rid].cells, row, sign * amount)
-        _add(self.non_zero_cpu.cells, row, sign * cpu)
-        _add(self.non_zero_memory.cells, row, sign * memory)
+            more.append((requested[rid], amount))
+        for column, amount in more:
+            cells = column.cells
+            now = cells[row] + sign * amount
+            cells[row] = now if -INT64_MAX <= now <= INT64_MAX else wrapped(now)  # the upper bits are lost, as in the reference
         self.pod_count.cells[row] += sign
 
     def codes(self, key: str) -> Ints | None:

@@ -29,13 +29,14 @@ class ObjectChange(NamedTuple):
 class Objects:
     """API objects by kind, namespace and name."""
 
-    __slots__ = ("_kinds", "_logs", "_revision", "_shared")
+    __slots__ = ("_kinds", "_logs", "_shared", "revision")
 
     def __init__(self, objects: Iterable[Any] = ()) -> None:
         self._kinds: dict[Kind, dict[str, dict[str, Any]]] = {}
         self._logs: dict[Kind, ChangeLog[ObjectChange]] = {}
         self._shared: dict[Any, Any] = {}
-        self._revision = 0
+        self.revision = 0
+        """A number that moves with every change to objects of any kind."""
         for obj in objects:
             self.put(obj)
 
@@ -106,13 +107,8 @@ class Objects:
             log = self._logs[kind] = ChangeLog(_LONGEST_LOG)
         return log
 
-    @property
-    def revision(self) -> int:
-        """Return a number that moves with every change to objects of any kind."""
-        return self._revision
-
     def _write_down(self, kind: Kind, change: ObjectChange) -> None:
-        self._revision += 1
+        self.revision += 1
         self.log(kind).append(change)
 
     def shared(self, make: Callable[[Objects], T]) -> T:

@@ -200,11 +200,11 @@ class PodView:
 
     __slots__ = ("key", "node_name", "pod", "slot", "template", "uid")
 
-    def __init__(self, pod: Pod, template: PodTemplate) -> None:
+    def __init__(self, pod: Pod, template: PodTemplate, key: str = "") -> None:
         self.pod = pod
         self.template = template
         self.uid = pod.metadata.uid
-        self.key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        self.key = key or f"{pod.metadata.namespace}/{pod.metadata.name}"
         self.node_name = pod.spec.node_name or ""
         self.slot = -1
 
@@ -249,7 +249,7 @@ class PodView:
     def on(self, node_name: str) -> PodView:
         """Return the same pod as it will be on a node; what was computed for it comes along."""
         spec = msgspec.structs.replace(self.pod.spec, node_name=node_name)
-        return PodView(msgspec.structs.replace(self.pod, spec=spec), self.template)
+        return PodView(msgspec.structs.replace(self.pod, spec=spec), self.template, self.key)
 
 
 _NO_CLASSES: list[int] = []

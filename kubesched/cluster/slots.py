@@ -53,8 +53,9 @@ class PodSlots:
             self.affinities[template.affinity_id] = self.affinities.get(template.affinity_id, 0) + 1
         for port in template.ports:
             self.ports.setdefault((port.protocol, port.port), {}).setdefault(port.ip, set()).add(slot)
-        for claim in claims_of(pod):
-            self.claims.setdefault(claim, set()).add(slot)
+        if pod.pod.spec.volumes:
+            for claim in claims_of(pod):
+                self.claims.setdefault(claim, set()).add(slot)
 
     def remove(self, pod: PodView) -> None:
         """Take a pod's slot back."""

@@ -107,7 +107,7 @@ class Snapshot:
 
     def name(self, row: int) -> str:
         """Return the name of the node in a row."""
-        return self._nodes.names[self._at(row)]
+        return self._nodes.names[row if self.rows is None else self.rows.item(row)]
 
     def row(self, name: str) -> int:
         """Return the row of a node, or -1 if it is not here."""

@@ -95,6 +95,11 @@ class Rules:
         percentage = self.percentage_of_nodes if profile.percentage_of_nodes is None else profile.percentage_of_nodes
         return percentage if percentage < 100 else 0
 
+    def may_recall(self, profile: Profile) -> bool:
+        """Return whether a profile's pods may be decided from what is remembered, which is about all nodes: not where some are
+        left out by lot or by extenders, nor where even a single node is scored."""
+        return not (self.scores_single or self.extenders or self.percentage_for(profile))
+
 
 _NOTHING_WRITTEN = CycleState()
 
@@ -118,7 +123,8 @@ def attempt(
     within: Bools | None = None,
     turn: GroupTurn | None = None,
 ) -> Attempt:
-    """Decide where a pod goes; with a memo, from what is remembered of the pod's class where that is possible.
+    """Decide where a pod goes; with a memo, from what is remembered of the pod's class where that is possible. A memo is given
+    only where it may be used at all (`Rules.may_recall`).
 
     `within` leaves only some of the nodes to Filter; PreFilter sees all of them. A member of a group knows its `turn`.
     """
@@ -217,16 +223,14 @@ def _decide_among_few(made: Attempt, profile: Profile, rules: Rules, before: Pre
 def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: EquivalenceCache) -> bool:
     """Decide from what is remembered; False if this pod needs the plain path."""
     pod, nodes = made.pod, made.nodes
-    if not nodes.n or not profile.is_prepared or rules.scores_single or rules.percentage_for(profile) or rules.extenders:
+    if not nodes.n or not profile.is_prepared or not memo.is_worth_asking(pod):
         return False
-    if not memo.is_worth_asking(pod):
-        return False
-    are_nominated = _are_any(rules.nominations)
+    are_nominated = rules.nominations is not None and bool(rules.nominations.nodes())
     # Whether what was concluded for one pod of the class holds for all. A nominated pod is not counted against itself, so with
     # nominations about, it may not; nor for a member of a group that is judged as a whole: for it nobody seeks a way out.
     is_alike = rules.preempts and not pod.pod.status.nominated_node_name and not are_nominated
     key, of_class = memo.find(pod, nodes)
-    if of_class is not None and is_alike and made.turn is None:
+    if of_class is not None and of_class.unschedulable_at is not None and is_alike and made.turn is None:
         concluded = memo.unchanged_refusal(of_class, nodes)
         if concluded is not None:
             _refuse_alike(made, *concluded)
@@ -264,8 +268,8 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Equ
         row = rules.ties.best(pod, recalled.totals, nodes, level)
         if recalled.n_feasible > 1:  # otherwise nothing was scored
             made.totals, made.recalled, made.row = recalled.totals, recalled, row
-        evaluated = _n_looked_at(nodes, recalled.pre_filtered.considered)
-        made.decision = Placed(pod, nodes.name(row), evaluated, recalled.n_feasible)
+        rows = recalled.pre_filtered.rows
+        made.decision = Placed(pod, nodes.name(row), nodes.n if rows is None else len(rows), recalled.n_feasible)
         return True
     _give_up_from_memory(made, profile, rules, recalled, is_alike)
     return True
@@ -277,13 +281,6 @@ def _refuse_alike(
     made.state, made.pre_filtered, made.post_filtered = state, before, result
     made.diagnosis, made.verdicts = diagnosis, diagnosis.verdicts
     made.decision = Unschedulable(made.pod, diagnosis, result.nomination, wording)
-
-
-def _are_any(nominations: Nominations | None) -> bool:
-    if nominations is not None:
-        for _ in nominations.nodes():
-            return True
-    return False
 
 
 def _n_looked_at(nodes: Snapshot, considered: Bools | None) -> int:

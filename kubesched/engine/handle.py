@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random as chance
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,13 +31,10 @@ from kubesched.framework.preempting import Preempting
 class SystemClock:
     """The machine's own time."""
 
-    def now(self) -> float:
-        """Return seconds since the epoch."""
-        return time.time()
-
-    def monotonic(self) -> float:
-        """Return seconds that never go backwards."""
-        return time.monotonic()
+    now = staticmethod(time.time)
+    """Seconds since the epoch."""
+    monotonic = staticmethod(time.monotonic)
+    """Seconds that never go backwards."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -70,7 +67,7 @@ class NoNominations:
         """Return nobody."""
         return ()
 
-    def nodes(self) -> Iterable[str]:
+    def nodes(self) -> Collection[str]:
         """Return no node."""
         return ()
 

@@ -98,7 +98,11 @@ class Engine:
             decisions.attach(rules, handle.clock)
         self.memos: dict[str, EquivalenceCache] = {}
         if self.options.remembers:
-            self.memos = {name: EquivalenceCache(profile, waits_for_second=True) for name, profile in profiles.items()}
+            self.memos = {
+                name: EquivalenceCache(profile, waits_for_second=True)
+                for name, profile in profiles.items()
+                if rules.may_recall(profile)
+            }
         self._read_groups()
         self.intake = Intake(
             store,

@@ -35,8 +35,8 @@ class BindingPoints(PluginCalls):
     def reserve(self, pod: PodView, node_name: str, state: CycleState) -> Status:
         """Run the Reserves; the first that does not succeed ends it."""
         for plugin in self.reserves:
-            answer = self._ask("Reserve", plugin, plugin.reserve, pod, node_name, state)
-            if answer is not None and not answer.is_success:
+            answer = self.call("Reserve", plugin, plugin.reserve, pod, node_name, state)
+            if answer is not None and not self._checked("Reserve", plugin, answer, (pod,)).is_success:
                 if answer.is_rejected:
                     return named(answer, plugin)
                 return failed(f'running Reserve plugin "{plugin.name}": {answer.message}').by(plugin.name)

@@ -24,10 +24,13 @@ NODE_ALLOCATABLE = "kubesched/node-allocatable"
 nodeAllocatableResourceClaimStatuses that the booked pod has in its status."""
 
 
+_NOBODY: frozenset[str] = frozenset()
+
+
 class CycleState:
     """Values by key, and which plugins asked to be left out of this attempt."""
 
-    __slots__ = ("_base", "_values", "counters", "counts", "skip_filter", "skip_pre_bind", "skip_score")
+    __slots__ = ("_base", "_values", "counters", "counts", "skip_filter", "skip_score")
 
     def __init__(self, base: CycleState | None = None, counters: CounterTable | None = None) -> None:
         self._base = base
@@ -36,9 +39,8 @@ class CycleState:
         """Where counters are shared with others; an attempt without any counts for itself."""
         self.counts: dict[str, PodCounts] = {}
         """What was counted, by the key that it was written under."""
-        self.skip_filter: set[str] = set()
-        self.skip_score: set[str] = set()
-        self.skip_pre_bind: set[str] = set()
+        self.skip_filter: frozenset[str] = _NOBODY if base is None else base.skip_filter
+        self.skip_score: frozenset[str] = _NOBODY if base is None else base.skip_score
 
     def write(self, key: str, value: Any) -> None:
         """Keep a value; one that is changed in place later must have a `clone` method."""
@@ -89,7 +91,5 @@ class CycleState:
         """Return a copy for a what-if: changing it leaves this one as it is."""
         copy = CycleState(self._base.clone() if self._base is not None else None)
         copy._values = {key: value.clone() if hasattr(value, "clone") else value for key, value in self._values.items()}
-        copy.skip_filter = set(self.skip_filter)
-        copy.skip_score = set(self.skip_score)
-        copy.skip_pre_bind = set(self.skip_pre_bind)
+        copy.skip_filter, copy.skip_score = self.skip_filter, self.skip_score
         return copy

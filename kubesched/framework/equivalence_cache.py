@@ -170,7 +170,7 @@ class EquivalenceCache:
         if known is not None and self.waits_for_second and known.is_left_behind(nodes):
             return None
         observe = self.profile.observe
-        watch = _NO_WATCH if observe is None else _Stopwatch()
+        watch = None if observe is None else _Stopwatch()
         try:
             recalled = self._answer(self._up_to_date(known, key, pod, nodes, watch), pod, nodes, watch)
         except NotCacheable:
@@ -179,30 +179,32 @@ class EquivalenceCache:
         except BaseException:
             self._classes.pop(key, None)  # half repaired is worse than not remembered
             raise
-        if observe is not None:
+        if watch is not None and observe is not None:
             watch.tell(observe)
         return recalled
 
     def unchanged_refusal(self, of_class: EquivalenceClass, nodes: Snapshot) -> Any:
         """Return what was concluded of a class when no node took its pod, if nothing at all changed since; else None."""
-        if of_class.unschedulable_result is None or of_class.unschedulable_at != cluster_version(nodes):
+        known = of_class.unschedulable_result
+        if known is None or of_class.unschedulable_at != cluster_version(nodes):
             return None
         if self.profile.observe is not None:
             for point in ("PreFilter", "Filter"):
                 self.profile.observe(point, "", Code.SUCCESS.text, 0.0)
-        return of_class.unschedulable_result[1]
+        return known[1]
 
     def clear(self) -> None:
         """Forget everything."""
         self._classes.clear()
 
     def _up_to_date(
-        self, of_class: EquivalenceClass | None, key: Key, pod: PodView, nodes: Snapshot, watch: _Stopwatch
+        self, of_class: EquivalenceClass | None, key: Key, pod: PodView, nodes: Snapshot, watch: _Stopwatch | None
     ) -> EquivalenceClass:
         """Return what is remembered of a pod's class, up to date; begin anew where nothing is, or that is easier."""
         if of_class is not None and of_class.node_answers.refresh(pod, nodes) and of_class.refresh(nodes):
             self._classes.move_to_end(key)
-            watch.lap("Filter")  # rows computed again, with their scores: the two are not told apart
+            if watch is not None:
+                watch.lap("Filter")  # rows computed again, with their scores: the two are not told apart
             return of_class
         plan = self._plans.get(key[1])
         if plan is None:
@@ -218,25 +220,26 @@ class EquivalenceCache:
         """Return what everything takes that is remembered, if all of it is as large as this."""
         return len(self._classes) * of_class.nbytes + len(self._node_answers) * of_class.node_answers.nbytes
 
-    def _answers_for(self, plan: CachePlan, key: Key, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> NodeAnswers:
+    def _answers_for(self, plan: CachePlan, key: Key, pod: PodView, nodes: Snapshot, watch: _Stopwatch | None) -> NodeAnswers:
         """Return the answers for a pod's class: those for all that ask the same of a node, where nobody asks for more."""
         if plan.is_shared:
             key = (pod.template.asking, key[1])
         node_answers = self._node_answers.get(key)
         if node_answers is None or not node_answers.refresh(pod, nodes):
-            node_answers = self._node_answers[key] = NodeAnswers(self.profile, plan, pod, nodes, watch.lap)
+            lap = watch.lap if watch is not None else _no_lap
+            node_answers = self._node_answers[key] = NodeAnswers(self.profile, plan, pod, nodes, lap)
         return node_answers
 
     # Answering
 
-    def _answer(self, of_class: EquivalenceClass, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> CachedAnswer:
+    def _answer(self, of_class: EquivalenceClass, pod: PodView, nodes: Snapshot, watch: _Stopwatch | None) -> CachedAnswer:
         state = CycleState(of_class.state)
         before = of_class.node_answers.pre_filtered
-        if len(of_class.skipped_filters) < len(of_class.plan.live_pre_filters):
+        if len(of_class.settled_filters) < len(of_class.plan.live_pre_filters):
             before = self._pre_filter(of_class, pod, nodes, state)
-        state.skip_filter |= of_class.state.skip_filter
-        state.skip_score |= of_class.state.skip_score
-        watch.lap("PreFilter")
+            state.skip_filter |= of_class.state.skip_filter
+        if watch is not None:
+            watch.lap("PreFilter")
         said: dict[str, Rejections | DomainVerdicts] = {}
         mask = None if before is of_class.node_answers.pre_filtered else before.considered
         refusals: list[DomainVerdicts] = []
@@ -260,7 +263,8 @@ class EquivalenceCache:
             else FeasibleNodes(of_class.node_answers, nodes, tuple(refusals), mask)
         )
         recalled = CachedAnswer(state, before, feasible_nodes, of_class, said)
-        watch.lap("Filter")
+        if watch is not None:
+            watch.lap("Filter")
         if recalled.n_feasible > 1:
             self._score(recalled, pod, nodes, watch)
         else:
@@ -271,11 +275,11 @@ class EquivalenceCache:
     def _has_a_say(answer: Status | None, plugin: Plugin, state: CycleState) -> bool:
         """Return whether a plugin that was asked at PreScore has anything to say."""
         if answer is None or answer.code is Code.SUCCESS:
-            state.skip_score.discard(plugin.name)
+            state.skip_score -= {plugin.name}
             return True
         if answer.code is not Code.SKIP:
             raise NotCacheable
-        state.skip_score.add(plugin.name)
+        state.skip_score |= {plugin.name}
         return False
 
     def _pre_filter(self, of_class: EquivalenceClass, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFiltered:
@@ -283,22 +287,23 @@ class EquivalenceCache:
         kept = of_class.node_answers.pre_filtered
         rows, narrowed_by = kept.rows, kept.narrowed_by
         for plugin, is_counting in of_class.plan.live_pre_filters:
-            if plugin in of_class.skipped_filters:
+            if plugin in of_class.settled_filters:
                 continue
             where = of_class.state if is_counting else state
             answer = self.profile.call("PreFilter", plugin, plugin.pre_filter, pod, nodes, where)
-            if answer is None:
-                continue
             if isinstance(answer, NodeNames):
                 named = nodes.rows_of(answer.names)
                 rows = named if rows is None else np.intersect1d(rows, named)
                 narrowed_by = narrowed_by | {plugin.name}
+            elif answer is None or answer.code is Code.SUCCESS:
+                if is_counting:
+                    of_class.settle_filter(plugin, skips=False)
             elif answer.code is Code.SKIP:
                 if is_counting:
-                    of_class.skip(plugin, of_class.skipped_filters, of_class.state.skip_filter)
+                    of_class.settle_filter(plugin, skips=True)
                 else:
-                    state.skip_filter.add(plugin.name)
-            elif answer.code is not Code.SUCCESS:
+                    state.skip_filter |= {plugin.name}
+            else:
                 raise NotCacheable
         if rows is kept.rows:
             return kept
@@ -307,7 +312,7 @@ class EquivalenceCache:
             raise NotCacheable
         return PreFiltered(None, narrowed_by, rows, nodes.n)
 
-    def _score(self, recalled: CachedAnswer, pod: PodView, nodes: Snapshot, watch: _Stopwatch) -> None:
+    def _score(self, recalled: CachedAnswer, pod: PodView, nodes: Snapshot, watch: _Stopwatch | None) -> None:
         """Add to the totals what is not remembered, node by node or domain by domain."""
         of_class, state, feasible_nodes = recalled.of_class, recalled.state, recalled.feasible_nodes
         scores: list[Weighted] = []
@@ -320,11 +325,12 @@ class EquivalenceCache:
             where = of_class.state if is_counting else state
             answer = self.profile.call("PreScore", plugin, plugin.pre_score, pod, nodes, feasible_nodes.feasible(), where)
             if self._has_a_say(answer, plugin, where):
-                state.skip_score.discard(plugin.name)
+                state.skip_score -= {plugin.name}
             elif is_counting:
-                of_class.skip(plugin, of_class.skipped_scores, of_class.state.skip_score)
-                state.skip_score.add(plugin.name)
-        watch.lap("PreScore")
+                of_class.skip_score(plugin)
+                state.skip_score |= {plugin.name}
+        if watch is not None:
+            watch.lap("PreScore")
         recalled.totals = feasible_nodes.totals(tuple(scores))
         for scaled in of_class.node_answers.scaled:
             if scaled.raw is not None and scaled.flat is None:
@@ -334,7 +340,8 @@ class EquivalenceCache:
             if plugin not in rated and plugin not in of_class.skipped_scores and plugin.name not in state.skip_score:
                 column = self.profile.rate(plugin, pod, nodes, feasible_nodes.feasible(), state)
                 recalled.totals = recalled.totals + column * weight
-        watch.lap("Score")
+        if watch is not None:
+            watch.lap("Score")
 
     def _score_domains(
         self,
@@ -357,7 +364,7 @@ class EquivalenceCache:
             if isinstance(answer, DomainScores):
                 scores.append((answer, weight))
             elif not self._has_a_say(answer, plugin, state):
-                of_class.skip(plugin, of_class.skipped_scores, of_class.state.skip_score)
+                of_class.skip_score(plugin)
         return rated
 
 
@@ -382,14 +389,8 @@ class _Stopwatch:
             observe(point, "", Code.SUCCESS.text, seconds)
 
 
-class _NoWatch(_Stopwatch):
-    """Where nobody observes, nothing is timed."""
-
-    __slots__ = ()
-
-    def lap(self, point: str) -> None:
-        pass
+def _no_lap(point: str) -> None:
+    """Time nothing: nobody observes."""
 
 
-_NO_WATCH = _NoWatch()
 _NO_PLUGINS: frozenset[Plugin] = frozenset()

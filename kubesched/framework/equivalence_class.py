@@ -6,7 +6,6 @@ the nodes that were feasible for the last pod of the class.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from kubesched.cluster import Snapshot
@@ -35,7 +34,7 @@ class EquivalenceClass:
         "feasible_nodes",
         "node_answers",
         "plan",
-        "skipped_filters",
+        "settled_filters",
         "skipped_scores",
         "state",
         "unschedulable_at",
@@ -46,8 +45,6 @@ class EquivalenceClass:
         self.plan = plan
         self.node_answers = node_answers
         self.state = CycleState(node_answers.state, counters)
-        self.state.skip_filter |= node_answers.state.skip_filter
-        self.state.skip_score |= node_answers.state.skip_score
         self._read_kinds = KindVersions(nodes.objects, plan.counted_kinds)
         self._asked_at = nodes.journal.end
         self._versions: dict[str, int] = {}
@@ -56,9 +53,10 @@ class EquivalenceClass:
         """What was concluded when no node passed, and the verdicts' versions that it was concluded from."""
         self.unschedulable_at: tuple[int, ...] | None = None
         """The version of the cluster at which that was last found to hold."""
-        self.skipped_filters: set[Plugin] = set()
-        """Counting plugins that had nothing to say at PreFilter; they are not asked again until something is counted."""
+        self.settled_filters: set[Plugin] = set()
+        """Counting plugins whose answer at PreFilter stands; they are not asked again until something is counted."""
         self.skipped_scores: set[Plugin] = set()
+        """Those that had nothing to say about scores, likewise."""
         self.feasible_nodes: FeasibleNodes | None = None
         """Those of the last pod of the class, for as long as they can follow what changes."""
 
@@ -75,7 +73,7 @@ class EquivalenceClass:
         return (
             self._asked_at - before > MOST_CHANGES
             and self.unschedulable_result is None
-            and len(self.skipped_filters) == len(self.plan.live_pre_filters)
+            and all(plugin.name in self.state.skip_filter for plugin, _ in self.plan.live_pre_filters)
             and len(self.skipped_scores) == len(self.plan.live_scores)
         )
 
@@ -84,8 +82,7 @@ class EquivalenceClass:
         feasible_nodes, node_answers = self.feasible_nodes, self.node_answers
         if (
             feasible_nodes is None
-            or len(feasible_nodes.verdicts) != len(verdicts)
-            or any(map(operator.is_not, feasible_nodes.verdicts, verdicts))
+            or feasible_nodes.verdicts != verdicts  # tables are compared by identity
             or not feasible_nodes.refresh()
         ):
             feasible_nodes = self.feasible_nodes = FeasibleNodes(node_answers, node_answers.nodes, verdicts)
@@ -105,17 +102,26 @@ class EquivalenceClass:
                     self._ask_again(key.partition(".")[0])
         return True
 
-    def skip(self, plugin: Plugin, skip: set[Plugin], skipped: set[str]) -> None:
-        """Let a counting plugin's SKIP stand until something is counted."""
+    def settle_filter(self, plugin: Plugin, *, skips: bool) -> None:
+        """Let a counting plugin's answer at PreFilter stand until something is counted: whether it has anything to say."""
+        self._settle(self.settled_filters, plugin)
+        if skips:
+            self.state.skip_filter |= {plugin.name}
+
+    def skip_score(self, plugin: Plugin) -> None:
+        """Let it stand likewise that a counting plugin has nothing to say about scores."""
+        self._settle(self.skipped_scores, plugin)
+        self.state.skip_score |= {plugin.name}
+
+    def _settle(self, settled: set[Plugin], plugin: Plugin) -> None:
         self._skips_by = {key: counts.skips_by() for key, counts in self.state.counts.items()}
-        skip.add(plugin)
-        skipped.add(plugin.name)
+        settled.add(plugin)
 
     def _ask_again(self, name: str) -> None:
         """Ask a plugin again whether it has anything to say: something was counted."""
-        asked = {plugin for plugin in (*self.skipped_filters, *self.skipped_scores) if plugin.name == name}
+        asked = {plugin for plugin in (*self.settled_filters, *self.skipped_scores) if plugin.name == name}
         if asked:
-            self.skipped_filters -= asked
+            self.settled_filters -= asked
             self.skipped_scores -= asked
-            self.state.skip_filter.discard(name)
-            self.state.skip_score.discard(name)
+            self.state.skip_filter -= {name}
+            self.state.skip_score -= {name}

@@ -6,7 +6,7 @@ fits them: a real clock or a virtual one, a writer that speaks HTTP or one that 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from kubesched.api.node import Node
@@ -91,8 +91,8 @@ class Nominations(Protocol):
         """Return the pods nominated to a node, in the order of their nomination."""
         ...
 
-    def nodes(self) -> Iterable[str]:
-        """Return the nodes that pods are nominated to."""
+    def nodes(self) -> Collection[str]:
+        """Return the nodes that pods are nominated to; empty where nobody is nominated."""
         ...
 
     @property

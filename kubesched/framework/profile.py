@@ -140,7 +140,16 @@ class Profile(BindingPoints, GroupPoints):
         return self.pre_filter_with(self.pre_filters, pod, nodes, state)
 
     def pre_filter_with(self, plugins: Iterable[Plugin], pod: PodView, nodes: Snapshot, state: CycleState) -> PreFiltered:
-        """Run some of the PreFilters and merge what they say."""
+        """Run some of the PreFilters and merge what they say; those that have nothing to say are left out of filtering."""
+        skipped: set[str] = set()
+        try:
+            return self._merge_pre_filters(plugins, pod, nodes, state, skipped)
+        finally:
+            state.skip_filter |= skipped
+
+    def _merge_pre_filters(
+        self, plugins: Iterable[Plugin], pod: PodView, nodes: Snapshot, state: CycleState, skipped: set[str]
+    ) -> PreFiltered:
         names: frozenset[str] | None = None
         narrowed: set[str] = set()
         refused: Status | None = None
@@ -149,7 +158,7 @@ class Profile(BindingPoints, GroupPoints):
             if answer is None:
                 continue
             if answer is SKIP:
-                state.skip_filter.add(plugin.name)
+                skipped.add(plugin.name)
             elif isinstance(answer, NodeNames):
                 narrowed.add(plugin.name)
                 names = answer.names if names is None else names & answer.names
@@ -165,7 +174,7 @@ class Profile(BindingPoints, GroupPoints):
             elif answer.is_success:
                 continue
             elif answer.code is Code.SKIP:
-                state.skip_filter.add(plugin.name)
+                skipped.add(plugin.name)
             elif answer.code is Code.UNRESOLVABLE:
                 return PreFiltered(answer.by(plugin.name))  # whoever narrowed before is no part of this
             elif answer.code is Code.UNSCHEDULABLE:
@@ -251,16 +260,18 @@ class Profile(BindingPoints, GroupPoints):
     @reported("PreScore")
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> None:
         """Run the PreScores; a plugin that has nothing to say is left out of scoring."""
+        heard, skipped = set[str](), set[str]()
         for plugin in self.pre_scores:
             answer = self._ask("PreScore", plugin, plugin.pre_score, pod, nodes, feasible, state)
             if answer is None or answer.is_success:
-                state.skip_score.discard(plugin.name)
+                heard.add(plugin.name)
             elif answer.code is Code.SKIP:
-                state.skip_score.add(plugin.name)
+                skipped.add(plugin.name)
             else:
                 raise PluginError(
                     plugin.name, "PreScore", f'running PreScore plugin "{plugin.name}": {answer.message}', pod.key
                 )
+        state.skip_score = state.skip_score - heard | skipped
 
     @reported("Score")
     def score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Scores:

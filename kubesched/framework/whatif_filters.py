@@ -65,7 +65,7 @@ class WhatIfFilters:
         self.profile = profile
         self.pod = pod
         self.state = state
-        self.skipped = frozenset(state.skip_filter)
+        self.skipped = state.skip_filter
         self._plan = plan = _plan(profile, self.skipped)
         self.by_row = plan.by_row
         self.counting = plan.counting

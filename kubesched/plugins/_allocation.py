@@ -127,6 +127,8 @@ class Strategy:
                         total += (offered - used if spreads else used) * 100 // offered * weight
                     else:
                         total += _score(wrapped(used), offered, spreads) * weight
+            if total >= 0 < weight_sum:
+                return total // weight_sum
             return _divided(total, weight_sum) if weight_sum else 0
 
         return score

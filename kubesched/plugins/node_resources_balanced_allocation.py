@@ -153,11 +153,12 @@ class NodeResourcesBalancedAllocation(Plugin):
 
         def score(row: int) -> int:
             a, b = offers_one[row], offers_other[row]
-            if not (a and b):
+            if a <= 0 or b <= 0:
                 return self.score_node(pod, NodeView(nodes, row), state)
             used_a, used_b = uses_one[row], uses_other[row]
-            before = _balance_of([min(used_a / a, 1.0), min(used_b / b, 1.0)])
-            after = _balance_of([min((used_a + more_of_one) / a, 1.0), min((used_b + more_of_other) / b, 1.0)])
+            before = _balance_of_two(used_a / a if used_a < a else 1.0, used_b / b if used_b < b else 1.0)
+            used_a, used_b = used_a + more_of_one, used_b + more_of_other
+            after = _balance_of_two(used_a / a if used_a < a else 1.0, used_b / b if used_b < b else 1.0)
             return 50 + (50 + after - before) // 2
 
         return score
@@ -172,7 +173,7 @@ def _balance_of(degrees: list[float]) -> int:
     """Return the balance of one node's degrees of use."""
     count = len(degrees)
     if count == 2:
-        return int((1 - abs((degrees[0] - degrees[1]) / 2)) * 100)
+        return _balance_of_two(*degrees)
     if count < 2:
         return 100
     total = squares = 0.0
@@ -182,6 +183,10 @@ def _balance_of(degrees: list[float]) -> int:
     for degree in degrees:
         squares += (degree - mean) * (degree - mean)
     return int((1 - sqrt(squares / count)) * 100)
+
+
+def _balance_of_two(one: float, other: float) -> int:
+    return int((1 - abs((one - other) / 2)) * 100)
 
 
 def _balance(usages: list[tuple[Ints, Ints]], n: int) -> Ints:

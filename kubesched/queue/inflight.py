@@ -45,9 +45,12 @@ class InFlight:
         """Return the uids in flight, the longest one first."""
         return self._markers.keys()
 
-    def start(self, uid: str) -> None:
-        """Mark that a pod's attempt begins now."""
+    def start(self, uid: str) -> bool:
+        """Mark that a pod's attempt begins now; False if one is under way."""
+        if uid in self._markers:
+            return False
         self._markers[uid] = self._dropped + len(self._happened)
+        return True
 
     def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
         """Write down what happened, if anybody in flight might ask."""

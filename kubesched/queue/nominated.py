@@ -7,7 +7,7 @@ in the queue just now (it is being tried) counts as a bare pod that asks for not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import Pod
@@ -39,7 +39,7 @@ class Nominated:
         """Return the pods nominated to a node, in the order of their nomination."""
         return [self._in_queue(pod.key) or _bare(pod) for pod in self._by_node.get(node_name, {}).values()]
 
-    def nodes(self) -> Iterable[str]:
+    def nodes(self) -> Collection[str]:
         """Return the nodes that pods are nominated to."""
         return self._by_node.keys()
 

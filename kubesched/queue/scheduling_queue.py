@@ -382,10 +382,9 @@ class Queue:
         entry.attempts += 1
         if entry.unschedulable_plugins or entry.pending_plugins:
             self._sub_queues.count_rejectors(entry, -1)
-        if view.uid in self._in_flight:
+        if not self._in_flight.start(view.uid):
             log.error("pod %s is queued although an attempt for it is under way: dropping the second entry", view.key)
             return False
-        self._in_flight.start(view.uid)
         self._cycle += 1
         return True
 

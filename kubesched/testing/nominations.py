@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from kubesched.cluster import PodView
 from kubesched.cluster.changelog import ChangeLog
@@ -33,6 +33,6 @@ class Nominations:
         """Return the pods nominated to a node."""
         return tuple(self._pods.get(node_name, {}).values())
 
-    def nodes(self) -> Iterable[str]:
+    def nodes(self) -> Collection[str]:
         """Return the nodes that pods are nominated to."""
         return tuple(self._pods)

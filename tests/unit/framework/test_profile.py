@@ -107,7 +107,7 @@ def test_an_error_on_a_node_ends_the_attempt() -> None:
 
 def test_filters_that_were_skipped_are_not_asked() -> None:
     plugin, state = named("A", filter=Rejections.where(ALL, Reason("x"))), CycleState()
-    state.skip_filter.add("A")
+    state.skip_filter |= {"A"}
     assert profile_of(plugin).filter(some_pod(), snapshot(), state).feasible.all()
     assert plugin.asked == []
 
