@@ -47,8 +47,8 @@ class PodCounts:
                 self.version += 1
 
     def _are_outdated_by(self, changes: list[Change]) -> bool:
-        """Return whether a node changed in a way that matters. To be asked before any pod is taken in: the pods that came to the
-        node before would be taken for pods of the domain that it is in now, which may be a new one."""
+        """Return whether a node changed in a way that matters. To be asked before any pod is taken in: those that came to it
+        before would be taken for pods of the domain that it is in now, which may be a new one."""
         for change in changes:  # noqa: SIM110  asked for every pod about the one change there is: a generator costs more
             if change.what & NODE and self.is_outdated_by(change):
                 return True

@@ -371,8 +371,8 @@ def _scaled(scores: Ints, low: int, high: int) -> Ints:
     """Turn counts into scores: the emptiest domain gets the most."""
     if high == 0:
         return np.full(len(scores), 100, dtype=np.int64)
-    if high - low < len(scores) // 2:  # few different scores: work each out once; nobody reads those out of range
-        return (100 * (high - np.arange(high - low + 1)) // high).take(scores - low, mode="clip")
+    if high < len(scores) // 2:  # few different scores: work each out once; nobody reads those out of range
+        return (100 * (high + low - np.arange(high + 1)) // high).take(scores, mode="clip")
     scaled: Ints = 100 * (high + low - scores) // high
     return scaled
 
