@@ -167,9 +167,16 @@ class Evictions:
             self._queue.activate(preemptor.pods)
         elif self._placed(awaited.uid) is None:
             self._queue.activate(pod for pod in preemptor.pods if self._queue.place_of(pod.key) not in AWAKE)
-        elif preemptor.kind != "pod" and self._handle.gates.behaviour.judges_groups_whole:
+        else:
             # The reference asks the gates of a group when it has written what became of each member: by then it has evicted.
-            self._queue.ask_gates(preemptor.pods)
+            asks_all = preemptor.kind != "pod" and self._handle.gates.behaviour.judges_groups_whole
+            self._queue.ask_gates(pod for pod in preemptor.pods if asks_all or self._is_only_gated(pod))
+
+    def _is_only_gated(self, pod: PodView) -> bool:
+        """Return whether no event would wake a preemptor. The plugins whose refusal its victims' going resolves do that, and
+        the gate leaves it to them; but a queue that took it over at a reload does not know of them."""
+        entry = self._queue.find(pod.key)
+        return entry is not None and entry.rejectors == {entry.gating_plugin}
 
     async def _evict_all(self, preemptor: Preemptor, preemption: Preemption, victims: Sequence[PodView]) -> None:
         """Evict victims side by side; raise what the first of them that failed raised, after all are through."""

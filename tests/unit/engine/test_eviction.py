@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from kubesched import config
@@ -59,8 +60,14 @@ class Queue:
     def place_of(self, key: str) -> str:
         return self.place
 
+    def find(self, key: str) -> None:
+        return None
+
     def activate(self, pods: Iterable[PodView]) -> None:
         self.activated += [p.name for p in pods]
+
+    def ask_gates(self, pods: Iterable[PodView]) -> None:
+        assert not list(pods), "somebody who was refused here is woken by events"
 
 
 @dataclass
@@ -374,17 +381,21 @@ async def test_in_the_foreground_a_failure_is_reported():
 
 
 class Server(FakeWriter):
-    """Deletes pods as the API server does: at once, and says so through the inbox."""
+    """Deletes pods as the API server does, and says so through the inbox: at once, or marks those that take their time."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_graceful: bool = False) -> None:
         super().__init__()
         self.engine: Engine | None = None
         self.pods: dict[str, Pod] = {}
+        self.is_graceful = is_graceful
 
     async def delete_pod(self, target: PodView) -> None:
         await super().delete_pod(target)
         assert self.engine is not None
-        self.engine.inbox.post(Changed("Pod", self.pods.pop(target.uid), None))
+        old = self.pods.pop(target.uid)
+        metadata = msgspec.structs.replace(old.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+        new = msgspec.structs.replace(old, metadata=metadata) if self.is_graceful else None
+        self.engine.inbox.post(Changed("Pod", old, new))
 
 
 def build(server: Server, *, in_background: bool, recorder: FakeRecorder) -> Engine:
@@ -432,6 +443,25 @@ async def test_an_eviction_that_fails_after_a_reload_wakes_the_preemptor_in_the_
     await _idle()
     new.take_in()
     assert new.queue.place_of("default/high") == "active"
+
+
+async def test_an_eviction_that_ends_after_a_reload_wakes_the_preemptor_in_the_new_engine():
+    server = Server(is_graceful=True)
+    server.hold["low"] = asyncio.Event()
+    old = build(server, in_background=True, recorder=FakeRecorder())
+    assert old.step()
+    await _idle()
+    gates, ports = config.Gates.defaults(), Ports(clock=StillClock(MINUTE), writer=server)
+    new = assemble(default_configuration(gates), gates, ports, prepared=(old.store, old.handle), inbox=old.inbox)
+    new.take_over(old)
+    assert new.queue.place_of("default/high") == "gated", "its victim is just being evicted"
+    server.hold["low"].set()
+    await _idle()
+    new.take_in()
+    assert new.queue.place_of("default/high") == "active", "nobody but the gate has refused it here, so no event would wake it"
+    assert new.step()
+    assert server.said("delete") == ["low"], "it is tried in vain, and waits for its victim to go"
+    assert new.queue.place_of("default/high") == "unschedulable"
 
 
 async def test_an_eviction_that_fails_in_the_foreground_is_told_in_the_message():
