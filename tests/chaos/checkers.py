@@ -156,8 +156,10 @@ class Checker:
         scheduler = binder.scheduler if binder is not None else None
         if scheduler is None or scheduler.engine is None:
             return
-        # Whoever has a watch that lags behind decides on what he knows; that is no fault of his.
-        if all(scheduler.engine.store.pod(_uid(other)) is not None for other in others):
+        # Whoever has a watch that lags behind decides on what he knows; that is no fault of his. What he has not heard to be
+        # bound he may have booked elsewhere himself.
+        known = (scheduler.engine.store.pod(_uid(other)) for other in others)
+        if all(one is not None and one.node_name == node_name for one in known):
             self._violated(f"pod {key} is bound to {node_name}, which has no room for it")
 
     def _leader(self) -> str:
