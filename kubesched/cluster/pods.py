@@ -176,6 +176,11 @@ class PodTemplate:
         wanted = affinity.node_affinity if affinity is not None else None
         return matching.named_nodes(wanted.required) if wanted is not None and wanted.required is not None else None
 
+    @cached_property
+    def required_node_affinity(self) -> matching.RequiredNodeAffinity:
+        """Return the node selector and the required node affinity, parsed."""
+        return matching.compile_required_node_affinity(self.sample)
+
     @property
     def affinity(self) -> matching.PodAffinityTerms:
         """Return the parsed inter-pod affinity."""

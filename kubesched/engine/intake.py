@@ -34,11 +34,12 @@ from kubesched.api.workload import CompositePodGroup, PodGroup
 from kubesched.cluster import PodView, Store
 from kubesched.cluster.device_claims import DeviceClaims
 from kubesched.config import Gates
+from kubesched.engine import prechecks
 from kubesched.engine.changes import node_changes, pod_changes
 from kubesched.errors import SchedulerError
 from kubesched.framework import wakeups
 from kubesched.framework.ports import FeatureGates
-from kubesched.framework.wakeups import ADD, ASSIGNED_POD, DELETE, NODE, UNSCHEDULABLE_POD, UPDATE, ClusterEvent
+from kubesched.framework.wakeups import ADD, ASSIGNED_POD, DELETE, NODE, UNSCHEDULABLE_POD, UPDATE, Action, ClusterEvent
 from kubesched.queue import Queue
 
 POD_CAME = ClusterEvent(ASSIGNED_POD, int(ADD))
@@ -127,6 +128,7 @@ class Intake:
         self._claims = store.objects.shared(DeviceClaims)
         self._has_features = given.is_enabled("NodeDeclaredFeatures")
         self._has_gangs = given.is_enabled("GangScheduling")
+        self._asks_hints = given.is_enabled("SchedulerQueueingHints")
         self._has_resizes = given.is_enabled("InPlacePodVerticalScalingSchedulerPreemption")
         self._reject_waiting = reject_waiting
         self._members = members
@@ -217,7 +219,7 @@ class Intake:
                 self._members.put(view)
         except SchedulerError as error:
             log.error("pod %s is not counted on node %s: %s", pod.key, pod.spec.node_name, error)
-        self._queue.wake(POD_CAME, None, pod)
+        self._wake_for_placed(POD_CAME, None, pod)
         if self._has_resizes:
             self._follow_resize(None, pod, ())
         self._stop(started, POD_CAME)
@@ -245,10 +247,17 @@ class Intake:
         except SchedulerError as error:
             log.error("pod %s keeps what it was counted for on node %s: %s", old.key, old.spec.node_name, error)
         for event in events:
-            self._queue.wake(event, old, new)
+            self._wake_for_placed(event, old, new)
         if self._has_resizes:
             self._follow_resize(old, new, events)
         self._stop(started, POD_CHANGED, events)
+
+    def _wake_for_placed(self, event: ClusterEvent, old: Pod | None, new: Pod) -> None:
+        """Wake who waits for a placed pod to come or change. Without hints, only one that asks for less wakes all of them."""
+        concerns = None
+        if not self._asks_hints and event.action != Action.POD_SCALE_DOWN:
+            concerns = prechecks.counts_pod(new, self._queue, self._store.objects)
+        self._queue.wake(event, old, new, concerns)
 
     def _follow_resize(self, old: Pod | None, new: Pod | None, events: Sequence[ClusterEvent]) -> None:
         """Queue a placed pod of ours for as long as a resize of it is deferred."""
@@ -348,15 +357,16 @@ class Intake:
         before = old if old is not None else known
         if self._node_changed is not None:
             self._node_changed(before, new)
+        admits = None if self._asks_hints else prechecks.admitted_to(new.metadata.name, self._store)
         if before is None:
-            self._queue.wake(NODE_CAME, None, new)
+            self._queue.wake(NODE_CAME, None, new, admits)
             self._stop(started, NODE_CAME)
             return
         if self._has_resizes and _keeps_sizes(before) and not _keeps_sizes(new):
             self._queue.activate(self._resizes_on(new.metadata.name))
         events = node_changes(before, new, with_features=self._has_features)
         for event in events:
-            self._queue.wake(event, before, new)
+            self._queue.wake(event, before, new, admits)
         self._stop(started, None, events)
 
     # Everything else
@@ -377,7 +387,8 @@ class Intake:
             replaced = self._store.objects.put(new, known_as)
             old = old if old is not None else replaced
             event = ClusterEvent(resource, int(ADD if old is None else UPDATE))
-        self._queue.wake(event, old, new)
+        if self._asks_hints or prechecks.may_help_volumes(event, new):
+            self._queue.wake(event, old, new)
         if isinstance(some, DeviceTaintRule):
             # Rules are read as part of the slices whose devices they taint.
             self._queue.wake(SLICE_CHANGED, None, None)

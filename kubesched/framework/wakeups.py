@@ -7,7 +7,7 @@ after (None for "was not there"). Without a method the event always wakes. The q
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntFlag
 from typing import Any, NamedTuple
@@ -120,16 +120,34 @@ class Wakeup:
 
     `by_template` promises that the method reads nothing of the waiting pod but what all pods of its template share, and
     whether the pod is itself the object of the event. It is then asked once for a template instead of once for a pod.
+
+    `without_hints` are the actions to wait for instead where no hints are asked (SchedulerQueueingHints=false), zero for none
+    at all; None for the same ones.
     """
 
     event: ClusterEvent
     hint: str | None = None
     by_template: bool = False
+    without_hints: int | None = None
 
 
-def on(resource: str, action: int, hint: str | None = None, *, by_template: bool = False) -> Wakeup:
+def on(
+    resource: str, action: int, hint: str | None = None, *, by_template: bool = False, without_hints: int | None = None
+) -> Wakeup:
     """Declare an event that wakes pods which the plugin refused."""
-    return Wakeup(ClusterEvent(resource, int(action)), hint, by_template)
+    instead = int(without_hints) if without_hints is not None else None
+    return Wakeup(ClusterEvent(resource, int(action)), hint, by_template, instead)
+
+
+def unhinted(declared: Iterable[Wakeup]) -> tuple[Wakeup, ...]:
+    """Return what is waited for where no hints are asked; every such event then wakes."""
+    found = ((wakeup.event, wakeup.without_hints) for wakeup in declared)
+    return tuple(on(event.resource, event.action if instead is None else instead) for event, instead in found if instead != 0)
+
+
+ADMITTED_LATER = Action.NODE_LABELS | Action.NODE_TAINTS
+"""How a node that came may let a pod in later. Where no hints are asked, a node that comes or changes wakes only pods that a
+short check admits to it (engine/prechecks), so whoever waits for new nodes has to wait for these as well."""
 
 
 INTERESTED_IN_ALL = tuple(

@@ -41,7 +41,7 @@ from kubesched.framework import (
 )
 from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.ports import Handle
-from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
+from kubesched.framework.wakeups import ADD, ADMITTED_LATER, DELETE, NODE, POD, Action, on
 from kubesched.plugins._affinity_counts import NO_TERMS, AffinityCounts, IncomingPod, expanded, is_about
 from kubesched.plugins._demands import advise_on_neighbours
 from kubesched.plugins._domain_scores import ScoredDomains
@@ -88,7 +88,7 @@ class InterPodAffinity(Plugin):
     Args = InterPodAffinityArgs
     wakes_on = (
         on(POD, ADD | Action.POD_LABELS | DELETE, "pod_may_help", by_template=True),
-        on(NODE, ADD | Action.NODE_LABELS, "node_may_help", by_template=True),
+        on(NODE, ADD | Action.NODE_LABELS, "node_may_help", by_template=True, without_hints=ADD | ADMITTED_LATER),
     )
     needs = (
         ("filter", "pre_filter", 'error reading "PreFilterInterPodAffinity" from cycleState: not found'),

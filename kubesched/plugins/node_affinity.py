@@ -36,7 +36,7 @@ from kubesched.framework import (
 )
 from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.ports import Handle
-from kubesched.framework.wakeups import NODE, Action, on
+from kubesched.framework.wakeups import ADMITTED_LATER, NODE, Action, on
 from kubesched.plugins._demands import advise_on_node_demands
 from kubesched.plugins._normalizing import scale_to_best
 
@@ -54,7 +54,9 @@ class NodeAffinityArgs(Args, frozen=True, rename="camel"):
 
 class NodeAffinity(Plugin):
     Args = NodeAffinityArgs
-    wakes_on = (on(NODE, Action.ADD | Action.NODE_LABELS, "matches_now", by_template=True),)
+    wakes_on = (
+        on(NODE, Action.ADD | Action.NODE_LABELS, "matches_now", by_template=True, without_hints=Action.ADD | ADMITTED_LATER),
+    )
     depends_on = (Input.POD_REQUIREMENTS, Input.NODE)
 
     def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
@@ -133,10 +135,7 @@ def _node_affinity(pod: PodView) -> ApiNodeAffinity | None:
 
 
 def _required(pod: PodView) -> matching.RequiredNodeAffinity:
-    required: matching.RequiredNodeAffinity = pod.template.remember(
-        "NodeAffinity.required", lambda: matching.compile_required_node_affinity(pod.pod)
-    )
-    return required
+    return pod.template.required_node_affinity
 
 
 def _preferred(pod: PodView) -> tuple[matching.PreferredNodeTerm, ...]:

@@ -14,14 +14,14 @@ from kubesched.framework import (
     Reason,
     Rejections,
     Snapshot,
-    wakeups,
 )
+from kubesched.framework.wakeups import ADD, ADMITTED_LATER, NODE, on
 
 OTHER_NODE = Reason("node(s) didn't match the requested node name", resolvable=False)
 
 
 class NodeName(Plugin):
-    wakes_on = (wakeups.NODE_ADDED,)
+    wakes_on = (on(NODE, ADD, without_hints=ADD | ADMITTED_LATER),)
 
     depends_on = (Input.POD_NODE_NAME, Input.NODE)
 

@@ -10,13 +10,16 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.requests import host_ports, ports_conflict
 from kubesched.framework import SKIP, CycleState, Input, Plugin, PodView, PreFilterAnswer, Reason, Rejections, Snapshot
-from kubesched.framework.wakeups import NODE, POD, Action, on
+from kubesched.framework.wakeups import ADMITTED_LATER, NODE, POD, Action, on
 
 TAKEN = Reason("node(s) didn't have free ports for the requested pod ports")
 
 
 class NodePorts(Plugin):
-    wakes_on = (on(POD, Action.DELETE, "frees_a_port", by_template=True), on(NODE, Action.ADD, "node_came"))
+    wakes_on = (
+        on(POD, Action.DELETE, "frees_a_port", by_template=True),
+        on(NODE, Action.ADD, "node_came", without_hints=Action.ADD | ADMITTED_LATER),
+    )
     needs = (("filter", "pre_filter", 'reading "PreFilterNodePorts" from cycleState: not found'),)
     depends_on = (Input.POD_REQUIREMENTS, Input.PODS_ON_NODE)
 

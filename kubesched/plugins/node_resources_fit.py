@@ -41,7 +41,7 @@ from kubesched.framework import (
 from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.grouping import Proposal
 from kubesched.framework.ports import Handle
-from kubesched.framework.wakeups import ADD, DELETE, DEVICE_CLASS, NODE, POD, UPDATE, Action, Wakeup, on
+from kubesched.framework.wakeups import ADD, ADMITTED_LATER, DELETE, DEVICE_CLASS, NODE, POD, UPDATE, Action, Wakeup, on
 from kubesched.plugins._allocation import Asked, Strategy, most_allocated, strategy_of
 from kubesched.plugins._device_classes import ServedByDevices, delegated
 from kubesched.plugins._shortage import advise_on_resources
@@ -129,11 +129,11 @@ class NodeResourcesFit(Plugin):
         self._strategy: Strategy = strategy_of(args.scoring_strategy, self._devices)
 
     def wakeups(self) -> tuple[Wakeup, ...]:
-        declared = [
-            on(POD, DELETE, "pod_went", by_template=True),
-            on(POD, Action.POD_SCALE_DOWN, "pod_shrank", by_template=True),
-            on(NODE, ADD | Action.NODE_ALLOCATABLE, "node_grew", by_template=True),
-        ]
+        more = ADD | Action.NODE_ALLOCATABLE
+        declared = [on(POD, DELETE, "pod_went", by_template=True)]
+        if self.handle.gates.is_enabled("InPlacePodVerticalScaling"):
+            declared.append(on(POD, Action.POD_SCALE_DOWN, "pod_shrank", by_template=True))
+        declared.append(on(NODE, more, "node_grew", by_template=True, without_hints=more | ADMITTED_LATER))
         if self._delegates:
             declared.append(on(DEVICE_CLASS, ADD | UPDATE, "class_serves", by_template=True))
         return tuple(declared)

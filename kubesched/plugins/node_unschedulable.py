@@ -10,15 +10,15 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.framework import CycleState, Input, Plugin, PodView, Reason, Rejections, Snapshot
 from kubesched.framework.advice import Advice, Refused
-from kubesched.framework.wakeups import NODE, POD, Action, on
+from kubesched.framework.wakeups import ADMITTED_LATER, NODE, POD, Action, on
 
 CORDONED = Reason("node(s) were unschedulable", resolvable=False)
 
 
 class NodeUnschedulable(Plugin):
     wakes_on = (
-        on(NODE, Action.ADD | Action.NODE_TAINTS, "is_open_now", by_template=True),
-        on(POD, Action.POD_TOLERATIONS, "tolerates_now", by_template=True),
+        on(NODE, Action.ADD | Action.NODE_TAINTS, "is_open_now", by_template=True, without_hints=Action.ADD | ADMITTED_LATER),
+        on(POD, Action.POD_TOLERATIONS, "tolerates_now", by_template=True, without_hints=0),
     )
     depends_on = (Input.POD_REQUIREMENTS, Input.NODE)
 

@@ -137,7 +137,13 @@ SYSTEM_CONSTRAINTS = (
 class PodTopologySpread(Plugin):
     Args = PodTopologySpreadArgs
     wakes_on = (
-        on(POD, ADD | Action.POD_LABELS | Action.POD_TOLERATIONS | DELETE, "pod_may_help", by_template=True),
+        on(
+            POD,
+            ADD | Action.POD_LABELS | Action.POD_TOLERATIONS | DELETE,
+            "pod_may_help",
+            by_template=True,
+            without_hints=ADD | Action.POD_LABELS | DELETE,
+        ),
         on(NODE, ADD | DELETE | Action.NODE_LABELS | Action.NODE_TAINTS, "node_may_help", by_template=True),
     )
     needs = (

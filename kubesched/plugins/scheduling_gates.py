@@ -8,7 +8,7 @@ from kubesched.framework.wakeups import POD, Action, on
 
 
 class SchedulingGates(Plugin):
-    wakes_on = (on(POD, Action.POD_GATES_GONE, "is_itself"),)
+    wakes_on = (on(POD, Action.POD_GATES_GONE, "is_itself", without_hints=0),)
 
     def pre_enqueue(self, pod: PodView) -> Status | None:
         gates = pod.pod.spec.scheduling_gates

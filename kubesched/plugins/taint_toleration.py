@@ -13,7 +13,7 @@ from kubesched.api.pod import Pod
 from kubesched.cluster import Bools, Ints
 from kubesched.framework import CycleState, Input, Plugin, PodView, Reason, Rejections, Snapshot, Status
 from kubesched.framework.advice import Advice, Refused
-from kubesched.framework.wakeups import NODE, POD, Action, on
+from kubesched.framework.wakeups import ADMITTED_LATER, NODE, POD, Action, on
 from kubesched.plugins._normalizing import scale_to_best
 from kubesched.plugins._tolerating import advise_toleration
 
@@ -22,8 +22,14 @@ UNTOLERATED = Reason("node(s) had untolerated taint(s)", resolvable=False)
 
 class TaintToleration(Plugin):
     wakes_on = (
-        on(NODE, Action.ADD | Action.NODE_TAINTS, "is_tolerated_now", by_template=True),
-        on(POD, Action.POD_TOLERATIONS, "is_itself", by_template=True),
+        on(
+            NODE,
+            Action.ADD | Action.NODE_TAINTS,
+            "is_tolerated_now",
+            by_template=True,
+            without_hints=Action.ADD | ADMITTED_LATER,
+        ),
+        on(POD, Action.POD_TOLERATIONS, "is_itself", by_template=True, without_hints=0),
     )
     needs = (("score", "pre_score", 'failed to read "PreScoreTaintToleration" from cycleState: not found'),)
     depends_on = (Input.POD_REQUIREMENTS, Input.NODE)

@@ -20,7 +20,7 @@ from kubesched.framework.inputs import Input
 from kubesched.framework.plugin import Plugin, PreFilterAnswer
 from kubesched.framework.ports import Handle
 from kubesched.framework.verdicts import SKIP, Reason, Rejections, unresolvable
-from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, PVC, on
+from kubesched.framework.wakeups import ADD, ADMITTED_LATER, DELETE, NODE, POD, PVC, on
 from kubesched.plugins._disks import DisksInUse, has_disks, pods_conflict
 from kubesched.plugins._volumes import (
     READ_WRITE_ONCE_POD,
@@ -60,7 +60,7 @@ class VolumeRestrictions(Plugin):
 
     wakes_on = (
         on(POD, DELETE, "pod_gone_may_help"),
-        on(NODE, ADD),
+        on(NODE, ADD, without_hints=ADD | ADMITTED_LATER),
         on(PVC, ADD, "claim_may_help"),
     )
 

@@ -21,7 +21,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.inputs import Input
 from kubesched.framework.plugin import Plugin, PreFilterAnswer
 from kubesched.framework.verdicts import SKIP, Reason, Rejections, Status, unresolvable
-from kubesched.framework.wakeups import ADD, NODE, PV, PVC, STORAGE_CLASS, UPDATE, Action, on
+from kubesched.framework.wakeups import ADD, ADMITTED_LATER, NODE, PV, PVC, STORAGE_CLASS, UPDATE, Action, on
 from kubesched.plugins._volumes import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_not_found,
@@ -135,7 +135,7 @@ class VolumeZone(Plugin):
 
     wakes_on = (
         on(STORAGE_CLASS, ADD, "class_may_help"),
-        on(NODE, ADD | Action.NODE_LABELS),
+        on(NODE, ADD | Action.NODE_LABELS, without_hints=ADD | ADMITTED_LATER),
         on(PVC, ADD | UPDATE, "claim_may_help"),
         on(PV, ADD | UPDATE, "volume_may_help"),
     )

@@ -5,7 +5,8 @@ plugin. Matching is done once for each kind of event and remembered, so that mos
 
 Three things are added to what plugins declare, as in the reference. A plugin that waits for new nodes but not for
 taints is woken by every change of taints, without a question. One that could refuse pods and declares nothing is woken
-by everything. And where extenders are configured, pods they refused are woken by everything as well.
+by everything. And where extenders are configured, pods they refused are woken by everything as well. Where no hints are asked,
+what plugins declare for that case counts.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from kubesched.framework.wakeups import (
     Wakeup,
     matches,
     on,
+    unhinted,
 )
 
 EXTENDER = "Extender"
@@ -75,10 +77,14 @@ class ProfileHints:
         self.profile = profile
         self.name = profile.name
         everything = (*INTERESTED_IN_ALL, on(POD_GROUP, ALL)) if has_pod_groups else INTERESTED_IN_ALL
-        found = [wakeup for plugin in profile.plugins for wakeup in _registered(plugin, everything, taints_announce_nodes)]
+        found = [
+            wakeup
+            for plugin in profile.plugins
+            for wakeup in _registered(plugin, everything, asks_hints=asks_hints, taints_announce_nodes=taints_announce_nodes)
+        ]
         if has_extenders:
             found += [Registered(EXTENDER, wakeup.event, None) for wakeup in everything]
-        self.registered = tuple(found if asks_hints else [Registered(each.plugin, each.event, None) for each in found])
+        self.registered = tuple(found)
         self._matching: dict[tuple[str, int], tuple[Registered, ...]] = {}
 
     def matching(self, event: ClusterEvent) -> tuple[Registered, ...]:
@@ -138,11 +144,15 @@ class Hints:
         return found
 
 
-def _registered(plugin: Plugin, everything: tuple[Wakeup, ...], taints_announce_nodes: bool) -> list[Registered]:
+def _registered(
+    plugin: Plugin, everything: tuple[Wakeup, ...], *, asks_hints: bool, taints_announce_nodes: bool
+) -> list[Registered]:
     declared = plugin.wakeups()
     if declared is None:
         refuses = not _REFUSING_POINTS.isdisjoint(points_of(type(plugin)))
         return [Registered(plugin.name, wakeup.event, None) for wakeup in everything] if refuses else []
+    if not asks_hints:
+        declared = unhinted(declared)
     found = [Registered(plugin.name, wakeup.event, _hint(plugin, wakeup), wakeup.by_template) for wakeup in declared]
     of_nodes = 0
     for wakeup in declared:

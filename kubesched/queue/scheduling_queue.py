@@ -26,7 +26,7 @@ from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
 from kubesched.errors import SchedulerError
 from kubesched.framework.profile import Profile
-from kubesched.framework.wakeups import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterEvent
+from kubesched.framework.wakeups import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, Action, ClusterEvent
 from kubesched.queue.backoff import Pauses
 from kubesched.queue.hints import Hints
 from kubesched.queue.inflight import InFlight
@@ -67,7 +67,8 @@ class QueueOptions:
     has_extenders: bool = False
     has_pod_groups: bool = False
     asks_hints: bool = True
-    """Whether plugins look closer at an event that they wait for; otherwise it wakes whom they refused, unasked."""
+    """Whether plugins look closer at an event that they wait for, and at a pod's own changes; otherwise whatever they wait for
+    wakes whom they refused, unasked, as does every change of a pod's spec or metadata."""
     taints_announce_nodes: bool = False
     """Whether who waits for new nodes is woken by changed taints too, as before 1.37."""
     nominates_gated: bool = True
@@ -109,6 +110,7 @@ class Queue:
         self._in_flight = InFlight()
         self._started = clock.now()
         self._cycle = 0
+        self._moved_in_cycle = -1
         self._is_closed = False
 
     # Asking
@@ -223,7 +225,7 @@ class Queue:
 
     def update(self, old: Pod, new: PodView, events: Iterable[ClusterEvent]) -> None:
         """Take in a pod's new version. `events` is what changed, in the words of the plugins that may care."""
-        if new.uid in self._in_flight:
+        if new.uid in self._in_flight and self.options.asks_hints:
             if not self.options.heeds_own_status and not _is_rewritten(old, new.pod):
                 return
             for event in events:
@@ -240,6 +242,10 @@ class Queue:
                 self._sub_queues.activate(entry, self._clock.now())
             return
         if entry.sub_queue is self._unschedulable:
+            if not self.options.asks_hints:
+                if _may_help_itself(old, new.pod, events):
+                    self._sub_queues.requeue(entry, AFTER_BACKOFF, POD_UPDATED, self._clock.now())
+                return
             for event in events:
                 strategy = self._judge.strategy(entry, event, old, new.pod)
                 if strategy is not SKIP and self._sub_queues.requeue(entry, strategy, event.label, self._clock.now()):
@@ -309,7 +315,7 @@ class Queue:
     ) -> int:
         """Let an event move the waiting pods that it may help; return how many left.
 
-        `concerns` narrows down who may be moved. The event is also kept for the pods in flight, unless no plugin of any
+        `concerns` narrows down who may be moved. The event is also remembered for the pods in flight, unless no plugin of any
         profile waits for its kind.
         """
         is_wildcard, interest = event.is_wildcard, self._hints.interest(event)
@@ -322,7 +328,7 @@ class Queue:
                 if concerns is None or concerns(entry.view):
                     self._unschedulable.remove(entry)
                     moved += self._sub_queues.requeue(entry, strategy, label, now)
-        self._in_flight.record(event, old, new)
+        self._remember(event, old, new)
         return moved
 
     def activate(self, pods: Iterable[PodView]) -> None:
@@ -330,10 +336,11 @@ class Queue:
         be left waiting when it comes back."""
         for pod in pods:
             entry = self._pods.get(pod.key)
-            if entry is not None and self._sub_queues.activate(entry, self._clock.now()):
+            is_active = entry is not None and entry.sub_queue is self._active
+            if entry is not None and not is_active and self._sub_queues.activate(entry, self._clock.now()):
                 continue
-            if pod.uid in self._in_flight:
-                self._in_flight.record(FORCE_ACTIVATE, None, pod.pod)
+            if pod.uid in self._in_flight or not self.options.asks_hints:
+                self._remember(FORCE_ACTIVATE, None, pod.pod)
 
     def ask_gates(self, pods: Iterable[PodView]) -> None:
         """Let pods that a gate kept back pause, as far as it lets them in now."""
@@ -357,7 +364,7 @@ class Queue:
             entry.flushed_at = now
             moved += self._sub_queues.requeue(entry, AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now)
         if flushed:
-            self._in_flight.record(UNSCHEDULABLE_TIMEOUT, None, None)
+            self._remember(UNSCHEDULABLE_TIMEOUT, None, None)
         return moved
 
     # Inside
@@ -422,11 +429,20 @@ class Queue:
         self.nominations.touch(entry.view.uid)
         if strategy is SKIP:
             self._sub_queues.to_unschedulable(entry, ATTEMPT_FAILED)
-        else:
+        elif self.options.asks_hints:
             self._sub_queues.requeue(entry, strategy, ATTEMPT_FAILED, now)
+        else:
+            self._sub_queues.to_backoff(entry, ATTEMPT_FAILED)
 
     def _is_grouped(self, entry: QueuedPod) -> bool:
         return self.options.has_pod_groups and entry.view.pod.spec.scheduling_group is not None
+
+    def _remember(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        """Keep an event for the pods in flight. Without hints it does not matter what it was, only in which cycle."""
+        if self.options.asks_hints:
+            self._in_flight.record(event, old, new)
+        else:
+            self._moved_in_cycle = self._cycle
 
     def _judge_in_flight(self, entry: QueuedPod) -> Strategy:
         """Return what the events since the pod was popped mean for it."""
@@ -434,6 +450,9 @@ class Queue:
             return AFTER_BACKOFF
         if not entry.unschedulable_plugins and not entry.pending_plugins:
             return AFTER_BACKOFF
+        if not self.options.asks_hints:
+            # What happened before the last pop is forgotten, also for a pod whose own attempt began earlier.
+            return AFTER_BACKOFF if self._moved_in_cycle >= self._cycle else SKIP
         happened = self._in_flight.since_start(entry.view.uid)
         if happened is None:
             return AFTER_BACKOFF
@@ -464,3 +483,14 @@ def _is_rewritten(old: Pod, new: Pod) -> bool:
     version, generation = new.metadata.resource_version, new.metadata.generation
     same = msgspec.structs.replace(old.metadata, resource_version=version, generation=generation)
     return old.spec != new.spec or same != new.metadata
+
+
+def _may_help_itself(old: Pod, new: Pod, events: Iterable[ClusterEvent]) -> bool:
+    """Return whether a pod changed, finalizers and status left out, or got its claims. A part of its spec that we do not read
+    shows in the generation."""
+    before = msgspec.structs.replace(old.metadata, finalizers=new.metadata.finalizers)
+    return (
+        old.metadata.generation != new.metadata.generation
+        or _is_rewritten(msgspec.structs.replace(old, metadata=before), new)
+        or any(event.action == Action.POD_CLAIMS for event in events)
+    )

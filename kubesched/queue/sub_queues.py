@@ -52,7 +52,7 @@ class SubQueues:
     def requeue(self, entry: QueuedPod, strategy: Strategy, label: str, now: float) -> bool:
         """Move an entry on, after its pause if it must; return False if a gate keeps it waiting."""
         if strategy is AFTER_BACKOFF and self.backoff.is_pausing(entry, now):
-            return self._to_backoff(entry, label)
+            return self.to_backoff(entry, label)
         return self.to_active(entry, label, now)
 
     def to_active(self, entry: QueuedPod, label: str, now: float, *, from_backoff: bool = False) -> bool:
@@ -74,7 +74,8 @@ class SubQueues:
             self.nominated.add(entry.view)
         return True
 
-    def _to_backoff(self, entry: QueuedPod, label: str) -> bool:
+    def to_backoff(self, entry: QueuedPod, label: str) -> bool:
+        """Let an entry that waits, or is in no sub-queue, pause; return False if a gate keeps it waiting."""
         was_waiting = entry.sub_queue is not None
         if was_waiting:
             self.unschedulable.remove(entry)

@@ -44,6 +44,7 @@ from kubesched.framework.verdicts import (
 )
 from kubesched.framework.wakeups import (
     ADD,
+    ADMITTED_LATER,
     DELETE,
     DEVICE_CLASS,
     NODE,
@@ -96,7 +97,11 @@ class DynamicResources(Plugin):
 
     Args = DynamicResourcesArgs
     wakes_on = (
-        on(NODE, ADD | Action.NODE_LABELS | Action.NODE_ALLOCATABLE),
+        on(
+            NODE,
+            ADD | Action.NODE_LABELS | Action.NODE_ALLOCATABLE,
+            without_hints=ADD | Action.NODE_ALLOCATABLE | ADMITTED_LATER,
+        ),
         on(RESOURCE_CLAIM, ADD | UPDATE, "claim_may_help"),
         on(POD, Action.POD_CLAIMS, "pod_got_claims"),
         on(DEVICE_CLASS, ADD | UPDATE),

@@ -28,6 +28,7 @@ from kubesched.framework.ports import Handle
 from kubesched.framework.verdicts import SKIP, Reason, Rejections, Status, failed, unresolvable
 from kubesched.framework.wakeups import (
     ADD,
+    ADMITTED_LATER,
     CSI_CAPACITY,
     CSI_DRIVER,
     CSI_NODE,
@@ -85,7 +86,7 @@ class VolumeBinding(Plugin):
         on(STORAGE_CLASS, ADD | UPDATE, "class_may_help"),
         on(PVC, ADD | UPDATE, "claim_may_help"),
         on(PV, ADD | UPDATE),
-        on(NODE, ADD | Action.NODE_LABELS),
+        on(NODE, ADD | Action.NODE_LABELS, without_hints=ADD | ADMITTED_LATER),
         on(CSI_NODE, ADD | UPDATE, "csi_node_may_help"),
         on(CSI_DRIVER, UPDATE, "driver_may_help"),
         on(CSI_CAPACITY, ADD | UPDATE, "capacity_may_help"),

@@ -113,10 +113,13 @@ def test_a_pod_in_backoff_is_popped_when_nobody_else_is_there(gates: str, waits:
 @pytest.mark.parametrize(("gates", "attempts"), [("", 1), ("SchedulerQueueingHints=false", 2)])
 def test_events_are_looked_at_closer_or_wake_unasked(gates: str, attempts: int) -> None:
     async def story(engine: Engine, server: Server, clock: VirtualClock) -> int:
-        post(engine, "Node", node("small", cpu="1"))
-        post(engine, "Pod", pod("p", requests={"cpu": "4"}))
+        other = pod("other", on="n")
+        post(engine, "Node", node("n"))
+        post(engine, "Pod", pod("holds-the-port", host_ports=[80], on="n"))
+        post(engine, "Pod", other)
+        post(engine, "Pod", pod("p", host_ports=[80]))
         await clock.sleep(5)
-        post(engine, "Node", node("also-small", cpu="2"))
+        post(engine, "Pod", None, other)
         await clock.sleep(5)
         return engine.queue.scheduling_cycle
 
