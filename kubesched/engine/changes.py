@@ -16,7 +16,7 @@ from kubesched.cluster import PodView
 from kubesched.framework.wakeups import ASSIGNED_POD, NODE, UNSCHEDULABLE_POD, Action, ClusterEvent
 
 
-def pod_changes(old: PodView, new: PodView) -> list[ClusterEvent]:
+def pod_changes(old: PodView, new: PodView, *, tells_scale_up: bool = True) -> list[ClusterEvent]:
     """Return what changed about a pod; if it is nothing that has a name of its own, a general update."""
     before, after = old.pod, new.pod
     actions: list[Action] = []
@@ -25,6 +25,8 @@ def pod_changes(old: PodView, new: PodView) -> list[ClusterEvent]:
             actions.append(Action.POD_LABELS)
         if _asks_for_less(old, new):
             actions.append(Action.POD_SCALE_DOWN)
+        if tells_scale_up and _asks_for_less(new, old):
+            actions.append(Action.POD_SCALE_UP)
     if before.spec.scheduling_gates and not after.spec.scheduling_gates:
         actions.append(Action.POD_GATES_GONE)
     # Tolerations can only be added to a pod, so their number tells.
@@ -51,6 +53,8 @@ def node_changes(old: Node, new: Node, *, with_features: bool = True) -> list[Cl
         actions.append(Action.NODE_CONDITIONS)
     if old.metadata.annotations != new.metadata.annotations:
         actions.append(Action.NODE_ANNOTATIONS)
+    if old.spec.pod_preemption_policy != new.spec.pod_preemption_policy:
+        actions.append(Action.NODE_PREEMPTION_POLICY)
     if with_features and old.status.declared_features != new.status.declared_features:
         actions.append(Action.NODE_FEATURES)
     return [ClusterEvent(NODE, int(action)) for action in actions]

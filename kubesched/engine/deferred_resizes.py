@@ -3,8 +3,9 @@
 In: a pod with a node, whose condition PodResizePending says Deferred. Out: an attempt like any other, made on that node alone.
 The node counts the pod already, with what it wants or, where that is more, with what it holds. So for as long as it is tried it
 is out of the store, but for a remnant: one pod that uses what is held beyond what is wanted. Only what a resize can change is
-asked: NodeResourcesFit, and DeferredPodScheduling whether evictions are wanted there. Nothing is ever bound, nominated or told:
-the kubelet carries the resize out when there is room.
+asked: NodeResourcesFit, and DeferredPodScheduling whether evictions are wanted there. NodeName leaves no other node, and counts
+as a refusal, so that any node that comes wakes the pod, as in the reference. Nothing is ever bound, nominated or told: the
+kubelet carries the resize out when there is room.
 """
 
 from __future__ import annotations
@@ -14,19 +15,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import msgspec
-import numpy as np
 
 from kubesched.api.meta import ObjectMeta, Quantity
 from kubesched.api.pod import Container, Pod, PodSpec, ResourceRequirements
 from kubesched.api.quantity import amount_text
 from kubesched.cluster import PodView, Store
-from kubesched.engine.cycle import NO_NODES, Attempt, Rules, attempt
+from kubesched.engine.cycle import Attempt, Rules, attempt
 from kubesched.engine.failures import Failure, refusal
-from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.profile import Profile
-from kubesched.framework.verdicts import Diagnosis, Failed, Placed, Unschedulable
+from kubesched.framework.verdicts import Failed, Placed, Unschedulable
 
-_ASKED = frozenset({"NodeResourcesFit", "DeferredPodScheduling", "DefaultPreemption"})
+_ASKED = frozenset({"NodeName", "NodeResourcesFit", "DeferredPodScheduling", "DefaultPreemption"})
 _POINTS = ("pre_filter", "filter", "post_filter")
 
 
@@ -40,15 +39,7 @@ class DeferredResizes:
     def attempt(self, pod: PodView, profile: Profile, rules: Rules) -> Attempt:
         """Try a pod on its own node, as if it came there with what it wants to have."""
         with self._reduced_to_remnant(pod):
-            nodes = self._store.snapshot()
-            row = nodes.row(pod.node_name)
-            if row < 0:
-                made = Attempt(pod, nodes, CycleState())
-                made.decision = Unschedulable(pod, Diagnosis(0), None, NO_NODES)
-                return made
-            within = np.zeros(nodes.n, dtype=np.bool_)
-            within[row] = True
-            return attempt(pod, nodes, self._reduced(profile), replace(rules, extenders=None), None, within)
+            return attempt(pod, self._store.snapshot(), self._reduced(profile), replace(rules, extenders=None))
 
     @contextmanager
     def _reduced_to_remnant(self, pod: PodView) -> Iterator[None]:

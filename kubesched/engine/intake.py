@@ -128,6 +128,7 @@ class Intake:
         self._claims = store.objects.shared(DeviceClaims)
         self._has_features = given.is_enabled("NodeDeclaredFeatures")
         self._has_gangs = given.is_enabled("GangScheduling")
+        self._tells_scale_up = given.behaviour.tells_scale_up
         self._asks_hints = given.is_enabled("SchedulerQueueingHints")
         self._has_resizes = given.is_enabled("InPlacePodVerticalScalingSchedulerPreemption")
         self._reject_waiting = reject_waiting
@@ -243,7 +244,7 @@ class Intake:
             after = self._store.put_pod(new)
             if self._members is not None:
                 self._members.put(after)
-            events = pod_changes(before, after)
+            events = pod_changes(before, after, tells_scale_up=self._tells_scale_up)
         except SchedulerError as error:
             log.error("pod %s keeps what it was counted for on node %s: %s", old.key, old.spec.node_name, error)
         for event in events:
@@ -278,9 +279,6 @@ class Intake:
             del self._pending[_key(some)]
             self._queue.delete(known)
 
-    def _resizes_on(self, node_name: str) -> list[PodView]:
-        return [pod for pod in self._pending.values() if pod.node_name == node_name]
-
     def _update_pending(self, old: Pod, new: Pod) -> None:
         version = new.metadata.resource_version
         if version and version == old.metadata.resource_version:
@@ -295,7 +293,7 @@ class Intake:
             if new.metadata.deletion_timestamp is not None and old.metadata.deletion_timestamp is None:
                 self._give_up_booking(after.uid)
             return
-        events = pod_changes(before, after)
+        events = pod_changes(before, after, tells_scale_up=self._tells_scale_up)
         self._queue.update(old, after, events)
         nominated = old.status.nominated_node_name
         if nominated and nominated != new.status.nominated_node_name:
@@ -362,8 +360,6 @@ class Intake:
             self._queue.wake(NODE_CAME, None, new, admits)
             self._stop(started, NODE_CAME)
             return
-        if self._has_resizes and _keeps_sizes(before) and not _keeps_sizes(new):
-            self._queue.activate(self._resizes_on(new.metadata.name))
         events = node_changes(before, new, with_features=self._has_features)
         for event in events:
             self._queue.wake(event, before, new, admits)
@@ -419,9 +415,3 @@ def _resource_of(kind: str, type_: type[Any]) -> str:
         return known
     info = INFO.get(type_)
     return f"{info.plural}.{info.version}.{info.group}" if info is not None else kind
-
-
-def _keeps_sizes(node: Node) -> bool:
-    """Return whether nobody on a node is evicted so that others can grow."""
-    policy = node.spec.pod_preemption_policy
-    return policy is not None and bool(policy.disable_resize_preemption)

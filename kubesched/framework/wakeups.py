@@ -16,7 +16,8 @@ from kubesched.cluster import PodView
 
 
 class Action(IntFlag):
-    """What happened to an object. The numbers are the reference's, as their order is part of how events match."""
+    """What happened to an object. The numbers are those of 1.37, as their order is part of how events match; 1.36 has two
+    fewer, in the same order."""
 
     ADD = 1
     DELETE = 2
@@ -26,13 +27,15 @@ class Action(IntFlag):
     NODE_CONDITIONS = 32
     NODE_ANNOTATIONS = 64
     NODE_FEATURES = 128
-    POD_LABELS = 256
-    POD_SCALE_DOWN = 512
-    POD_TOLERATIONS = 1024
-    POD_GATES_GONE = 2048
-    POD_CLAIMS = 4096
-    UPDATE = 8188
-    ALL = 8191
+    NODE_PREEMPTION_POLICY = 256
+    POD_LABELS = 512
+    POD_SCALE_DOWN = 1024
+    POD_SCALE_UP = 2048
+    POD_TOLERATIONS = 4096
+    POD_GATES_GONE = 8192
+    POD_CLAIMS = 16384
+    UPDATE = 32764
+    ALL = 32767
 
 
 ADD, DELETE, UPDATE, ALL = Action.ADD, Action.DELETE, Action.UPDATE, Action.ALL
@@ -46,8 +49,10 @@ _ACTION_TEXTS: dict[int, str] = {
     Action.NODE_CONDITIONS: "UpdateNodeCondition",
     Action.NODE_ANNOTATIONS: "UpdateNodeAnnotation",
     Action.NODE_FEATURES: "UpdateNodeDeclaredFeature",
+    Action.NODE_PREEMPTION_POLICY: "UpdateNodePreemptionPolicy",
     Action.POD_LABELS: "UpdatePodLabel",
     Action.POD_SCALE_DOWN: "UpdatePodScaleDown",
+    Action.POD_SCALE_UP: "UpdatePodScaleUp",
     Action.POD_TOLERATIONS: "UpdatePodToleration",
     Action.POD_GATES_GONE: "UpdatePodSchedulingGatesEliminated",
     Action.POD_CLAIMS: "UpdatePodGeneratedResourceClaim",

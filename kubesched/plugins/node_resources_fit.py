@@ -15,7 +15,7 @@ import numpy as np
 from kubesched.api import requests
 from kubesched.api.amount import wrapped
 from kubesched.api.node import Node
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, is_resize_deferred
 from kubesched.api.quantity import INT64_MAX
 from kubesched.api.resource import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
 from kubesched.cluster import Bools, GroupKey, Ints
@@ -126,14 +126,18 @@ class NodeResourcesFit(Plugin):
         assert args.scoring_strategy is not None
         self._delegates = handle.gates.is_enabled("DRAExtendedResource")
         self._devices = ServedByDevices(handle.objects, self._delegates)
+        self._makes_room = handle.gates.is_enabled("InPlacePodVerticalScalingSchedulerPreemption")
         self._strategy: Strategy = strategy_of(args.scoring_strategy, self._devices)
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         more = ADD | Action.NODE_ALLOCATABLE
-        declared = [on(POD, DELETE, "pod_went", by_template=True)]
+        alike = not self._makes_room  # which node a pod that is to grow lies on, its template does not say
+        declared = [on(POD, DELETE, "pod_went", by_template=alike)]
         if self.handle.gates.is_enabled("InPlacePodVerticalScaling"):
-            declared.append(on(POD, Action.POD_SCALE_DOWN, "pod_shrank", by_template=True))
-        declared.append(on(NODE, more, "node_grew", by_template=True, without_hints=more | ADMITTED_LATER))
+            declared.append(on(POD, Action.POD_SCALE_DOWN, "pod_shrank", by_template=alike))
+        declared.append(on(NODE, more, "node_grew", by_template=alike, without_hints=more | ADMITTED_LATER))
+        if self._makes_room:
+            declared.append(on(POD, Action.POD_SCALE_UP, "pod_grew"))
         if self._delegates:
             declared.append(on(DEVICE_CLASS, ADD | UPDATE, "class_serves", by_template=True))
         return tuple(declared)
@@ -238,11 +242,24 @@ class NodeResourcesFit(Plugin):
 
     def pod_went(self, pod: PodView, old: Pod, new: Pod | None) -> bool:
         """Return whether the pod that went held, or was to hold, a place on a node."""
+        if self._is_to_grow(pod):
+            return old.spec.node_name == pod.node_name
         return bool(old.spec.node_name or old.status.nominated_node_name)
+
+    def _is_to_grow(self, pod: PodView) -> bool:
+        """Return whether a waiting pod lies on a node, and waits for more room on that one."""
+        return self._makes_room and is_resize_deferred(pod.pod)
+
+    def pod_grew(self, pod: PodView, old: Pod, new: Pod) -> bool:
+        """Return whether the waiting pod has to look again for room to grow: it or a pod beside it asks for more now."""
+        return self._is_to_grow(pod) and new.spec.node_name == pod.node_name
 
     def pod_shrank(self, pod: PodView, old: Pod, new: Pod) -> bool:
         """Return whether a pod on a node now asks for less of something that the waiting pod wants."""
-        if new.metadata.uid == pod.uid:
+        if self._is_to_grow(pod):
+            if new.spec.node_name != pod.node_name:
+                return False
+        elif new.metadata.uid == pod.uid:
             return True
         if not new.spec.node_name or not pod.template.interners.gates.in_place_resize:
             return False
@@ -255,6 +272,8 @@ class NodeResourcesFit(Plugin):
     def node_grew(self, pod: PodView, old: Node | None, new: Node) -> bool:
         """Return whether the pod would fit the node if it were empty, and the node offers more than before of something
         that matters to the pod."""
+        if self._is_to_grow(pod) and new.metadata.name != pod.node_name:
+            return False
         names = pod.template.interners.resources.values
         wanted = {names[resource]: amount for resource, amount in pod.requests}
         offer = requests.node_allocatable(new)

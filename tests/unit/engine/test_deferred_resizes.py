@@ -129,3 +129,68 @@ def test_who_goes_among_equals_depends_on_the_order_of_the_nodes_pods() -> None:
         assert scene.deleted == ["b"]
 
     run_virtually(main())
+
+
+def high(name: str, on: str, cpu: str = "2") -> Any:
+    return pod(name, on=on, priority=20, requests={"cpu": cpu})
+
+
+WAKES = {
+    "a pod beside it goes": (high("a", "n1"), None, True),
+    "a pod elsewhere goes": (high("b", "n2"), None, False),
+    "a pod beside it asks for less": (None, high("a", "n1", "1500m"), True),
+    "a pod elsewhere asks for less": (None, high("b", "n2", "1"), False),
+    "a pod beside it asks for more": (None, high("a", "n1", "3"), True),
+    "a pod elsewhere asks for more": (None, high("b", "n2", "3"), False),
+    "it asks for more itself": (None, growing("3500m"), True),
+    "its node offers more": (None, node("n1", cpu="4500m"), True),
+    "another node offers more": (None, node("n2", cpu="8"), False),
+    "another node comes": (None, node("n3", cpu="8"), True),
+}
+
+
+@pytest.mark.parametrize(("gone", "now", "looks"), WAKES.values(), ids=WAKES.keys())
+def test_what_lets_a_pod_that_found_no_room_look_again(gone: Any, now: Any, looks: bool) -> None:
+    async def main() -> None:
+        nodes = [node("n1", cpu="4"), node("n2", cpu="4")]
+        scene = Scene(*nodes, high("a", "n1"), high("b", "n2"), growing("3"), gates=GATE, release=(1, 37))
+        await scene.settle(5)
+        assert scene.place("big") == "unschedulable"
+        before = scene.engine.queue.scheduling_cycle
+        if gone is not None:
+            scene.drop(gone)
+        else:
+            scene.put(now)
+        await scene.settle(0.5)
+        assert (scene.engine.queue.scheduling_cycle > before) is looks
+        assert scene.deleted == []
+
+    run_virtually(main())
+
+
+def test_a_pod_whose_node_is_away_waits_for_nodes() -> None:
+    async def main() -> None:
+        scene = Scene(node("n2", cpu="4"), growing("3"), low("a", "2"), gates=GATE, release=(1, 37))
+        await scene.settle(20)
+        assert (scene.place("big"), scene.engine.queue.scheduling_cycle) == ("unschedulable", 1)
+        scene.put(node("n1", cpu="4"))
+        await scene.settle(5)
+        assert scene.deleted == ["a"]
+
+    run_virtually(main())
+
+
+def test_a_node_that_changes_its_mind_does_not_cut_the_pause_short() -> None:
+    async def main() -> None:
+        plain = node("n1", cpu="4")
+        policy = NodePodPreemptionPolicy(disable_resize_preemption=("autoscaler",))
+        closed = msgspec.structs.replace(plain, spec=msgspec.structs.replace(plain.spec, pod_preemption_policy=policy))
+        scene = Scene(closed, low("a", "2"), growing("3"), gates=f"{GATE},SchedulerPopFromBackoffQ=false", release=(1, 37))
+        await scene.settle(0.1)
+        scene.put(plain)
+        await scene.settle(0.1)
+        assert (scene.place("big"), scene.deleted) == ("backoff", [])
+        await scene.settle(5)
+        assert scene.deleted == ["a"]
+
+    run_virtually(main())

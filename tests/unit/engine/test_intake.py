@@ -9,7 +9,7 @@ import pytest
 
 from kubesched.api.core import Namespace
 from kubesched.api.meta import ObjectMeta
-from kubesched.api.node import Node, NodeCondition, NodeSpec, NodeStatus, Taint
+from kubesched.api.node import Node, NodeCondition, NodePodPreemptionPolicy, NodeSpec, NodeStatus, Taint
 from kubesched.api.pod import (
     Container,
     Pod,
@@ -302,7 +302,10 @@ def test_another_uid_is_another_pod(world, placed):
 
 
 def test_a_new_pod_wakes_others_where_gangs_are_scheduled():
-    gates = SimpleNamespace(is_enabled=lambda gate: gate == "GangScheduling" or Gates.defaults().is_enabled(gate))
+    usual = Gates.defaults()
+    gates = SimpleNamespace(
+        is_enabled=lambda gate: gate == "GangScheduling" or usual.is_enabled(gate), behaviour=usual.behaviour
+    )
     world = World(gates=gates)
     assert world.apply(None, pod()) == [("add", "p"), ("wake", "UnschedulablePodAdd", None, "p")]
 
@@ -341,7 +344,7 @@ POD_CHANGES = [
     ("a smaller request", {"cpu": "1500m"}, ["UpdatePodScaleDown"]),
     ("no request any more", {"cpu": None}, ["UpdatePodScaleDown"]),
     ("the same request in other words", {"cpu": "2000m"}, ["Update"]),
-    ("a larger request", {"cpu": "3"}, ["Update"]),
+    ("a larger request", {"cpu": "3"}, ["UpdatePodScaleUp"]),
     ("some gates gone", {"gates": ("g1",)}, ["Update"]),
     ("all gates gone", {"gates": ()}, ["UpdatePodSchedulingGatesEliminated"]),
     ("one more toleration", {"tolerations": 2}, ["UpdatePodToleration"]),
@@ -413,6 +416,21 @@ def test_node_changes(world, changed, labels):
 def test_opening_a_node_comes_first_and_counts_as_a_change_of_taints():
     found = node_changes(node(cordoned=True), node(cpu="8", taints=["t"]))
     assert [event.label for event in found] == ["NodeUpdateNodeTaint", "NodeUpdateNodeAllocatable", "NodeUpdateNodeTaint"]
+
+
+def test_a_policy_about_evictions_is_a_change():
+    closed = node()
+    policy = NodePodPreemptionPolicy(disable_resize_preemption=("autoscaler",))
+    closed = msgspec.structs.replace(closed, spec=msgspec.structs.replace(closed.spec, pod_preemption_policy=policy))
+    assert [event.label for event in node_changes(node(), closed)] == ["NodeUpdateNodePreemptionPolicy"]
+
+
+@pytest.mark.parametrize(("release", "label"), [((1, 36), "Update"), ((1, 37), "UpdatePodScaleUp")])
+def test_a_pod_that_asks_for_more_is_an_event_of_its_own_since_1_37(release, label):
+    world = World(gates=Gates.defaults(emulated=release))
+    world.apply(None, pod(node="n1", cpu="1"))
+    told = world.apply(pod(node="n1", cpu="1"), pod(node="n1", cpu="2", version="2"))
+    assert [call[1] for call in told] == [f"AssignedPod{label}"]
 
 
 def test_features_count_only_where_they_are_switched_on():

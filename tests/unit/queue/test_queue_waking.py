@@ -16,7 +16,7 @@ from queue_fakes import (
 )
 
 from kubesched.framework import Plugin, Profile
-from kubesched.framework.wakeups import ADD, FORCE_ACTIVATE, NODE, UNSCHEDULABLE_TIMEOUT, ClusterEvent, on
+from kubesched.framework.wakeups import ADD, ALL, FORCE_ACTIVATE, NODE, UNSCHEDULABLE_TIMEOUT, ClusterEvent, on
 from kubesched.queue import Queue, QueueError
 
 
@@ -173,7 +173,7 @@ def test_a_plugin_that_declares_nothing_is_woken_by_everything_it_could_mean(wor
         "resource.k8s.io/ResourceClaim",
         "resource.k8s.io/DeviceClass",
     )
-    assert queue.watched_resources() == dict.fromkeys(known, 8191)
+    assert queue.watched_resources() == dict.fromkeys(known, int(ALL))
     queue.add(pod("p"))
     queue.park(queue.pop(), ["Silent"])
     assert queue.wake(NODE_DELETED) == 1
