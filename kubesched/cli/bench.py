@@ -50,9 +50,11 @@ def run_bench_nodes(kind: str, pods: int, output: str) -> None:
 
 
 def run_bench_cluster(
-    kind: str, nodes: int, init: int, pods: int, kubeconfig: str, timeout: float, bare: bool, output: str
+    kind: str, nodes: int, init: int, pods: int, kubeconfig: str, timeout: float, bare: bool, rate: float, output: str
 ) -> None:
-    bench = ClusterBench(kind, nodes, pods, init, kubeconfig, timeout, bare)
+    if bare and rate:
+        raise click.UsageError("--bare-client binds pods that wait; it knows no --rate")
+    bench = ClusterBench(kind, nodes, pods, init, kubeconfig, timeout, bare, rate)
     console = Console(stderr=True)
     if output == "table" and console.is_terminal:
         with Progress(console=console, transient=True) as progress:

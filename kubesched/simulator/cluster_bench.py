@@ -2,9 +2,10 @@
 
 In: a kind of workload, its size, and where the API server is. Out: pods a second, the scheduler's CPU a pod, its memory,
 and how long after its start the first pod was bound. Scheduler and API server are processes of their own, so what is
-measured is what a cluster would see; all pods wait when the scheduler starts. In the scheduler's place may stand a client
-that binds the same pods in turn and decides nothing: what the API server allows. A given API server must have no nodes of
-others, whose kubelets would start what is bound to them; everything that was made is removed in the end.
+measured is what a cluster would see. All pods wait when the scheduler starts; or they come at a rate, and how long each
+waited is told. In the scheduler's place may stand a client that binds the same pods in turn and decides nothing: what the API
+server allows. A given API server must have no nodes of others, whose kubelets would start what is bound to them; everything
+that was made is removed in the end.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from kubesched.api.core import Namespace
 from kubesched.api.meta import ObjectMeta, ObjectReference
@@ -36,6 +40,7 @@ from kubesched.simulator import workloads
 from kubesched.simulator.processes import (
     PROGRAM,
     api_server,
+    at_a_rate,
     connected,
     cpu_seconds,
     create,
@@ -57,6 +62,7 @@ _PODS = collection_path("v1", "pods", workloads.NAMESPACE)
 _LEASES = collection_path("coordination.k8s.io/v1", "leases", "kube-system")
 _NAME = re.compile(rb'"name":"(pod-\d+)"')
 _NODE = re.compile(rb'"nodeName":"([^"]+)"')
+_ADDED = b'{"type":"ADDED"'
 _NODE_NAME = re.compile(r"node-\d{5}")
 
 
@@ -73,6 +79,8 @@ class ClusterBench:
     timeout_seconds: float = 600.0
     bare: bool = False
     """Whether a bare client binds the pods instead of a scheduler."""
+    rate: float = 0.0
+    """Pods that come a second, once the scheduler has bound a first one; 0 if all of them wait when it starts."""
 
 
 @dataclass(slots=True)
@@ -82,15 +90,26 @@ class Bindings:
     seen: dict[bytes, float] = field(default_factory=dict)
     nodes: dict[bytes, bytes] = field(default_factory=dict)
     start_cpu_seconds: float | None = None
+    came: dict[bytes, float] = field(default_factory=dict)
+    """When pods that were not there before were first seen."""
 
     def take(self, lines: bytes, now: float) -> None:
         """Take what a watch says."""
         for line in lines.split(b"\n"):
+            name = _NAME.search(line)
+            if name is None:
+                continue
+            if line.startswith(_ADDED):
+                self.came[name[1]] = now
             node = _NODE.search(line)
-            name = _NAME.search(line) if node is not None else None
-            if node is not None and name is not None and name[1] not in self.seen:
+            if node is not None and name[1] not in self.seen:
                 self.seen[name[1]] = now
                 self.nodes[name[1]] = node[1]
+
+    def wait_ms(self, percent: int) -> float:
+        """Return how long pods that came waited to be seen on a node, as a percentile."""
+        waits = [bound - self.came[name] for name, bound in self.seen.items() if name in self.came]
+        return round(float(np.percentile(waits, percent)) * 1000, 1) if waits else 0.0
 
     def steady_rate(self) -> float:
         """Return pods a second between the 5th and the 95th of a hundred."""
@@ -119,11 +138,12 @@ def _api_server(bench: ClusterBench, scratch: Path) -> contextlib.AbstractAsyncC
 
 
 async def _fill(connection: Connection, bench: ClusterBench) -> None:
-    """Create what there is before the scheduler starts: nodes, and all pods."""
+    """Create what there is before the scheduler starts: nodes, and all pods, or the first of those that come at a rate."""
     await refuse_nodes_of_others(connection, _NODE_NAME.fullmatch)
     await create(connection, Namespace(metadata=ObjectMeta(name=workloads.NAMESPACE)))
     await in_parallel(workloads.cluster(bench.kind, bench.nodes, bench.init, bench.pods), partial(create, connection))
-    await in_parallel(workloads.pods(bench.pods, bench.kind), partial(create, connection))
+    n_waiting = 1 if bench.rate else bench.pods
+    await in_parallel(islice(workloads.pods(bench.pods, bench.kind), n_waiting), partial(create, connection))
 
 
 async def _measure(
@@ -139,10 +159,13 @@ async def _measure(
         process = start_scheduler(kubeconfig, scratch, election, ("--secure-port=0",))
     started = time.monotonic()
     try:
-        watching = asyncio.create_task(_watch(connection, version, bench, bindings, process, progress))
-        done, _ = await asyncio.wait({watching}, timeout=bench.timeout_seconds)
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
+        tasks = {asyncio.create_task(_watch(connection, version, bench, bindings, process, progress))}
+        if bench.rate:
+            tasks.add(asyncio.create_task(_bring(connection, bench, bindings, process)))
+        done, _ = await asyncio.wait(tasks, timeout=bench.timeout_seconds, return_when=asyncio.FIRST_EXCEPTION)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         for task in done:
             task.result()
     finally:
@@ -151,6 +174,15 @@ async def _measure(
     if not bindings.seen:
         raise SchedulerError(f"no pod was bound: {last_line(scratch / 'scheduler.log')}")
     return _figures(bench, bindings, started, usage)
+
+
+async def _bring(connection: Connection, bench: ClusterBench, bindings: Bindings, process: subprocess.Popen[bytes]) -> None:
+    """Create all pods but the first, once that one is bound."""
+    while not bindings.seen:
+        if process.poll() is not None:
+            return
+        await asyncio.sleep(0.02)
+    await at_a_rate(islice(workloads.pods(bench.pods, bench.kind), 1, None), partial(create, connection), bench.rate)
 
 
 def start_bare_client(kubeconfig: str, scratch: Path, bench: ClusterBench) -> subprocess.Popen[bytes]:
@@ -214,6 +246,7 @@ def _figures(bench: ClusterBench, bindings: Bindings, started: float, usage: res
     times = bindings.seen.values()
     cpu = usage.ru_utime + usage.ru_stime
     begun = bindings.start_cpu_seconds
+    waits = {"wait_p50_ms": bindings.wait_ms(50), "wait_p99_ms": bindings.wait_ms(99)} if bench.rate else {}
     return {
         "kind": bench.kind if not bench.bare else f"{bench.kind}, bare client",
         "nodes": bench.nodes,
@@ -227,6 +260,7 @@ def _figures(bench: ClusterBench, bindings: Bindings, started: float, usage: res
         "steady_cpu_ms_per_pod": round((cpu - begun) * 1000 / len(times), 3) if begun is not None else None,
         "rss_mib": rss_mib(usage),
         "nodes_used": len(set(bindings.nodes.values())),
+        **waits,
     }
 
 

@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -137,10 +137,27 @@ async def in_parallel(items: Iterable[T], work: Callable[[T], Awaitable[None]], 
         for item in waiting:
             await work(item)
 
+    async with _together() as tasks:
+        for _ in range(at_a_time):
+            tasks.create_task(take())
+
+
+async def at_a_rate(items: Iterable[T], work: Callable[[T], Coroutine[Any, Any, None]], per_second: float) -> None:
+    """Work on each item when it is due, however many before it are not done yet; raise what the first failure raised."""
+    due = time.monotonic()
+    async with _together() as tasks:
+        for item in items:
+            due += 1.0 / per_second
+            await asyncio.sleep(due - time.monotonic())
+            tasks.create_task(work(item))
+
+
+@contextlib.asynccontextmanager
+async def _together() -> AsyncIterator[asyncio.TaskGroup]:
+    """Lend a group of tasks; raise what the first failure raised."""
     try:
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(at_a_time):
-                tasks.create_task(take())
+            yield tasks
     except* SchedulerError as failures:
         raise next(_leaves(failures)) from None
 

@@ -43,6 +43,17 @@ async def test_a_bare_client_shows_what_the_api_server_allows() -> None:
     assert figures["pods_per_s"] > 1
 
 
+async def test_pods_that_come_at_a_rate_say_how_long_they_waited() -> None:
+    code, out, err = await bench("--nodes=5", "--pods=40", "--rate=100", "-o", "json")
+    assert code == 0, err
+    figures = json.loads(out)
+    assert figures["bound"] == 40
+    assert 0 < figures["wait_p50_ms"] <= figures["wait_p99_ms"] < 5000
+    code, out, err = await bench("--bare-client", "--rate=1")
+    assert (code, out) == (2, "")
+    assert "--bare-client binds pods that wait; it knows no --rate" in err
+
+
 async def gone(api: Api, path: str) -> bool:
     try:
         await api.get(path)

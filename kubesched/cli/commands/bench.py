@@ -73,12 +73,19 @@ def engine() -> None:
 @click.option(
     "--bare-client", "bare", is_flag=True, help="Bind the pods in turn without a scheduler: what the API server allows."
 )
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0.0),
+    default=0.0,
+    help="Let so many pods come a second instead of having all of them wait, and tell how long they waited to be bound.",
+)
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")
 @runs("kubesched.cli.bench:run_bench_cluster")
 def cluster() -> None:
     """Schedule pods through an API server: bindings a second as the server saw them, CPU a pod, memory.
 
-    All pods wait when the scheduler starts. Its CPU is given with its start and (steady) from the first binding on.
+    All pods wait when the scheduler starts, unless --rate lets them come. Its CPU is given with its start and (steady) from
+    the first binding on.
     """
 
 

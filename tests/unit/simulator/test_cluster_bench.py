@@ -9,10 +9,10 @@ import pytest
 from kubesched.simulator.cluster_bench import KINDS, Bindings, ClusterBench, _figures
 
 
-def line(name: str, node: str = "") -> bytes:
+def line(name: str, node: str = "", kind: str = "MODIFIED") -> bytes:
     spec = {"nodeName": node} if node else {}
     pod = {"kind": "Pod", "metadata": {"name": name}, "spec": spec}
-    return json.dumps({"type": "MODIFIED", "object": pod}, separators=(",", ":")).encode()
+    return json.dumps({"type": kind, "object": pod}, separators=(",", ":")).encode()
 
 
 def test_a_pod_counts_when_it_is_first_seen_on_a_node() -> None:
@@ -40,6 +40,17 @@ def test_figures_are_per_pod_that_was_bound() -> None:
     assert figures["bound"] == 2 and figures["pods"] == 4 and figures["nodes_used"] == 1
     assert (figures["pods_per_s"], figures["first_bind_s"]) == (1.0, 1.0)
     assert (figures["cpu_ms_per_pod"], figures["steady_cpu_ms_per_pod"]) == (1000.0, 500.0)
+
+
+def test_a_pod_that_comes_waits_from_its_being_seen_to_its_being_seen_on_a_node() -> None:
+    found = Bindings()
+    found.take(line("pod-0", "node-00001"), 0.5)  # was there before
+    found.take(b"\n".join([line("pod-1", kind="ADDED"), line("pod-2", kind="ADDED")]), 1.0)
+    found.take(line("pod-1"), 1.01)
+    found.take(line("pod-1", "node-00002"), 1.02)
+    found.take(line("pod-2", "node-00003"), 1.04)
+    assert (found.wait_ms(50), found.wait_ms(99)) == (30.0, 39.8)
+    assert Bindings().wait_ms(99) == 0.0
 
 
 def test_kinds_that_need_a_controller_or_time_are_left_out() -> None:

@@ -1,16 +1,18 @@
-"""What a bench reads of a process that it started, and what it leaves of a namespace."""
+"""What a bench reads of a process that it started, what it leaves of a namespace, and work at a rate."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from kubesched.client.connection import Connection
-from kubesched.errors import NotFound
-from kubesched.simulator.processes import last_line, remove_namespace
+from kubesched.errors import NotFound, SchedulerError
+from kubesched.simulator.processes import at_a_rate, last_line, remove_namespace
 
 
 @pytest.mark.parametrize(
@@ -59,3 +61,27 @@ async def test_a_namespace_that_is_not_there_is_removed_already() -> None:
     server = Server([])
     server.namespace = None
     await remove_namespace(cast(Connection, server), "a")
+
+
+async def test_work_at_a_rate_does_not_wait_for_what_was_begun_before() -> None:
+    begun: list[int] = []
+    released = asyncio.Event()
+
+    async def work(item: int) -> None:
+        begun.append(item)
+        if item == 2:
+            released.set()
+        await released.wait()
+
+    start = time.monotonic()
+    await at_a_rate(range(3), work, 100.0)
+    assert begun == [0, 1, 2]
+    assert time.monotonic() - start >= 0.03
+
+
+async def test_a_failure_at_a_rate_is_raised_as_it_was() -> None:
+    async def work(item: int) -> None:
+        raise SchedulerError(f"item {item}")
+
+    with pytest.raises(SchedulerError, match="item 0"):
+        await at_a_rate(range(100), work, 100.0)
