@@ -4,6 +4,10 @@ In: the cluster's PodDisruptionBudgets, pods in order of importance. Out: which 
 selects a pod is charged for it, most important pod first, each node for itself; the pods that find a budget used up
 violate it. A pod without labels is selected by none, nor is anybody by an empty, absent or broken selector, and a pod
 that the budget already counts as disrupted costs nothing.
+
+Since 1.37, and for groups before, the reference charges a pod to its budgets only up to the first that is used up, in an order
+that is chance. To charge all of them is what it does in one of these orders: that in which a budget comes before those that
+are used up earlier.
 """
 
 from __future__ import annotations

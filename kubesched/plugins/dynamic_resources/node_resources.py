@@ -88,6 +88,7 @@ class NodeResources:
         for kind, group in np.unique(np.stack((kinds, groups))[:, undecided], axis=1).T.tolist():
             here = undecided & (groups == group) & (kinds == kind)
             try:
+                # By name, so that the same claim is complained about every time; in the reference it is any of those to blame.
                 found = [
                     node_allocatable.claim_status(pod.pod, name, devices, has_overhead=self._is_newer)
                     for name, devices in sorted(self._used_in(mine, kind, group).items())
