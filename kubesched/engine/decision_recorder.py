@@ -110,7 +110,7 @@ class DecisionRecorder:
     def _facts(self, made: Attempt, decision: Placed, profile: Profile, at: float | None, attempts: int = 0) -> Facts:
         """Return what a pod was placed by. Where the time is told, nodes are counted only if that is not too often."""
         pod, nodes, totals, level = made.pod, made.nodes, made.totals, made.level
-        n, evaluated, feasible, total, margin, second = nodes.n, decision.evaluated, decision.feasible, 0, 0, -1
+        n, evaluated, feasible, total, margin, runner_up = nodes.n, decision.evaluated, decision.feasible, 0, 0, ""
         count: int | None = 0
         if totals is None or level is None:
             is_nominated = evaluated == 1 and pod.pod.status.nominated_node_name == decision.node_name
@@ -119,8 +119,9 @@ class DecisionRecorder:
         else:
             second = level.second_to(made.row)
             total, is_refused_any = level.best, feasible < n
-            margin = total - totals.item(second) if second >= 0 else 0
-            count = 1 if margin or second < 0 else level.count if level.is_counted or self._may_count(made, at) else None
+            if second >= 0:
+                margin, runner_up = total - totals.item(second), nodes.name(second)
+            count = 1 if margin or not runner_up else level.count if level.is_counted or self._may_count(made, at) else None
             chosen_by = SCORE if count == 1 else self._chooser
             if made.recalled is not None:
                 total += made.recalled.left_out(pod, nodes)
@@ -138,7 +139,7 @@ class DecisionRecorder:
             count,
             total,
             margin,
-            nodes.names[second] if second >= 0 else "",
+            runner_up,
             () if not is_refused_any else self._known_refusals(made) if self._may_count(made, at) else None,
             at,
             attempts,
