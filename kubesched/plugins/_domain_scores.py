@@ -7,7 +7,6 @@ one score's change.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Protocol
 
 import numpy as np
@@ -36,59 +35,87 @@ class Scale(Protocol):
 class ScoredDomains:
     """The scores of the domains of one key, kept from one pod to the next."""
 
-    __slots__ = ("_codes", "_raised", "_range", "_reader", "_scored", "_table", "key")
+    __slots__ = ("_codes", "_n_scored", "_raised", "_range", "_reader", "_scored", "_table", "key")
 
     def __init__(self, key: str) -> None:
         self.key = key
         self._reader: Reader[int] = Reader()
-        self._scored: Bools | None = None
+        self._scored: Bools = np.zeros(0, dtype=np.bool_)
+        self._n_scored = 0
         self._codes: Ints | None = None
         """The scored domains, if these are not all."""
         self._range: tuple[object, int, int] | None = None
+        """The scale, the lowest and the highest count that the table is of; None where all of it must be worked out."""
         self._raised: set[int] | None = None
-        """The domains that have, or had, another count than the lowest, while they are few and every feasible node is in one:
-        where the highest count moves, only their scores do."""
+        """Among the scored domains all that have another count than the lowest, while they are few: with the highest count only
+        their scores move. Domains that are not scored may be left behind meanwhile."""
         self._table: DomainScores | None = None
 
     def table(self, counts: Tracked, scored: Bools, scale: Scale) -> DomainScores:
         """Return the scores, where `scored` are the domains, at least one, that they are relative to."""
-        values, changed, table = counts.values, self._reader.changed(counts.changes), self._table
-        if scored is not self._scored:
-            self._scored, self._codes = (
-                scored,
-                None if scored[:-1].all() and len(scored) == len(values) else np.flatnonzero(scored),
-            )
-            if scored[-1]:
-                self._raised = self._range = None
+        values, changed = counts.values, self._reader.changed(counts.changes)
+        came = [] if scored is self._scored else self._take_in(scored, len(values))
+        if changed is None or came is None:
+            self._raised = self._range = None
+            changed = []
+        elif came:
+            changed = [*changed, *came]
+        if self._raised is None or not self._follow(values, changed, self._raised, scale):
+            self._look_at_all(values, changed, scale)
+        assert self._table is not None
+        return self._table
+
+    def _take_in(self, scored: Bools, n_values: int) -> list[int] | None:
+        """Take in that other domains are scored than before; return those that came, or None where all is to be begun anew."""
+        before, self._scored = self._scored, scored
+        self._n_scored = int(np.count_nonzero(scored))
+        self._codes = None if scored[:-1].all() and len(scored) == n_values else np.flatnonzero(scored)
+        if (
+            len(before) != len(scored) or before[-1] or scored[-1]
+        ):  # feasible nodes that are in no domain are a case of their own
+            return None
+        came = np.flatnonzero(scored > before)
+        return came.tolist() if len(came) <= FEW else None
+
+    def _follow(self, values: Ints, changed: list[int], raised: set[int], scale: Scale) -> bool:
+        """Score the domains again that changed, or all that are raised where the highest count moved; False if these are many,
+        or the lowest count moved."""
+        assert self._range is not None and self._table is not None
+        _, low, before = self._range
+        raised.update(changed)
+        numbers = [values.item(code) for code in raised if self._scored.item(code)]
+        if len(raised) > FEW or len(numbers) == self._n_scored or self._range[0] != scale or min(numbers, default=low) < low:
+            self._raised = self._range = None
+            return False
+        high = max(numbers, default=low)
+        high = max(high, low)
+        self._range = scale, low, high
+        for code in changed if high == before else raised:
+            self._table.put(code, scale.one(values.item(code), low, high))
+        return True
+
+    def _look_at_all(self, values: Ints, changed: list[int], scale: Scale) -> None:
+        """Look for the lowest and the highest count, and score what follows from that."""
         # Where all domains are scored, the last element is that of nodes in none: it may have no say.
-        there = values[: None if scored[-1] else -1] if self._codes is None else values.take(self._codes)
+        there = values[: None if self._scored[-1] else -1] if self._codes is None else values.take(self._codes)
         if len(there) <= FEW:
             numbers = there.tolist()
             low, high = min(numbers), max(numbers)
         else:
             low, high = lowest(there), highest(there)
         before, self._range = self._range, (scale, low, high)
-        if table is None or len(table.values) != len(values):
-            self._table = table = DomainScores(self.key, scale.column(values, low, high), is_checked=True)
-            self._raised = self._find_raised(values, low)
-            return table
-        moved: Collection[int] | None = changed  # the domains whose scores may be others than before
-        if changed is None or before is None or before[:2] != (scale, low):
-            self._raised, moved = self._find_raised(values, low), None
-        elif self._raised is not None:
-            self._raised.update(changed)
-        if moved is not None and before is not None and before[2] != high:
-            moved = self._raised
-        if moved is None or len(moved) > FEW:
-            table.update(scale.column(values, low, high))
+        if self._table is None or len(self._table.values) != len(values):
+            self._table = DomainScores(self.key, scale.column(values, low, high), is_checked=True)
+        elif before != self._range or len(changed) > FEW:
+            self._table.update(scale.column(values, low, high))
         else:
-            for code in moved:
-                table.put(code, scale.one(values.item(code), low, high))
-        if self._raised is not None and len(self._raised) > FEW:
-            self._raised = None
-        return table
+            for code in changed:
+                self._table.put(code, scale.one(values.item(code), low, high))
+        if before is None or before[:2] != (scale, low):
+            self._raised = self._find_raised(values, low)
 
     def _find_raised(self, values: Ints, low: int) -> set[int] | None:
-        assert self._scored is not None
-        codes = np.flatnonzero(values[:-1] != low)
-        return None if self._scored[-1] or len(codes) > FEW else set(codes.tolist())
+        if self._scored[-1] or len(self._scored) != len(values):
+            return None
+        codes = np.flatnonzero(self._scored & (values != low))
+        return set(codes.tolist()) if len(codes) <= FEW else None
