@@ -60,6 +60,9 @@ class Behaviour:
     """A pod that is deleted or changed wakes pods of which any anti-affinity term selects it; before, all terms had to."""
     wakes_by_deleted_claims: bool = _since(1, 37)
     """A ResourceClaim that is deleted with its allocation wakes the pods that DynamicResources refused."""
+    names_target_pod: bool = _since(1, 37)
+    """Metrics call pods without a node UnscheduledPod, and TargetPod where the waiting pod itself is what changed; before,
+    both were called UnschedulablePod."""
     tells_scale_up: bool = _since(1, 37)
     """A pod that asks for more is an event of its own (UpdatePodScaleUp); before, a general update."""
     counts_gated_nominated: bool = _since(1, 37)

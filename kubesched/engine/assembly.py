@@ -30,6 +30,7 @@ from kubesched.framework.ports import Clock, Meter, Recorder, Writer
 from kubesched.framework.preempting import Preempting
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
+from kubesched.framework.wakeups import UNSCHEDULABLE_POD, UNSCHEDULED_POD
 from kubesched.plugins import IN_TREE
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.queue import Queue, QueueOptions
@@ -144,6 +145,7 @@ def queue_options(configuration: config.Configuration, gates: config.Gates, max_
         has_pod_groups=gates.is_enabled("GenericWorkload"),
         asks_hints=gates.is_enabled("SchedulerQueueingHints"),
         taints_announce_nodes=not gates.behaviour.wakes_refused_by_taints_alone,
+        pending_pod=UNSCHEDULED_POD if gates.behaviour.names_target_pod else UNSCHEDULABLE_POD,
         nominates_gated=gates.behaviour.counts_gated_nominated,
     )
 

@@ -13,11 +13,12 @@ from kubesched.api.meta import Quantity
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
-from kubesched.framework.wakeups import ASSIGNED_POD, NODE, UNSCHEDULABLE_POD, Action, ClusterEvent
+from kubesched.framework.wakeups import ASSIGNED_POD, NODE, TARGET_POD, Action, ClusterEvent
 
 
-def pod_changes(old: PodView, new: PodView, *, tells_scale_up: bool = True) -> list[ClusterEvent]:
-    """Return what changed about a pod; if it is nothing that has a name of its own, a general update."""
+def pod_changes(old: PodView, new: PodView, *, pending_as: str = TARGET_POD, tells_scale_up: bool = True) -> list[ClusterEvent]:
+    """Return what changed about a pod; if it is nothing that has a name of its own, a general update. `pending_as` is what a
+    pod without a node is called."""
     before, after = old.pod, new.pod
     actions: list[Action] = []
     if old.template is not new.template:
@@ -34,7 +35,7 @@ def pod_changes(old: PodView, new: PodView, *, tells_scale_up: bool = True) -> l
         actions.append(Action.POD_TOLERATIONS)
     if _claims_differ(before, after):
         actions.append(Action.POD_CLAIMS)
-    resource = ASSIGNED_POD if new.node_name else UNSCHEDULABLE_POD
+    resource = ASSIGNED_POD if new.node_name else pending_as
     return [ClusterEvent(resource, int(action)) for action in actions or (Action.UPDATE,)]
 
 

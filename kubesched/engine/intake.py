@@ -39,15 +39,23 @@ from kubesched.engine.changes import node_changes, pod_changes
 from kubesched.errors import SchedulerError
 from kubesched.framework import wakeups
 from kubesched.framework.ports import FeatureGates
-from kubesched.framework.wakeups import ADD, ASSIGNED_POD, DELETE, NODE, UNSCHEDULABLE_POD, UPDATE, Action, ClusterEvent
+from kubesched.framework.wakeups import (
+    ADD,
+    ASSIGNED_POD,
+    DELETE,
+    NODE,
+    TARGET_POD,
+    UNSCHEDULABLE_POD,
+    UNSCHEDULED_POD,
+    UPDATE,
+    Action,
+    ClusterEvent,
+)
 from kubesched.queue import Queue
 
 POD_CAME = ClusterEvent(ASSIGNED_POD, int(ADD))
 POD_CHANGED = ClusterEvent(ASSIGNED_POD, int(UPDATE))
 POD_WENT = ClusterEvent(ASSIGNED_POD, int(DELETE))
-PENDING_CAME = ClusterEvent(UNSCHEDULABLE_POD, int(ADD))
-PENDING_CHANGED = ClusterEvent(UNSCHEDULABLE_POD, int(UPDATE))
-PENDING_WENT = ClusterEvent(UNSCHEDULABLE_POD, int(DELETE))
 NODE_CAME = ClusterEvent(NODE, int(ADD))
 NODE_WENT = ClusterEvent(NODE, int(DELETE))
 CLAIM_CHANGED = ClusterEvent(wakeups.RESOURCE_CLAIM, int(UPDATE))
@@ -129,6 +137,13 @@ class Intake:
         self._has_features = given.is_enabled("NodeDeclaredFeatures")
         self._has_gangs = given.is_enabled("GangScheduling")
         self._tells_scale_up = given.behaviour.tells_scale_up
+        is_newer = given.behaviour.names_target_pod
+        self._pending_as, self._target_as = (
+            (UNSCHEDULED_POD, TARGET_POD) if is_newer else (UNSCHEDULABLE_POD, UNSCHEDULABLE_POD)
+        )
+        self._pending_came = ClusterEvent(self._pending_as, int(ADD))
+        self._pending_changed = ClusterEvent(self._pending_as, int(UPDATE))
+        self._pending_went = ClusterEvent(self._pending_as, int(DELETE))
         self._asks_hints = given.is_enabled("SchedulerQueueingHints")
         self._has_resizes = given.is_enabled("InPlacePodVerticalScalingSchedulerPreemption")
         self._reject_waiting = reject_waiting
@@ -202,11 +217,11 @@ class Intake:
             return
         self._queue.add(view)
         if self._has_gangs:
-            self._queue.wake(PENDING_CAME, None, pod)
+            self._queue.wake(self._pending_came, None, pod)
         elif self._members is not None and (group := self._members.key_of(view)) is not None:
             # A plugin's group may be complete now; nobody else cares for pods without a node.
-            self._queue.wake(PENDING_CAME, None, pod, concerns=lambda other: self._is_member(other, group))
-        self._stop(started, PENDING_CAME)
+            self._queue.wake(self._pending_came, None, pod, concerns=lambda other: self._is_member(other, group))
+        self._stop(started, self._pending_came)
 
     def _is_member(self, pod: PodView, group: Hashable) -> bool:
         return self._members is not None and self._members.key_of(pod) == group
@@ -232,7 +247,7 @@ class Intake:
             # Usually it is in flight or done, but somebody else may have bound it while it was queued.
             started = self._start()
             self._queue.delete(known or self._store.view(old))
-            self._stop(started, PENDING_WENT)
+            self._stop(started, self._pending_went)
 
     def _update_placed(self, old: Pod, new: Pod) -> None:
         started = self._start()
@@ -293,12 +308,12 @@ class Intake:
             if new.metadata.deletion_timestamp is not None and old.metadata.deletion_timestamp is None:
                 self._give_up_booking(after.uid)
             return
-        events = pod_changes(before, after, tells_scale_up=self._tells_scale_up)
+        events = pod_changes(before, after, pending_as=self._target_as, tells_scale_up=self._tells_scale_up)
         self._queue.update(old, after, events)
         nominated = old.status.nominated_node_name
         if nominated and nominated != new.status.nominated_node_name:
             self._leave_nominated_node(old)
-        self._stop(started, PENDING_CHANGED, events)
+        self._stop(started, self._pending_changed, [event._replace(resource=self._pending_as) for event in events])
 
     def _delete_pod(self, pod: Pod) -> None:
         started = self._start()
@@ -322,7 +337,7 @@ class Intake:
                 self._give_up_booking(pending.uid)
             elif pod.status.nominated_node_name:
                 self._leave_nominated_node(pod)
-            self._stop(started, PENDING_WENT)
+            self._stop(started, self._pending_went)
 
     def _give_up_booking(self, uid: str) -> None:
         """Free what is booked for a pod that is going. One that waits for a permit is refused and cleans up itself; for

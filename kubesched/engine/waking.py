@@ -17,6 +17,8 @@ _NOUNS = {
     wakeups.POD: "a pod",
     wakeups.ASSIGNED_POD: "a placed pod",
     wakeups.UNSCHEDULABLE_POD: "a waiting pod",
+    wakeups.UNSCHEDULED_POD: "a waiting pod",
+    wakeups.TARGET_POD: "the pod",
     wakeups.NODE: "a node",
     wakeups.PV: "a persistent volume",
     wakeups.PVC: "a volume claim",

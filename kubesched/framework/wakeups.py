@@ -63,6 +63,8 @@ _ACTION_TEXTS: dict[int, str] = {
 POD = "Pod"
 ASSIGNED_POD = "AssignedPod"
 UNSCHEDULABLE_POD = "UnschedulablePod"
+UNSCHEDULED_POD = "UnscheduledPod"
+TARGET_POD = "TargetPod"
 NODE = "Node"
 PV = "PersistentVolume"
 PVC = "PersistentVolumeClaim"
@@ -77,6 +79,9 @@ DEVICE_CLASS = "resource.k8s.io/DeviceClass"
 POD_GROUP = "scheduling.k8s.io/PodGroup"
 COMPOSITE_POD_GROUP = "scheduling.k8s.io/CompositePodGroup"
 ANY = "*"
+
+
+_PODS = frozenset((ASSIGNED_POD, UNSCHEDULABLE_POD, UNSCHEDULED_POD, TARGET_POD))
 
 
 class ClusterEvent(NamedTuple):
@@ -109,9 +114,7 @@ def matches(registered: ClusterEvent, happened: ClusterEvent) -> bool:
     """
     if registered.is_wildcard:
         return True
-    same = registered.resource in (ANY, happened.resource) or (
-        registered.resource == POD and happened.resource in (ASSIGNED_POD, UNSCHEDULABLE_POD)
-    )
+    same = registered.resource in (ANY, happened.resource) or (registered.resource == POD and happened.resource in _PODS)
     return same and registered.action & happened.action != 0 and happened.action <= registered.action
 
 

@@ -26,7 +26,7 @@ from kubesched.api.pod import Pod
 from kubesched.cluster import PodView
 from kubesched.errors import SchedulerError
 from kubesched.framework.profile import Profile
-from kubesched.framework.wakeups import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, Action, ClusterEvent
+from kubesched.framework.wakeups import FORCE_ACTIVATE, UNSCHEDULABLE_POD, UNSCHEDULABLE_TIMEOUT, Action, ClusterEvent
 from kubesched.queue.backoff import Pauses
 from kubesched.queue.hints import Hints
 from kubesched.queue.inflight import InFlight
@@ -34,7 +34,7 @@ from kubesched.queue.nominated import Nominated
 from kubesched.queue.observer import QueueObserver
 from kubesched.queue.queued import QueuedPod
 from kubesched.queue.requeue_judge import AFTER_BACKOFF, IMMEDIATELY, SKIP, RequeueJudge, Strategy
-from kubesched.queue.sub_queues import POD_ADDED, POD_UPDATED, SubQueues
+from kubesched.queue.sub_queues import SubQueues
 
 ATTEMPT_FAILED = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
@@ -71,6 +71,8 @@ class QueueOptions:
     wakes whom they refused, unasked, as does every change of a pod's spec or metadata."""
     taints_announce_nodes: bool = False
     """Whether who waits for new nodes is woken by changed taints too, as before 1.37."""
+    pending_pod: str = UNSCHEDULABLE_POD
+    """What metrics call a pod without a node that comes."""
     nominates_gated: bool = True
     """Whether a nominated pod holds its place while a gate keeps it back; before 1.37 it does not."""
     waits_for_events: bool = True
@@ -101,7 +103,7 @@ class Queue:
         )
         self._judge = RequeueJudge(self._hints, observer)
         pauses = Pauses(given.initial_backoff_seconds, given.max_backoff_seconds, given.pops_from_backoff)
-        self._sub_queues = SubQueues(profiles[0].sorter if profiles else None, pauses, observer)
+        self._sub_queues = SubQueues(profiles[0].sorter if profiles else None, pauses, observer, given.pending_pod)
         self.nominations: Nominated = self._sub_queues.nominated
         """Who is nominated where."""
         self._pods = self._sub_queues.pods
@@ -221,7 +223,7 @@ class Queue:
         there = self._pods.get(pod.key)
         if there is not None:
             self._sub_queues.forget(there)
-        self._admit(pod, POD_ADDED)
+        self._admit(pod, self._sub_queues.pod_added)
 
     def update(self, old: Pod, new: PodView, events: Iterable[ClusterEvent]) -> None:
         """Take in a pod's new version. `events` is what changed, in the words of the plugins that may care."""
@@ -233,7 +235,8 @@ class Queue:
             return
         entry = self._pods.get(new.key)
         if entry is None:
-            self._admit(new, POD_UPDATED)
+            came = self.options.pending_pod != UNSCHEDULABLE_POD  # since 1.37 such a pod is said to have come
+            self._admit(new, self._sub_queues.pod_added if came else self._sub_queues.pod_updated)
             return
         self._sub_queues.replace_pod(entry, new)
         self.nominations.update(old, new)
@@ -244,7 +247,7 @@ class Queue:
         if entry.sub_queue is self._unschedulable:
             if not self.options.asks_hints:
                 if _may_help_itself(old, new.pod, events):
-                    self._sub_queues.requeue(entry, AFTER_BACKOFF, POD_UPDATED, self._clock.now())
+                    self._sub_queues.requeue(entry, AFTER_BACKOFF, self._sub_queues.pod_updated, self._clock.now())
                 return
             for event in events:
                 strategy = self._judge.strategy(entry, event, old, new.pod)

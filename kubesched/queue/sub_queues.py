@@ -24,9 +24,6 @@ from kubesched.queue.queued import QueuedPod
 from kubesched.queue.requeue_judge import AFTER_BACKOFF, Strategy
 from kubesched.queue.unschedulable import UnschedulablePods
 
-POD_ADDED = ClusterEvent(UNSCHEDULABLE_POD, int(ADD)).label
-POD_UPDATED = ClusterEvent(UNSCHEDULABLE_POD, int(UPDATE)).label
-
 SortKey = Callable[[PodView, float], Any]
 """(pod, when it was queued) -> what it is ordered by, smallest first"""
 
@@ -36,9 +33,29 @@ log = logging.getLogger(__name__)
 class SubQueues:
     """ActiveQueue, backoff and waiting pods. `pops_early` says whether pods may be popped during their pause."""
 
-    __slots__ = ("_observer", "_sort_key", "_sorter", "active", "backoff", "nominated", "pods", "pops_early", "unschedulable")
+    __slots__ = (
+        "_observer",
+        "_sort_key",
+        "_sorter",
+        "active",
+        "backoff",
+        "nominated",
+        "pod_added",
+        "pod_updated",
+        "pods",
+        "pops_early",
+        "unschedulable",
+    )
 
-    def __init__(self, sorter: Plugin | None, pauses: Pauses, observer: QueueObserver | None) -> None:
+    def __init__(
+        self,
+        sorter: Plugin | None,
+        pauses: Pauses,
+        observer: QueueObserver | None,
+        pending_pod: str = UNSCHEDULABLE_POD,
+    ) -> None:
+        self.pod_added = ClusterEvent(pending_pod, int(ADD)).label
+        self.pod_updated = ClusterEvent(pending_pod, int(UPDATE)).label
         self._sorter = sorter.name if sorter is not None else ""
         self._sort_key: SortKey = sorter.sort_key if sorter is not None else _first_come
         self._observer = observer
@@ -70,7 +87,7 @@ class SubQueues:
         self.active.add(entry)
         if self._observer is not None:
             self._observer.queue_incoming(self.active.name, label)
-        if label in (POD_ADDED, POD_UPDATED) and self.nominated.may_change(entry.view):
+        if label in (self.pod_added, self.pod_updated) and self.nominated.may_change(entry.view):
             self.nominated.add(entry.view)
         return True
 
@@ -112,7 +129,7 @@ class SubQueues:
         if sub_queue is self.unschedulable or self._is_sorted(entry):
             sub_queue.add(entry)
         else:
-            self.to_unschedulable(entry, POD_UPDATED)
+            self.to_unschedulable(entry, self.pod_updated)
 
     def forget(self, entry: QueuedPod) -> None:
         """Remove an entry for good.

@@ -165,7 +165,7 @@ def test_a_pod_of_ours_without_a_node_goes_to_the_queue(world):
         assert world.apply(None, pod(scheduler=scheduler)) == [("add", "p")]
     assert world.intake.pod("team-a/p").uid == "uid-p"
     assert world.store.pod("uid-p") is None
-    assert world.handled == ["UnschedulablePodAdd"] * 2
+    assert world.handled == ["UnscheduledPodAdd"] * 2
 
 
 def test_a_pod_of_somebody_else_without_a_node_is_ignored_all_its_life(world):
@@ -217,7 +217,7 @@ def test_a_heartbeat_of_a_placed_pod_is_a_general_update(world):
 
 def test_an_update_of_a_pending_pod_goes_to_the_queue(world):
     world.apply(None, pod())
-    assert world.apply(pod(), pod(version="2", labels={"a": "b"})) == [("update", "p", ["UnschedulablePodUpdatePodLabel"])]
+    assert world.apply(pod(), pod(version="2", labels={"a": "b"})) == [("update", "p", ["TargetPodUpdatePodLabel"])]
     assert world.intake.pod("team-a/p").labels == {"a": "b"}
 
 
@@ -288,7 +288,7 @@ def test_a_nominated_pod_that_goes_wakes_pods_of_no_higher_priority(world):
 def test_a_nomination_that_moves_counts_as_a_pod_that_went(world, before, after, wakes):
     world.apply(None, pod(nominated=before))
     told = world.apply(pod(nominated=before), pod(nominated=after, version="2"))
-    assert told == [("update", "p", ["UnschedulablePodUpdate"])] + ([("wake", "AssignedPodDelete", "p", None)] if wakes else [])
+    assert told == [("update", "p", ["TargetPodUpdate"])] + ([("wake", "AssignedPodDelete", "p", None)] if wakes else [])
 
 
 @pytest.mark.parametrize("placed", [True, False])
@@ -307,7 +307,7 @@ def test_a_new_pod_wakes_others_where_gangs_are_scheduled():
         is_enabled=lambda gate: gate == "GangScheduling" or usual.is_enabled(gate), behaviour=usual.behaviour
     )
     world = World(gates=gates)
-    assert world.apply(None, pod()) == [("add", "p"), ("wake", "UnschedulablePodAdd", None, "p")]
+    assert world.apply(None, pod()) == [("add", "p"), ("wake", "UnscheduledPodAdd", None, "p")]
 
 
 def test_members_of_groups_are_counted_before_anybody_is_woken():
@@ -374,7 +374,7 @@ def test_pod_changes(placed, changed, labels):
     store = Store()
     where = {"node": "n1" if placed else ""}
     old, new = store.view(pod(**BASE, **where)), store.view(pod(**{**BASE, **where, **changed}))
-    prefix = "AssignedPod" if placed else "UnschedulablePod"
+    prefix = "AssignedPod" if placed else "TargetPod"
     assert [event.label for event in pod_changes(old, new)] == [prefix + label for label in labels]
 
 
@@ -431,6 +431,16 @@ def test_a_pod_that_asks_for_more_is_an_event_of_its_own_since_1_37(release, lab
     world.apply(None, pod(node="n1", cpu="1"))
     told = world.apply(pod(node="n1", cpu="1"), pod(node="n1", cpu="2", version="2"))
     assert [call[1] for call in told] == [f"AssignedPod{label}"]
+
+
+@pytest.mark.parametrize(("release", "says"), [((1, 36), "UnschedulablePod"), ((1, 37), "UnscheduledPod")])
+def test_what_metrics_call_pods_without_a_node(release, says):
+    world = World(gates=Gates.defaults(emulated=release))
+    world.apply(None, pod())
+    told = world.apply(pod(), pod(version="2", labels={"a": "b"}))
+    world.apply(pod(version="2", labels={"a": "b"}), None)
+    assert told == [("update", "p", [f"{'TargetPod' if release == (1, 37) else says}UpdatePodLabel"])]
+    assert world.handled == [f"{says}{what}" for what in ("Add", "Update", "UpdatePodLabel", "Delete")]
 
 
 def test_features_count_only_where_they_are_switched_on():

@@ -378,6 +378,13 @@ def test_an_update_of_a_pod_nobody_has_makes_it_new(world):
     assert world.counts.incoming["active", "UnschedulablePodUpdate"] == 1
 
 
+def test_metrics_call_pods_that_come_as_the_release_does():
+    world = World(pending_pod="UnscheduledPod")
+    world.queue.add(pod("a"))
+    world.queue.update(pod("p").pod, pod("p"), [POD_UPDATED])
+    assert world.counts.incoming == {("active", "UnscheduledPodAdd"): 2}
+
+
 def test_a_waiting_pod_is_found_by_its_new_template_after_an_update():
     world, plugin = template_world()
     plugin.answer = False
