@@ -227,7 +227,7 @@ class Gangs:
         else:
             rehearsal = self._rehearse_members(gang)
         self._observer.group_decided(self._handle.clock.monotonic() - started)
-        if gang.root is not None and rehearsal.verdict is Verdict.UNSCHEDULABLE:
+        if gang.root is not None and self._is_to_seek_way_out(rehearsal):
             self._seek_way_out(gang, gang.root, rehearsal)
         if gang.plugin is not None and rehearsal.verdict is Verdict.UNSCHEDULABLE:
             members = rehearsal.members.values()
@@ -235,6 +235,14 @@ class Gangs:
             shortfall = Shortfall(gang.key, [m.queued.view for m in members if m.has_place], refused)
             rehearsal.refusal = gang.profile.group_failed(gang.plugin, shortfall)
         return rehearsal
+
+    def _is_to_seek_way_out(self, rehearsal: Rehearsal) -> bool:
+        """Return whether PodGroupPostFilter is asked: in 1.36 also if members wait already, where another plugin made room for
+        some of them at PostFilter."""
+        waits = not self._judges_whole and rehearsal.verdict is Verdict.WAITING
+        if waits:
+            rehearsal.nominations = _fitting(rehearsal)
+        return waits or rehearsal.verdict is Verdict.UNSCHEDULABLE
 
     def _rehearse_members(self, gang: Gang, *, asks_post_filter: bool = True) -> Rehearsal:
         key, members, profile = gang.key, gang.members, gang.profile

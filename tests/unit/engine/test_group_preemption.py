@@ -16,6 +16,8 @@ from kubesched.api.workload import (
     Nothing,
     PodGroup,
 )
+from kubesched.framework import SUCCESS, Plugin, PostFiltered
+from kubesched.framework.verdicts import Nomination
 from kubesched.simulator.clock import run_virtually
 from kubesched.testing import node, pod
 
@@ -262,6 +264,48 @@ def test_1_36_makes_room_for_groups_wherever_default_preemption_is_enabled(point
         )
         await made.settle(1)
         assert (made.deleted, made.conditions[-1]["message"]) == (victims, told)
+
+    run_virtually(play())
+
+
+class MakesRoom(Plugin):
+    """Knows another way to make room on a node than evictions."""
+
+    def post_filter(self, pod: Any, nodes: Any, state: Any, diagnosis: Any, profile: Any) -> PostFiltered:
+        return PostFiltered(SUCCESS, nomination=Nomination("n2"))
+
+
+WITH_ANOTHER_WAY = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  plugins: {postFilter: {enabled: [{name: MakesRoom}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("priority", "victims", "told"), [(20, [], ", No preemption victims found for incoming preemptor"), (1, ["other"], "")]
+)
+def test_a_group_of_1_36_that_waits_for_room_already_looks_for_victims_too(
+    priority: int, victims: list[str], told: str
+) -> None:
+    async def play() -> None:
+        made = SlowToGo(
+            node("n1", cpu="1"),
+            node("n2", cpu="1"),
+            pod("other", on="n2", priority=priority, requests={"cpu": "1"}),
+            gang(min_count=2, priority=10),
+            *trio(2, priority=10),
+            gates=OF_1_36,
+            release=(1, 36),
+            configuration=WITH_ANOTHER_WAY,
+            plugins=(MakesRoom,),
+        )
+        await made.settle(0.5)
+        waits = "pod group is unschedulable, pod group is waiting for preemption to complete"
+        assert (made.deleted, made.conditions[-1]["message"]) == (victims, waits + told)
+        assert sorted(made.nominated("g1", "g2")) == ["n1", "n2"]
 
     run_virtually(play())
 
