@@ -133,6 +133,8 @@ class Attempt:
         if refused is None:
             return [name], {}
         self.refused_nominated[name] = told(*refused)
+        if self.narrowed_by:  # whoever refuses it is named beside those that narrowed: the reference has one set for both
+            self.narrowed_by.add(refused[0])
         return None
 
     def refusal(self, plugins: list[Oracle], node: Raw) -> tuple[str, Status] | None:
