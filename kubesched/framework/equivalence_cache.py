@@ -338,8 +338,9 @@ class EquivalenceCache:
                 recalled.totals = recalled.totals + column * scaled.weight
         for plugin, weight, _ in of_class.plan.live_scores:
             if plugin not in rated and plugin not in of_class.skipped_scores and plugin.name not in state.skip_score:
-                column = self.profile.rate(plugin, pod, nodes, feasible_nodes.feasible(), state)
-                recalled.totals = recalled.totals + column * weight
+                column = self.profile.rate(plugin, pod, nodes, feasible_nodes.feasible(), state) * weight
+                column += recalled.totals
+                recalled.totals = column
         if watch is not None:
             watch.lap("Score")
 

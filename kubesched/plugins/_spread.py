@@ -8,7 +8,7 @@ Everybody with equal constraints, who looks at the same nodes, shares the counts
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from math import frexp, sqrt
@@ -101,6 +101,8 @@ def _domain_codes(key: str, nodes: Snapshot) -> Ints:
 class SpreadCounts(PodCounts):
     """Matching pods per domain for some constraints; what is common to those that must hold and those that are wishes."""
 
+    _dtype: type = np.int64
+
     def __init__(self, constraints: tuple[Constraint, ...], pod: PodView, compare: bool) -> None:
         super().__init__()
         self.constraints = constraints
@@ -158,7 +160,7 @@ class SpreadCounts(PodCounts):
             if eligible is not None:
                 rows = rows[eligible[rows]]
             values = np.bincount(rows if codes is None else codes[rows], minlength=size)
-        self.counts.append(Tracked(values))
+        self.counts.append(Tracked(values.astype(self._dtype, copy=False)))
 
     def count(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> bool:
         counts = False
@@ -252,6 +254,8 @@ class HardCounts(SpreadCounts):
 class SoftCounts(SpreadCounts):
     """Matching pods per domain for the constraints that are wishes. A host is its own domain and counted by row."""
 
+    _dtype = np.float64  # for every pod all of them are multiplied by a weight: twice as fast as with whole numbers
+
     def __init__(self, constraints: tuple[Constraint, ...], needs_all_keys: bool, pod: PodView, compare: bool) -> None:
         super().__init__(constraints, pod, compare)
         self.needs_all_keys = needs_all_keys
@@ -292,17 +296,19 @@ class SoftCounts(SpreadCounts):
             return None
         return ~(self._held if nodes.rows is None else self._held[nodes.rows])
 
-    def size(self, i: int, scored: Bools, nodes: Snapshot) -> int:
-        """Return over how many domains the scored nodes are spread."""
+    def sizes(self, scored: Bools, nodes: Snapshot) -> Iterator[int]:
+        """Yield for each constraint over how many domains the scored nodes are spread."""
         n_scored = int(np.count_nonzero(scored))
-        if self.constraints[i].key == HOSTNAME:
-            return n_scored
-        if n_scored == nodes.total:
-            return self._n_domains[i]
-        codes = self._codes[i] if nodes.rows is None else self._codes[i][nodes.rows]
-        found = np.zeros(len(self.counts[i].values) + 1, dtype=np.bool_)
-        found[codes[scored]] = True
-        return int(np.count_nonzero(found))
+        for i, constraint in enumerate(self.constraints):
+            if constraint.key == HOSTNAME:
+                yield n_scored
+            elif n_scored == nodes.total:
+                yield self._n_domains[i]
+            else:
+                codes = self._codes[i] if nodes.rows is None else self._codes[i][nodes.rows]
+                found = np.zeros(len(self.counts[i].values) + 1, dtype=np.bool_)
+                found[codes[scored]] = True
+                yield int(np.count_nonzero(found))
 
     def worth(self, i: int, weight: float, nodes: Snapshot) -> Floats:
         """Return what the matching pods in each node's domain are worth; nothing where the node lacks the label."""

@@ -243,7 +243,7 @@ class PodTopologySpread(Plugin):
             return counts
         ignored = counts.ignored(nodes)
         scored = feasible if ignored is None else feasible & ~ignored
-        state.write(_WEIGHTS, [_weight(counts.size(i, scored, nodes)) for i in range(len(counts.constraints))])
+        state.write(_WEIGHTS, [_weight(size) for size in counts.sizes(scored, nodes)])
         return None
 
     def _soft(self, pod: PodView, nodes: Snapshot, state: CycleState) -> SoftCounts | Status:
@@ -378,9 +378,15 @@ def _scaled(scores: Ints, low: int, high: int) -> Ints:
     if high == 0:
         return np.full(len(scores), 100, dtype=np.int64)
     if high < len(scores) // 2:  # few different scores: work each out once; nobody reads those out of range
-        return (100 * (high + low - np.arange(high + 1)) // high).take(scores, mode="clip")
+        return _steps(low, high).take(scores, mode="clip")
     scaled: Ints = 100 * (high + low - scores) // high
     return scaled
+
+
+@lru_cache(maxsize=1024)
+def _steps(low: int, high: int) -> Ints:
+    """Return what each score up to the highest becomes."""
+    return 100 * (high + low - np.arange(high + 1)) // high
 
 
 def _is_involved(changed: Pod, waiting: PodView) -> bool:
