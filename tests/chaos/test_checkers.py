@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from chaos.checkers import Checker
+from kubesched.api import codec
+from kubesched.api.resource import ResourceClaim
 from kubesched.cluster import Store
 from kubesched.testing import node, pod
 
@@ -41,3 +43,33 @@ def test_a_node_without_room(booked_on: str, violations: list[str]) -> None:
     checker._last_binder["default/late"] = host  # type: ignore[assignment]
     checker._check_room("default/late", _wire("late"), "n1")
     assert violated == violations
+
+
+DEVICE = ("device", "driver", "pool", "device-0")
+GIVEN = [
+    ("who has heard that another claim has the device is to blame", True, 1),
+    ("who has not heard it yet gives away what is free as far as he knows", False, 0),
+]
+
+
+@pytest.mark.parametrize(("has_heard", "n_violations"), [row[1:] for row in GIVEN], ids=[row[0] for row in GIVEN])
+def test_a_device_that_two_claims_get(has_heard: bool, n_violations: int) -> None:
+    violated: list[str] = []
+    store = Store()
+    allocation = {"devices": {"results": [{"request": "r", "driver": "driver", "pool": "pool", "device": "device-0"}]}}
+    first = {"metadata": {"name": "first", "namespace": "default", "uid": "uid-first"}, "spec": {}}
+    store.objects.put(codec.convert({**first, "status": {"allocation": allocation} if has_heard else {}}, ResourceClaim))
+    host = SimpleNamespace(scheduler=SimpleNamespace(engine=SimpleNamespace(store=store)))
+    world = SimpleNamespace(
+        history=SimpleNamespace(violated=violated.append),
+        server=SimpleNamespace(),
+        network=SimpleNamespace(),
+        schedulers=[host],
+    )
+    checker = Checker(world)  # type: ignore[arg-type]
+    checker._leader = lambda: ""  # type: ignore[method-assign]
+    checker._check_holdings("resourceclaims.resource.k8s.io", "default/first", [DEVICE])
+    path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/second/status"
+    checker.requested(SimpleNamespace(name="scheduler-0.1"), "PUT", path, b"")  # type: ignore[arg-type]
+    checker._check_holdings("resourceclaims.resource.k8s.io", "default/second", [DEVICE])
+    assert len(violated) == n_violations
