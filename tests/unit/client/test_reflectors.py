@@ -55,7 +55,7 @@ class Quiet:
 async def test_what_is_not_served_is_noticed_and_its_plugins_named(caplog: pytest.LogCaptureFixture) -> None:
     connection = OldServer()
     sink = Quiet()
-    watching = await Reflectors.prepare(connection, watch_set(), sink)  # type: ignore[arg-type]
+    watching = await Reflectors.prepare(connection, watch_set(["DynamicResourceAllocation"]), sink)  # type: ignore[arg-type]
     assert set(watching.by_kind) == {"Pod", "Node", "Namespace", "ReplicaSet"}
     assert "resourceclaims" in {row.plural for row in watching.missing}
     assert "does not serve resourceclaims in resource.k8s.io/v1; DynamicResources will see none of them" in caplog.text
@@ -87,8 +87,10 @@ async def test_something_that_is_no_api_server_is_recognised() -> None:
 
 def test_the_watch_set_is_the_references() -> None:
     plain = {row.plural for row in watch_set()}
-    assert len(plain) == 18
-    assert plain.isdisjoint({"devicetaintrules", "podgroups"})
+    assert len(plain) == 15
+    devices = {"resourceclaims", "resourceslices", "deviceclasses"}  # only with the gate may its role read them
+    assert plain.isdisjoint(devices | {"devicetaintrules", "podgroups"})
+    assert {row.plural for row in watch_set(["DynamicResourceAllocation"])} - plain == devices
     gated = {row.plural for row in watch_set(["GenericWorkload", "DRADeviceTaintRules"])}
     assert gated - plain == {"devicetaintrules", "podgroups"}
     assert [row.plural for row in WATCH_SET if row.field_selector] == ["pods"]
@@ -96,7 +98,7 @@ def test_the_watch_set_is_the_references() -> None:
 
 def test_resources_of_plugins_join_the_watch_set_once() -> None:
     extra = ["widgets.v1.example.com", "widgets.v1.example.com", "replicasets.v1.apps", "deployments.v1.apps"]
-    rows = watch_set(extra=extra)[18:]
+    rows = watch_set(extra=extra)[15:]
     assert [(row.kind, row.plural, row.api_versions) for row in rows] == [
         ("widgets.v1.example.com", "widgets", ("example.com/v1",)),
         ("Deployment", "deployments", ("apps/v1",)),
