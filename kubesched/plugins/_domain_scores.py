@@ -70,9 +70,8 @@ class ScoredDomains:
         before, self._scored = self._scored, scored
         self._n_scored = int(np.count_nonzero(scored))
         self._codes = None if scored[:-1].all() and len(scored) == n_values else np.flatnonzero(scored)
-        if (
-            len(before) != len(scored) or before[-1] or scored[-1]
-        ):  # feasible nodes that are in no domain are a case of their own
+        # Feasible nodes that are in no domain are a case of their own.
+        if len(before) != len(scored) or before[-1] or scored[-1]:
             return None
         came = np.flatnonzero(scored > before)
         return came.tolist() if len(came) <= FEW else None
@@ -87,8 +86,7 @@ class ScoredDomains:
         if len(raised) > FEW or len(numbers) == self._n_scored or self._range[0] != scale or min(numbers, default=low) < low:
             self._raised = self._range = None
             return False
-        high = max(numbers, default=low)
-        high = max(high, low)
+        high = max(numbers, default=low)  # whoever is not raised has the lowest count
         self._range = scale, low, high
         for code in changed if high == before else raised:
             self._table.put(code, scale.one(values.item(code), low, high))
