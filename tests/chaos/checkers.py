@@ -16,6 +16,7 @@ import msgspec
 from chaos.processes import Process
 from chaos.users import HIGH_PRIORITY
 from chaos.world import SchedulerHost, World
+from kubesched.api.resource import ResourceClaim
 from kubesched.apiserver.write_ahead_log import Record
 from kubesched.cluster.device_claims import DeviceClaims
 
@@ -35,8 +36,11 @@ class Checker:
         self._violated = world.history.violated
         self._node_of: dict[str, str] = {}
         self._last_binder: dict[str, SchedulerHost] = {}
-        self._last_giver: dict[str, SchedulerHost] = {}
-        """Who last wrote the status of a device claim."""
+        self._known_given: dict[str, set[tuple[str, ...]]] = {}
+        """The devices that a scheduler knew to be given when it last sent the status of a claim: it had heard so, or has given
+        them itself."""
+        self._sent: dict[str, dict[str, set[tuple[str, ...]]]] = {}
+        """What each process gave to which claim."""
         self._holders: dict[tuple[str, ...], str] = {}
         self._members: dict[str, set[str]] = {}
         self._leaders: set[str] = set()
@@ -60,7 +64,10 @@ class Checker:
             self._unaware.pop((f"{parts[4]}/{parts[6]}", process.name), None)  # it knows better now
         if path.endswith("/status") and "/resourceclaims/" in path:
             parts = path.split("/")
-            self._last_giver[f"{parts[5]}/{parts[7]}"] = self._world.schedulers[number]
+            key, sent = f"{parts[5]}/{parts[7]}", self._sent.setdefault(process.name, {})
+            own = {device for claim, devices in sent.items() if claim != key for device in devices}
+            self._known_given[key] = own | _given(self._world.schedulers[number], parts[5], parts[7])
+            sent[key] = set(_devices(msgspec.json.decode(data.partition(b"\r\n\r\n")[2])))
         if path.endswith("/status") and "/pods/" in path:
             self._note_judge(path, data, process, self._world.schedulers[number])
         if method == "DELETE" and "/pods/" in path:
@@ -122,20 +129,9 @@ class Checker:
             del self._holders[thing]
         for thing in held:
             other = self._holders.setdefault(thing, mine)
-            if other != mine and self._could_know(key, other.partition(" ")[2], thing):
+            # As with room on a node: whoever has a watch that lags behind decides on what he knows.
+            if other != mine and thing in self._known_given.get(key, held):
                 self._violated(f"{mine} gets {'/'.join(thing)}, which {other} has")
-
-    def _could_know(self, key: str, other: str, device: tuple[str, ...]) -> bool:
-        """Return whether the scheduler that gave a device to a claim had heard that another has it: as with room on a node,
-        whoever has a watch that lags behind decides on what he knows."""
-        giver = self._last_giver.get(key)
-        scheduler = giver.scheduler if giver is not None else None
-        if scheduler is None or scheduler.engine is None:
-            return True
-        namespace, _, name = other.partition("/")
-        claim = scheduler.engine.store.objects.shared(DeviceClaims).get(name, namespace)
-        given = claim.status.allocation.devices.results if claim is not None and claim.status.allocation is not None else ()
-        return device in [("device", one.driver, one.pool, one.device) for one in given]
 
     def _note_judge(self, path: str, data: bytes, process: Process, host: SchedulerHost) -> None:
         """Take down whether a scheduler that says of a pod that it found no node has not heard yet that it is on one. That is
@@ -360,6 +356,19 @@ def _devices(claim: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     allocation = claim.get("status", {}).get("allocation") or {}
     for result in (allocation.get("devices") or {}).get("results") or ():
         yield "device", result["driver"], result["pool"], result["device"]
+
+
+def _given(host: SchedulerHost, namespace: str, name: str) -> set[tuple[str, ...]]:
+    """Return the devices that other claims have, as far as a scheduler knows."""
+    if host.scheduler is None or host.scheduler.engine is None:
+        return set()
+    objects = host.scheduler.engine.store.objects
+    return {
+        ("device", one.driver, one.pool, one.device)
+        for claim in objects.all(ResourceClaim)
+        if claim.status.allocation is not None and (claim.metadata.namespace, claim.metadata.name) != (namespace, name)
+        for one in claim.status.allocation.devices.results
+    }
 
 
 def _devices_of(slice_: dict[str, Any]) -> set[tuple[str, ...]]:

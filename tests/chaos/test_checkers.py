@@ -70,6 +70,6 @@ def test_a_device_that_two_claims_get(has_heard: bool, n_violations: int) -> Non
     checker._leader = lambda: ""  # type: ignore[method-assign]
     checker._check_holdings("resourceclaims.resource.k8s.io", "default/first", [DEVICE])
     path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/second/status"
-    checker.requested(SimpleNamespace(name="scheduler-0.1"), "PUT", path, b"")  # type: ignore[arg-type]
+    checker.requested(SimpleNamespace(name="scheduler-0.1"), "PUT", path, b"\r\n\r\n{}")  # type: ignore[arg-type]
     checker._check_holdings("resourceclaims.resource.k8s.io", "default/second", [DEVICE])
     assert len(violated) == n_violations
