@@ -67,7 +67,10 @@ class Checker:
             key, sent = f"{parts[5]}/{parts[7]}", self._sent.setdefault(process.name, {})
             own = {device for claim, devices in sent.items() if claim != key for device in devices}
             self._known_given[key] = own | _given(self._world.schedulers[number], parts[5], parts[7])
-            sent[key] = set(_devices(msgspec.json.decode(data.partition(b"\r\n\r\n")[2])))
+            # What the claim has already, as he may just have learned, is not his gift.
+            mine = f"resourceclaims.resource.k8s.io {key}"
+            told = _devices(msgspec.json.decode(data.partition(b"\r\n\r\n")[2]))
+            sent[key] = {device for device in told if self._holders.get(device) != mine}
         if path.endswith("/status") and "/pods/" in path:
             self._note_judge(path, data, process, self._world.schedulers[number])
         if method == "DELETE" and "/pods/" in path:
