@@ -205,7 +205,51 @@ class DecisionFilter:
 
 
 Facts = tuple[Any, ...]
-"""The first fields of a record in their order, `pod` to `attempt`; and `bound_seconds`, once it is known."""
+"""What `record_of` takes, in its order."""
+
+
+def record_of(
+    pod: str,
+    uid: str,
+    scheduler: str,
+    latency_seconds: float,
+    node: str,
+    node_count: int,
+    evaluated: int,
+    feasible: int,
+    chooser: str,
+    level: int | None,
+    best: int,
+    second: int,
+    everywhere: int,
+    runner_up: str,
+    refused: Refused | None,
+    at: float | None,
+    attempt: int,
+    bound_seconds: float | None = None,
+) -> DecisionRecord:
+    """Return the record of a pod that was placed. `best` and `second` leave out what all nodes scored, which is `everywhere`;
+    `chooser` is what breaks ties, or what the node was chosen by where nothing was scored."""
+    return DecisionRecord(
+        pod,
+        uid,
+        scheduler,
+        latency_seconds,
+        PLACED,
+        node,
+        node_count,
+        evaluated,
+        feasible,
+        chosen_by=SCORE if level == 1 else chooser,
+        level=level,
+        total=best + everywhere,
+        margin=best - second,
+        runner_up=runner_up,
+        refused=refused,
+        at=at or 0.0,
+        attempt=attempt,
+        bound_seconds=bound_seconds,
+    )
 
 
 class DecisionRing:
@@ -260,6 +304,6 @@ def _pod_of(kept: DecisionRecord | Facts) -> str:
 
 
 def _record(sequence: int, kept: DecisionRecord | Facts) -> DecisionRecord:
-    record = kept if isinstance(kept, DecisionRecord) else DecisionRecord(*kept)
+    record = kept if isinstance(kept, DecisionRecord) else record_of(*kept)
     record.sequence = sequence
     return record

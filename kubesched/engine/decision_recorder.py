@@ -19,15 +19,14 @@ from kubesched.engine.decision_record import (
     ERROR,
     NOMINATED,
     ONLY,
-    PLACED,
     PREEMPTED,
-    SCORE,
     UNSCHEDULABLE,
     DecisionRecord,
     DecisionRing,
     Facts,
     PreemptionRecord,
     ScoreTable,
+    record_of,
 )
 from kubesched.engine.failures import Failure
 from kubesched.engine.handle import SystemClock
@@ -45,9 +44,10 @@ from kubesched.queue.queued import QueuedPod
 
 SHARE = 0.005
 """How much of the time may go into what takes longer."""
-PAUSE_SECONDS = 0.001
+PAUSE_SECONDS = 0.002
 """How long no nodes are counted (those that are level, those that were refused) after some were. It takes some microseconds,
-which only an engine that decides ten thousand times a second cannot spare every time."""
+which only an engine that decides ten thousand times a second cannot spare every time; with a real API server it decides
+some hundred times."""
 TOP = 5
 EXTENDERS = "extenders"
 """Under this name stands what a total has beyond the scores of the plugins."""
@@ -101,7 +101,7 @@ class DecisionRecorder:
         """Take from an attempt what it was decided by; to be called before the next one."""
         pod = made.pod
         if isinstance(made.decision, Placed):
-            made.record = DecisionRecord(*self._facts(made, made.decision, profile, None))
+            made.record = record_of(*self._facts(made, made.decision, profile, None))
         else:
             made.record = DecisionRecord(pod.key, pod.uid, profile.name, made.seconds, ERROR, "", made.nodes.n, made.n_nodes)
             made.record.refused = self._why_none(made)
@@ -109,36 +109,33 @@ class DecisionRecorder:
 
     def _facts(self, made: Attempt, decision: Placed, profile: Profile, at: float | None, attempts: int = 0) -> Facts:
         """Return what a pod was placed by. Where the time is told, nodes are counted only if that is not too often."""
-        pod, nodes, totals, level = made.pod, made.nodes, made.totals, made.level
-        n, evaluated, feasible, total, margin, runner_up = nodes.n, decision.evaluated, decision.feasible, 0, 0, ""
+        pod, nodes, totals, level, feasible = made.pod, made.nodes, made.totals, made.level, decision.feasible
+        n, evaluated, chooser, best, second, flat, runner_up = nodes.n, decision.evaluated, self._chooser, 0, 0, 0, ""
         count: int | None = 0
         if totals is None or level is None:
             is_nominated = evaluated == 1 and pod.pod.status.nominated_node_name == decision.node_name
-            chosen_by = NOMINATED if is_nominated else ONLY
+            chooser = NOMINATED if is_nominated else ONLY
             is_refused_any = not is_nominated and not feasible == evaluated == n  # beside a nominated one none was looked at
         else:
-            second = level.second_to(made.row)
-            total, is_refused_any = level.best, feasible < n
-            if second >= 0:
-                margin, runner_up = total - totals.item(second), nodes.name(second)
-            count = 1 if margin or not runner_up else level.count if level.is_counted or self._may_count(made, at) else None
-            chosen_by = SCORE if count == 1 else self._chooser
+            row, best, is_refused_any = level.second_to(made.row), level.best, feasible < n
+            second, runner_up = (totals.item(row), nodes.name(row)) if row >= 0 else (best, "")
+            count = 1 if row < 0 or second < best else level.count if level.is_counted or self._may_count(made, at) else None
             if made.recalled is not None:
-                total += made.recalled.left_out(pod, nodes)
+                flat = made.recalled.left_out(pod, nodes)
         return (
             pod.key,
             pod.uid,
             profile.name,
             made.seconds,
-            PLACED,
             decision.node_name,
             n,
             evaluated,
             feasible,
-            chosen_by,
+            chooser,
             count,
-            total,
-            margin,
+            best,
+            second,
+            flat,
             runner_up,
             () if not is_refused_any else self._known_refusals(made) if self._may_count(made, at) else None,
             at,
@@ -211,7 +208,7 @@ class DecisionRecorder:
             facts = self._facts(made, made.decision, profile, at, queued.attempts)
             if not self.listeners:
                 return self.ring.append(facts)
-            record = made.record = DecisionRecord(*facts)
+            record = made.record = record_of(*facts)
         record.attempt, record.at = queued.attempts, at
         return self._keep(record)
 

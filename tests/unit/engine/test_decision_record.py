@@ -100,12 +100,13 @@ def test_the_ring_keeps_the_newest_and_numbers_on() -> None:
 
 def test_bare_facts_are_read_as_the_record_that_they_stand_for() -> None:
     ring = DecisionRing(2)
-    facts = ("default/web", "u", "s", 0.25, PLACED, "node-b", 8, 8, 7, "seed", 3, 471, 0, "node-c", (), 1.5, 1)
+    facts = ("default/web", "u", "s", 0.25, "node-b", 8, 8, 7, "seed", 1, 271, 261, 200, "node-c", (), 1.5, 1)
     numbers = [ring.append(facts), ring.append(DecisionRecord("default/db", "v", "s")), ring.append(facts)]
     for number, seconds in zip(numbers, (9.0, 0.5, 0.75), strict=True):
         ring.bound(number, seconds)  # the first is gone
     web, db = ring.newest_first()
     assert (web.pod, web.feasible, web.total, web.runner_up, web.at, web.attempt) == ("default/web", 7, 471, "node-c", 1.5, 1)
+    assert (web.outcome, web.chosen_by, web.margin) == (PLACED, "score", 10)
     assert (web.sequence, web.bound_seconds, db.sequence, db.bound_seconds) == (2, 0.75, 1, 0.5)
 
 
