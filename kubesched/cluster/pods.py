@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -157,6 +156,12 @@ class PodTemplate:
         self.resources = interners.pod_resources(pod)
         self.usage = self.resources.usage
         self.non_zero_cpu, self.non_zero_memory = self.resources.non_zero_cpu, self.resources.non_zero_memory
+        self.asking = sign_asking(pod)
+        """The signature of what the pod asks of a node: a part of its own signature."""
+        affinity = pod.spec.affinity
+        wanted = affinity.node_affinity if affinity is not None else None
+        self.named_nodes = matching.named_nodes(wanted.required) if wanted is not None and wanted.required is not None else None
+        """The only nodes that the required node affinity leaves, by name; None where not every term names nodes."""
         self.remembered: dict[Any, Any] = {}
 
     @property
@@ -164,22 +169,13 @@ class PodTemplate:
         """Return what the pod asks for when it is placed: the spec alone counts."""
         return self.resources.requested
 
-    @cached_property
-    def asking(self) -> bytes:
-        """Return the signature of what the pod asks of a node: a part of its own signature."""
-        return sign_asking(self.sample)
-
-    @cached_property
-    def named_nodes(self) -> frozenset[str] | None:
-        """Return the only nodes that the required node affinity leaves, by name; None where not every term names nodes."""
-        affinity = self.sample.spec.affinity
-        wanted = affinity.node_affinity if affinity is not None else None
-        return matching.named_nodes(wanted.required) if wanted is not None and wanted.required is not None else None
-
-    @cached_property
+    @property
     def required_node_affinity(self) -> matching.RequiredNodeAffinity:
         """Return the node selector and the required node affinity, parsed."""
-        return matching.compile_required_node_affinity(self.sample)
+        found: matching.RequiredNodeAffinity = self.remember(
+            "required_node_affinity", lambda: matching.compile_required_node_affinity(self.sample)
+        )
+        return found
 
     @property
     def affinity(self) -> matching.PodAffinityTerms:
@@ -193,11 +189,12 @@ class PodTemplate:
 
     def remember(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return what `make` returned the first time for this key: a plugin's reading of the pod's spec."""
-        try:
-            return self.remembered[key]
-        except KeyError:
-            value = self.remembered[key] = make()
-            return value
+        found = self.remembered.get(
+            key
+        )  # to catch what is missing would take longer, and every pod may be the first of its kind
+        if found is None:
+            found = self.remembered[key] = make()
+        return found
 
 
 class PodView:

@@ -15,7 +15,7 @@ from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.errors import PluginError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin, Refusal
-from kubesched.framework.verdicts import MAX_REASONS, Code, Reason, Rejections
+from kubesched.framework.verdicts import MAX_REASONS, Bits, Code, Reason, Rejections
 
 
 class NodeView:
@@ -90,17 +90,14 @@ class NodeView:
 def filter_rows(plugin: Plugin, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
     """Ask `filter_node` for every row and gather the answers into one column."""
     numbers: dict[Reason, int] = {}
-    bits = np.zeros(nodes.n, dtype=np.uint64)
+    bits: Bits | None = None
     for row in range(nodes.n):
-        answer = plugin.filter_node(pod, NodeView(nodes, row), state)
-        if answer is None:
-            continue
-        for reason in reasons_of(plugin, answer):
-            number = numbers.setdefault(reason, len(numbers))
-            if number >= MAX_REASONS:
-                number = MAX_REASONS - 1
+        for reason in reasons_of(plugin, plugin.filter_node(pod, NodeView(nodes, row), state)):
+            if bits is None:
+                bits = np.zeros(nodes.n, dtype=np.uint64)
+            number = min(numbers.setdefault(reason, len(numbers)), MAX_REASONS - 1)
             bits[row] |= np.uint64(1 << number)
-    return Rejections(bits, tuple(numbers)[:MAX_REASONS]) if numbers else Rejections.none(nodes)
+    return Rejections(bits, tuple(numbers)[:MAX_REASONS])
 
 
 def score_rows(plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Ints:

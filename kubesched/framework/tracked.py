@@ -6,7 +6,7 @@ Who derives something has a Reader of what it is derived from: a few elements ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy.typing as npt
@@ -55,13 +55,18 @@ class DerivedColumn:
     """A number for every node that follows from the node and the pods on it, whoever the pod is that asks; or several, one row
     of a table each."""
 
-    __slots__ = ("_all", "_one", "_reader", "_values")
+    __slots__ = ("_all", "_cells", "_one", "_reader", "_values")
 
-    def __init__(self, all_rows: Callable[[Snapshot], npt.NDArray[Any]], one_row: Callable[[Snapshot, int], Any]) -> None:
+    def __init__(
+        self, all_rows: Callable[[Snapshot], npt.NDArray[Any]], one_row: Callable[[Snapshot, int], Iterable[float]]
+    ) -> None:
+        """`all_rows` makes the table, and `one_row` one column of it, from top to bottom."""
         self._all = all_rows
         self._one = one_row
         self._reader: Reader[Change] = Reader()
         self._values: npt.NDArray[Any] | None = None
+        self._cells: Any = None
+        """The same memory for whoever writes one number: an array takes several times as long for that."""
 
     def on(self, nodes: Snapshot) -> npt.NDArray[Any]:
         """Return the column for a view; borrowed, and right until the next change. Only that of the whole cluster as it is is
@@ -72,8 +77,13 @@ class DerivedColumn:
         changes = self._reader.changed(nodes.journal)
         if values is None or changes is None or len(changes) > FEW_ROWS:
             values = self._all(nodes)
+            self._cells = values.reshape(-1).data
         else:
+            cells, n = self._cells, nodes.n
             for row in {change.row for change in changes}:
-                values.T[row] = self._one(nodes, row)
+                place = row
+                for value in self._one(nodes, row):
+                    cells[place] = value
+                    place += n
         self._values = values
         return values

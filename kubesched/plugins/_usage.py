@@ -49,7 +49,7 @@ class UsageColumns:
                 self._columns.clear()
             columns = self._columns[resources] = DerivedColumn(
                 lambda nodes: np.stack([self._all(resource, nodes) for resource in resources], axis=1),
-                lambda nodes, row: [self._one(resource, nodes, row) for resource in resources],
+                lambda nodes, row: self._one(resources, nodes, row),
             )
         told, offered = columns.on(nodes)
         return told, offered
@@ -62,10 +62,12 @@ class UsageColumns:
         safe = np.maximum(offered, 1).astype(np.float64)
         return np.stack((self._told(used, safe), safe))
 
-    def _one(self, resource: int, nodes: Snapshot, row: int) -> tuple[float, float]:
-        offered, used = nodes.usage_at(resource, row)
-        if self._counts_defaults:
-            used = nodes.non_zero_requested_at(resource, row)
-        is_exact = 0 < offered < EXACT and 0 <= used < LARGEST
-        safe = float(max(offered, 1))
-        return self._told(float(used) if is_exact else math.nan, safe), safe
+    def _one(self, resources: tuple[int, ...], nodes: Snapshot, row: int) -> list[float]:
+        told, offers = [], []
+        for resource in resources:
+            cells = nodes.counted_cells(resource) if self._counts_defaults else nodes.usage_cells(resource)
+            offered, used = cells[0][row], cells[1][row]
+            is_exact = 0 < offered < EXACT and 0 <= used < LARGEST
+            offers.append(safe := float(max(offered, 1)))
+            told.append(self._told(float(used) if is_exact else math.nan, safe))
+        return told + offers

@@ -77,9 +77,8 @@ class NodeResourcesBalancedAllocation(Plugin):
             return nodes.uniform(0)
         asked = self._asked(pod)
         gain = self._balance(asked, nodes)
-        gain -= self._balance_before(tuple([resource for resource, _ in asked]), nodes)
-        gain += 150
-        gain >>= 1  # 50 and half of (50 + gain), rounded down
+        gain += self._without(tuple([resource for resource, _ in asked]), nodes)
+        gain >>= 1
         return gain
 
     def _balance(self, asked: Iterable[tuple[int, int]], nodes: Snapshot) -> Ints:
@@ -95,7 +94,8 @@ class NodeResourcesBalancedAllocation(Plugin):
         return _balance(usages, nodes.n)
 
     def _balance_of_two(self, asked: Sequence[tuple[int, int]], nodes: Snapshot) -> Ints | None:
-        """Return the same for two resources that all nodes offer, the usual case: (1 - abs((first - second) / 2)) * 100."""
+        """Return the same for two resources that all nodes offer, the usual case: (1 - abs((first - second) / 2)) * 100, which
+        is to the last bit (2 - abs(first - second)) * 50."""
         if any(resource > EPHEMERAL_STORAGE or amount >= LARGEST for resource, amount in asked):
             return None
         usage, offers = self._usage.of(tuple([resource for resource, _ in asked]), nodes)
@@ -112,22 +112,22 @@ class NodeResourcesBalancedAllocation(Plugin):
         apart, second = degrees
         apart -= second
         np.abs(apart, out=apart)
-        apart *= 0.5
-        np.subtract(1, apart, out=apart)
-        apart *= 100
+        np.subtract(2, apart, out=apart)
+        apart *= 50
         return apart.astype(np.int64)
 
-    def _balance_before(self, resources: tuple[int, ...], nodes: Snapshot) -> Ints:
-        """Return how balanced the nodes are without the pod: the same for all pods, and followed row by row."""
+    def _without(self, resources: tuple[int, ...], nodes: Snapshot) -> Ints:
+        """Return what makes scores of balances: half of a balance and of this, rounded down, is 50 and half of 50 and what is
+        gained over the balance without the pod. That is the same for all pods, and followed row by row."""
         if any(self._devices.serves(resource, nodes.templates) for resource in resources):
-            return self._balance(dict.fromkeys(resources, 0).items(), nodes)
+            return 150 - self._balance(dict.fromkeys(resources, 0).items(), nodes)
         before = self._before.get(resources)
         if before is None:
             if len(self._before) == MOST_FOLLOWED:
                 self._before.clear()
             before = self._before[resources] = DerivedColumn(
-                lambda nodes: self._balance(dict.fromkeys(resources, 0).items(), nodes),
-                lambda nodes, row: _balance_of(_degrees(nodes.usage_at(resource, row) for resource in resources)),
+                lambda nodes: 150 - self._balance(dict.fromkeys(resources, 0).items(), nodes),
+                lambda nodes, row: (150 - _balance_of(_degrees(nodes.usage_at(resource, row) for resource in resources)),),
             )
         return before.on(nodes)
 

@@ -23,9 +23,9 @@ class Followed:
         self.all += 1
         return nodes.pod_count.copy()
 
-    def _one(self, nodes: Snapshot, row: int) -> int:
+    def _one(self, nodes: Snapshot, row: int) -> tuple[int]:
         self.single += 1
-        return nodes.pod_count.item(row)
+        return (nodes.pod_count.item(row),)
 
     def on(self, store: Store) -> list[int]:
         return self.column.on(store.snapshot()).tolist()
