@@ -6,7 +6,7 @@ columns, as correct: the answers are the same, one Python call a node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -106,18 +106,6 @@ def score_rows(plugin: Plugin, pod: PodView, nodes: Snapshot, feasible: Bools, s
     for row in np.flatnonzero(feasible).tolist():
         scores[row] = plugin.score_node(pod, NodeView(nodes, row), state)
     return scores
-
-
-def row_filter(plugin: Plugin, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], Refusal]:
-    """Return a plugin's verdict on one row as a function of the row."""
-    ready = plugin.row_filter(pod, nodes, state)
-    return ready if ready is not None else lambda row: plugin.filter_node(pod, NodeView(nodes, row), state)
-
-
-def row_score(plugin: Plugin, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], int]:
-    """Return a plugin's score of one row as a function of the row."""
-    ready = plugin.row_score(pod, nodes, state)
-    return ready if ready is not None else lambda row: plugin.score_node(pod, NodeView(nodes, row), state)
 
 
 def reasons_of(plugin: Plugin, answer: Refusal) -> tuple[Reason, ...]:

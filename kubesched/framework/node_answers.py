@@ -392,14 +392,20 @@ class NodeAnswers:
 
     def _verdict_of(self, plugin: Plugin) -> Callable[[int], Refusal]:
         profile, pod, nodes, state = self.profile, self.pod, self.nodes, self.state
+        ready = plugin.row_filter(pod, nodes, state)
+        if ready is not None:
+            return ready
         if plugin.implements("filter_node"):
-            return lifting.row_filter(plugin, pod, nodes, state)
+            return lambda row: plugin.filter_node(pod, lifting.NodeView(nodes, row), state)
         return lambda row: _filter(profile, plugin, pod, nodes.take([row]), state).at(0)
 
     def _score_of(self, plugin: Plugin) -> Callable[[int], int]:
         profile, pod, nodes, state = self.profile, self.pod, self.nodes, self.state
+        ready = plugin.row_score(pod, nodes, state)
+        if ready is not None:
+            return ready
         if plugin.implements("score_node"):
-            return lifting.row_score(plugin, pod, nodes, state)
+            return lambda row: plugin.score_node(pod, lifting.NodeView(nodes, row), state)
         here = np.ones(1, dtype=np.bool_)
         return lambda row: int(profile.rate(plugin, pod, nodes.take([row]), here, state)[0])
 

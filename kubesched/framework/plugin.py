@@ -150,9 +150,9 @@ class Plugin:
         return None
 
     def row_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], Refusal] | None:
-        """Return `filter_node` for a pod's class as a function of the row, with everything read beforehand that is the
-        same for all rows; None where that gains nothing. `nodes` is the whole cluster, and the function is good until
-        nodes come or go."""
+        """Return what `filter` says of one node, for a pod's class as a function of the row, with everything read beforehand
+        that is the same for all rows; None where that gains nothing. `nodes` is the whole cluster, and the function is good
+        until nodes come or go."""
         return None
 
     def filter_domains(self, pod: PodView, nodes: Snapshot, state: CycleState) -> DomainVerdicts | None:
@@ -189,7 +189,7 @@ class Plugin:
         return 0
 
     def row_score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], int] | None:
-        """Return `score_node` for a pod's class as a function of the row, as `row_filter` does for `filter_node`."""
+        """Return what `score` says of one node, as `row_filter` does for `filter`."""
         return None
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:

@@ -16,7 +16,6 @@ from kubesched.api.amount import wrapped
 from kubesched.api.requests import is_scalar_name
 from kubesched.cluster import EPHEMERAL_STORAGE, Ints, PodView, Snapshot
 from kubesched.config.args import MAX_SHAPE_SCORE, UtilizationShapePoint
-from kubesched.framework import NodeView
 from kubesched.framework.profile import MAX_SCORE
 from kubesched.plugins._device_classes import ServedByDevices
 from kubesched.plugins._usage import LARGEST, Floats, UsageColumns
@@ -86,50 +85,37 @@ class Strategy:
         total /= sum([weight for _, _, weight in asked])
         return total.astype(np.int64)
 
-    def row(self, asked: Asked, node: NodeView) -> int:
-        """Return one node's score."""
-        total = weight_sum = 0
-        for resource, amount, weight in asked:
-            offered, used = node.counted_usage(resource)
-            if resource > EPHEMERAL_STORAGE:
-                used, offered = self._devices.row(resource, used, node.nodes, node.row)
-            if not offered:
-                continue
-            used = wrapped(used + amount)
-            if self._shape is not None:
-                percent = 100 if used > offered else _divided(wrapped(used * 100), offered)
-                score = self._shape_list[min(max(percent, 0), 100)]
-                if score <= 0:
-                    continue
-            else:
-                score = _score(used, offered, self._spreads)
-            total += score * weight
-            weight_sum += weight
-        if not weight_sum:
-            return 0
-        return int(total / weight_sum + 0.5) if self._shape is not None else _divided(total, weight_sum)
-
-    def by_row(self, asked: Asked, nodes: Snapshot) -> Callable[[int], int] | None:
-        """Return `row` as a function of the row; None where devices may serve a resource, or there is a shape to follow."""
-        if self._shape is not None or any(resource > EPHEMERAL_STORAGE for resource, _, _ in asked):
-            return None
-        counted = [(*nodes.counted_cells(resource), amount, weight) for resource, amount, weight in asked]
-        spreads = self._spreads
+    def by_row(self, asked: Asked, nodes: Snapshot) -> Callable[[int], int]:
+        """Return one node's score as a function of its row."""
+        counted = [(resource, *nodes.counted_cells(resource), amount, weight) for resource, amount, weight in asked]
+        spreads, shape, devices = self._spreads, self._shape_list, self._devices
 
         def score(row: int) -> int:
             total = weight_sum = 0
-            for offers, uses, amount, weight in counted:
-                offered = offers[row]
-                if offered:
-                    used = uses[row] + amount
-                    weight_sum += weight
-                    if 0 <= used <= offered < _SAFE:
-                        total += (offered - used if spreads else used) * 100 // offered * weight
-                    else:
-                        total += _score(wrapped(used), offered, spreads) * weight
-            if total >= 0 < weight_sum:
-                return total // weight_sum
-            return _divided(total, weight_sum) if weight_sum else 0
+            for resource, offers, uses, amount, weight in counted:
+                used, offered = uses[row], offers[row]
+                if resource > EPHEMERAL_STORAGE:
+                    used, offered = devices.row(resource, used, nodes, row)
+                if not offered:
+                    continue
+                used += amount
+                if shape:
+                    used = wrapped(used)
+                    percent = 100 if used > offered else _divided(wrapped(used * 100), offered)
+                    percent = shape[min(max(percent, 0), 100)]
+                    if percent <= 0:
+                        continue
+                elif 0 <= used <= offered < _SAFE:
+                    percent = (offered - used if spreads else used) * 100 // offered
+                else:
+                    percent = _score(wrapped(used), offered, spreads)
+                total += percent * weight
+                weight_sum += weight
+            if not weight_sum:
+                return 0
+            if shape:
+                return int(total / weight_sum + 0.5)
+            return total // weight_sum if total >= 0 else _divided(total, weight_sum)
 
         return score
 

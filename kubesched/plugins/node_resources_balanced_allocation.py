@@ -13,10 +13,11 @@ import numpy as np
 
 from kubesched.api.requests import is_scalar_name
 from kubesched.cluster import EPHEMERAL_STORAGE, Bools, Ints
+from kubesched.cluster.columns import Cells
 from kubesched.config.args import CPU_AND_MEMORY, Args, ResourceSpec
 from kubesched.config.fielderrors import FieldError, Path, duplicate, invalid
 from kubesched.config.gates import Gates
-from kubesched.framework import SKIP, CycleState, Input, NodeView, Plugin, PodView, Snapshot, Status
+from kubesched.framework import SKIP, CycleState, Input, Plugin, PodView, Snapshot, Status
 from kubesched.framework.ports import Handle
 from kubesched.framework.tracked import DerivedColumn
 from kubesched.plugins._device_classes import ServedByDevices
@@ -131,37 +132,49 @@ class NodeResourcesBalancedAllocation(Plugin):
             )
         return before.on(nodes)
 
-    def score_node(self, pod: PodView, node: NodeView, state: CycleState) -> int:
-        if not self._asks(pod):
-            return 0
-        before, after = [], []
-        for resource, amount in self._asked(pod):
-            offered, used = node.usage(resource)
-            if resource > EPHEMERAL_STORAGE:
-                used, offered = self._devices.row(resource, used, node.nodes, node.row)
-            if offered:
-                before.append(min(used / offered, 1.0))
-                after.append(min((used + amount) / offered, 1.0))
-        return 50 + (50 + _balance_of(after) - _balance_of(before)) // 2
-
-    def row_score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], int] | None:
+    def row_score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], int]:
         asked = self._asked(pod)
-        if len(asked) != 2 or not self._asks(pod) or any(resource > EPHEMERAL_STORAGE for resource, _ in asked):
-            return None
-        (one, more_of_one), (other, more_of_other) = asked
-        (offers_one, uses_one), (offers_other, uses_other) = nodes.usage_cells(one), nodes.usage_cells(other)
+        if not self._asks(pod):
+            return lambda row: 0
 
         def score(row: int) -> int:
-            a, b = offers_one[row], offers_other[row]
-            if a <= 0 or b <= 0:
-                return self.score_node(pod, NodeView(nodes, row), state)
-            used_a, used_b = uses_one[row], uses_other[row]
-            before = _balance_of_two(used_a / a if used_a < a else 1.0, used_b / b if used_b < b else 1.0)
-            used_a, used_b = used_a + more_of_one, used_b + more_of_other
-            after = _balance_of_two(used_a / a if used_a < a else 1.0, used_b / b if used_b < b else 1.0)
-            return 50 + (50 + after - before) // 2
+            before, after = [], []
+            for resource, amount in asked:
+                used, offered = self._devices.row(resource, nodes.requested_at(resource, row), nodes, row)
+                if offered:
+                    before.append(min(used / offered, 1.0))
+                    after.append(min((used + amount) / offered, 1.0))
+            return _score(_balance_of(before), _balance_of(after))
 
-        return score
+        if len(asked) != 2 or any(resource > EPHEMERAL_STORAGE for resource, _ in asked):
+            return score
+        one, other = [(*nodes.usage_cells(resource), amount) for resource, amount in asked]
+        return _score_by_two(one, other, score)
+
+
+_Usage = tuple[Cells, Cells, int]
+"""What nodes offer of a resource, what is used of it, and what a pod asks for."""
+
+
+def _score_by_two(one: _Usage, other: _Usage, otherwise: Callable[[int], int]) -> Callable[[int], int]:
+    """Return the score by two resources as a function of the row: the usual case, and `otherwise` where a node lacks one."""
+    (offers_one, uses_one, more_of_one), (offers_other, uses_other, more_of_other) = one, other
+
+    def score(row: int) -> int:
+        a, b = offers_one[row], offers_other[row]
+        if a <= 0 or b <= 0:
+            return otherwise(row)
+        used_a, used_b = uses_one[row], uses_other[row]
+        before = _balance_of_two(used_a / a if used_a < a else 1.0, used_b / b if used_b < b else 1.0)
+        used_a, used_b = used_a + more_of_one, used_b + more_of_other
+        after = _balance_of_two(used_a / a if used_a < a else 1.0, used_b / b if used_b < b else 1.0)
+        return _score(before, after)
+
+    return score
+
+
+def _score(before: int, after: int) -> int:
+    return 50 + (50 + after - before) // 2
 
 
 def _degrees(usages: Iterable[tuple[int, int]]) -> list[float]:

@@ -222,10 +222,7 @@ class NodeResourcesFit(Plugin):
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         return self._strategy.columns(self._usage(pod), nodes)
 
-    def score_node(self, pod: PodView, node: NodeView, state: CycleState) -> int:
-        return self._strategy.row(self._usage(pod), node)
-
-    def row_score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], int] | None:
+    def row_score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], int]:
         return self._strategy.by_row(self._usage(pod), nodes)
 
     def score_placement(self, group: GroupKey, proposal: Proposal, nodes: Snapshot) -> int | Status:

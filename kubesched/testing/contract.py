@@ -16,6 +16,7 @@ pod, in which cluster. Clusters and pods are random and seeded: the same seed ch
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 from time import perf_counter
 from typing import Any
@@ -199,24 +200,25 @@ def _check_scalar(bench: Bench, pod: Pod, where: str) -> None:
 
 
 def _check_by_row(bench: Bench, pod: Pod, where: str) -> None:
-    """Compare the methods for one node with the functions of a row that are made of them beforehand."""
+    """Compare columns with the functions of a row that say the same."""
     plugin, view, nodes, state = bench.plugin, bench.store.view(pod), bench.store.snapshot(), CycleState()
     if isinstance(plugin.pre_filter(view, nodes, state), Status):
         return
     verdict = plugin.row_filter(view, nodes, state)
-    for row in range(nodes.n if verdict is not None else 0):
-        assert verdict is not None
-        ours = lifting.reasons_of(plugin, plugin.filter_node(view, lifting.NodeView(nodes, row), state))
-        ready = lifting.reasons_of(plugin, verdict(row))
-        assert ours == ready, f"{where}: filter_node and row_filter disagree on row {row}: {ours} and {ready}"
+    if verdict is not None:
+        filter_ = plugin.filter if plugin.implements("filter") else partial(lifting.filter_rows, plugin)
+        column = filter_(view, nodes, state)
+        for row in range(nodes.n):
+            ours, ready = column.at(row), lifting.reasons_of(plugin, verdict(row))
+            assert ours == ready, f"{where}: filter and row_filter disagree on row {row}: {ours} and {ready}"
     feasible = np.ones(nodes.n, dtype=np.bool_)
     if not nodes.n or plugin.pre_score(view, nodes, feasible, state) is not None:
         return
     score = plugin.row_score(view, nodes, state)
-    for row in range(nodes.n if score is not None else 0):
-        assert score is not None
-        here, there = plugin.score_node(view, lifting.NodeView(nodes, row), state), score(row)
-        assert here == there, f"{where}: score_node and row_score disagree on row {row}: {here} and {there}"
+    if score is not None:
+        scores = plugin.score(view, nodes, state).tolist()
+        by_row = [score(row) for row in range(nodes.n)]
+        assert scores == by_row, f"{where}: score and row_score disagree: {scores} and {by_row}"
 
 
 def _check_domains(bench: Bench, pod: Pod, random: Random, where: str) -> None:
