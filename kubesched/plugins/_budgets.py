@@ -12,7 +12,7 @@ are used up earlier.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,19 +25,23 @@ from kubesched.cluster.objects import ObjectChange
 from kubesched.cluster.pods import LabelClasses
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class _Budget:
-    """One budget's selector, and its place in the array of allowances."""
+    """One budget: whom it selects, how many of them may go, and who is counted as gone already, by name."""
 
-    number: int
     selector: matching.Selector
+    allowed: int = 0
+    disrupted: Collection[str] = ()
 
     def selects(self, labels: dict[str, str]) -> bool:
         return not self.selector.is_everything and self.selector.matches(labels)
 
+    def read(self, budget: PodDisruptionBudget) -> None:
+        self.allowed, self.disrupted = budget.status.disruptions_allowed, budget.status.disrupted_pods
+
 
 class Budgets:
-    """The budgets as numbers. One for each store; `meaning` moves when other pods may be selected than before, and
+    """The budgets that can be charged. One for each store; `meaning` moves when other pods may be selected than before, and
     `version` whenever anything changed."""
 
     @property
@@ -50,65 +54,42 @@ class Budgets:
         self._reader: Reader[ObjectChange] = Reader()
         self.meaning = 0
         self._budgets: dict[str, dict[str, _Budget]] = {}
-        self._allowed: Ints = np.zeros(16, dtype=np.int64)
-        self._disrupted: dict[int, frozenset[str]] = {}
-        self._free: list[int] = []
-        self._n = 0
-        self._of_class: dict[int, tuple[int, ...]] = {}
+        """By namespace and name."""
+        self._of_class: dict[int, tuple[_Budget, ...]] = {}
 
     def follow(self) -> None:
         """Take in what changed."""
         changes = self._reader.changed(self._objects.log(PodDisruptionBudget))
         if changes is None:
-            self._budgets, self._disrupted, self._free, self._n = {}, {}, [], 0
+            self._budgets.clear()
+            changes = [ObjectChange(None, budget) for budget in self._objects.all(PodDisruptionBudget)]
             self._renew()
-            for budget in self._objects.all(PodDisruptionBudget):
-                self._put(budget)
-            return
         for old, new in changes:
-            if old is not None and new is not None and old.spec.selector == new.spec.selector:
-                known = self._budgets.get(new.metadata.namespace, {}).get(new.metadata.name)
-                if known is not None:
-                    self._write(known.number, new)
-                continue
-            self._renew()
-            if old is not None:
-                self._drop(old)
-            if new is not None:
-                self._put(new)
+            if old is None or new is None or old.spec.selector != new.spec.selector:
+                self._renew()
+                if old is not None:
+                    self._of(old).pop(old.metadata.name, None)
+                if new is not None:
+                    self._put(new)
+            elif new.metadata.name in self._of(new):
+                self._of(new)[new.metadata.name].read(new)
 
     def _renew(self) -> None:
         self.meaning += 1
         self._of_class.clear()
 
+    def _of(self, budget: PodDisruptionBudget) -> dict[str, _Budget]:
+        return self._budgets.setdefault(budget.metadata.namespace, {})
+
     def _put(self, budget: PodDisruptionBudget) -> None:
         try:
-            selector = matching.compile_selector(budget.spec.selector)
+            known = _Budget(matching.compile_selector(budget.spec.selector))
         except matching.SelectorError:
             return
-        number = self._free.pop() if self._free else self._n
-        if number == self._n:
-            self._n += 1
-            if self._n > len(self._allowed):
-                self._allowed = np.concatenate((self._allowed, np.zeros_like(self._allowed)))
-        meta = budget.metadata
-        self._budgets.setdefault(meta.namespace, {})[meta.name] = _Budget(number, selector)
-        self._write(number, budget)
+        known.read(budget)
+        self._of(budget)[budget.metadata.name] = known
 
-    def _write(self, number: int, budget: PodDisruptionBudget) -> None:
-        self._allowed[number] = budget.status.disruptions_allowed
-        if budget.status.disrupted_pods:
-            self._disrupted[number] = frozenset(budget.status.disrupted_pods)
-        else:
-            self._disrupted.pop(number, None)
-
-    def _drop(self, budget: PodDisruptionBudget) -> None:
-        known = self._budgets.get(budget.metadata.namespace, {}).pop(budget.metadata.name, None)
-        if known is not None:
-            self._disrupted.pop(known.number, None)
-            self._free.append(known.number)
-
-    def of_class(self, class_id: int, classes: LabelClasses) -> tuple[int, ...]:
+    def of_class(self, class_id: int, classes: LabelClasses) -> tuple[_Budget, ...]:
         """Return the budgets that select the pods of a label class."""
         found = self._of_class.get(class_id)
         if found is None:
@@ -116,31 +97,31 @@ class Budgets:
             found = ()
             if pods.labels and pods.namespace in self._budgets:
                 labels = dict(pods.labels)
-                found = tuple(b.number for b in self._budgets[pods.namespace].values() if b.selects(labels))
+                found = tuple(b for b in self._budgets[pods.namespace].values() if b.selects(labels))
             self._of_class[class_id] = found
         return found
 
     def split(self, pods: Iterable[PodView]) -> tuple[list[PodView], list[PodView]]:
         """Return the pods of one node that violate a budget and those that do not, each in the order given."""
-        left: dict[int, int] = {}
+        left: dict[_Budget, int] = {}
         violating: list[PodView] = []
         others: list[PodView] = []
         for pod in pods:
             (violating if self._is_over(pod, left) else others).append(pod)
         return violating, others
 
-    def _is_over(self, pod: PodView, left: dict[int, int]) -> bool:
+    def _is_over(self, pod: PodView, left: dict[_Budget, int]) -> bool:
         """Charge a pod to its budgets, of which so much is left; return whether it violates one."""
         is_over = False
-        for number in self.of_class(pod.template.class_id, pod.template.interners.label_classes):
-            if pod.name not in self._disrupted.get(number, ()):
-                left[number] = left.get(number, int(self._allowed[number])) - 1
-                is_over = is_over or left[number] < 0
+        for budget in self.of_class(pod.template.class_id, pod.template.interners.label_classes):
+            if pod.name not in budget.disrupted:
+                left[budget] = left.get(budget, budget.allowed) - 1
+                is_over = is_over or left[budget] < 0
         return is_over
 
     def violations(self, groups: Sequence[Sequence[PodView]], *, charges_all: bool = True) -> list[int]:
         """Return how many pods of each group violate a budget. Unless all are charged, a group is looked at up to the first."""
-        left: dict[int, int] = {}
+        left: dict[_Budget, int] = {}
         found = []
         for pods in groups:
             n = 0
@@ -160,18 +141,19 @@ class Budgets:
             return None
         present = np.unique(class_ids)
         found = [self.of_class(c, classes) if c else () for c in present.tolist()]
-        width = max(map(len, found), default=0)
-        if not width:
+        budgets = list(dict.fromkeys(budget for selecting in found for budget in selecting))
+        if not budgets:
             return None
-        table = np.full((len(present), width), -1, dtype=np.int64)
-        for i, numbers in enumerate(found):
-            table[i, : len(numbers)] = numbers
+        numbers = {budget: number for number, budget in enumerate(budgets)}
+        table = np.full((len(present), max(map(len, found))), -1, dtype=np.int64)
+        for i, selecting in enumerate(found):
+            table[i, : len(selecting)] = [numbers[budget] for budget in selecting]
         charges = table[np.searchsorted(present, class_ids)]
         line, rank, nth = np.nonzero(charges >= 0)
         number = charges[line, rank, nth]
-        if self._disrupted:
+        if any(budget.disrupted for budget in budgets):
             at = zip(number.tolist(), slots[line, rank].tolist(), strict=True)
-            excused = np.fromiter((self._is_excused(n, views[slot]) for n, slot in at), np.bool_, len(line))
+            excused = np.array([(p := views[slot]) is not None and p.name in budgets[n].disrupted for n, slot in at], np.bool_)
             line, rank, number = line[~excused], rank[~excused], number[~excused]
         violating = np.zeros(class_ids.shape, dtype=np.bool_)
         selected: Bools = np.count_nonzero(charges >= 0, axis=(1, 2)) > 0
@@ -181,9 +163,6 @@ class Budgets:
         starts[1:] = (line[1:] != line[:-1]) | (number[1:] != number[:-1])
         here = np.arange(len(line))
         nth_charge = here - np.maximum.accumulate(np.where(starts, here, 0)) + 1
-        over = nth_charge > self._allowed[number]
+        over = nth_charge > np.array([budget.allowed for budget in budgets])[number]
         violating[line[over], rank[over]] = True
         return violating, selected
-
-    def _is_excused(self, number: int, pod: PodView | None) -> bool:
-        return pod is not None and pod.name in self._disrupted.get(number, ())
