@@ -7,8 +7,6 @@ that it concerns, so that thousands of preemptors of one kind pay for a node onc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from kubesched.cluster import Bools, Codes, Ints, Snapshot
@@ -21,31 +19,6 @@ from kubesched.plugins._importance import MOST_PODS, Floats
 UNKNOWN, CANDIDATE, ERROR = 0, -1, -2
 PRIORITY_OFFSET = 1 << 31
 """Added to every victim's priority, so that fewer victims are better even where priorities are negative."""
-
-
-@dataclass(slots=True)
-class Findings:
-    """What was found out about some rows. `gone` lists the pods below the preemptor's priority, most important first,
-    and says which of them would have to go."""
-
-    gone: Bools
-    violations: Ints
-    top_priority: Ints
-    total_priority: Ints
-    started: Floats
-    is_selected: Bools | None = None
-
-    def take(self, kept: Bools) -> Findings:
-        """Return what was found out about some of the rows."""
-        selected = self.is_selected[kept] if self.is_selected is not None else None
-        return Findings(
-            self.gone[kept],
-            self.violations[kept],
-            self.top_priority[kept],
-            self.total_priority[kept],
-            self.started[kept],
-            selected,
-        )
 
 
 class DryRunResults:
@@ -85,21 +58,22 @@ class DryRunResults:
         self.outcome[row] = ERROR
         self.errors[row] = text
 
-    def accept(self, rows: Ints, found: Findings) -> None:
-        """Write down what the evictions on some rows would be like; all of them have at least one victim."""
+    def accept(self, rows: Ints, gone: Bools, priority: Ints, started: Floats, charged: tuple[Bools, Bools] | None) -> None:
+        """Write down who would have to go from some rows, of the pods below the preemptor's priority, most important first:
+        one line a row. `charged` says who of them violates a budget, and which rows have pods that any selects."""
+        line, first = np.arange(len(rows)), gone.argmax(axis=1)
         self.outcome[rows] = CANDIDATE
-        self.violations[rows] = found.violations
-        self.top_priority[rows] = found.top_priority
-        self.total_priority[rows] = found.total_priority
-        self.started[rows] = found.started
-        self.n_victims[rows] = np.count_nonzero(found.gone, axis=1)
-        if found.is_selected is not None:
-            self._selected[rows] = found.is_selected
-        if found.gone.shape[1] > MOST_PODS:
-            for row, gone in zip(rows.tolist(), found.gone, strict=True):
-                self._crowds[row] = gone
+        self.violations[rows] = 0 if charged is None else np.count_nonzero(gone & charged[0], axis=1)
+        self.top_priority[rows] = priority[line, first]
+        self.total_priority[rows] = np.where(gone, priority + PRIORITY_OFFSET, 0).sum(axis=1)
+        self.started[rows] = started[line, first]
+        self.n_victims[rows] = np.count_nonzero(gone, axis=1)
+        if charged is not None:
+            self._selected[rows] = charged[1]
+        if gone.shape[1] > MOST_PODS:
+            self._crowds.update(zip(rows.tolist(), gone, strict=True))
             return
-        packed = np.packbits(found.gone, axis=1)
+        packed = np.packbits(gone, axis=1)
         width = packed.shape[1]
         if width > self._gone.shape[1]:
             wider = np.zeros((len(self._gone), width), dtype=np.uint8)

@@ -22,7 +22,7 @@ from kubesched.framework.nominated import NominatedAbove, NominatedByRow
 from kubesched.framework.whatif import WhatIf
 from kubesched.framework.whatif_filters import WhatIfFilters
 from kubesched.plugins._budgets import Budgets
-from kubesched.plugins._dry_run_results import PRIORITY_OFFSET, UNKNOWN, DryRunResults, Findings
+from kubesched.plugins._dry_run_results import UNKNOWN, DryRunResults
 from kubesched.plugins._importance import Importance, Lines, started_at
 from kubesched.plugins._node_trial import NodeTrial
 from kubesched.plugins._victim_units import Unit
@@ -118,13 +118,7 @@ class DryRun:
             return
         if not fitting.all():
             rows = rows[fitting]
-            lines = Lines(
-                lines.slots[fitting],
-                lines.numbers[fitting],
-                lines.priority[fitting],
-                lines.started[fitting],
-                lines.count[fitting],
-            )
+            lines = self.importance.below(rows, self.pod.priority)
         self._reprieve_many(rows, lines, ahead)
 
     def _fits_when_empty(self, emptied: WhatIf, rows: Ints, ahead: NominatedAbove) -> Bools:
@@ -172,37 +166,15 @@ class DryRun:
         if turn is not None:
             gone = np.empty_like(gone)
             np.put_along_axis(gone, turn, thinned.listed.gone, axis=1)
-        self._write_down(rows, lines, gone, charged)
-
-    def _write_down(self, rows: Ints, lines: Lines, gone: Bools, charged: tuple[Bools, Bools] | None) -> None:
-        has_victims: Bools = np.count_nonzero(gone, axis=1) > 0
-        for row in rows[~has_victims].tolist():
+        self.results.accept(rows, gone, lines.priority, lines.started, charged)
+        for row in rows[~gone.any(axis=1)].tolist():
             self.results.fail(row, no_victim(self.nodes.name(row)))
-        first = gone.argmax(axis=1)
-        line = np.arange(len(rows))
-        found = Findings(
-            gone=gone,
-            violations=np.zeros(len(rows), dtype=np.int64) if charged is None else np.count_nonzero(gone & charged[0], axis=1),
-            top_priority=lines.priority[line, first],
-            total_priority=np.where(gone, lines.priority + PRIORITY_OFFSET, 0).sum(axis=1),
-            started=lines.started[line, first],
-            is_selected=charged[1] if charged is not None else None,
-        )
-        if has_victims.all():
-            self.results.accept(rows, found)
-        else:
-            self.results.accept(rows[has_victims], found.take(has_victims))
 
     # One node after the other
 
     def _look_at_each(self, rows: Ints) -> None:
         for row in rows.tolist():
-            try:
-                self._look_at_one(row)
-            except PluginRaised:
-                raise  # a filter that breaks, as opposed to fails, costs the attempt and is named
-            except SchedulerError as error:
-                self.results.fail(row, str(error))
+            self._look_at_one(row)
 
     def _look_at_one(self, row: int) -> None:
         lower = self.importance.pods(row, self.pod.priority, self.nodes)
@@ -212,30 +184,16 @@ class DryRun:
         victims, violations = found
         gone = np.zeros((1, len(lower)), dtype=np.bool_)
         gone[0, victims] = True
-        first = lower[min(victims)]
-        self.results.accept(
-            np.array([row]),
-            Findings(
-                gone=gone,
-                violations=np.array([sum(violations[i] for i in victims)]),
-                top_priority=np.array([first.priority]),
-                total_priority=np.array([sum(lower[i].priority + PRIORITY_OFFSET for i in victims)]),
-                started=np.array([started_at(first)]),
-                is_selected=np.array([True]),
-            ),
-        )
+        priority = np.array([[other.priority for other in lower]])
+        started = np.array([[started_at(other) for other in lower]])
+        charged = np.array([violations], dtype=np.bool_), np.array([True])
+        self.results.accept(np.array([row]), gone, priority, started, charged)
 
     def look_at_units(self, row: int, lower: Sequence[Unit]) -> tuple[tuple[PodView, ...], int] | None:
         """Return who would have to go from a node, with everybody who goes with them, and how many of them break a budget;
         None with the reason in the results. `lower` are the units of lower priority, most important first."""
-        try:
-            # Pods of a unit on other nodes are told to the counters; those nodes are not looked at.
-            found = self._not_spared(row, [[(pod, self.nodes.row(pod.node_name)) for pod in unit.pods] for unit in lower])
-        except PluginRaised:
-            raise
-        except SchedulerError as error:
-            self.results.fail(row, str(error))
-            return None
+        # Pods of a unit on other nodes are told to the counters; those nodes are not looked at.
+        found = self._not_spared(row, [[(pod, self.nodes.row(pod.node_name)) for pod in unit.pods] for unit in lower])
         if found is None:
             return None
         victims, violations = found
@@ -249,6 +207,15 @@ class DryRun:
         if not lower:
             self.results.refuse(row, (NO_VICTIMS,))
             return None
+        try:
+            return self._reprieve(row, lower)
+        except PluginRaised:
+            raise  # a filter that breaks, as opposed to fails, costs the attempt and is named
+        except SchedulerError as error:
+            self.results.fail(row, str(error))
+            return None
+
+    def _reprieve(self, row: int, lower: Sequence[Sequence[tuple[PodView, int]]]) -> tuple[list[int], list[int]] | None:
         nominated = self.coming.above(self.pod.priority).pods.get(row, ())
         trial = NodeTrial(self.pod, self.nodes, row, self.what_if, nominated)
         for pods in lower:
@@ -265,8 +232,7 @@ class DryRun:
                 _move(lower[i], -1, trial)
                 victims.append(i)
         if not victims:
-            self.results.fail(row, no_victim(self.nodes.name(row)))
-            return None
+            raise SchedulerError(no_victim(self.nodes.name(row)))
         return victims, violations
 
 
