@@ -7,7 +7,7 @@ at once: a column of bits, each bit a `Reason`, zero where the node passes. Reas
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -179,16 +179,6 @@ class Rejections:
         bits = np.where(which > 0, np.uint64(1) << (which.astype(np.uint64) - np.uint64(1)), np.uint64(0))
         return Rejections(bits, tuple(reasons))
 
-    @staticmethod
-    def uniform(n: int, reasons: tuple[Reason, ...]) -> Rejections:
-        """Refuse all of n nodes for all of these reasons; nothing is written down for each."""
-        return Rejections(np.broadcast_to(np.uint64((1 << len(reasons)) - 1), n), reasons)
-
-    @property
-    def is_uniform(self) -> bool:
-        """Return whether all nodes are refused alike, by construction."""
-        return self.bits is not None and self.bits.strides == (0,)
-
     @property
     def passes(self) -> Bools | None:
         """Return which nodes pass; None means all of them."""
@@ -353,21 +343,29 @@ class Verdicts:
         if rejections.bits is not None:
             self.owner[(rejections.bits != 0) & (self.owner < 0)] = len(self.columns) - 1
 
-    def overrule(self, rows: npt.NDArray[np.int64], by: Verdicts) -> None:
-        """Refuse those of the rows that other verdicts, one for each of the rows, refuse; the others stay as they are."""
-        for i, column in by.owned():
-            mine = np.flatnonzero(column)
-            plugin, rejections = by.columns[i]
-            assert rejections.bits is not None
-            bits = np.zeros(self.nodes.n, dtype=np.uint64)
-            bits[rows[mine]] = rejections.bits[mine]
-            self.take_over(rows[mine], plugin, Rejections(bits, rejections.reasons))
-
-    def take_over(self, rows: npt.NDArray[np.int64] | Bools, plugin: str, rejections: Rejections) -> None:
-        """Give rows that one more column refuses to that column, whoever had them before."""
-        self.columns.append((plugin, rejections))
+    def refuse(self, rows: npt.NDArray[np.int64] | Bools, plugin: str, reasons: tuple[Reason, ...]) -> None:
+        """Refuse rows for all of these reasons, whoever refused them before."""
+        bits = np.zeros(self.nodes.n, dtype=np.uint64)
+        bits[rows] = (1 << len(reasons)) - 1
+        self.columns.append((plugin, Rejections(bits, reasons)))
         self.owner[rows] = len(self.columns) - 1
         self._owned = None
+
+    def overrule(self, rows: npt.NDArray[np.int64], by: Verdicts) -> None:
+        """Refuse those of the rows that other verdicts, one for each of the rows, refuse; the others stay as they are."""
+        for plugin, reasons, alike in by.refusals():
+            self.refuse(rows[alike], plugin, reasons)
+
+    def refusals(self) -> Iterator[tuple[str, tuple[Reason, ...], npt.NDArray[np.int64]]]:
+        """Yield who refuses which considered rows for what; rows that are refused alike come together."""
+        for i, column in self.owned():
+            plugin, rejections = self.columns[i]
+            assert rejections.bits is not None
+            mine = np.flatnonzero(column)
+            kinds, kind = np.unique(rejections.bits[mine], return_inverse=True)
+            for at in range(len(kinds)):
+                alike = mine[kind == at]
+                yield plugin, rejections.at(int(alike[0])), alike
 
     def owned(self) -> list[tuple[int, Bools]]:
         """Return for each column that owns considered rows its number, and which rows these are."""
@@ -427,7 +425,7 @@ class Verdicts:
             n_mine = int(np.count_nonzero(mine))
             n_refused += n_mine
             for bit, reason in enumerate(rejections.reasons):
-                if rejections.is_uniform or len(rejections.reasons) == 1:
+                if len(rejections.reasons) == 1:
                     hits = n_mine
                 else:
                     hits = int(np.count_nonzero((bits & np.uint64(1 << bit) != 0) & mine))
@@ -440,7 +438,7 @@ class Verdicts:
         found = np.zeros(self.nodes.n, dtype=np.bool_)
         for i, mine in self.owned():
             _, rejections = self.columns[i]
-            if rejections.is_uniform or len(rejections.reasons) == 1:
+            if len(rejections.reasons) == 1:
                 if worst_code(rejections.reasons) is code:
                     found |= mine
             else:

@@ -20,7 +20,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nominated import NominatedAbove, NominatedByRow, nominated_by_row
 from kubesched.framework.ports import Nominations
 from kubesched.framework.profile import Profile
-from kubesched.framework.verdicts import Rejections, Verdicts
+from kubesched.framework.verdicts import Verdicts
 from kubesched.framework.whatif import WhatIf
 from kubesched.framework.whatif_filters import Refused, WhatIfFilters
 
@@ -130,12 +130,11 @@ class _Remembered:
     """What filters say about rows with the nominated pods on them, for one class of pods: UNKNOWN, PASSES, or the
     number of a refusal."""
 
-    __slots__ = ("_journal", "_nominated", "_numbers", "_refusals", "_stale", "_versions", "outcome")
+    __slots__ = ("_journal", "_nominated", "_numbers", "_stale", "_versions", "outcome")
 
     def __init__(self) -> None:
         self.outcome: Codes = np.zeros(0, dtype=np.int32)
         self._stale: set[int] = set()
-        self._refusals: list[tuple[str, Rejections]] = []
         self._numbers: dict[Refused, int] = {}
         self._versions: tuple[int, ...] | None = None
         self._journal: Reader[Change] = Reader()
@@ -145,8 +144,8 @@ class _Remembered:
         """Refuse the rows that the answers refuse, apart from the pod's own."""
         if own_row >= 0:
             self._forget(own_row)
-        for i, (plugin, rejections) in enumerate(self._refusals):
-            verdicts.take_over(self.outcome == i + PASSES + 1, plugin, rejections)
+        for (plugin, reasons), number in self._numbers.items():
+            verdicts.refuse(self.outcome == number, plugin, reasons)
 
     def find_out(self, what_if: WhatIfFilters, nodes: Snapshot, coming: NominatedByRow, ahead: NominatedAbove) -> None:
         """Bring the answers up to date."""
@@ -164,7 +163,7 @@ class _Remembered:
             self._versions = versions
             self.outcome = np.zeros(nodes.n, dtype=np.int32)
             self._stale = set(ahead.rows.tolist())
-            self._refusals, self._numbers = [], {}
+            self._numbers = {}
         else:
             for row in (*(change.row for change in changes), *nominated):
                 self._forget(row)
@@ -180,27 +179,16 @@ class _Remembered:
                 for other in ahead.pods[row]:
                     alone.move(other, 1)
                 refused = what_if.refusal(alone)
-                self.outcome[row] = PASSES if refused is None else self._number(refused, nodes.n)
+                self.outcome[row] = PASSES if refused is None else self._number(refused)
             return
         imagined = WhatIf.of(nodes, rows)
         imagined.arrive(ahead)
-        found = what_if.filter(imagined)
         self.outcome[rows] = PASSES
-        for i, column in found.owned():
-            mine = np.flatnonzero(column)
-            plugin, rejections = found.columns[i]
-            assert rejections.bits is not None
-            kinds, kind = np.unique(rejections.bits[mine], return_inverse=True)
-            for at in range(len(kinds)):
-                alike = mine[kind == at]
-                self.outcome[rows[alike]] = self._number((plugin, rejections.at(int(alike[0]))), nodes.n)
+        for plugin, reasons, alike in what_if.filter(imagined).refusals():
+            self.outcome[rows[alike]] = self._number((plugin, reasons))
 
-    def _number(self, refused: Refused, n: int) -> int:
-        number = self._numbers.get(refused)
-        if number is None:
-            self._refusals.append((refused[0], Rejections.uniform(n, refused[1])))
-            number = self._numbers[refused] = len(self._refusals) + PASSES
-        return number
+    def _number(self, refused: Refused) -> int:
+        return self._numbers.setdefault(refused, len(self._numbers) + PASSES + 1)
 
 
 def _remembered(profile: Profile, pod: PodView, what_if: WhatIfFilters) -> _Remembered:

@@ -129,14 +129,8 @@ class DryRun:
             crowded = emptied.take(awaited)
             crowded.arrive(ahead)
             verdicts.overrule(awaited, self.what_if.filter(crowded))
-        for owner, column in verdicts.owned():
-            mine = np.flatnonzero(column)
-            rejections = verdicts.columns[owner][1]
-            assert rejections.bits is not None
-            kinds, kind = np.unique(rejections.bits[mine], return_inverse=True)
-            for i in range(len(kinds)):
-                alike = mine[kind == i]
-                self.results.refuse(rows[alike], tuple(reason.text for reason in rejections.at(int(alike[0]))))
+        for _, reasons, alike in verdicts.refusals():
+            self.results.refuse(rows[alike], tuple(reason.text for reason in reasons))
         return verdicts.feasible
 
     def _reprieve_many(self, rows: Ints, lines: Lines, ahead: NominatedAbove) -> None:

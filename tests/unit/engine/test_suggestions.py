@@ -271,6 +271,14 @@ def test_the_smallest_change_that_would_help_is_named(
     assert [(each.kind, each.n_nodes, each.text) for each in told(objects, wanted).suggestions] == advice
 
 
+def test_who_keeps_a_pod_off_a_nominated_node_is_not_said_to_refuse_the_others() -> None:
+    scene = Scene(node("a", taints=[GPU]), node("b"))
+    scene.nominations.put(scene.store.view(pod("ahead", requests={"cpu": "3"}, priority=5)), "b")
+    rules = Rules(SeededTies(0), scene.nominations, preempts=False, scores_single=True)
+    told = explain(scene.attempt(pod(**BIG), scores_single=True), profile=scene.profile, rules=rules)
+    assert told.suggestions[0].text == "tolerating gpu=yes:NoSchedule, 1 node would take it (a)"
+
+
 def test_the_change_is_given_in_the_words_of_the_api() -> None:
     tolerate, lower, _ = told([node("a", taints=[GPU]), node("c", cpu="1")], pod(**BIG)).suggestions
     assert tolerate.change == {"tolerations": [{"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}]}
