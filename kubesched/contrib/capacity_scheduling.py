@@ -23,10 +23,9 @@ from kubesched.framework.plugin import PreFilterAnswer
 from kubesched.framework.ports import Handle
 from kubesched.framework.verdicts import SUCCESS, Code, Nomination, failed, none_available, unschedulable
 from kubesched.framework.wakeups import ALL, DELETE, POD, on
-from kubesched.framework.whatif_filters import WhatIfFilters
+from kubesched.framework.whatif_filters import NodeTrial, WhatIfFilters
 from kubesched.plugins._budgets import Budgets
 from kubesched.plugins._importance import most_important_first, started_at
-from kubesched.plugins._node_trial import NodeTrial
 from kubesched.plugins._victims import NO_VICTIMS
 from kubesched.plugins.default_preemption import NEVER, NOT_HELPFUL, PREFIX, STILL_TERMINATING, UNDER_WAY
 
@@ -138,19 +137,19 @@ class _Attempt:
         potential = self.plugin._may_go(self.pod, self.nodes.pods_on(row))
         if not potential:
             return NO_VICTIMS
-        trial = NodeTrial(self.pod, self.nodes, row, self.what_if, self.ahead.get(row, ()))
+        trial, ahead = NodeTrial(self.what_if, self.nodes, row), self.ahead.get(row, ())
         away = {other.uid: other for other in potential}
         for other in potential:
             self._move(other, -1, trial)
         try:
-            if (refused := trial.refusal()) is not None:
+            if (refused := trial.refusal_beside(ahead) or trial.refusal()) is not None:
                 return refused[1][0].text
             if self._exceeds(self.pod.requests, self.pod.requests):
                 return EXCEEDED
             violating, others = self.budgets.split(potential)
             for other in (*violating, *others):
                 self._move(away.pop(other.uid), 1, trial)
-                if trial.refusal() is not None or self._exceeds(self.of_quota, self.of_all):
+                if trial.refusal_beside(ahead) or trial.refusal() or self._exceeds(self.of_quota, self.of_all):
                     away[other.uid] = other
                     self._move(other, -1, trial)
             victims = tuple(other for other in potential if other.uid in away)

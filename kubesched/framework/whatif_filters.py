@@ -2,11 +2,13 @@
 
 A filter that looks at one row only takes any number of rows. One that keeps counters over the cluster takes them too,
 as long as no pod that comes or goes moves its counters: then its answers stand as they are. Everything else is imagined
-row by row, each with counters of its own. Answers that no pod changes are never asked for again.
+row by row, each with counters of its own (`NodeTrial`). Answers that no pod changes are never asked for again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -126,7 +128,7 @@ class WhatIfFilters:
             known = self._known_of(plugin, state)
             if known is not None:
                 reasons = known.at(row)
-            elif plugin.implements("filter_node"):
+            elif plugin.implements("filter_node") and plugin.name not in self.profile.unprepared["filter"]:
                 # Not by `Profile.call`: this is the innermost step of a preemption, and points are not timed in it.
                 try:
                     reasons = reasons_of(plugin, plugin.filter_node(self.pod, node, state or self.state))
@@ -167,3 +169,38 @@ class WhatIfFilters:
 
     def _broken(self, plugin: str, text: str) -> PluginError:
         return PluginError(plugin, "Filter", f'running "{plugin}" filter plugin: {text}', self.pod.key)
+
+
+class NodeTrial:
+    """One node tried out: does the pod fit it when some pods are gone, and others have come? It has counters of its own where
+    filters count pods; nothing of it happens in the cluster."""
+
+    __slots__ = ("_node", "_nodes", "_row", "_state", "_what_if")
+
+    def __init__(self, what_if: WhatIfFilters, nodes: Snapshot, row: int) -> None:
+        self._what_if, self._nodes, self._row = what_if, nodes, row
+        self._node = WhatIf.of(nodes, [row])
+        self._state = what_if.state.clone() if what_if.counting else None
+
+    def move(self, other: PodView, sign: int, row: int | None = None) -> None:
+        """Let a pod come (1) or go (-1): here, or on another row, of which only the counters are told."""
+        row = self._row if row is None else row
+        if row == self._row:
+            self._node.move(other, sign)
+        if self._state is not None:
+            self._what_if.profile.adjust(self._what_if.pod, other, row, sign, self._nodes, self._state)
+
+    def refusal(self) -> Refused | None:
+        """Return why the pod does not fit as it is now; None if it does."""
+        return self._what_if.refusal(self._node, self._state)
+
+    def refusal_beside(self, nominated: Iterable[PodView]) -> Refused | None:
+        """Return why the pod does not fit beside other pods that may come; None if it does."""
+        others = [other for other in nominated if other.uid != self._what_if.pod.uid]
+        if not others:
+            return None
+        fuller = copy(self)
+        fuller._node, fuller._state = self._node.take([0]), self._state.clone() if self._state is not None else None
+        for other in others:
+            fuller.move(other, 1)
+        return fuller.refusal()

@@ -22,7 +22,7 @@ from kubesched.framework.ports import Nominations
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Verdicts
 from kubesched.framework.whatif import WhatIf
-from kubesched.framework.whatif_filters import Refused, WhatIfFilters
+from kubesched.framework.whatif_filters import NodeTrial, Refused, WhatIfFilters
 
 UNKNOWN, PASSES = 0, 1
 _MOST_CLASSES = 32
@@ -113,17 +113,12 @@ def _is_apart(what_if: WhatIfFilters, nodes: Snapshot, positions: Ints, ahead: N
 
 def _refuse_alone(what_if: WhatIfFilters, nodes: Snapshot, positions: Ints, ahead: NominatedAbove, verdicts: Verdicts) -> None:
     """Refuse nodes one by one that would not do with the pods nominated to them, which may move counters."""
-    pod, profile = what_if.pod, what_if.profile
+    whole = nodes.everything()
     for position in positions.tolist():
         row = position if nodes.rows is None else int(nodes.rows[position])
-        others = [other for other in ahead.pods[row] if other.uid != pod.uid]
-        if not others:
-            continue
-        imagined, state = WhatIf.of(nodes, [position]), what_if.state.clone()
-        for other in others:
-            imagined.move(other, 1)
-            profile.adjust(pod, other, row, 1, nodes, state)
-        verdicts.overrule(np.array([position], dtype=np.int64), profile.filter_again(pod, imagined, state))
+        refused = NodeTrial(what_if, whole, row).refusal_beside(ahead.pods[row])
+        if refused is not None:
+            verdicts.refuse(np.array([position]), *refused)
 
 
 class _Remembered:
@@ -175,10 +170,7 @@ class _Remembered:
     def _ask(self, what_if: WhatIfFilters, nodes: Snapshot, rows: Ints, ahead: NominatedAbove) -> None:
         if len(rows) <= _FEW:
             for row in rows.tolist():
-                alone = WhatIf.of(nodes, [row])
-                for other in ahead.pods[row]:
-                    alone.move(other, 1)
-                refused = what_if.refusal(alone)
+                refused = NodeTrial(what_if, nodes, row).refusal_beside(ahead.pods[row])
                 self.outcome[row] = PASSES if refused is None else self._number(refused)
             return
         imagined = WhatIf.of(nodes, rows)

@@ -20,11 +20,10 @@ from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.errors import PluginRaised, SchedulerError
 from kubesched.framework.nominated import NominatedAbove, NominatedByRow
 from kubesched.framework.whatif import WhatIf
-from kubesched.framework.whatif_filters import WhatIfFilters
+from kubesched.framework.whatif_filters import NodeTrial, WhatIfFilters
 from kubesched.plugins._budgets import Budgets
 from kubesched.plugins._dry_run_results import UNKNOWN, DryRunResults
 from kubesched.plugins._importance import Importance, Lines, started_at
-from kubesched.plugins._node_trial import NodeTrial
 from kubesched.plugins._victim_units import Unit
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -211,10 +210,10 @@ class DryRun:
 
     def _reprieve(self, row: int, lower: Sequence[Sequence[tuple[PodView, int]]]) -> tuple[list[int], list[int]] | None:
         nominated = self.coming.above(self.pod.priority).pods.get(row, ())
-        trial = NodeTrial(self.pod, self.nodes, row, self.what_if, nominated)
+        trial = NodeTrial(self.what_if, self.nodes, row)
         for pods in lower:
             _move(pods, -1, trial)
-        refused = trial.refusal()
+        refused = trial.refusal_beside(nominated) or trial.refusal()
         if refused is not None:
             self.results.refuse(row, tuple(reason.text for reason in refused[1]))
             return None
@@ -222,7 +221,7 @@ class DryRun:
         victims = []
         for i in sorted(range(len(lower)), key=lambda i: not violations[i]):
             _move(lower[i], 1, trial)
-            if trial.refusal() is not None:
+            if trial.refusal_beside(nominated) or trial.refusal():
                 _move(lower[i], -1, trial)
                 victims.append(i)
         if not victims:

@@ -74,3 +74,19 @@ def test_plugins_that_can_do_without_carry_on(point: str, plugin: str) -> None:
 
 def test_a_filter_that_no_node_comes_to_says_nothing() -> None:
     assert isinstance(decide("preFilter", "InterPodAffinity", node("a", cpu="0")), Unschedulable)
+
+
+def test_a_filter_that_a_node_comes_to_once_pods_are_gone_ends_the_search_for_victims() -> None:
+    asks = {"priority": 10, "schedulerName": "default-scheduler", "containers": [{"name": "c", "ports": [{"hostPort": 80}]}]}
+    meta = {"name": "placed", "namespace": "d", "uid": "placed"}
+    placed = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {**asks, "priority": 0, "nodeName": "a"}}
+    profile = {"plugins": {"preFilter": {"disabled": [{"name": "NodeResourcesFit"}]}}}
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [profile],
+    }
+    cluster = Cluster([node("a"), placed], document)
+    pod = cluster.store.view(codec.convert({**POD, "spec": asks}, Pod))
+    found = attempt(pod, cluster.store.snapshot(), cluster.profile(pod), Rules(FirstByName())).decision
+    assert found.message.endswith(f"preemption: {FILTERING.format('NodeResourcesFit', ERRORS[1][3])}")
