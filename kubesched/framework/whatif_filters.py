@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.cluster import Bools, PodView, Snapshot
+from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.cluster.pods import PodTemplate
 from kubesched.errors import PluginError
 from kubesched.framework.blame import blamed
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.inputs import compares_nodes, follows_pods, is_counting, is_kept, kinds_of, own_inputs
 from kubesched.framework.lifting import NodeView, reasons_of
+from kubesched.framework.nominated import NominatedAbove
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import Reason, Rejections, Verdicts
@@ -102,6 +103,18 @@ class WhatIfFilters:
                 if owner not in self.skipped
             )
         return moved
+
+    def is_apart(self, rows: Ints, ahead: NominatedAbove, own_row: int, nodes: Snapshot) -> Bools:
+        """Return which rows cannot be imagined together with others for the sake of the pods nominated to them."""
+        if self.by_row:
+            return np.ones(len(rows), dtype=np.bool_)
+        apart: Bools = rows == own_row
+        if self.pod.template.ports and ahead.with_ports:
+            apart |= np.isin(rows, list(ahead.with_ports))
+        if self.counting:
+            moving = [row for row, pods in ahead.pods.items() if any(self.is_moved_by(other, nodes) for other in pods)]
+            apart |= np.isin(rows, moving)
+        return apart
 
     def filter(self, imagined: WhatIf, state: CycleState | None = None) -> Verdicts:
         """Run the filters over rows; with a state of their own, counters are asked again."""

@@ -68,7 +68,8 @@ def refuse_for_nominated(
         positions = positions[verdicts.considered[positions]]
     if not len(positions):
         return
-    apart = _is_apart(what_if, nodes, positions, ahead, own_row)
+    rows = positions if nodes.rows is None else nodes.rows[positions]
+    apart = what_if.is_apart(rows, ahead, own_row, nodes)
     _refuse_alone(what_if, nodes, positions[apart], ahead, verdicts)
     together = positions[~apart]
     if len(together):
@@ -95,20 +96,6 @@ def feasible_beside_nominated(
     left = feasible.copy()
     left[rows] = verdicts.owner < 0
     return left
-
-
-def _is_apart(what_if: WhatIfFilters, nodes: Snapshot, positions: Ints, ahead: NominatedAbove, own_row: int) -> Bools:
-    """Return which positions cannot be imagined together with others."""
-    if what_if.by_row:
-        return np.ones(len(positions), dtype=np.bool_)
-    rows = positions if nodes.rows is None else nodes.rows[positions]
-    apart: Bools = rows == own_row
-    if what_if.pod.template.ports and ahead.with_ports:
-        apart |= np.isin(rows, list(ahead.with_ports))
-    if what_if.counting:
-        moving = [row for row, pods in ahead.pods.items() if any(what_if.is_moved_by(o, nodes) for o in pods)]
-        apart |= np.isin(rows, moving)
-    return apart
 
 
 def _refuse_alone(what_if: WhatIfFilters, nodes: Snapshot, positions: Ints, ahead: NominatedAbove, verdicts: Verdicts) -> None:

@@ -57,7 +57,7 @@ class DryRun:
             self._look_at_each(rows)
             return
         ahead = self.coming.above(self.pod.priority)
-        apart = np.ones(len(rows), dtype=np.bool_) if self.what_if.by_row else self._is_apart(rows, ahead)
+        apart = self._is_apart(rows, ahead)
         together = rows[~apart]
         if len(together):
             try:
@@ -71,25 +71,21 @@ class DryRun:
 
     def _is_apart(self, rows: Ints, ahead: NominatedAbove) -> Bools:
         """Return which rows cannot be imagined together with others."""
-        importance, what_if = self.importance, self.what_if
-        importance.order(rows, self.nodes)
-        apart = importance.is_crowded(rows)
-        apart |= rows == self.coming.row_of(self.pod.uid)
+        apart = self.what_if.is_apart(rows, ahead, self.coming.row_of(self.pod.uid), self.nodes)
+        if self.what_if.by_row:
+            return apart
+        self.importance.order(rows, self.nodes)
+        apart |= self.importance.is_crowded(rows)
         if self.pod.template.ports:
             # Where a pod holds one of the ports, what is left of the others' ports depends on the order of things.
             apart |= self.nodes.port_conflicts(self.pod.template.ports)[rows]
-            apart |= np.isin(rows, list(ahead.with_ports))
-        if what_if.counting:
-            apart |= self._moves_counters(rows, apart)
-            apart |= np.isin(
-                rows,
-                [row for row, pods in ahead.pods.items() if any(what_if.is_moved_by(other, self.nodes) for other in pods)],
-            )
+        if self.what_if.counting:
+            apart[~apart] = self._moves_counters(rows[~apart])
         return apart
 
-    def _moves_counters(self, rows: Ints, crowded: Bools) -> Bools:
-        moving = crowded.copy()
-        lines = self.importance.below(rows[~crowded], self.pod.priority)
+    def _moves_counters(self, rows: Ints) -> Bools:
+        """Return on which rows pods of lower priority would move counters."""
+        lines = self.importance.below(rows, self.pod.priority)
         views = self.nodes.slots.views
         moves = np.zeros(len(self.importance.book), dtype=np.bool_)
         numbers, first = np.unique(lines.numbers, return_index=True)
@@ -98,7 +94,7 @@ class DryRun:
                 other = views[lines.slots.flat[at]]
                 assert other is not None
                 moves[number] = self.what_if.is_moved_by(other, self.nodes)
-        moving[~crowded] = moves[lines.numbers].any(axis=1)
+        moving: Bools = np.count_nonzero(moves[lines.numbers], axis=1) > 0
         return moving
 
     def _look_at_many(self, rows: Ints, ahead: NominatedAbove) -> None:
