@@ -40,9 +40,18 @@ def misanswered(plugin: str, point: str, wanted: str, answer: object, pod: str =
     return raised(plugin, point, f"expected {wanted}, got {type(answer).__name__}", pod)
 
 
+def erred(plugin: str, point: str, what: str, pod: str = "") -> PluginError:
+    """Return the error for a plugin that says itself that something went wrong."""
+    return PluginError(plugin, point, _worded(plugin, point, what), pod)
+
+
 def raised(plugin: str, point: str, what: str, pod: str = "") -> PluginRaised:
     """Return the error for a plugin that broke."""
-    return PluginRaised(plugin, point, _WORDS.get(point, _OTHER_WORDS).format(plugin=plugin, point=point, what=what), pod)
+    return PluginRaised(plugin, point, _worded(plugin, point, what), pod)
+
+
+def _worded(plugin: str, point: str, what: str) -> str:
+    return _WORDS.get(point, _OTHER_WORDS).format(plugin=plugin, point=point, what=what)
 
 
 def is_ctrl_c(error: BaseException) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from kubesched.api.node import Node, Taint
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.errors import PluginError
+from kubesched.framework.blame import erred
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin, Refusal
 from kubesched.framework.verdicts import MAX_REASONS, Bits, Code, Reason, Rejections
@@ -119,6 +119,6 @@ def reasons_of(plugin: Plugin, answer: Refusal) -> tuple[Reason, ...]:
     if answer.is_success:
         return ()
     if not answer.is_rejected:
-        raise PluginError(plugin.name, "Filter", f'running "{plugin.name}" filter plugin: {answer.message}')
+        raise erred(plugin.name, "Filter", answer.message)
     texts = answer.reasons or ("",)
     return tuple(Reason(t, resolvable=answer.code is not Code.UNRESOLVABLE, pending=answer.code is Code.PENDING) for t in texts)

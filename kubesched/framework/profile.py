@@ -18,7 +18,7 @@ from kubesched.cluster.snapshot import is_uniform
 from kubesched.errors import PluginError
 from kubesched.framework import lifting
 from kubesched.framework.binding_points import BindingPoints
-from kubesched.framework.blame import misanswered
+from kubesched.framework.blame import erred, misanswered
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.group_points import MAX_SCORE, GroupPoints
 from kubesched.framework.plugin import NodeNames, Plugin, PostFiltered
@@ -180,9 +180,7 @@ class Profile(BindingPoints, GroupPoints):
             elif answer.code is Code.UNSCHEDULABLE:
                 refused = answer.by(plugin.name)
             else:
-                raise PluginError(
-                    plugin.name, "PreFilter", f'running PreFilter plugin "{plugin.name}": {answer.message}', pod.key
-                )
+                raise erred(plugin.name, "PreFilter", answer.message, pod.key)
         if refused is not None:
             return PreFiltered(refused, narrowed_by=frozenset(narrowed))
         if names is None:
@@ -202,7 +200,7 @@ class Profile(BindingPoints, GroupPoints):
                 verdicts.add(plugin.name, self.filter_one(plugin, pod, nodes, state))
                 if verdicts.error is not None:
                     name, text = verdicts.error
-                    raise PluginError(name, "Filter", f'running "{name}" filter plugin: {text}', pod.key)
+                    raise erred(name, "Filter", text, pod.key)
         return verdicts
 
     def filter_one(self, plugin: Plugin, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
@@ -268,9 +266,7 @@ class Profile(BindingPoints, GroupPoints):
             elif answer.code is Code.SKIP:
                 skipped.add(plugin.name)
             else:
-                raise PluginError(
-                    plugin.name, "PreScore", f'running PreScore plugin "{plugin.name}": {answer.message}', pod.key
-                )
+                raise erred(plugin.name, "PreScore", answer.message, pod.key)
         state.skip_score = state.skip_score - heard | skipped
 
     @reported("Score")
@@ -305,8 +301,7 @@ class Profile(BindingPoints, GroupPoints):
         """Run one scorer over all rows of the view, without normalising."""
         missing = self.unprepared["score"].get(plugin.name)
         if missing is not None:
-            text = f'running Score plugins: plugin "{plugin.name}" failed with: {missing}'
-            raise PluginError(plugin.name, "Score", text, pod.key)
+            raise erred(plugin.name, "Score", missing, pod.key)
         if plugin in self._scores_columns:
             column: Ints = self.call("Score", plugin, plugin.score, pod, nodes, state)
         else:
@@ -333,12 +328,8 @@ class Profile(BindingPoints, GroupPoints):
         outside = feasible & ((column < 0) | (column > MAX_SCORE))
         if outside.any():
             value = int(column[np.flatnonzero(outside)[0]])
-            raise PluginError(
-                plugin.name,
-                "Score",
-                OUT_OF_RANGE.format(plugin=plugin.name, score=value, most=MAX_SCORE),
-                pod.key,
-            )
+            text = OUT_OF_RANGE.format(plugin=plugin.name, score=value, most=MAX_SCORE)
+            raise PluginError(plugin.name, "Score", text, pod.key)
 
     @reported("PreEnqueue", lambda status: status.code.text)
     def pre_enqueue(self, pod: PodView, first: str = "") -> Status:

@@ -15,8 +15,7 @@ import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.cluster.pods import PodTemplate
-from kubesched.errors import PluginError
-from kubesched.framework.blame import blamed
+from kubesched.framework.blame import blamed, erred
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.inputs import compares_nodes, follows_pods, is_counting, is_kept, kinds_of, own_inputs
 from kubesched.framework.lifting import NodeView, reasons_of
@@ -130,7 +129,8 @@ class WhatIfFilters:
                 rejections = Rejections(known.bits[imagined.rows], known.reasons)
             verdicts.add(plugin.name, rejections)
             if verdicts.error is not None:
-                raise self._broken(*verdicts.error)
+                name, text = verdicts.error
+                raise erred(name, "Filter", text, self.pod.key)
         return verdicts
 
     def refusal(self, imagined: WhatIf, state: CycleState | None = None) -> Refused | None:
@@ -150,7 +150,7 @@ class WhatIfFilters:
             else:
                 rejections = self.profile.filter_one(plugin, self.pod, imagined, state or self.state)
                 if rejections.errors:
-                    raise self._broken(plugin.name, next(iter(rejections.errors.values())))
+                    raise erred(plugin.name, "Filter", next(iter(rejections.errors.values())), self.pod.key)
                 reasons = rejections.at(0)
             if reasons:
                 return plugin.name, reasons
@@ -162,7 +162,7 @@ class WhatIfFilters:
         for plugin in self._plan.changing:
             rejections = self.profile.filter_one(plugin, self.pod, imagined, self.state)
             if rejections.errors:
-                raise self._broken(plugin.name, next(iter(rejections.errors.values())))
+                raise erred(plugin.name, "Filter", next(iter(rejections.errors.values())), self.pod.key)
             if rejections.bits is not None:
                 fitting &= rejections.bits == 0
         return fitting
@@ -179,9 +179,6 @@ class WhatIfFilters:
             if known is not None and not known.errors:
                 return known
         return None
-
-    def _broken(self, plugin: str, text: str) -> PluginError:
-        return PluginError(plugin, "Filter", f'running "{plugin}" filter plugin: {text}', self.pod.key)
 
 
 class NodeTrial:
