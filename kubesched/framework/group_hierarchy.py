@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubesched.api.workload import CompositePodGroup, PodGroup, goes_as_one
-from kubesched.cluster import GroupKey, Objects, PodView
+from kubesched.cluster import Group, GroupKey, Groups, Objects, PodView
 from kubesched.framework.grouping import COMPOSITE, WORKLOAD, workload_of
 
 MOST_LEVELS = 4
@@ -63,6 +63,10 @@ class GroupHierarchy:
         if key.kind != COMPOSITE:
             return [key]
         return [leaf for child in self.children(key) for leaf in self.leaves(child)]
+
+    def members(self, key: GroupKey, groups: Groups) -> list[Group]:
+        """Return who is in the pod groups at and below a group, as far as any pod is."""
+        return [found for leaf in self.leaves(key) if (found := groups.get(leaf)) is not None]
 
     def priority(self, pod: PodView) -> int:
         """Return what a placed pod's priority counts for: that of its root group, as far as one is there."""

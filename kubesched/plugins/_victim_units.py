@@ -53,10 +53,6 @@ class VictimUnits:
         """Return the priority that a placed pod counts with."""
         return self._hierarchy.priority(pod)
 
-    def are_any(self) -> bool:
-        """Return whether any placed pod is of a group, so that who goes with whom matters."""
-        return self._groups.are_any_scheduled()
-
     def of(self, pods: Iterable[PodView], nodes: Snapshot) -> list[Unit]:
         """Return the units that pods belong to, each once. Members on nodes that are not here are left out."""
         units: list[Unit] = []
@@ -69,17 +65,12 @@ class VictimUnits:
                 units.append(Unit((pod,), priority, rank, started_at(pod)))
             elif key not in seen:
                 seen.add(key)
-                members = tuple(each for each in self._members(key) if nodes.row(each.node_name) >= 0)
+                whole = (pod for group in self._hierarchy.members(key, self._groups) for pod in group.scheduled())
+                members = tuple(each for each in whole if nodes.row(each.node_name) >= 0)
                 started = min(started_at(each) for each in members) if self.weighs_by_group else started_at(pod)
                 rank = _OF_GROUPS if key.kind == COMPOSITE else _OF_GROUP
                 units.append(Unit(members, self.priority(pod), rank, started))
         return units
-
-    def _members(self, key: GroupKey) -> Iterable[PodView]:
-        for leaf in self._hierarchy.leaves(key):
-            group = self._groups.get(leaf)
-            if group is not None:
-                yield from group.scheduled()
 
 
 def makes_way(pod: PodView) -> bool:

@@ -146,7 +146,7 @@ class DefaultPreemption(Plugin):
         potential = np.flatnonzero(_may_be_helped(diagnosis, nodes))
         if not len(potential):
             return replace(_no_candidates(nodes.n, {}), is_settled=not pod.pod.status.nominated_node_name)
-        by_units = self._counts_groups and self._units.are_any()
+        by_units = self._counts_groups and self.handle.groups.are_any_scheduled()
         run = self._dry_run(pod, nodes, state, diagnosis, profile, remembers=not by_units)
         if by_units:
             return self._evict_units(potential, run)

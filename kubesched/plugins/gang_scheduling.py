@@ -72,7 +72,7 @@ class GangScheduling(Plugin):
         if self.handle.groups.get(key) is None:
             return failed(f"pod group state not found for pod group {key}"), 0.0
         turn: GroupTurn = state.find(GROUP_TURN) or GroupTurn(key, False)
-        members = [found for leaf in self._hierarchy.leaves(root) if (found := self.handle.groups.get(leaf)) is not None]
+        members = self._hierarchy.members(root, self.handle.groups)
         if not self._is_ready(root, lambda group: group.n_scheduled):
             if not turn.is_rehearsal and not turn.has_called:
                 # Those of this turn are on their way; the others cannot have become ready since it began.

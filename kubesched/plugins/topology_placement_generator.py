@@ -43,9 +43,8 @@ class TopologyPlacementGenerator(Plugin):
 
     def _domain(self, group: GroupKey, nodes: Snapshot, key: str) -> int | Status | None:
         """Return the number of the value that the group's placed pods share, None if there are none."""
-        below = [self.handle.groups.get(leaf) for leaf in self._hierarchy.leaves(group)]
         found: set[int] = set()
-        for pod in (pod for members in below if members is not None for pod in members.scheduled()):
+        for pod in (pod for members in self._hierarchy.members(group, self.handle.groups) for pod in members.scheduled()):
             row = nodes.row(pod.node_name)
             if row < 0:
                 return failed(f'{NO_DOMAIN}getting node for pod {pod.key}: nodeinfo not found for node name "{pod.node_name}"')
