@@ -45,10 +45,6 @@ class NominatedAbove:
             self._rows = np.flatnonzero(self.here)
         return self._rows
 
-    def templates(self) -> set[PodTemplate]:
-        """Return the distinct templates of the pods."""
-        return {pod.template for pods in self.pods.values() for pod in pods}
-
     def write(self, row: int, pods: Iterable[PodView]) -> None:
         """Replace the pods of a row."""
         for pod in self.pods.pop(row, ()):

@@ -16,10 +16,6 @@ StaysOn = Callable[[PodView], bool]
 """Whether a victim is still there and nobody has asked it to go, as far as the API has told."""
 
 
-def _stays(victim: PodView) -> bool:
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class Preemption:
     """PostFilter's proposal: evict these pods of this node, most important first, and nominate the pod to it."""
@@ -42,7 +38,7 @@ class Preempting:
 
     __slots__ = ("_last", "stays_on")
 
-    def __init__(self, stays_on: StaysOn = _stays) -> None:
+    def __init__(self, stays_on: StaysOn = lambda victim: True) -> None:
         self._last: dict[str, PodView | None] = {}
         self.stays_on = stays_on
 

@@ -8,7 +8,7 @@ plugin is called, timed and blamed is the same for all of them (framework/plugin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,41 +41,35 @@ from kubesched.framework.verdicts import (
 Wording = Callable[[PodView, Diagnosis], str]
 
 
+@dataclass(eq=False, slots=True)
 class PreFiltered:
     """What all PreFilters say together: a refusal for every node, or which rows of how many are left to look at."""
 
-    def __init__(
-        self,
-        status: Status | None = None,
-        narrowed_by: frozenset[str] = frozenset(),
-        rows: Ints | None = None,
-        n_nodes: int = 0,
-        nominated_refused_by: frozenset[str] = frozenset(),
-    ) -> None:
-        self.status = status
-        self.narrowed_by = narrowed_by
-        self.rows = rows
-        self._n_nodes = n_nodes
-        self._considered: Bools | None = None
-        self._nominated_refused_by = nominated_refused_by
+    status: Status | None = None
+    narrowed_by: frozenset[str] = frozenset()
+    rows: Ints | None = None
+    n_nodes: int = 0
+    nominated_refused_by: frozenset[str] = frozenset()
+    """The plugin that refused the nominated node, which the reference names among those that narrowed."""
+    _considered: Bools | None = None
 
     @property
     def considered(self) -> Bools | None:
         """Return which nodes are left, None for all of them."""
         if self.rows is not None and self._considered is None:
-            self._considered = np.zeros(self._n_nodes, dtype=np.bool_)
+            self._considered = np.zeros(self.n_nodes, dtype=np.bool_)
             self._considered[self.rows] = True
         return self._considered
 
     @property
     def absent(self) -> Status:
         """Return the status of the nodes that narrowing left out."""
-        names = sorted(self.narrowed_by | self._nominated_refused_by)
+        names = sorted(self.narrowed_by | self.nominated_refused_by)
         return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(names)}]")
 
     def with_nominated_refused(self, plugin: str) -> PreFiltered:
-        """Return the same after a plugin refused the nominated node, which the reference names among those that narrowed."""
-        return PreFiltered(self.status, self.narrowed_by, self.rows, self._n_nodes, frozenset({plugin}))
+        """Return the same after a plugin refused the nominated node."""
+        return replace(self, nominated_refused_by=frozenset({plugin}))
 
 
 @dataclass(slots=True)

@@ -147,7 +147,7 @@ class DefaultPreemption(Plugin):
         if not len(potential):
             return replace(_no_candidates(nodes.n, {}), is_settled=not pod.pod.status.nominated_node_name)
         by_units = self._counts_groups and self.handle.groups.are_any_scheduled()
-        run = self._dry_run(pod, nodes, state, diagnosis, profile, remembers=not by_units)
+        run = self._dry_run(WhatIfFilters(profile, pod, state, diagnosis.verdicts), nodes, remembers=not by_units)
         if by_units:
             return self._evict_units(potential, run)
         rows = self._candidates(potential, run)
@@ -228,24 +228,14 @@ class DefaultPreemption(Plugin):
 
     # Node by node
 
-    def _dry_run(
-        self,
-        pod: PodView,
-        nodes: Snapshot,
-        state: CycleState,
-        diagnosis: Diagnosis,
-        profile: Profile,
-        *,
-        remembers: bool = True,
-    ) -> DryRun:
-        """Return a dry run that starts from what is remembered for the pod's class."""
-        objects = nodes.objects
+    def _dry_run(self, what_if: WhatIfFilters, nodes: Snapshot, *, remembers: bool) -> DryRun:
+        """Return a dry run that starts from what is remembered for the pod's class, if anything may be."""
+        pod, objects = what_if.pod, nodes.objects
         coming = nominated_by_row(nodes, self.handle.nominations)
         importance, budgets = objects.shared(Importance), objects.shared(Budgets)
         importance.reverses_unstarted = not self._behaviour.keeps_order_of_unstarted
         importance.follow(nodes)
         budgets.follow()
-        what_if = WhatIfFilters(profile, pod, state, diagnosis.verdicts)
         versions = what_if.versions(nodes)
         key = (pod.template.signature, what_if.skipped)
         is_remembered = remembers and what_if.is_remembered(nodes)
@@ -289,18 +279,15 @@ class DefaultPreemption(Plugin):
 
     def _visit(self, visit: Ints, limit: int, run: DryRun) -> Ints:
         """Look at rows in the order given, some at a time, until there are enough candidates."""
-        found = visit[:0]
-        at, window = 0, max(limit, _SMALLEST_WINDOW)
-        while at < len(visit):
+        found, at, window = visit[:0], 0, max(limit, _SMALLEST_WINDOW)
+        while True:
             rows = visit[at : at + window]
             run.look_at(rows)
             found = np.concatenate((found, rows[run.results.outcome[rows] == CANDIDATE]))
             chosen, is_enough = _enough(found, limit, run.results)
-            if is_enough:
+            at, window = at + window, 2 * window
+            if is_enough or at >= len(visit):
                 return chosen
-            at += window
-            window *= 2
-        return _enough(found, limit, run.results)[0]
 
     def _choose(self, rows: Ints, run: DryRun) -> PostFiltered:
         """Propose the cheapest of the candidates, or of those that extenders leave."""
