@@ -33,27 +33,17 @@ def advise_on_node_demands(refused: Refused) -> list[Advice]:
     if not refused.alone.any():
         return found
     for what, wanted, changed in _one_less(pod):
-        advice = _without(refused, f"{what} {wanted}", changed)
+        change: dict[str, object] = {"key": wanted.key, "operator": wanted.operator, "values": list(wanted.values)}
+        advice = _without(refused, "selector", f"{what} {wanted}", changed, change)
         if advice is not None:
             there = _values_there(refused, wanted)
-            text = f"{advice.text}; {there}" if there else advice.text
-            found.append(
-                replace(
-                    advice,
-                    kind="selector",
-                    text=text,
-                    change={"key": wanted.key, "operator": wanted.operator, "values": list(wanted.values)},
-                )
-            )
+            found.append(replace(advice, text=f"{advice.text}; {there}") if there else advice)
     if not found:
         affinity = msgspec.structs.replace(pod.spec.affinity or Affinity(), node_affinity=None)
-        whole = _without(
-            refused,
-            "its node selector and affinity",
-            _with_spec(pod, node_selector=None, affinity=affinity),
-        )
+        free = _with_spec(pod, node_selector=None, affinity=affinity)
+        whole = _without(refused, "selector", "its node selector and affinity", free, {})
         if whole is not None:
-            found.append(replace(whole, kind="selector", text=f"{whole.text}; no single part of them is to blame"))
+            found.append(replace(whole, text=f"{whole.text}; no single part of them is to blame"))
     return found
 
 
@@ -137,20 +127,18 @@ def advise_on_neighbours(refused: Refused) -> list[Advice]:
 
 
 def _tried(refused: Refused, variants: Iterable[tuple[str, dict[str, object], Pod]]) -> list[Advice]:
-    found = []
-    for what, change, pod in variants if refused.alone.any() else ():
-        advice = _without(refused, what, pod)
-        if advice is not None:
-            found.append(replace(advice, change=change))
-    return found
+    if not refused.alone.any():
+        return []
+    tried = (_without(refused, "constraint", what, pod, change) for what, change, pod in variants)
+    return [advice for advice in tried if advice is not None]
 
 
-def _without(refused: Refused, what: str, changed: Pod) -> Advice | None:
+def _without(refused: Refused, kind: str, what: str, changed: Pod, change: dict[str, object]) -> Advice | None:
     """Return how many nodes would take the pod without a demand; None if none would, or nobody can say."""
     fits = refused.decide(changed) if refused.decide is not None else None
     if fits is None or not fits.any():
         return None
-    return refused.advise("constraint", f"without {what}", fits, changed=changed)
+    return refused.advise(kind, f"without {what}", fits, change=change, changed=changed)
 
 
 def _pods_of(term: PodAffinityTerm) -> str:

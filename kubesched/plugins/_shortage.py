@@ -41,16 +41,9 @@ def _less(refused: Refused, too_many_pods: str) -> list[Advice]:
         crowded &= missing == 0
     if crowded.any():
         n, examples = int(np.count_nonzero(crowded)), refused.examples(crowded)
-        found.append(
-            Advice(
-                "pods",
-                f"{n} node{'s have' if n != 1 else ' has'} the resources but as many pods as allowed ({', '.join(examples)})",
-                refused.plugin,
-                n,
-                examples,
-                rank=AMOUNT,
-            )
-        )
+        have = "nodes have" if n != 1 else "node has"
+        text = f"{n} {have} the resources but as many pods as allowed ({', '.join(examples)})"
+        found.append(Advice("pods", text, refused.plugin, n, examples, rank=AMOUNT))
     near = np.flatnonzero(alone & ~full & (lacking > 0))
     if not len(near):
         return found
@@ -59,19 +52,20 @@ def _less(refused: Refused, too_many_pods: str) -> list[Advice]:
     closest = int(near[int(lacking[near].argmin())])
     free = {r: nodes.allocatable_at(r, closest) - nodes.requested_at(r, closest) for r in asked}
     names = nodes.templates.resources.values
-    lack = {names[r]: amount_text(names[r], amount - free[r]) for r, amount in asked.items() if free[r] < amount}
+    missing_here = {r: amount - free[r] for r, amount in asked.items() if free[r] < amount}
+    lack = {names[r]: amount_text(names[r], amount) for r, amount in missing_here.items()}
     needs = " and ".join(f"{amount} more {name}" for name, amount in lack.items())
     told = f"closest is {nodes.name(closest)}: it would fit with {needs}"
-    if any(free[r] <= 0 for r, amount in asked.items() if free[r] < amount):
+    if any(free[r] <= 0 for r in missing_here):
         found.append(Advice("closest", told, refused.plugin, 0, (nodes.name(closest),), {"lacking": lack}, rank=AMOUNT))
         return found
     fits = alone & ~full
     for resource, amount in asked.items():
         fits &= nodes.free(resource) >= min(amount, free[resource])
-    less = {names[r]: amount_text(names[r], free[r]) for r, amount in asked.items() if free[r] < amount}
+    less = {names[r]: amount_text(names[r], free[r]) for r in missing_here}
     offer = " and ".join(f"{amount} {name}" for name, amount in less.items())
     change = {"requests": less, "lacking": lack}
-    changed = _asking_less(refused.pod.pod, {names[r]: amount - free[r] for r, amount in asked.items() if free[r] < amount})
+    changed = _asking_less(refused.pod.pod, {names[r]: amount for r, amount in missing_here.items()})
     text = f"{told}; asking for {offer},"
     found.append(refused.advise("lower", text, fits, change=change, changed=changed, rank=AMOUNT))
     return found
