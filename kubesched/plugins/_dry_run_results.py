@@ -97,18 +97,18 @@ class DryRunResults:
 
         `versions` are those of the other objects that the filters read.
         """
-        seen, is_first = (budgets.meaning, versions), self._seen is None
+        seen = budgets.meaning, versions
         changes, nominated = self._journal.changed(nodes.journal), self._nominated.changed(coming.changes)
         reordered = self._reordered.changed(nodes.slots.reordered)
-        if not is_first:
-            if seen != self._seen or changes is None or nominated is None or reordered is None:
-                return False
-            for row in (*(change.row for change in changes), *nominated, *reordered):
-                self.forget(row)
-            if budgets.version != self._version:
-                self.outcome[self._selected] = UNKNOWN
-                self._selected[:] = False
-        self._seen, self._version = seen, budgets.version
+        if seen != self._seen or changes is None or nominated is None or reordered is None:
+            self._seen, self._version = seen, budgets.version
+            return False
+        for row in (*(change.row for change in changes), *nominated, *reordered):
+            self.forget(row)
+        if budgets.version != self._version:
+            self.outcome[self._selected] = UNKNOWN
+            self._selected[:] = False
+            self._version = budgets.version
         return True
 
     def forget(self, row: int) -> None:
