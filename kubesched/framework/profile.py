@@ -184,10 +184,6 @@ class Profile(BindingPoints, GroupPoints):
     @reported("Filter")
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState, considered: Bools | None = None) -> Verdicts:
         """Run the filters over all rows of the view; the first to refuse a row owns it."""
-        return self.filter_again(pod, nodes, state, considered)
-
-    def filter_again(self, pod: PodView, nodes: Snapshot, state: CycleState, considered: Bools | None = None) -> Verdicts:
-        """Do the same for some rows that were asked about before: no point of its own."""
         verdicts = Verdicts(nodes, considered)
         for plugin in self.filters:
             if plugin.name not in state.skip_filter:

@@ -384,10 +384,6 @@ class Verdicts:
         passing: Bools = self.owner < 0
         return passing if self.considered is None else passing & self.considered
 
-    def _refused(self) -> npt.NDArray[np.int64]:
-        refused = self.owner >= 0
-        return np.flatnonzero(refused if self.considered is None else refused & self.considered)
-
     def status(self, row: int) -> Status:
         """Return a row's status in words."""
         owner = int(self.owner[row])
@@ -398,7 +394,8 @@ class Verdicts:
 
     def statuses(self) -> dict[str, Status]:
         """Return the status of every refused node by name."""
-        return {self.nodes.name(row): self.status(row) for row in self._refused().tolist()}
+        refused = self.owner >= 0 if self.considered is None else (self.owner >= 0) & self.considered
+        return {self.nodes.name(row): self.status(row) for row in np.flatnonzero(refused).tolist()}
 
     def plugins(self) -> tuple[set[str], set[str]]:
         """Return the plugins that refused some node, and those of them that said "pending"."""
