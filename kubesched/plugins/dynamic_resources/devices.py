@@ -6,7 +6,7 @@ Views are made once for each version of a slice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kubesched.api import quantity
@@ -14,11 +14,14 @@ from kubesched.api.meta import Quantity
 from kubesched.api.node import NodeSelector
 from kubesched.api.resource import (
     CapacityRequestPolicy,
+    Counter,
     CounterSet,
     Device,
     DeviceAttribute,
     DeviceTaint,
     DeviceTaintRule,
+    NodeAllocatableMapping,
+    NodeAllocatableOverhead,
     ResourceSlice,
 )
 from kubesched.cel import DeviceFacts, FactBook
@@ -57,81 +60,40 @@ class NodeUse:
 class DeviceView:
     """One device."""
 
-    __slots__ = (
-        "allow_multiple",
-        "attributes",
-        "binding_conditions",
-        "binding_failure_conditions",
-        "binds_to_node",
-        "capacities",
-        "compatible",
-        "consumes",
-        "facts",
-        "id",
-        "node_name",
-        "node_selector",
-        "node_uses",
-        "own_all_nodes",
-        "own_node_name",
-        "own_node_selector",
-        "skip_operations",
-        "taints",
-    )
-
     def __init__(self, device: Device, view: SliceView, book: FactBook, rules: Iterable[DeviceTaintRule]) -> None:
+        self.published = device
         self.id = DeviceId(*view.pool, device.name)
         self.facts: DeviceFacts = book.facts(view.pool[0], device)
-        self.attributes = device.attributes
         self.allow_multiple = bool(device.allow_multiple_allocations)
         self.capacities = tuple(
-            _capacity(name, offered.value, offered.request_policy, view) for name, offered in device.capacity.items()
+            Capacity(name, _nano(offered.value, view, f"capacity {name}"), offered.value, offered.request_policy)
+            for name, offered in device.capacity.items()
         )
-        self.consumes: Counters = {
-            (use.counter_set, name): _nano(counter.value, view, f"counter {use.counter_set}/{name}")
-            for use in device.consumes_counters
-            for name, counter in use.counters.items()
-        }
+        self.consumes = _counters(((use.counter_set, use.counters) for use in device.consumes_counters), view)
         self.compatible = {use.counter_set: frozenset(use.compatibility_groups) for use in device.consumes_counters}
         """By counter set, also one of which it takes nothing, the groups of which another device there must share one; without
         any, it must have none either."""
         self.skip_operations = view.skip_operations
         self.node_uses = _node_uses(device)
         self.taints = _blocking_taints(self.id, device, rules)
-        self.binds_to_node = bool(device.binds_to_node)
         self.binding_conditions = device.binding_conditions
-        self.binding_failure_conditions = device.binding_failure_conditions
-        self.own_node_name = device.node_name
-        self.own_node_selector = device.node_selector
-        self.own_all_nodes = bool(device.all_nodes)
-        self.node_name = device.node_name if view.per_device else view.node_name
-        self.node_selector = device.node_selector if view.per_device else view.node_selector
+        place: Device | SliceView = device if view.per_device else view
+        self.node_name = place.node_name
+        self.node_selector = place.node_selector
+        self.all_nodes = bool(place.all_nodes)
 
     def attribute(self, name: str) -> DeviceAttribute | None:
         """Return an attribute by its full name; a name in the driver's own domain may be published without it."""
-        found = self.attributes.get(name)
+        found = self.published.attributes.get(name)
         if found is None:
             domain, slash, identifier = name.partition("/")
             if slash and domain == self.id.driver:
-                found = self.attributes.get(identifier)
+                found = self.published.attributes.get(identifier)
         return found
 
 
 class SliceView:
     """One slice."""
-
-    __slots__ = (
-        "all_nodes",
-        "count",
-        "counter_sets",
-        "devices",
-        "generation",
-        "name",
-        "node_name",
-        "node_selector",
-        "per_device",
-        "pool",
-        "skip_operations",
-    )
 
     def __init__(self, published: ResourceSlice, book: FactBook, rules: Iterable[DeviceTaintRule]) -> None:
         spec = published.spec
@@ -166,36 +128,39 @@ def _node_uses(device: Device) -> tuple[NodeUse, ...]:
     for resource, old in device.node_allocatable_resource_mappings.items():
         times = old.allocation_multiplier
         if old.capacity_key:
-            uses.append(NodeUse(resource, old.capacity_key, quantity.parse(times) if times is not None else quantity.NANO))
+            uses.append(NodeUse(resource, old.capacity_key, _multiplier(times)))
         else:
             uses.append(NodeUse(resource, fixed=times if times is not None else "0"))
     for resource, new in device.node_allocatable_resources.items():
-        mapping, overhead = new.mapping, new.overhead
-        times = mapping.capacity_multiplier if mapping is not None else None
+        mapping, overhead = new.mapping or NodeAllocatableMapping(), new.overhead or NodeAllocatableOverhead()
         uses.append(
             NodeUse(
                 resource,
-                (mapping.capacity_key or "") if mapping is not None else "",
-                quantity.parse(times) if times is not None else quantity.NANO,
-                mapping.device_multiplier if mapping is not None else None,
-                overhead.per_pod if overhead is not None else None,
-                overhead.per_container if overhead is not None else None,
+                mapping.capacity_key or "",
+                _multiplier(mapping.capacity_multiplier),
+                mapping.device_multiplier,
+                overhead.per_pod,
+                overhead.per_container,
             )
         )
     return tuple(uses)
 
 
+def _multiplier(times: Quantity | None) -> int:
+    return quantity.parse(times) if times is not None else quantity.NANO
+
+
 def declared_counters(view: SliceView) -> Counters:
     """Return the counters that a slice declares."""
+    return _counters(((declared.name, declared.counters) for declared in view.counter_sets), view)
+
+
+def _counters(sets: Iterable[tuple[str, Mapping[str, Counter]]], view: SliceView) -> Counters:
     return {
-        (declared.name, name): _nano(counter.value, view, f"counter {declared.name}/{name}")
-        for declared in view.counter_sets
-        for name, counter in declared.counters.items()
+        (counter_set, name): _nano(counter.value, view, f"counter {counter_set}/{name}")
+        for counter_set, counters in sets
+        for name, counter in counters.items()
     }
-
-
-def _capacity(name: str, value: str | int | float, policy: CapacityRequestPolicy | None, view: SliceView) -> Capacity:
-    return Capacity(name, _nano(value, view, f"capacity {name}"), value, policy)
 
 
 def _nano(text: str | int | float, view: SliceView, field: str) -> int:

@@ -9,13 +9,12 @@ is invalid, and neither gives devices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from kubesched.api.matching import NodeSelectorMatcher, compile_node_selector
-from kubesched.api.node import NodeSelector
+from kubesched.api.matching import compile_node_selector
 from kubesched.api.resource import DeviceTaintRule, ResourceSlice
 from kubesched.cel import FactBook
 from kubesched.cluster import Bools, Ints, Objects, Snapshot
@@ -69,15 +68,10 @@ class Candidate:
 class Group:
     """Nodes that reach the same devices in the same way."""
 
-    __slots__ = ("candidates", "error", "has_invalid", "index", "pools", "reach", "skips_operations")
-
-    def __init__(
-        self, index: int, pools: Sequence[Pool], unreachable: frozenset[int], error: str | None, skips_operations: bool
-    ) -> None:
-        self.index = index
+    def __init__(self, pools: Sequence[Pool], unreachable: Set[int], error: str | None, skips_operations: bool) -> None:
         self.skips_operations = skips_operations
         """Whether the nodes can do without operations that a driver does not need."""
-        self.pools = tuple(pools)
+        self.pools = pools
         self.error = error
         self.has_invalid = any(pool.invalid for pool in pools)
         self.candidates = tuple(
@@ -88,16 +82,14 @@ class Group:
         )
 
 
+@dataclass(slots=True)
 class _Ways:
     """How rows reach slices that are not their own: each way has a number, `to` tells the slice or the device in it."""
 
-    __slots__ = ("columns", "named", "patterns", "to")
-
-    def __init__(self) -> None:
-        self.to: list[tuple[SliceView, DeviceView | None]] = []
-        self.columns: list[tuple[int, Bools]] = []
-        self.named: dict[str, list[int]] = {}
-        self.patterns: Sequence[bytes] = ()
+    to: list[tuple[SliceView, DeviceView | None]] = field(default_factory=list)
+    columns: list[tuple[int, Bools]] = field(default_factory=list)
+    named: dict[str, list[int]] = field(default_factory=dict)
+    patterns: Sequence[bytes] = ()
 
 
 class Pools:
@@ -111,7 +103,7 @@ class Pools:
         self._views: dict[str, tuple[ResourceSlice, SliceView]] = {}
         self._slices: Reader[ObjectChange] = Reader()
         self._journal: Reader[Change] = Reader()
-        self._matchers: dict[int, tuple[NodeSelector, NodeSelectorMatcher]] = {}
+        self._rules: tuple[DeviceTaintRule, ...] = ()
         self._reset()
         self.epoch = 0
         self._nodes: Snapshot | None = None
@@ -148,7 +140,7 @@ class Pools:
         """Take in what happened to slices and nodes; `group_of_row` is another array if anything about it changed."""
         versions = self._objects.version(ResourceSlice), self._objects.version(DeviceTaintRule)
         if versions != self._versions:
-            if not self._take_in_changes(versions):
+            if not self._take_in_changes():
                 self._read_slices()
             self._versions = versions
         self._follow_nodes(nodes)
@@ -165,17 +157,11 @@ class Pools:
         return next((device for view in slices for device in view.devices if device.id == key), None)
 
     def _read_slices(self) -> None:
-        rules: tuple[DeviceTaintRule, ...] = ()
-        if self.features.taint_rules:
-            rules = tuple(self._objects.all(DeviceTaintRule))
-        before = (
-            {}
-            if rules or self._versions is None or self._versions[1] != self._objects.version(DeviceTaintRule)
-            else self._views
-        )
+        rules = tuple(self._objects.all(DeviceTaintRule)) if self.features.taint_rules else ()
+        before = self._views if rules == self._rules else {}
         self._reset()
         self.epoch += 1
-        self._views = {}
+        self._views, self._rules = {}, rules
         for published in self._objects.all(ResourceSlice):
             name = published.metadata.name
             known = before.get(name)
@@ -187,10 +173,10 @@ class Pools:
             if found is not None and not found.is_usable:
                 self._broken_elsewhere[pool] = found
 
-    def _take_in_changes(self, versions: tuple[int, int]) -> bool:
+    def _take_in_changes(self) -> bool:
         """Repair what changes to slices of single nodes touch; False if everything must be read again."""
         changes = self._slices.changed(self._objects.log(ResourceSlice))
-        if self._versions is None or versions[1] != self._versions[1] or self.features.taint_rules:
+        if self._versions is None or self.features.taint_rules:
             return False
         if len(self.groups) > 4 * len(self.group_of_row) + 1000:
             return False  # mostly groups that nobody is in any more
@@ -256,13 +242,14 @@ class Pools:
         self._ways = ways = _Ways()
         for view in self._wide:
             for device in view.devices if view.per_device else (None,):
-                node_name = device.own_node_name if device is not None else None
-                if node_name:
-                    ways.named.setdefault(node_name, []).append(len(ways.to))
+                if device is not None and device.node_name:
+                    ways.named.setdefault(device.node_name, []).append(len(ways.to))
                 else:
                     ways.columns.append((len(ways.to), self._column(view, device, nodes)))
                 ways.to.append((view, device))
-        ways.patterns = self._patterns([column for _, column in ways.columns], nodes.n)
+        columns = np.array([column for _, column in ways.columns], dtype=np.bool_).reshape(len(ways.columns), nodes.n)
+        error_mark = b"!" if self._error else b""
+        ways.patterns = [error_mark + bits.tobytes() for bits in np.packbits(columns, axis=0).T]
         self._regroup_nodes.clear()
         self.group_of_row = np.array([self._group_for(row, nodes) for row in range(nodes.n)], np.int64)
         self._sort_rows()
@@ -298,38 +285,16 @@ class Pools:
         self._rows_of = dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)) if len(order) else {}
 
     def _column(self, view: SliceView, device: DeviceView | None, nodes: Snapshot) -> Bools:
-        everywhere = device.own_all_nodes if device is not None else view.all_nodes
-        selector = device.own_node_selector if device is not None else view.node_selector
-        if everywhere:
-            return np.ones(nodes.n, dtype=np.bool_)
-        if selector is None:
-            return np.zeros(nodes.n, dtype=np.bool_)
-        matcher = self.matcher(selector)
+        place: SliceView | DeviceView = device if device is not None else view
+        if place.all_nodes or place.node_selector is None:
+            return np.full(nodes.n, place.all_nodes, dtype=np.bool_)
+        matcher = compile_node_selector(place.node_selector)
         if matcher.error is not None:
             what = f"device {device.id} in slice {view.name}" if device is not None else f"slice {view.name}"
             self._error = self._error or (
                 f"gather pool information: failed to perform node selection for {what}: {matcher.error}"
             )
         return match_node_selector(matcher, nodes)
-
-    def matcher(self, selector: NodeSelector) -> NodeSelectorMatcher:
-        """Return a node selector compiled, once for each selector object."""
-        known = self._matchers.get(id(selector))
-        if known is None or known[0] is not selector:
-            if len(self._matchers) > 10_000:
-                self._matchers.clear()
-            known = self._matchers[id(selector)] = selector, compile_node_selector(selector)
-        return known[1]
-
-    def _patterns(self, columns: list[Bools], n: int) -> Sequence[bytes]:
-        if not columns:
-            return [self._error_mark] * n
-        packed = np.packbits(np.array(columns), axis=0).T.copy()
-        return [self._error_mark + bits.tobytes() for bits in packed]
-
-    @property
-    def _error_mark(self) -> bytes:
-        return b"!" if self._error else b""
 
     def _new_group(
         self, local: Sequence[SliceView], reached: list[tuple[SliceView, DeviceView | None]], skips_operations: bool
@@ -354,7 +319,7 @@ class Pools:
         binding = self.features.binding_conditions
         found.sort(key=lambda pool: (binding and any(d.binding_conditions for d in pool.devices), pool.id))
         index = len(self.groups)
-        self.groups.append(Group(index, found, frozenset(unreachable), self._error, skips_operations))
+        self.groups.append(Group(found, unreachable, self._error, skips_operations))
         for pool in found:
             if pool.devices:
                 self.groups_of_pool.setdefault(pool.id, []).append(index)
@@ -381,34 +346,32 @@ class Pools:
     def _build(self, key: PoolId, newest: int, kept: list[SliceView]) -> Pool | None:
         everything = self._by_pool[key]
         wanted = kept[0].count
+        devices = tuple(device for view in kept for device in view.devices)
         if len(kept) != wanted:
             if any(view.generation > newest for view in everything):
                 return None
             if sum(view.generation == newest and not self._is_ignored(view) for view in everything) != wanted:
-                return Pool(key, tuple(device for view in kept for device in view.devices), is_incomplete=True)
-        mine = {view.name for view in kept}
-        devices = tuple(device for view in kept for device in view.devices)
-        elsewhere = tuple(
-            device for view in everything if view.generation == newest and view.name not in mine for device in view.devices
-        )
+                return Pool(key, devices, is_incomplete=True)
+        mine = set(kept)
+        distant = [view for view in everything if view.generation == newest and view not in mine]
+        elsewhere = tuple(device for view in distant for device in view.devices)
         counters: Counters = {}
         sets: set[str] = set()
         invalid = _duplicate(device.id.device for device in devices)
         # Counters of the pool that are for other nodes count too, unless the pool was complete without them.
-        distant = [view for view in everything if view.generation == newest and view.counter_sets and view.name not in mine]
         for view in (*kept, *(distant if len(kept) != wanted else ())):
             for declared in view.counter_sets:
-                if declared.name in sets and not invalid:
-                    invalid = f"duplicate counter set name {declared.name}"
+                if declared.name in sets:
+                    invalid = invalid or f"duplicate counter set name {declared.name}"
                 sets.add(declared.name)
             counters.update(declared_counters(view))
         for device in (*devices, *elsewhere) if self.features.partitionable_devices else ():
             missing = next((name for name in device.compatible if name not in sets), None)
             unknown = next((use for use in device.consumes if use not in counters), None)
-            if missing is not None and not invalid:
-                invalid = f"counter set {missing} not found"
-            if unknown is not None and not invalid:
-                invalid = f"counter {unknown[1]} not found in counter set {unknown[0]}"
+            if missing is not None:
+                invalid = invalid or f"counter set {missing} not found"
+            if unknown is not None:
+                invalid = invalid or f"counter {unknown[1]} not found in counter set {unknown[0]}"
         return Pool(key, devices, elsewhere, counters, invalid=invalid)
 
 

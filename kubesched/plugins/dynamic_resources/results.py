@@ -81,7 +81,7 @@ def _result(pick: Pick, features: Features, new_id: Callable[[], str]) -> Device
         admin_access=True if request.admin else None,
         tolerations=request.tolerations,
         binding_conditions=device.binding_conditions if features.binding_conditions else (),
-        binding_failure_conditions=device.binding_failure_conditions if features.binding_conditions else (),
+        binding_failure_conditions=device.published.binding_failure_conditions if features.binding_conditions else (),
         share_id=new_id() if pick.shared is not None else None,
         consumed_capacity={taken.name: taken.text for taken in pick.shared or ()},
         skip_node_operations=device.skip_operations,
@@ -124,7 +124,7 @@ def _config(shape: ClaimShape, ways: Sequence[int]) -> tuple[DeviceAllocationCon
 
 
 def _node_selector(picks: Sequence[Pick], node_name: str, claim: int) -> NodeSelector | None:
-    if any(pick.device.node_name or pick.device.binds_to_node for pick in picks):
+    if any(pick.device.node_name or pick.device.published.binds_to_node for pick in picks):
         here = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
         return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),))
     fields: dict[object, NodeSelectorRequirement] = {}
