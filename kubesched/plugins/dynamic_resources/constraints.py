@@ -5,26 +5,49 @@ A constraint is told of every device that is picked and of every pick that is ta
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from kubesched.api.resource import DeviceAttribute, DeviceConstraint
 from kubesched.plugins.dynamic_resources.features import Features
 
 Value = tuple[str, object]
 
 
-class Constraint(Protocol):
-    """One constraint of one claim during one search."""
+class Constraint:
+    """One constraint of one claim during one search: about which requests, and the values of what they have picked."""
 
-    attribute: str
+    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
+        self._requests = frozenset(requests)
+        self._seen: list[tuple[str, Value | None]] = []
+        self.attribute = attribute
 
     def add(self, request: str, sub_request: str, attribute: DeviceAttribute | None) -> bool:
         """Accept a device, with its value of the attribute that this is about, or refuse it."""
-        ...
+        if not self._is_about(request, sub_request):
+            return True
+        if attribute is None:
+            return False
+        value = _value(attribute)
+        if self._seen and (value is None or not self._accepts(value)):
+            return False
+        self._take(request, value)
+        return True
 
     def remove(self, request: str, sub_request: str) -> None:
         """Take the last device of a request back."""
-        ...
+        if self._is_about(request, sub_request):
+            self._give_back(request)
+
+    def _is_about(self, request: str, sub_request: str) -> bool:
+        wanted = self._requests
+        return not wanted or request in wanted or bool(sub_request and f"{request}/{sub_request}" in wanted)
+
+    def _accepts(self, value: Value) -> bool:
+        raise NotImplementedError
+
+    def _take(self, request: str, value: Value | None) -> None:
+        self._seen.append((request, value))
+
+    def _give_back(self, request: str) -> None:
+        self._seen.pop()
 
 
 def constraint_for(wanted: DeviceConstraint, features: Features) -> Constraint | None:
@@ -50,88 +73,29 @@ def _value(attribute: DeviceAttribute) -> Value | None:
     return None
 
 
-class _Scoped:
-    """The part that both kinds share: which requests they are about."""
-
-    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
-        self._requests = frozenset(requests)
-        self.attribute = attribute
-        self._count = 0
-
-    def _is_about(self, request: str, sub_request: str) -> bool:
-        wanted = self._requests
-        return not wanted or request in wanted or bool(sub_request and f"{request}/{sub_request}" in wanted)
-
-
-class _Match(_Scoped):
+class _Match(Constraint):
     """All devices have the same value."""
 
-    _first: Value | None = None
-
-    def add(self, request: str, sub_request: str, attribute: DeviceAttribute | None) -> bool:
-        if not self._is_about(request, sub_request):
-            return True
-        if attribute is None:
-            return False
-        value = _value(attribute)
-        if self._count == 0:
-            self._first = value
-        elif value is None or value != self._first:
-            return False
-        self._count += 1
-        return True
-
-    def remove(self, request: str, sub_request: str) -> None:
-        if self._is_about(request, sub_request):
-            self._count -= 1
+    def _accepts(self, value: Value) -> bool:
+        return value == self._seen[0][1]
 
 
-class _Distinct(_Scoped):
+class _Distinct(Constraint):
     """Devices have different values."""
 
-    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
-        super().__init__(requests, attribute)
-        self._seen: list[Value | None] = []
-
-    def add(self, request: str, sub_request: str, attribute: DeviceAttribute | None) -> bool:
-        if not self._is_about(request, sub_request):
-            return True
-        if attribute is None:
-            return False
-        value = _value(attribute)
-        if self._seen and (value is None or value in self._seen):
-            return False
-        self._seen.append(value)
-        return True
-
-    def remove(self, request: str, sub_request: str) -> None:
-        if self._is_about(request, sub_request):
-            self._seen.pop()
+    def _accepts(self, value: Value) -> bool:
+        return all(value != other for _, other in self._seen)
 
 
-class _DistinctRequests(_Scoped):
+class _DistinctRequests(_Distinct):
     """Devices of different requests have different values, as before 1.37.
 
     Only the last value of each request is remembered, so values may repeat within one: the reference's quirk.
     """
 
-    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
-        super().__init__(requests, attribute)
-        self._seen: dict[str, Value | None] = {}
+    def _take(self, request: str, value: Value | None) -> None:
+        self._give_back(request)
+        super()._take(request, value)
 
-    def add(self, request: str, sub_request: str, attribute: DeviceAttribute | None) -> bool:
-        if not self._is_about(request, sub_request):
-            return True
-        if attribute is None:
-            return False
-        value = _value(attribute)
-        if self._count and self._seen and (value is None or value in self._seen.values()):
-            return False
-        self._seen[request] = value
-        self._count += 1
-        return True
-
-    def remove(self, request: str, sub_request: str) -> None:
-        if self._is_about(request, sub_request):
-            self._seen.pop(request, None)
-            self._count -= 1
+    def _give_back(self, request: str) -> None:
+        self._seen = [each for each in self._seen if each[0] != request]

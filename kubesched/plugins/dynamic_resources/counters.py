@@ -56,8 +56,5 @@ class CounterBook:
             left = self._left[pool.id] = dict(pool.counters or {})
             for device in (*pool.devices, *pool.elsewhere):
                 if device.compatible and (device.id in self._book.exclusive or device.id in self._book.shares):
-                    for counter, amount in device.consumes.items():
-                        left[counter] -= amount
-                    for counter_set, groups in device.compatible.items():
-                        self._beside.setdefault((pool.id, counter_set), []).append(groups)
+                    self.take(pool, device)
         return left
