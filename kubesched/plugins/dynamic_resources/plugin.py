@@ -188,8 +188,7 @@ class DynamicResources(Plugin):
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         """Collect the pod's claims; refuse the pod if one of them cannot be served on any node."""
-        mine = PodClaims()
-        state.write(self.name, mine)
+        state.write(self.name, PodClaims())
         wanted = self._wanted(pod) if self._features.extended_resources else ()
         if not pod.pod.spec.resource_claims and not wanted:
             return SKIP
@@ -349,7 +348,7 @@ class DynamicResources(Plugin):
             return PostFiltered(unschedulable(DEALLOCATED), follow_up=partial(self._writer.deallocate, unused))
         left_behind = mine.special
         if left_behind is not None and not extended.is_special(left_behind):
-            return PostFiltered(unschedulable(DELETED), follow_up=partial(self._writer.delete_quietly, left_behind))
+            return PostFiltered(unschedulable(DELETED), follow_up=partial(self._writer.delete, left_behind))
         return PostFiltered(self._unhelped(STILL_NOT))
 
     def _unused(self, mine: PodClaims, diagnosis: Diagnosis, *uids: str) -> ResourceClaim | None:
@@ -483,7 +482,7 @@ class DynamicResources(Plugin):
         if self._features.node_allocatable and pod.pod.status.node_allocatable_resource_claim_statuses:
             self._send(self._writer.clear_uses(pod))
         if mine.created is not None:
-            self._send(self._writer.delete_quietly(mine.created))
+            self._send(self._writer.delete(mine.created))
             mine.created = None
 
     def _send(self, errand: Coroutine[Any, Any, None]) -> None:

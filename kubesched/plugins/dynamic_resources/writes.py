@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from typing import Any
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -55,13 +56,20 @@ def consumer_of(pod: PodView, group: PodGroup | None = None) -> Consumer:
 class BindError(SchedulerError):
     """The claims of a pod could not be made ready; the text says which and why. The pod is tried again."""
 
+    ended = "error"
+    """How metrics call such an end of the wait for devices."""
+
 
 class DeviceFailed(BindError):
     """A driver says that a device will never be ready."""
 
+    ended = "failure"
+
 
 class WaitedTooLong(BindError):
     """A device was not ready in time."""
+
+    ended = "timeout"
 
 
 class ClaimWriter:
@@ -111,13 +119,7 @@ class ClaimWriter:
                     latest = self._book.get(claim.metadata.name, claim.metadata.namespace)
                     claim = latest if latest is not None and latest.metadata.uid == uid else claim
                 stored = await self._retry(claim, lambda current: self._reserve_once(current, allocation, consumer))
-                try:
-                    self._book.assume(stored)
-                except ClaimError as error:
-                    log.info("claim %s was written, but is not in the cache: %s", stored.key, error)
-                    self._book.release(uid, pod.uid)
-                else:
-                    self._book.release(uid)
+                self._book.release(uid, None if self._accept(stored) else pod.uid)
                 return stored
         except BindError:
             self._book.release(uid, pod.uid)
@@ -136,7 +138,8 @@ class ClaimWriter:
                 raise BindError(f"claim {claim.key} got allocated elsewhere in the meantime")
             allocation = None  # another member of the group was first
         if allocation is not None:
-            claim = await self._protect(claim)
+            if DELETE_PROTECTION_FINALIZER not in claim.metadata.finalizers:
+                claim = await self._update(with_finalizer(claim), "", f"add finalizer to claim {claim.key}")
         elif claim.status.allocation is None:
             raise BindError(f"claim {claim.key} got deallocated elsewhere in the meantime")
         elif is_reserved_for(claim, consumer.uid):
@@ -149,12 +152,6 @@ class ClaimWriter:
         status = msgspec.structs.replace(claim.status, allocation=given, reserved_for=(*claim.status.reserved_for, consumer))
         what = "add allocation and reservation to" if allocation is not None else "add reservation to"
         return await self._update(msgspec.structs.replace(claim, status=status), "status", f"{what} claim {claim.key}")
-
-    async def _protect(self, claim: ResourceClaim) -> ResourceClaim:
-        """Add the finalizer that keeps an allocated claim from being deleted."""
-        if DELETE_PROTECTION_FINALIZER in claim.metadata.finalizers:
-            return claim
-        return await self._update(with_finalizer(claim), "", f"add finalizer to claim {claim.key}")
 
     async def _update(self, claim: ResourceClaim, subresource: str, what: str) -> ResourceClaim:
         try:
@@ -236,18 +233,18 @@ class ClaimWriter:
                 "resourceClaimName": claim.metadata.name,
             }
         }
-        try:
-            await self._handle.writer.patch_pod_status(pod, status)
-        except (ApiError, Unreachable) as error:
-            raise BindError(f"update pod {pod.key} ExtendedResourceClaimStatus: {error}") from error
+        await self._patch_status(pod, status, f"update pod {pod.key} ExtendedResourceClaimStatus")
 
     async def tell_uses(self, pod: PodView, statuses: Sequence[NodeAllocatableResourceClaimStatus]) -> None:
         """Write into the pod's status what its devices use up of the node."""
         status = {"nodeAllocatableResourceClaimStatuses": [msgspec.to_builtins(each) for each in statuses]}
+        await self._patch_status(pod, status, f"updating pod {pod.key} NodeAllocatableResourceClaimStatuses")
+
+    async def _patch_status(self, pod: PodView, status: dict[str, Any], what: str) -> None:
         try:
             await self._handle.writer.patch_pod_status(pod, status)
         except (ApiError, Unreachable) as error:
-            raise BindError(f"updating pod {pod.key} NodeAllocatableResourceClaimStatuses: {error}") from error
+            raise BindError(f"{what}: {error}") from error
 
     async def clear_uses(self, pod: PodView) -> None:
         """Take that back; failures are only logged."""
@@ -264,11 +261,8 @@ class ClaimWriter:
         try:
             await self._poll(claims, started + timeout_seconds, timeout_seconds)
             ended = "success"
-        except DeviceFailed:
-            ended = "failure"
-            raise
-        except WaitedTooLong:
-            ended = "timeout"
+        except BindError as error:
+            ended = error.ended
             raise
         finally:
             self._report(claims, pod, ended, self._handle.clock.monotonic() - started)
@@ -333,26 +327,26 @@ class ClaimWriter:
             log.error("unreserve claim %s/%s for pod %s: %s", namespace, name, pod.key, error)
 
     async def delete(self, claim: ResourceClaim) -> None:
-        """Delete a special claim, its finalizer first."""
-        if DELETE_PROTECTION_FINALIZER in claim.metadata.finalizers:
-            left = tuple(name for name in claim.metadata.finalizers if name != DELETE_PROTECTION_FINALIZER)
-            metadata = msgspec.structs.replace(claim.metadata, finalizers=left)
-            claim = await self._handle.writer.update(msgspec.structs.replace(claim, metadata=metadata))
-        with suppress(NotFound):
-            await self._handle.writer.delete(claim)
-
-    async def delete_quietly(self, claim: ResourceClaim) -> None:
-        """Delete a special claim; failures are only logged, the claim is found again in the pod's next attempt."""
+        """Delete a special claim, its finalizer first. Failures are only logged: the claim is found again in the pod's next
+        attempt."""
         try:
-            await self.delete(claim)
+            if DELETE_PROTECTION_FINALIZER in claim.metadata.finalizers:
+                left = tuple(name for name in claim.metadata.finalizers if name != DELETE_PROTECTION_FINALIZER)
+                metadata = msgspec.structs.replace(claim.metadata, finalizers=left)
+                claim = await self._handle.writer.update(msgspec.structs.replace(claim, metadata=metadata))
+            with suppress(NotFound):
+                await self._handle.writer.delete(claim)
         except SchedulerError as error:
             log.error("delete claim %s: %s", claim.key, error)
 
-    def _accept(self, stored: ResourceClaim) -> None:
+    def _accept(self, stored: ResourceClaim) -> bool:
+        """Know a claim as it was written; return False if it is gone from the cache, or newer there."""
         try:
             self._book.assume(stored)
         except ClaimError as error:
             log.info("claim %s was written, but is not in the cache: %s", stored.key, error)
+            return False
+        return True
 
 
 def with_finalizer(claim: ResourceClaim) -> ResourceClaim:
