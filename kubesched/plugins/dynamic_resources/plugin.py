@@ -115,7 +115,7 @@ class DynamicResources(Plugin):
 
     def __init__(self, args: DynamicResourcesArgs | None, handle: Handle) -> None:
         super().__init__(args, handle)
-        self._features = features = Features.of(handle.gates)
+        self._features = features = Features(handle.gates)
         self._behaviour = handle.gates.behaviour
         self._has_placements = handle.gates.is_enabled("TopologyAwareWorkloadScheduling")
         self._filter_seconds = _seconds(args.filter_timeout if args is not None else None, DEFAULT_FILTER_TIMEOUT)
