@@ -19,7 +19,7 @@ from kubesched.plugins.dynamic_resources.constraints import Constraint, constrai
 from kubesched.plugins.dynamic_resources.counters import CounterBook
 from kubesched.plugins.dynamic_resources.devices import DeviceView
 from kubesched.plugins.dynamic_resources.features import Features
-from kubesched.plugins.dynamic_resources.pools import Candidate, Group
+from kubesched.plugins.dynamic_resources.pools import Candidate, Group, Pool
 from kubesched.plugins.dynamic_resources.shapes import ALL, EXACT_COUNT, AllocationError, ClaimShape, RequestShape
 
 MAX_RESULTS = 32
@@ -41,6 +41,8 @@ class Pick:
     device: DeviceView
     request: RequestShape
     shared: tuple[Consumption, ...] | None = None
+    counted_in: Pool | None = None
+    """The pool whose counters it uses up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,6 @@ class Search:
         self._counters = CounterBook(book)
         self._constraints: list[list[Constraint]] = []
         self._all: dict[RequestShape, list[Candidate]] = {}
-        self._undo: list[tuple[int, bool, Candidate]] = []
 
     def run(self) -> Allocation | None:
         """Return the first solution, or None if there is none; raise `AllocationError`, `TookTooLong` or `NoAllowance`."""
@@ -104,10 +105,7 @@ class Search:
 
     def _validate(self, claim: ClaimShape) -> int:
         """Raise if the claim cannot be searched for; return how many calls deep its search may go."""
-        least = 0
-        for ways in claim.requests:
-            sizes = [self._size(request) for request in ways]
-            least += min(sizes, default=0)
+        least = sum(min(map(self._size, ways), default=0) for ways in claim.requests)
         if least > MAX_RESULTS:
             raise AllocationError(
                 f"claim {{claim}}: number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}", claim.index
@@ -287,40 +285,36 @@ class Search:
             return False
         if counts:
             self._counters.take(pool, device)
+        share = None
         if is_shared:
             share = request.consumption(device) or ()
             self._shared.setdefault(device.id, []).append(share)
-            self._picks[c].append(Pick(device, request, share))
         else:
             self._taken[c].add(device.id)
-            self._picks[c].append(Pick(device, request))
-        self._undo.append((c, counts, candidate))
+        self._picks[c].append(Pick(device, request, share, pool if counts else None))
         return True
 
     def _is_shared_already(self, device: DeviceView) -> bool:
         return device.id in self._book.shares or device.id in self._shared
 
     def _satisfies(self, c: int, request: RequestShape, device: DeviceView) -> bool:
-        sub_request = request.name if request.parent else ""
         for i, constraint in enumerate(self._constraints[c]):
             attribute = request.attribute(constraint.attribute, device, self._allowance)
-            if not constraint.add(request.base, sub_request, attribute):
+            if not constraint.add(request, attribute):
                 self._unconstrain(c, request, i)
                 return False
         return True
 
     def _unconstrain(self, c: int, request: RequestShape, count: int) -> None:
-        sub_request = request.name if request.parent else ""
         for constraint in self._constraints[c][:count]:
-            constraint.remove(request.base, sub_request)
+            constraint.remove(request)
 
     def _give_back(self, c: int) -> None:
         """Take the last pick of a claim back."""
-        _, counts, candidate = self._undo.pop()
         pick = self._picks[c].pop()
         self._unconstrain(c, pick.request, len(self._constraints[c]))
-        if counts:
-            self._counters.give_back(candidate.pool, candidate.device)
+        if pick.counted_in is not None:
+            self._counters.give_back(pick.counted_in, pick.device)
         device = pick.device.id
         if pick.shared is not None:
             shares = self._shared[device]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kubesched.api.resource import DeviceAttribute, DeviceConstraint
 from kubesched.plugins.dynamic_resources.features import Features
+from kubesched.plugins.dynamic_resources.shapes import RequestShape
 
 Value = tuple[str, object]
 
@@ -19,26 +20,26 @@ class Constraint:
         self._seen: list[tuple[str, Value | None]] = []
         self.attribute = attribute
 
-    def add(self, request: str, sub_request: str, attribute: DeviceAttribute | None) -> bool:
+    def add(self, request: RequestShape, attribute: DeviceAttribute | None) -> bool:
         """Accept a device, with its value of the attribute that this is about, or refuse it."""
-        if not self._is_about(request, sub_request):
+        if not self._is_about(request):
             return True
         if attribute is None:
             return False
         value = _value(attribute)
         if self._seen and (value is None or not self._accepts(value)):
             return False
-        self._take(request, value)
+        self._take(request.base, value)
         return True
 
-    def remove(self, request: str, sub_request: str) -> None:
+    def remove(self, request: RequestShape) -> None:
         """Take the last device of a request back."""
-        if self._is_about(request, sub_request):
-            self._give_back(request)
+        if self._is_about(request):
+            self._give_back(request.base)
 
-    def _is_about(self, request: str, sub_request: str) -> bool:
+    def _is_about(self, request: RequestShape) -> bool:
         wanted = self._requests
-        return not wanted or request in wanted or bool(sub_request and f"{request}/{sub_request}" in wanted)
+        return not wanted or request.base in wanted or request.full_name in wanted
 
     def _accepts(self, value: Value) -> bool:
         raise NotImplementedError

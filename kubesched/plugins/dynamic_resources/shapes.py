@@ -57,24 +57,6 @@ _OPTIONAL_CHAINING = (
 class RequestShape:
     """One request or subrequest."""
 
-    __slots__ = (
-        "_consumption",
-        "_features",
-        "_matches",
-        "admin",
-        "capacity",
-        "claim",
-        "class_name",
-        "count",
-        "derived",
-        "device_class",
-        "mode",
-        "name",
-        "parent",
-        "selectors",
-        "tolerations",
-    )
-
     def __init__(
         self,
         claim: int,
@@ -192,23 +174,21 @@ class RequestShape:
 class ClaimShape:
     """One claim: for each request the ways to serve it, one for an exact request, several for a list."""
 
-    __slots__ = ("index", "is_list", "requests", "spec")
-
     def __init__(self, index: int, spec: ResourceClaimSpec, objects: Objects, features: Features) -> None:
         self.index = index
         self.spec = spec
-        ways: list[tuple[RequestShape, ...]] = []
-        lists = []
-        for request in spec.devices.requests:
-            if request.exactly is not None:
-                device_class = objects.get(DeviceClass, request.exactly.device_class_name)
-                ways.append((RequestShape(index, request.name, "", request.exactly, device_class, features),))
-            else:
-                subs = ((sub, objects.get(DeviceClass, sub.device_class_name)) for sub in request.first_available)
-                ways.append(tuple(RequestShape(index, sub.name, request.name, sub, cls, features) for sub, cls in subs))
-            lists.append(request.exactly is None)
-        self.requests = tuple(ways)
-        self.is_list = tuple(lists)
+        self.is_list = tuple(request.exactly is None for request in spec.devices.requests)
+
+        def shape(wanted: ExactDeviceRequest | DeviceSubRequest, name: str, parent: str = "") -> RequestShape:
+            device_class = objects.get(DeviceClass, wanted.device_class_name)
+            return RequestShape(index, name, parent, wanted, device_class, features)
+
+        self.requests = tuple(
+            (shape(request.exactly, request.name),)
+            if request.exactly is not None
+            else tuple(shape(sub, sub.name, request.name) for sub in request.first_available)
+            for request in spec.devices.requests
+        )
 
 
 def signature(claims: Sequence[ResourceClaim]) -> bytes:
