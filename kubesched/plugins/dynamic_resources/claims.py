@@ -8,7 +8,7 @@ from __future__ import annotations
 from kubesched.api.gotext import go_quote
 from kubesched.api.pod import Pod, PodResourceClaim
 from kubesched.api.resource import DeviceClass, ResourceClaim
-from kubesched.api.workload import PodGroup
+from kubesched.api.workload import PodGroup, PodGroupResourceClaim
 from kubesched.cluster import Objects
 from kubesched.cluster.device_claims import DeviceClaims
 from kubesched.framework import Status, failed, unresolvable
@@ -26,13 +26,16 @@ def claims_of(pod: Pod, book: DeviceClaims, *, of_groups: bool = False) -> Claim
     for wanted in pod.spec.resource_claims:
         name = wanted.resource_claim_name
         is_generated = name is None
+        if is_generated:
+            where = f'pod "{namespace}/{pod.metadata.name}"'
+            made = {status.name: status.resource_claim_name for status in reversed(pod.status.resource_claim_statuses)}
+            if wanted.resource_claim_template_name is None:
+                return f'{where}, spec.resourceClaim "{wanted.name}": none of the supported fields are set'
+            if wanted.name not in made:
+                return f"{where}: ResourceClaim not created yet"
+            name = made[wanted.name]
         if name is None:
-            made = _made_from_template(pod, wanted)
-            if isinstance(made, tuple):
-                return made[0]
-            if made is None:
-                continue
-            name = made
+            continue  # none is needed
         claim = book.get(name, namespace)
         if claim is None:
             return f"could not find ResourceClaim {go_quote(f'{namespace}/{name}')}"
@@ -46,17 +49,6 @@ def claims_of(pod: Pod, book: DeviceClaims, *, of_groups: bool = False) -> Claim
     return found
 
 
-def _made_from_template(pod: Pod, wanted: PodResourceClaim) -> str | tuple[str] | None:
-    """Return the name of the claim made from a template, None if none is needed, or in a tuple what is wrong."""
-    where = f'pod "{pod.metadata.namespace}/{pod.metadata.name}"'
-    if wanted.resource_claim_template_name is None:
-        return (f'{where}, spec.resourceClaim "{wanted.name}": none of the supported fields are set',)
-    for status in pod.status.resource_claim_statuses:
-        if status.name == wanted.name:
-            return status.resource_claim_name
-    return (f"{where}: ResourceClaim not created yet",)
-
-
 def _is_owned_by(claim: ResourceClaim, pod: Pod, group: str) -> bool:
     owner = claim.metadata.controller()
     if owner is None:
@@ -65,46 +57,44 @@ def _is_owned_by(claim: ResourceClaim, pod: Pod, group: str) -> bool:
     return owner.uid == pod.metadata.uid or (bool(group) and is_groups)
 
 
+def claim_names(pod: Pod) -> dict[str, str]:
+    """Return the name of the claim behind each entry of a pod's resourceClaims; one that is not made yet is left out."""
+    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    found = ((entry.name, entry.resource_claim_name or made.get(entry.name)) for entry in pod.spec.resource_claims)
+    return {entry: name for entry, name in found if name}
+
+
 def shared_with_group(pod: Pod, group: PodGroup) -> frozenset[str]:
     """Return the names of the claims that a pod has in common with its group: those that are reserved for the group."""
-    theirs = {
-        (claim.name, claim.resource_claim_name, claim.resource_claim_template_name) for claim in group.spec.resource_claims
-    }
-    named = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
-    wanted = (
-        claim.resource_claim_name or named.get(claim.name)
-        for claim in pod.spec.resource_claims
-        if (claim.name, claim.resource_claim_name, claim.resource_claim_template_name) in theirs
+    theirs = {_identity(claim) for claim in group.spec.resource_claims}
+    names = claim_names(pod)
+    return frozenset(
+        names[claim.name] for claim in pod.spec.resource_claims if claim.name in names and _identity(claim) in theirs
     )
-    return frozenset(name for name in wanted if name)
+
+
+def _identity(claim: PodResourceClaim | PodGroupResourceClaim) -> tuple[str, str | None, str | None]:
+    return claim.name, claim.resource_claim_name, claim.resource_claim_template_name
 
 
 def check_requests(claim: ResourceClaim, objects: Objects, with_lists: bool) -> Status | None:
     """Return why a claim's requests cannot be searched for, before any node is looked at."""
     for request in claim.spec.devices.requests:
+        wanted = [(f"{request.name}/{sub.name}", sub.device_class_name) for sub in request.first_available]
         if request.exactly is not None:
-            problem = _check_class(request.name, request.exactly.device_class_name, objects)
-        elif request.first_available:
-            if not with_lists:
-                return unresolvable(
-                    f"resource claim {claim.key}, request {request.name}: has subrequests, but the "
-                    "DRAPrioritizedList feature is disabled"
-                )
-            problem = None
-            for sub in request.first_available:
-                problem = problem or _check_class(f"{request.name}/{sub.name}", sub.device_class_name, objects)
-        else:
+            wanted = [(request.name, request.exactly.device_class_name)]
+        elif not wanted:
             return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
-        if problem is not None:
-            return problem
-    return None
-
-
-def _check_class(request: str, class_name: str, objects: Objects) -> Status | None:
-    if not class_name:
-        return failed(f"request {request}: unsupported request type")
-    if objects.get(DeviceClass, class_name) is None:
-        return unresolvable(f"request {request}: device class {class_name} does not exist")
+        elif not with_lists:
+            return unresolvable(
+                f"resource claim {claim.key}, request {request.name}: has subrequests, but the "
+                "DRAPrioritizedList feature is disabled"
+            )
+        for name, class_name in wanted:
+            if not class_name:
+                return failed(f"request {name}: unsupported request type")
+            if objects.get(DeviceClass, class_name) is None:
+                return unresolvable(f"request {name}: device class {class_name} does not exist")
     return None
 
 

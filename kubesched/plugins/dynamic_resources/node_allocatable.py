@@ -8,9 +8,9 @@ In 1.36 a device maps resources; since 1.37 it maps them and may have an overhea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from kubesched.api import quantity
 from kubesched.api.meta import Quantity
@@ -22,24 +22,13 @@ from kubesched.api.pod import (
     Pod,
 )
 from kubesched.api.requests import HUGE_PAGES_PREFIX, Amounts, is_pod_level_name, pod_requests
+from kubesched.plugins.dynamic_resources.claims import claim_names
 from kubesched.plugins.dynamic_resources.devices import DeviceView
 from kubesched.plugins.dynamic_resources.shapes import AllocationError
 
 Used = tuple[DeviceView, Mapping[str, Quantity] | None]
 """A device, and what is taken of its capacities where others may use it too."""
 ClaimStatus = NodeAllocatableResourceClaimStatus
-
-
-def is_mapped(devices: Iterable[DeviceView]) -> bool:
-    """Return whether devices stand for resources of their node: then one pod alone can have them."""
-    return any(use.key or use.fixed is not None for device in devices for use in device.node_uses)
-
-
-def claim_names(pod: Pod) -> dict[str, str]:
-    """Return the name of the claim behind each entry of a pod's resourceClaims."""
-    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
-    found = ((entry.name, entry.resource_claim_name or made.get(entry.name)) for entry in pod.spec.resource_claims)
-    return {entry: name for entry, name in found if name}
 
 
 def claim_status(pod: Pod, claim: str, used: Sequence[Used], *, has_overhead: bool) -> ClaimStatus | None:
@@ -91,15 +80,10 @@ def claim_status(pod: Pod, claim: str, used: Sequence[Used], *, has_overhead: bo
     )
 
 
-def with_statuses(pod: Pod, statuses: Sequence[ClaimStatus]) -> Pod:
-    """Return a pod whose status says what its claims use of the node."""
-    status = msgspec.structs.replace(pod.status, node_allocatable_resource_claim_statuses=tuple(statuses))
-    return msgspec.structs.replace(pod, status=status)
-
-
 def demand(pod: Pod, statuses: Sequence[ClaimStatus], *, pod_level: bool) -> Amounts:
     """Return what a pod asks for with what its claims use, in nano units."""
-    return pod_requests(with_statuses(pod, statuses), pod_level=pod_level, claim_resources=True)
+    status = replace(pod.status, node_allocatable_resource_claim_statuses=tuple(statuses))
+    return pod_requests(replace(pod, status=status), pod_level=pod_level, claim_resources=True)
 
 
 def uncovered(pod: Pod, statuses: Sequence[ClaimStatus], *, looks_at_limits: bool) -> str:
@@ -137,14 +121,10 @@ def uncovered(pod: Pod, statuses: Sequence[ClaimStatus], *, looks_at_limits: boo
 
 def _together(pod: Pod, statuses: Sequence[ClaimStatus]) -> Amounts:
     """Return what containers and claims take, without what the pod's sandbox does."""
-    replace = msgspec.structs.replace
-    bare = replace(pod, spec=replace(pod.spec, overhead={}))
-    return pod_requests(with_statuses(bare, statuses), pod_level=False, claim_resources=True)
+    return demand(replace(pod, spec=replace(pod.spec, overhead={})), statuses, pod_level=False)
 
 
 def _asking_for_limits(pod: Pod) -> Pod:
-    replace = msgspec.structs.replace
-
     def limited(containers: tuple[Container, ...]) -> tuple[Container, ...]:
         return tuple(replace(each, resources=replace(each.resources, requests=each.resources.limits)) for each in containers)
 

@@ -144,9 +144,10 @@ class NodeResources:
         return used
 
     def _is_mapped(self, holder: Allocated) -> bool:
+        """Return whether devices stand for resources of their node: then one pod alone can have them."""
         results = holder.allocation.devices.results
         found = (self._pools.published(DeviceId(each.driver, each.pool, each.device)) for each in results)
-        return node_allocatable.is_mapped(device for device in found if device is not None)
+        return any(use.key or use.fixed is not None for device in found if device is not None for use in device.node_uses)
 
 
 def _never(text: str) -> Reason:

@@ -15,6 +15,7 @@ from kubesched.api.pod import Pod
 from kubesched.api.resource import ResourceClaim
 from kubesched.cluster import Objects, Snapshot
 from kubesched.cluster.device_claims import DeviceClaims
+from kubesched.plugins.dynamic_resources.claims import claim_names
 from kubesched.plugins.dynamic_resources.pools import Pools
 from kubesched.plugins.dynamic_resources.shapes import AllocationError, ClaimShape, RequestShape
 
@@ -58,9 +59,9 @@ def offers(pod: Pod, nodes: Snapshot, objects: Objects, book: DeviceClaims, pool
     book.refresh()
     pools.follow(nodes)
     found: list[Offer] = []
-    names = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    names = claim_names(pod)
     for wanted in pod.spec.resource_claims:
-        name = wanted.resource_claim_name or names.get(wanted.name)
+        name = names.get(wanted.name)
         claim = book.get(name, pod.metadata.namespace) if name else None
         if claim is None:
             template = wanted.resource_claim_template_name
