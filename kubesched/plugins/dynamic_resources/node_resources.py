@@ -6,7 +6,7 @@ status will say (`PodClaims.footprints`). The amounts are computed in node_alloc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -53,18 +53,11 @@ class NodeResources:
         self._pod_level = gates.is_enabled("PodLevelResources")
         self._is_newer = gates.behaviour.has_device_overhead
 
-    def refuse_shared(
-        self,
-        pod: PodView,
-        mine: PodClaims,
-        nodes: Snapshot,
-        away: Callable[[Allocated, Snapshot], Bools | None],
-        refusals: Refusals,
-    ) -> None:
+    def refuse_shared(self, pod: PodView, mine: PodClaims, nodes: Snapshot, refusals: Refusals) -> None:
         """Refuse nodes for claims whose devices stand for resources of the node and are somebody else's, where they are not
-        `away` from the node anyway."""
+        away from the node anyway."""
         for holder in mine.allocated:
-            elsewhere = away(holder, nodes)
+            elsewhere = holder.away(nodes)
             here = refusals.open if elsewhere is None else refusals.open & ~elsewhere
             text = f"node allocatable resource claim {holder.claim.name}"
             if self._is_newer:

@@ -24,7 +24,6 @@ from kubesched.api.workload import PodGroup
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
 from kubesched.cluster.device_claims import DeviceClaims
 from kubesched.cluster.device_classes import DeviceClassMap
-from kubesched.cluster.selection import match_node_selector
 from kubesched.framework.cycle_state import NODE_ALLOCATABLE, CycleState
 from kubesched.framework.grouping import GROUP_TURN, FailedGroup, GroupPostFiltered, GroupTrial, GroupTurn, workload_of
 from kubesched.framework.inputs import Input
@@ -72,7 +71,7 @@ from kubesched.plugins.dynamic_resources.node_resources import NodeResources, Re
 from kubesched.plugins.dynamic_resources.offers import Offer, offers
 from kubesched.plugins.dynamic_resources.outcomes import OutcomeBook, Outcomes
 from kubesched.plugins.dynamic_resources.pod_claims import Allocated, PodClaims
-from kubesched.plugins.dynamic_resources.pools import OPTIONAL_NODE_OPERATIONS, Pools
+from kubesched.plugins.dynamic_resources.pools import Pools
 from kubesched.plugins.dynamic_resources.writes import BindError, ClaimWriter, with_finalizer
 
 CANNOT_ALLOCATE = Reason("cannot allocate all claims", resolvable=False)
@@ -253,7 +252,7 @@ class DynamicResources(Plugin):
         refusals = Refusals(self._unserved(mine, nodes), REASONS)
         if self._features.node_allocatable:
             self._pools.follow(nodes)
-            self._node_resources.refuse_shared(pod, mine, nodes, self._away, refusals)
+            self._node_resources.refuse_shared(pod, mine, nodes, refusals)
         bits, errors = refusals.bits, dict[int, str]()
         for kind in (0,) if served is None else np.unique(served).tolist():
             self._make_variant(pod, mine, kind)
@@ -324,15 +323,7 @@ class DynamicResources(Plugin):
             and conditions.is_unusable(holder.claim, self.handle.clock.now(), self._binding_seconds)
         ):
             return np.ones(nodes.n, dtype=np.bool_)
-        return self._away(holder, nodes)
-
-    def _away(self, holder: Allocated, nodes: Snapshot) -> Bools | None:
-        """Return which nodes cannot reach a claim's devices; None for none."""
-        away = ~match_node_selector(holder.where, nodes) if holder.where is not None else None
-        if any(result.skip_node_operations for result in holder.allocation.devices.results):
-            lacking = np.array([OPTIONAL_NODE_OPERATIONS not in declared for declared in nodes.feature_sets])
-            return lacking[nodes.feature_set] if away is None else away | lacking[nodes.feature_set]
-        return away
+        return holder.away(nodes)
 
     def post_filter(
         self, pod: PodView, nodes: Snapshot, state: CycleState, diagnosis: Diagnosis, profile: Profile

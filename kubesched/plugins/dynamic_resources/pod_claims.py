@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from kubesched.api.matching import NodeSelectorMatcher
 from kubesched.api.resource import AllocationResult, ResourceClaim
 from kubesched.api.workload import PodGroup
-from kubesched.cluster import PodView, Snapshot
+from kubesched.cluster import Bools, PodView, Snapshot
+from kubesched.cluster.selection import match_node_selector
 from kubesched.plugins.dynamic_resources.extended import Variant
 from kubesched.plugins.dynamic_resources.node_allocatable import ClaimStatus
 from kubesched.plugins.dynamic_resources.outcomes import Outcomes
+from kubesched.plugins.dynamic_resources.pools import OPTIONAL_NODE_OPERATIONS
 from kubesched.plugins.dynamic_resources.writes import Consumer, consumer_of
 
 
@@ -33,6 +37,14 @@ class Allocated:
         allocation = self.shared or self.claim.status.allocation
         assert allocation is not None
         return allocation
+
+    def away(self, nodes: Snapshot) -> Bools | None:
+        """Return which nodes cannot reach the claim's devices; None for none."""
+        away = ~match_node_selector(self.where, nodes) if self.where is not None else None
+        if any(result.skip_node_operations for result in self.allocation.devices.results):
+            lacking = np.array([OPTIONAL_NODE_OPERATIONS not in declared for declared in nodes.feature_sets])
+            return lacking[nodes.feature_set] if away is None else away | lacking[nodes.feature_set]
+        return away
 
 
 @dataclass(slots=True)
