@@ -8,13 +8,13 @@ and only their rows are written anew.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from kubesched.api.resource import DeviceClass, ResourceClaim
 from kubesched.cel import Allowance, NoAllowance
-from kubesched.cluster import Ints, Objects, Snapshot
+from kubesched.cluster import Bools, Ints, Objects, Snapshot
 from kubesched.cluster.changelog import ChangeLog, Reader
 from kubesched.cluster.device_claims import DeviceClaims, PoolId
 from kubesched.framework.verdicts import Bits
@@ -47,25 +47,12 @@ class Outcomes:
         """For every row of the cluster the bit of what stands in the way; zero also where there is an error."""
         self.layout: Ints | None = None
 
-    def forget(self, groups: Iterable[int]) -> None:
-        """Mark groups as not searched."""
-        self.unknown.update(groups)
-
-    def scores(self, groups: Ints) -> Ints:
-        """Return how much each row's solution is liked."""
-        if not self.has_lists:
-            return np.zeros(len(groups), dtype=np.int64)
+    def scores(self, groups: Ints) -> tuple[Bools, Ints]:
+        """Return which rows have a solution, and how much it is liked."""
         numbers, where = np.unique(groups, return_inverse=True)
-        liked = [results.score(self.allocations[g], self.shapes) if g in self.allocations else 0 for g in numbers.tolist()]
-        return np.array(liked, dtype=np.int64)[where]
-
-    def fits(self, groups: Ints) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """Return which rows have a solution."""
-        numbers, where = np.unique(groups, return_inverse=True)
-        solved: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = np.array(
-            [g in self.allocations for g in numbers.tolist()], dtype=np.bool_
-        )[where]
-        return solved
+        found = [self.allocations.get(group) for group in numbers.tolist()]
+        liked = [results.score(each, self.shapes) if self.has_lists and each is not None else 0 for each in found]
+        return np.array([each is not None for each in found], np.bool_)[where], np.array(liked, np.int64)[where]
 
 
 class OutcomeBook:
@@ -111,15 +98,15 @@ class OutcomeBook:
     def _forget_touched(self, found: Outcomes) -> None:
         touched = found.touched.changed(self._book.touched)
         if touched is None:
-            found.forget(range(found.n_groups))
+            found.unknown.update(range(found.n_groups))
             return
         for pool in set(touched):
-            found.forget(self._pools.groups_of_pool.get(pool, ()))
+            found.unknown.update(self._pools.groups_of_pool.get(pool, ()))
 
     def _bring_up_to_date(self, found: Outcomes, nodes: Snapshot) -> None:
         pools = self._pools
         if found.n_groups < len(pools.groups):
-            found.forget(range(found.n_groups, len(pools.groups)))
+            found.unknown.update(range(found.n_groups, len(pools.groups)))
             found.n_groups = len(pools.groups)
         wanted = found.unknown
         if wanted and nodes.rows is not None:

@@ -407,10 +407,10 @@ class DynamicResources(Plugin):
         groups = self._pools.rows(nodes)
         served = self._served(mine, nodes)
         for kind, found in mine.found.items():
-            here = found.fits(groups)
+            here, liked = found.scores(groups)
             if served is not None:
                 here &= served == kind
-            scores[here] = found.scores(groups)[here] + held
+            scores[here] = liked[here] + held
         return scores
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
