@@ -34,7 +34,6 @@ SPECIAL_NAME = "<extended-resources>"
 class Variant:
     """The special claim as it is on nodes where devices serve some of the resources."""
 
-    resources: tuple[str, ...]
     claim: ResourceClaim
     mappings: tuple[ContainerExtendedResourceRequest, ...]
 
@@ -83,7 +82,7 @@ def make_variant(pod: Pod, claim: ResourceClaim, resources: tuple[str, ...], cla
             made += added
             long_mappings += mapped
     spec = ResourceClaimSpec(devices=DeviceClaim(requests=tuple(sorted(made, key=lambda request: request.name))))
-    return Variant(resources, msgspec.structs.replace(claim, spec=spec), tuple(long_mappings))
+    return Variant(msgspec.structs.replace(claim, spec=spec), tuple(long_mappings))
 
 
 def _requests_for(
@@ -104,25 +103,19 @@ def _requests_for(
             short_lived[i] = count
     made = [_request(name, class_name, count) for name, count in long_lived.values()]
     mappings = [_mapping(containers[i].name, resource, name) for i, (name, _) in long_lived.items()]
-    rest_name, rest = "", 0
-    reused: dict[int, list[str]] = {}
-    uncovered: list[int] = []
+    lacking = {i: count - sum(n for j, (_, n) in long_lived.items() if j >= i) for i, count in short_lived.items()}
+    rest_name = ""
+    if max(lacking.values(), default=0) > 0:
+        most = max(lacking, key=lacking.__getitem__)
+        rest_name = _request_name(pod, most, resource)
+        made.append(_request(rest_name, class_name, lacking[most]))
     for i, count in short_lived.items():
-        reused[i] = []
         for j, (name, there) in long_lived.items():
             if j >= i and count > 0:
-                reused[i].append(name)
+                mappings.append(_mapping(containers[i].name, resource, name))
                 count -= there
         if count > 0:
-            uncovered.append(i)
-            if count > rest:
-                rest_name, rest = _request_name(pod, i, resource), count
-    if rest:
-        made.append(_request(rest_name, class_name, rest))
-    for i, names in reused.items():
-        if i in uncovered:
-            names.append(rest_name)
-        mappings += [_mapping(containers[i].name, resource, name) for name in names]
+            mappings.append(_mapping(containers[i].name, resource, rest_name))
     return made, mappings
 
 

@@ -6,8 +6,6 @@ import hashlib
 import uuid
 from collections.abc import Callable, Sequence
 
-import msgspec
-
 from kubesched.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.resource import (
     AllocationResult,
@@ -19,7 +17,7 @@ from kubesched.api.resource import (
 from kubesched.framework.ports import Random
 from kubesched.plugins.dynamic_resources.allocator import MAX_SUB_REQUESTS, Allocation, Pick
 from kubesched.plugins.dynamic_resources.features import Features
-from kubesched.plugins.dynamic_resources.shapes import AllocationError, ClaimShape
+from kubesched.plugins.dynamic_resources.shapes import AllocationError, ClaimShape, RequestShape
 
 FROM_CLASS, FROM_CLAIM = "FromClass", "FromClaim"
 
@@ -62,13 +60,10 @@ def score_of_claim(claim: ResourceClaim) -> int:
     if allocation is None:
         return 0
     taken = {result.request for result in allocation.devices.results}
-    total = 0
-    for request in claim.spec.devices.requests:
-        for way, sub in enumerate(request.first_available):
-            if f"{request.name}/{sub.name}" in taken:
-                total += MAX_SUB_REQUESTS - way
-                break
-    return total
+    return sum(
+        next((MAX_SUB_REQUESTS - way for way, sub in enumerate(ways) if f"{name}/{sub.name}" in taken), 0)
+        for name, ways in ((request.name, request.first_available) for request in claim.spec.devices.requests)
+    )
 
 
 def _result(pick: Pick, features: Features, new_id: Callable[[], str]) -> DeviceRequestAllocationResult:
@@ -97,20 +92,17 @@ def new_uid(chance: Random, pod_uid: str) -> str:
 
 def _config(shape: ClaimShape, ways: Sequence[int]) -> tuple[DeviceAllocationConfiguration, ...]:
     chosen = [requests[way] for requests, way in zip(shape.requests, ways, strict=True)]
-    by_class: dict[str, list[DeviceAllocationConfiguration]] = {}
+    by_class: dict[str, list[RequestShape]] = {}
     for request in chosen:
-        assert request.device_class is not None
-        known = by_class.get(request.class_name)
-        if known is None:
-            by_class[request.class_name] = [
-                DeviceAllocationConfiguration(source=FROM_CLASS, requests=(request.full_name,), opaque=config.opaque)
-                for config in request.device_class.spec.config
-            ]
-        else:
-            by_class[request.class_name] = [
-                msgspec.structs.replace(config, requests=(*config.requests, request.full_name)) for config in known
-            ]
-    found = [config for configs in by_class.values() for config in configs]
+        by_class.setdefault(request.class_name, []).append(request)
+    found = []
+    for requests in by_class.values():
+        device_class, names = requests[0].device_class, tuple(request.full_name for request in requests)
+        assert device_class is not None
+        found += [
+            DeviceAllocationConfiguration(source=FROM_CLASS, requests=names, opaque=config.opaque)
+            for config in device_class.spec.config
+        ]
     for config in shape.spec.devices.config:
         written = DeviceAllocationConfiguration(source=FROM_CLAIM, requests=config.requests, opaque=config.opaque)
         if not config.requests:

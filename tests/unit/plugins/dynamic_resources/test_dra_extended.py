@@ -113,7 +113,7 @@ def test_partly_by_the_node_and_partly_by_devices():
     world = World(*CLASSES, DEVICES, nodes=(node("n1", **{NIC: "1"}),))
     assert world.filter(pod(requests={GPU: "1", NIC: "1"})) == {"n1": ""}
     (variant,) = world.state.read("DynamicResources").variants.values()
-    assert variant.resources == (GPU,)
+    assert [mapping.resource_name for mapping in variant.mappings] == [GPU]
 
 
 def test_a_resource_that_nobody_serves():
