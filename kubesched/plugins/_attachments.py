@@ -11,7 +11,7 @@ node in a what-if, and as the truth that the index is tested against.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -26,9 +26,10 @@ from kubesched.cluster.claims import class_of_claim
 from kubesched.cluster.objects import ObjectChange
 from kubesched.plugins import _csi_translation as csi
 from kubesched.plugins._placed import PlacedPods
-from kubesched.plugins._volumes import VolumeError, claim_not_found, ephemeral_claim_name, ownership_error
+from kubesched.plugins._volumes import VolumeError, claim_name, claim_not_found, ownership_error
 
 K = TypeVar("K")
+T = TypeVar("T")
 
 
 class Attached(NamedTuple):
@@ -110,29 +111,41 @@ def _attached(driver: str, handle: str, migrated: bool = False) -> Attached | No
     return Attached(f"{driver}/{handle}", driver, migrated) if driver and handle else None
 
 
-def volumes_of(
-    pod: Pod, resolver: Resolver, *, is_new: bool, on_inline_error: Callable[[str], None] | None = None
-) -> dict[str, Attached]:
+def volumes_of(pod: Pod, resolver: Resolver, *, is_new: bool, inline_errors: list[str] | None = None) -> dict[str, Attached]:
     """Return the volumes that a pod attaches, by name.
 
     A claim that does not exist is an error for a pod that is to be placed, and nothing for one that is there already.
-    An inline volume without a CSI form raises, or is handed to `on_inline_error`.
+    An inline volume without a CSI form raises, or is written down in `inline_errors`.
     """
     found: dict[str, Attached] = {}
     for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is None and volume.ephemeral is None:
-            try:
-                attached = resolver.inline(volume)
-            except VolumeError as error:
-                if on_inline_error is None:
-                    raise
-                on_inline_error(str(error))
-                continue
+        try:
+            attached = _attached_by(pod, volume, resolver, is_new=is_new)
+        except VolumeError as error:
+            if inline_errors is None or claim_name(pod, volume) is not None:
+                raise
+            inline_errors.append(str(error))
         else:
-            attached = _claimed(pod, volume, resolver, is_new)
-        if attached is not None:
-            found[attached.name] = attached
+            if attached is not None:
+                found[attached.name] = attached
     return found
+
+
+def _attached_by(pod: Pod, volume: Volume, resolver: Resolver, *, is_new: bool) -> Attached | None:
+    name, namespace = claim_name(pod, volume), pod.metadata.namespace
+    if name is None:
+        return resolver.inline(volume)
+    if not name:
+        raise VolumeError("PersistentVolumeClaim had no name")
+    claim = resolver.objects.get(PersistentVolumeClaim, name, namespace)
+    if claim is None:
+        if is_new:
+            raise ClaimMissing(f"looking up PVC {namespace}/{name}: {claim_not_found(name)}")
+        return None
+    wrong = ownership_error(pod, claim) if volume.ephemeral is not None else ""
+    if wrong:
+        raise VolumeError(wrong)
+    return resolver.claim(claim)
 
 
 def by_driver(volumes: dict[str, Attached]) -> dict[str, tuple[Attached, ...]]:
@@ -143,47 +156,28 @@ def by_driver(volumes: dict[str, Attached]) -> dict[str, tuple[Attached, ...]]:
     }
 
 
-def _claimed(pod: Pod, volume: Volume, resolver: Resolver, is_new: bool) -> Attached | None:
-    name = claim_name(pod, volume)
-    if not name:
-        raise VolumeError("PersistentVolumeClaim had no name")
-    namespace = pod.metadata.namespace
-    claim = resolver.objects.get(PersistentVolumeClaim, name, namespace)
-    if claim is None:
-        if is_new:
-            raise ClaimMissing(f"looking up PVC {namespace}/{name}: {claim_not_found(name)}")
-        return None
-    if volume.ephemeral is not None:
-        wrong = ownership_error(pod, claim)
-        if wrong:
-            raise VolumeError(wrong)
-    return resolver.claim(claim)
-
-
-def claim_name(pod: Pod, volume: Volume) -> str:
-    """Return the name of the claim behind a volume that is one."""
-    if volume.persistent_volume_claim is not None:
-        return volume.persistent_volume_claim.claim_name
-    return ephemeral_claim_name(pod, volume)
+ClaimKey = tuple[str, str]
+"""(namespace, name)"""
+Holder = tuple[str, int]
+"""(uid of a pod, which of its volumes)"""
 
 
 @dataclass(slots=True)
 class _Holding:
-    """One pod's use of one claim."""
+    """One volume of a pod that could count, and what it was last found to stand for."""
 
     pod: Pod
+    volume: Volume
     row: int
-    ephemeral: bool
     held: Attached | None = None
 
 
 @dataclass(slots=True)
 class _Claim:
-    """A claim that placed pods use: what it stood for when last looked at, and on which objects that depends."""
+    """A claim that placed pods use, and the volume and the class on which it depends what it stands for."""
 
-    volume_name: str = ""
-    class_name: str = ""
-    holdings: dict[tuple[str, int], _Holding] = field(default_factory=dict)
+    depends_on: list[tuple[type, str]] = field(default_factory=list)
+    holdings: dict[Holder, _Holding] = field(default_factory=dict)
 
 
 class Attachments(PlacedPods):
@@ -192,28 +186,31 @@ class Attachments(PlacedPods):
     def __init__(self, resolver: Resolver, with_attachments: bool = True) -> None:
         super().__init__()
         self.resolver = resolver
-        self._kinds: tuple[type, ...] = (PersistentVolumeClaim, PersistentVolume, StorageClass)
-        if with_attachments:
-            self._kinds += (VolumeAttachment,)
         self._objects = resolver.objects
-        self._size = 0
+        kinds = (PersistentVolumeClaim, PersistentVolume, StorageClass, *((VolumeAttachment,) if with_attachments else ()))
+        self._readers: dict[type, Reader[ObjectChange]] = {kind: Reader() for kind in kinds}
+        self._nodes: Snapshot | None = None
+        self._clear()
+
+    def _clear(self) -> None:
         self._counts: dict[str, Ints] = {}
         self._by_pods: dict[str, dict[int, int]] = {}
         self._by_attachments: dict[str, dict[int, int]] = {}
+        self._holdings: dict[Holder, _Holding] = {}
+        self._claims: dict[ClaimKey, _Claim] = {}
+        self._dependants: dict[tuple[type, str], set[ClaimKey]] = {}
         self._attachment_held: dict[str, tuple[Attached, int]] = {}
         self._attachments_on: dict[int, set[str]] = {}
-        self._claims: dict[tuple[str, str], _Claim] = {}
-        self._claims_of_volume: dict[str, set[tuple[str, str]]] = {}
-        self._claims_of_class: dict[str, set[tuple[str, str]]] = {}
         self._attachments_of_volume: dict[str, set[str]] = {}
-        self._readers: dict[type, Reader[ObjectChange]] = {}
-        self._rows: Callable[[str], int] = lambda _: -1
-        self.errors: dict[int, dict[tuple[str, int], str]] = {}
+        self.errors: dict[int, dict[Holder, str]] = {}
 
     def follow(self, nodes: Snapshot) -> None:
         """Bring the counts up to date with the cluster that a view is of."""
+        changes = {kind: reader.changed(self._objects.log(kind)) for kind, reader in self._readers.items()}
+        if any(entries is None for entries in changes.values()):
+            self._reader.forget()  # everything is looked at again
         super().follow(nodes)
-        self._follow_objects()
+        self._take_in(changes)
 
     def count(self, driver: str) -> Ints | None:
         """Return how many volumes of a driver each node of the whole cluster has; None if none has any."""
@@ -231,118 +228,76 @@ class Attachments(PlacedPods):
 
     def restart(self, nodes: Snapshot) -> None:
         """Forget all pods and attachments."""
-        self._size = nodes.total
-        self._counts, self._by_pods, self._by_attachments, self._attachment_held = {}, {}, {}, {}
-        self._claims, self._claims_of_volume, self._claims_of_class, self.errors = {}, {}, {}, {}
-        self._attachments_of_volume, self._attachments_on = {}, {}
-        self._rows = nodes.everything().row
-        self._readers = {kind: Reader(self._objects.log(kind)) for kind in self._kinds}
-        for attachment in self._objects.all(VolumeAttachment) if VolumeAttachment in self._kinds else ():
+        self._clear()
+        self._nodes = nodes.everything()
+        for attachment in self._objects.all(VolumeAttachment) if VolumeAttachment in self._readers else ():
             self._take_attachment(attachment)
 
     def came(self, pod: PodView, row: int) -> None:
         """Take in a pod's volumes."""
-        spec = pod.pod
-        for index, volume in enumerate(spec.spec.volumes):
-            if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
-                holding = _Holding(spec, row, volume.ephemeral is not None)
-                key = (pod.namespace, claim_name(spec, volume))
-                stored = self._objects.get(PersistentVolumeClaim, key[1], key[0])
-                claim = self._claims.get(key)
-                if claim is None:
-                    claim = self._claims[key] = _Claim()
-                    self._depend(key, claim, stored)
-                claim.holdings[(pod.uid, index)] = holding
-                self._take(key[1], stored, (pod.uid, index), holding)
-            else:
-                try:
-                    attached = self.resolver.inline(volume)
-                except VolumeError as error:
-                    self.errors.setdefault(row, {})[(pod.uid, index)] = str(error)
-                else:
-                    self._hold(self._by_pods, attached, row, 1)
+        for index, volume in enumerate(pod.pod.spec.volumes):
+            if is_attachable(volume):
+                holder = (pod.uid, index)
+                holding = self._holdings[holder] = _Holding(pod.pod, volume, row)
+                name = claim_name(pod.pod, volume)
+                if name is not None:
+                    key = (pod.namespace, name)
+                    claim = self._claims.setdefault(key, _Claim())
+                    claim.holdings[holder] = holding
+                    if len(claim.holdings) == 1:
+                        self._depend(key)
+                self._take(holder, holding)
 
     def left(self, pod: PodView, row: int) -> None:
         """Let go of a pod's volumes."""
-        spec = pod.pod
-        for index, volume in enumerate(spec.spec.volumes):
-            self._forget_error(row, (pod.uid, index))
-            if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
-                key = (pod.namespace, claim_name(spec, volume))
-                claim = self._claims[key]
-                holding = claim.holdings.pop((pod.uid, index))
-                self._hold(self._by_pods, holding.held, row, -1)
-                if not claim.holdings:
-                    self._depend(key, claim, None)
-                    del self._claims[key]
-            else:
-                try:
-                    attached = self.resolver.inline(volume)
-                except VolumeError:
-                    continue
-                self._hold(self._by_pods, attached, row, -1)
+        for index, volume in enumerate(pod.pod.spec.volumes):
+            holder = (pod.uid, index)
+            holding = self._holdings.pop(holder, None)
+            if holding is not None:
+                self._let_go(holder, holding)
+                name = claim_name(pod.pod, volume)
+                if name is not None:
+                    key = (pod.namespace, name)
+                    claim = self._claims[key]
+                    del claim.holdings[holder]
+                    if not claim.holdings:
+                        self._depend(key)
+                        del self._claims[key]
 
-    def _take(self, name: str, claim: PersistentVolumeClaim | None, holder: tuple[str, int], holding: _Holding) -> None:
-        """Find out what one pod's use of a claim stands for, and count it."""
-        wrong = ""
-        if not name:
-            wrong = "PersistentVolumeClaim had no name"
-        elif claim is not None and holding.ephemeral:
-            wrong = ownership_error(holding.pod, claim)
-        if wrong:
-            self.errors.setdefault(holding.row, {})[holder] = wrong
-        else:
-            self._forget_error(holding.row, holder)
-        holding.held = self.resolver.claim(claim) if claim is not None and not wrong else None
+    def _take(self, holder: Holder, holding: _Holding) -> None:
+        """Find out what a volume of a pod stands for, and count it."""
+        try:
+            holding.held = _attached_by(holding.pod, holding.volume, self.resolver, is_new=False)
+        except VolumeError as error:
+            self.errors.setdefault(holding.row, {})[holder] = str(error)
         self._hold(self._by_pods, holding.held, holding.row, 1)
 
-    def _look_again(self, key: tuple[str, str]) -> None:
-        claim = self._claims.get(key)
-        if claim is None:
-            return
-        stored = self._objects.get(PersistentVolumeClaim, key[1], key[0])
-        self._depend(key, claim, stored)
-        for holder, holding in claim.holdings.items():
-            self._hold(self._by_pods, holding.held, holding.row, -1)
-            self._take(key[1], stored, holder, holding)
-
-    def _depend(self, key: tuple[str, str], claim: _Claim, stored: PersistentVolumeClaim | None) -> None:
-        """Write down which volume and class a claim's meaning depends on."""
-        volume_name = stored.spec.volume_name if stored is not None else ""
-        class_name = class_of_claim(stored) if stored is not None else ""
-        for index, old, new in (
-            (self._claims_of_volume, claim.volume_name, volume_name),
-            (self._claims_of_class, claim.class_name, class_name),
-        ):
-            if old != new:
-                _discard(index, old, key)
-                if new:
-                    index.setdefault(new, set()).add(key)
-        claim.volume_name, claim.class_name = volume_name, class_name
-
-    def _forget_error(self, row: int, holder: tuple[str, int]) -> None:
-        errors = self.errors.get(row)
+    def _let_go(self, holder: Holder, holding: _Holding) -> None:
+        self._hold(self._by_pods, holding.held, holding.row, -1)
+        holding.held = None
+        errors = self.errors.get(holding.row)
         if errors is not None and errors.pop(holder, None) is not None and not errors:
-            del self.errors[row]
+            del self.errors[holding.row]
+
+    def _depend(self, key: ClaimKey) -> None:
+        """Write down which volume and class a claim's meaning depends on; none if nobody uses it any more."""
+        claim = self._claims[key]
+        stored = self._objects.get(PersistentVolumeClaim, key[1], key[0]) if claim.holdings else None
+        for one in claim.depends_on:
+            _discard(self._dependants, one, key)
+        claim.depends_on = []
+        if stored is not None:
+            found = ((PersistentVolume, stored.spec.volume_name), (StorageClass, class_of_claim(stored)))
+            claim.depends_on = [(kind, name) for kind, name in found if name]
+        for one in claim.depends_on:
+            self._dependants.setdefault(one, set()).add(key)
 
     # What claims, volumes, classes and attachments say
 
-    def _follow_objects(self) -> None:
-        claims: set[tuple[str, str]] = set()
-        for kind, reader in self._readers.items():
-            changes = reader.changed(self._objects.log(kind))
-            if changes is None:
-                if kind is VolumeAttachment:
-                    for name in list(self._attachment_held):
-                        self._drop_attachment(name)
-                    for attachment in self._objects.all(VolumeAttachment):
-                        self._take_attachment(attachment)
-                else:
-                    claims.update(self._claims)
-                    for names in list(self._attachments_of_volume.values()):
-                        self._look_again_at_attachments(names)
-                continue
-            for old, new in changes:
+    def _take_in(self, changes: dict[type, list[ObjectChange] | None]) -> None:
+        claims: set[ClaimKey] = set()
+        for kind, entries in changes.items():
+            for old, new in entries or ():
                 found = new if new is not None else old
                 assert found is not None
                 meta = found.metadata
@@ -352,17 +307,22 @@ class Attachments(PlacedPods):
                     self._look_again_at_attachments({meta.name})
                 elif kind is PersistentVolumeClaim:
                     claims.add((meta.namespace, meta.name))
-                elif kind is StorageClass:
-                    claims.update(self._claims_of_class.get(meta.name, ()))
                 else:
-                    claims.update(self._claims_of_volume.get(meta.name, ()))
-                    self._look_again_at_attachments(self._attachments_of_volume.get(meta.name, set()))
-        for key in claims:
-            self._look_again(key)
+                    claims.update(self._dependants.get((kind, meta.name), ()))
+                    if kind is PersistentVolume:
+                        self._look_again_at_attachments(self._attachments_of_volume.get(meta.name, set()))
+        for key in claims & self._claims.keys():
+            self._depend(key)
+            for holder, holding in self._claims[key].holdings.items():
+                self._let_go(holder, holding)
+                self._take(holder, holding)
 
     def _look_again_at_attachments(self, names: set[str]) -> None:
         for name in list(names):
-            self._drop_attachment(name)
+            found = self._attachment_held.pop(name, None)
+            if found is not None:
+                self._attachments_on[found[1]].discard(name)
+                self._hold(self._by_attachments, found[0], found[1], -1)
             attachment = self._objects.get(VolumeAttachment, name)
             if attachment is not None:
                 self._take_attachment(attachment)
@@ -370,7 +330,8 @@ class Attachments(PlacedPods):
     def _take_attachment(self, attachment: VolumeAttachment) -> None:
         spec = attachment.spec
         volume_name = spec.source.persistent_volume_name
-        row = self._rows(spec.node_name)
+        assert self._nodes is not None
+        row = self._nodes.row(spec.node_name)
         if not spec.attacher or volume_name is None or row < 0:
             return
         name = attachment.metadata.name
@@ -381,12 +342,6 @@ class Attachments(PlacedPods):
             self._attachment_held[name] = (held, row)
             self._attachments_on.setdefault(row, set()).add(name)
             self._hold(self._by_attachments, held, row, 1)
-
-    def _drop_attachment(self, name: str) -> None:
-        found = self._attachment_held.pop(name, None)
-        if found is not None:
-            self._attachments_on[found[1]].discard(name)
-            self._hold(self._by_attachments, found[0], found[1], -1)
 
     # Counting
 
@@ -407,11 +362,12 @@ class Attachments(PlacedPods):
         if (before > 0) != (after > 0) and not theirs.get(volume.name, {}).get(row):
             counts = self._counts.get(volume.driver)
             if counts is None:
-                counts = self._counts[volume.driver] = np.zeros(self._size, dtype=np.int64)
+                assert self._nodes is not None
+                counts = self._counts[volume.driver] = np.zeros(self._nodes.n, dtype=np.int64)
             counts[row] += sign
 
 
-def _discard(index: dict[str, set[K]], name: str, key: K) -> None:
+def _discard(index: dict[K, set[T]], name: K, key: T) -> None:
     keys = index.get(name)
     if keys is not None:
         keys.discard(key)

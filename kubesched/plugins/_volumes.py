@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
 
 import numpy as np
 
@@ -31,38 +30,30 @@ class VolumeError(SchedulerError):
     """Something about a pod's volumes is broken, as opposed to not fitting."""
 
 
-class ClaimUse(NamedTuple):
-    """One volume of a pod that is a claim: under which name, and whether the claim is the pod's own."""
+def claim_name(pod: Pod, volume: Volume) -> str | None:
+    """Return the name of the claim behind a volume of a pod; None if it is no claim."""
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None else None
 
-    claim_name: str
-    ephemeral: bool
 
-
-def claim_uses(pod: Pod) -> Iterator[ClaimUse]:
-    """Yield the claims behind a pod's volumes, in the order of the volumes."""
+def claim_uses(pod: Pod) -> Iterator[tuple[str, bool]]:
+    """Yield the claims behind a pod's volumes, in the order of the volumes: the name, and whether it is the pod's own."""
     for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            yield ClaimUse(volume.persistent_volume_claim.claim_name, False)
-        elif volume.ephemeral is not None:
-            yield ClaimUse(ephemeral_claim_name(pod, volume), True)
+        name = claim_name(pod, volume)
+        if name is not None:
+            yield name, volume.persistent_volume_claim is None
 
 
 def direct_claim_names(pod: Pod) -> list[str]:
     """Return the names of the claims that a pod's volumes name directly, in their order."""
-    return [
-        volume.persistent_volume_claim.claim_name for volume in pod.spec.volumes if volume.persistent_volume_claim is not None
-    ]
-
-
-def ephemeral_claim_name(pod: Pod, volume: Volume) -> str:
-    """Return the name of the claim made for an ephemeral volume of a pod."""
-    return f"{pod.metadata.name}-{volume.name}"
+    return [name for name, is_ephemeral in claim_uses(pod) if not is_ephemeral]
 
 
 def names_claim(pod: Pod, claim: PersistentVolumeClaim, ephemeral: bool = True) -> bool:
     """Return whether a claim is one that the pod's volumes name, ephemeral ones included if asked for."""
     return claim.metadata.namespace == pod.metadata.namespace and any(
-        use.claim_name == claim.metadata.name for use in claim_uses(pod) if ephemeral or not use.ephemeral
+        name == claim.metadata.name for name, is_ephemeral in claim_uses(pod) if ephemeral or not is_ephemeral
     )
 
 

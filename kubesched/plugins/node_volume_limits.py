@@ -100,7 +100,7 @@ class NodeVolumeLimits(Plugin):
 
     def _wanted(self, pod: PodView) -> Wanted:
         inline_errors: list[str] = []
-        found = volumes_of(pod.pod, self.resolver, is_new=True, on_inline_error=inline_errors.append)
+        found = volumes_of(pod.pod, self.resolver, is_new=True, inline_errors=inline_errors)
         return Wanted(by_driver(found), inline_errors[0] if inline_errors else "")
 
     def _exceeded(self, wanted: Wanted, nodes: Snapshot, rows: slice | Ints, errors: dict[int, str]) -> Bools:

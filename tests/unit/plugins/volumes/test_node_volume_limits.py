@@ -188,6 +188,19 @@ def test_attachments_count_until_they_are_gone() -> None:
     assert stage.ask(pod("new", "c3")) == {}
 
 
+def test_more_changes_than_anybody_writes_down() -> None:
+    stage = scene(pod("a", "c1", on="n1"), attachment("at1", "n1", "v2"))
+    assert stage.ask(pod("new", "c3")) == {"n1": FULL}
+    stage.store.objects.drop(type(attachment("", "", None)), "at1")
+    for _ in range(10_000):
+        stage.put(attachment("at2", "n2", "v4"))
+    assert stage.ask(pod("new", "c3")) == {}
+    stage.put(pvc("c2", volume="v2"), pod("b", "c2", on="n1"))
+    for _ in range(10_000):
+        stage.put(pvc("c1"))
+    assert stage.ask(pod("new", "c3")) == {}  # nobody can tell any more which volume c1 is
+
+
 def test_an_attachment_and_a_pod_hold_one_volume() -> None:
     stage = scene(attachment("at1", "n1", "v1"), pod("a", "c1", on="n1"))
     assert stage.ask(pod("new", "c2")) == {}
