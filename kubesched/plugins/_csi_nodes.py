@@ -6,6 +6,8 @@ changed object rewrites its own row; only when nodes come or go is everything re
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 
 from kubesched.api.storage import CSINode
@@ -44,35 +46,36 @@ class CsiNodes:
         self._reader: Reader[ObjectChange] = Reader()
         self._rows: tuple[Journal, int] | None = None
         self._size = 0
-        self._limits: dict[str, Ints] = {}
-        self._installed: dict[str, Bools] = {}
-        self._migrated: dict[str, Bools] = {}
-        self.exists: Bools = np.zeros(0, dtype=np.bool_)
-        self.has_limits: Bools = np.zeros(0, dtype=np.bool_)
-        self.n_limited = 0
+        self._limits: defaultdict[str, Ints] = defaultdict(lambda: np.full(self._size, NO_LIMIT, dtype=np.int64))
+        self._installed: defaultdict[str, Bools] = defaultdict(self._nowhere)
+        self._migrated: defaultdict[str, Bools] = defaultdict(self._nowhere)
+        self.exists = self._nowhere()
+        self.has_limits = self._nowhere()
+
+    def _nowhere(self) -> Bools:
+        return np.zeros(self._size, dtype=np.bool_)
 
     def follow(self, nodes: Snapshot) -> None:
         """Bring the columns up to date with the cluster that a view is of."""
         rows, changes = (nodes.journal, nodes.structure), self._reader.changed(self._objects.log(CSINode))
-        if changes is not None and rows == self._rows:
-            whole = nodes.everything() if changes else nodes
-            for old, new in changes:
-                found = new if new is not None else old
-                row = whole.row(found.metadata.name) if found is not None else -1
-                if row >= 0:
-                    self._write(row, new)
-            return
-        self._rows = rows
-        self._size = nodes.total
-        self._limits, self._installed, self._migrated = {}, {}, {}
-        self.exists = np.zeros(self._size, dtype=np.bool_)
-        self.has_limits = np.zeros(self._size, dtype=np.bool_)
-        self.n_limited = 0
-        whole = nodes.everything()
-        for csi_node in self._objects.all(CSINode):
-            row = whole.row(csi_node.metadata.name)
+        if changes is None or rows != self._rows:
+            self._rows = rows
+            self._size = nodes.total
+            for columns in (self._limits, self._installed, self._migrated):
+                columns.clear()
+            self.exists, self.has_limits = self._nowhere(), self._nowhere()
+            changes = [ObjectChange(None, csi_node) for csi_node in self._objects.all(CSINode)]
+        whole = nodes.everything() if changes else nodes
+        for old, new in changes:
+            found = new if new is not None else old
+            row = whole.row(found.metadata.name) if found is not None else -1
             if row >= 0:
-                self._write(row, csi_node)
+                self._write(row, new)
+
+    @property
+    def has_any_limits(self) -> bool:
+        """Return whether some driver sets, or has set, a limit on some node."""
+        return bool(self._limits)
 
     def limits(self, driver: str) -> Ints | None:
         """Return how many volumes of a driver each node takes, NO_LIMIT where none is set; None if none is anywhere."""
@@ -80,13 +83,11 @@ class CsiNodes:
 
     def installed(self, driver: str) -> Bools:
         """Return which nodes have a driver."""
-        column = self._installed.get(driver)
-        return column if column is not None else np.zeros(self._size, dtype=np.bool_)
+        return self._installed.get(driver, self._nowhere())
 
     def migrated(self, plugin: str) -> Bools:
         """Return which nodes leave an in-tree plugin's volumes to its CSI driver."""
-        column = self._migrated.get(plugin)
-        return column if column is not None else np.zeros(self._size, dtype=np.bool_)
+        return self._migrated.get(plugin, self._nowhere())
 
     def _write(self, row: int, csi_node: CSINode | None) -> None:
         for limit_column in self._limits.values():
@@ -95,18 +96,10 @@ class CsiNodes:
             column[row] = False
         self.exists[row] = csi_node is not None
         limits = driver_limits(csi_node) if csi_node is not None else {}
-        self.n_limited += bool(limits) - bool(self.has_limits[row])
         self.has_limits[row] = bool(limits)
         for driver, limit in limits.items():
-            if driver not in self._limits:
-                self._limits[driver] = np.full(self._size, NO_LIMIT, dtype=np.int64)
             self._limits[driver][row] = limit
         for entry in csi_node.spec.drivers if csi_node is not None else ():
-            self._mark(self._installed, entry.name, row)
+            self._installed[entry.name][row] = True
         for plugin in migrated_plugins(csi_node):
-            self._mark(self._migrated, plugin, row)
-
-    def _mark(self, columns: dict[str, Bools], name: str, row: int) -> None:
-        if name not in columns:
-            columns[name] = np.zeros(self._size, dtype=np.bool_)
-        columns[name][row] = True
+            self._migrated[plugin][row] = True

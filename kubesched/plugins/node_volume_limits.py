@@ -82,7 +82,7 @@ class NodeVolumeLimits(Plugin):
         if wanted.by_driver:
             if self._needs_driver:
                 cases += self._missing_drivers(wanted, rows)
-            if self.csi_nodes.n_limited:
+            if self.csi_nodes.has_any_limits:
                 cases.append((self._exceeded(wanted, nodes, rows, errors), TOO_MANY))
         cases = [case for case in cases if case[0].any()]
         refused = Rejections.first(*cases) if cases else Rejections.none(nodes)
