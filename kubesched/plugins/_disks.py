@@ -7,6 +7,7 @@ same disk"; all but the AWS one may be shared if everybody only reads. Disks beh
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,48 +18,42 @@ from kubesched.plugins._placed import PlacedPods
 from kubesched.plugins._volumes import rows_in_view
 
 
-def disk_key(volume: Volume) -> tuple[Hashable, ...] | None:
-    """Return what two volumes must have in common to be perhaps the same disk; None if the volume is no such disk."""
-    if volume.gce_persistent_disk is not None:
-        return ("gce", volume.gce_persistent_disk.pd_name)
+class Disk(NamedTuple):
+    """An inline disk: what two must have in common to be perhaps the same one, and how it is used."""
+
+    key: tuple[Hashable, ...]
+    read_only: bool = False
+    monitors: frozenset[str] | None = None
+    """Of a Ceph image only: it is the same disk if one of them is the same, too."""
+
+    def excludes(self, other: Disk) -> bool:
+        """Return whether this is the same disk as another, and may not be used beside it."""
+        if self.key != other.key or (self.read_only and other.read_only):
+            return False
+        return self.monitors is None or other.monitors is None or not self.monitors.isdisjoint(other.monitors)
+
+
+def disks_of(pod: Pod) -> list[Disk]:
+    """Return the disks that a pod declares and that could be in use elsewhere."""
+    return [disk for disk in map(_disk, pod.spec.volumes) if disk is not None]
+
+
+def _disk(volume: Volume) -> Disk | None:
+    if (gce := volume.gce_persistent_disk) is not None:
+        return Disk(("gce", gce.pd_name), gce.read_only)
     if volume.aws_elastic_block_store is not None:
-        return ("aws", volume.aws_elastic_block_store.volume_id)
-    if volume.iscsi is not None:
-        return ("iscsi", volume.iscsi.iqn)
-    if volume.rbd is not None:
-        return ("rbd", volume.rbd.pool, volume.rbd.image)
+        return Disk(("aws", volume.aws_elastic_block_store.volume_id))
+    if (iscsi := volume.iscsi) is not None:
+        return Disk(("iscsi", iscsi.iqn), iscsi.read_only)
+    if (rbd := volume.rbd) is not None:
+        return Disk(("rbd", rbd.pool, rbd.image), rbd.read_only, frozenset(rbd.monitors))
     return None
-
-
-def has_disks(pod: Pod) -> bool:
-    """Return whether a pod declares a disk that could be in use elsewhere."""
-    return any(disk_key(volume) is not None for volume in pod.spec.volumes)
-
-
-def conflict(one: Volume, other: Volume) -> bool:
-    """Return whether two volumes of equal key are the same disk and may not be used together."""
-    if one.gce_persistent_disk is not None and other.gce_persistent_disk is not None:
-        return not (one.gce_persistent_disk.read_only and other.gce_persistent_disk.read_only)
-    if one.iscsi is not None and other.iscsi is not None:
-        return not (one.iscsi.read_only and other.iscsi.read_only)
-    if one.rbd is not None and other.rbd is not None:
-        shared = not set(one.rbd.monitors).isdisjoint(other.rbd.monitors)
-        return shared and not (one.rbd.read_only and other.rbd.read_only)
-    return True
 
 
 def pods_conflict(pod: Pod, other: Pod) -> bool:
     """Return whether two pods want the same disk and cannot share it."""
-    held: dict[tuple[Hashable, ...], list[Volume]] = {}
-    for volume in other.spec.volumes:
-        key = disk_key(volume)
-        if key is not None:
-            held.setdefault(key, []).append(volume)
-    for volume in pod.spec.volumes if held else ():
-        key = disk_key(volume)
-        if key is not None and any(conflict(volume, theirs) for theirs in held.get(key, ())):
-            return True
-    return False
+    theirs = disks_of(other)
+    return bool(theirs) and any(disk.excludes(one) for disk in disks_of(pod) for one in theirs)
 
 
 class DisksInUse(PlacedPods):
@@ -66,7 +61,7 @@ class DisksInUse(PlacedPods):
 
     def __init__(self) -> None:
         super().__init__()
-        self._users: dict[tuple[Hashable, ...], dict[tuple[str, int], tuple[int, Volume]]] = {}
+        self._users: dict[tuple[Hashable, ...], dict[tuple[str, int], tuple[int, Disk]]] = {}
 
     def conflicts(self, pod: PodView, nodes: Snapshot, touched: frozenset[int] = frozenset()) -> Bools:
         """Return on which nodes of a view a disk of the pod is in use.
@@ -75,12 +70,9 @@ class DisksInUse(PlacedPods):
         are asked one by one.
         """
         self.follow(nodes)
-        rows: set[int] = set()
-        for volume in pod.pod.spec.volumes:
-            key = disk_key(volume)
-            for row, theirs in self._users.get(key, {}).values() if key is not None else ():
-                if conflict(volume, theirs):
-                    rows.add(row)
+        rows = {
+            row for disk in disks_of(pod.pod) for row, other in self._users.get(disk.key, {}).values() if disk.excludes(other)
+        }
         found = nodes.mask(rows) if rows else np.zeros(nodes.n, dtype=np.bool_)
         for at, _ in rows_in_view(nodes, touched):
             found[at] = any(pods_conflict(pod.pod, other.pod) for other in nodes.pods_on(at))
@@ -92,17 +84,13 @@ class DisksInUse(PlacedPods):
 
     def came(self, pod: PodView, row: int) -> None:
         """Take in a pod's disks."""
-        for index, volume in enumerate(pod.pod.spec.volumes):
-            key = disk_key(volume)
-            if key is not None:
-                self._users.setdefault(key, {})[(pod.uid, index)] = (row, volume)
+        for index, disk in enumerate(disks_of(pod.pod)):
+            self._users.setdefault(disk.key, {})[(pod.uid, index)] = (row, disk)
 
     def left(self, pod: PodView, row: int) -> None:
         """Let go of a pod's disks."""
-        for index, volume in enumerate(pod.pod.spec.volumes):
-            key = disk_key(volume)
-            if key is not None:
-                users = self._users.get(key, {})
-                users.pop((pod.uid, index), None)
-                if not users:
-                    self._users.pop(key, None)
+        for index, disk in enumerate(disks_of(pod.pod)):
+            users = self._users.get(disk.key, {})
+            users.pop((pod.uid, index), None)
+            if not users:
+                self._users.pop(disk.key, None)

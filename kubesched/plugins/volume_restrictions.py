@@ -21,7 +21,7 @@ from kubesched.framework.plugin import Plugin, PreFilterAnswer
 from kubesched.framework.ports import Handle
 from kubesched.framework.verdicts import SKIP, Reason, Rejections, unresolvable
 from kubesched.framework.wakeups import ADD, ADMITTED_LATER, DELETE, NODE, POD, PVC, on
-from kubesched.plugins._disks import DisksInUse, has_disks, pods_conflict
+from kubesched.plugins._disks import DisksInUse, disks_of, pods_conflict
 from kubesched.plugins._volumes import (
     READ_WRITE_ONCE_POD,
     claim_not_found,
@@ -83,7 +83,7 @@ class VolumeRestrictions(Plugin):
             if READ_WRITE_ONCE_POD in claim.spec.access_modes:
                 exclusive.add(name)
         conflicts = sum(f"{pod.namespace}/{name}" in nodes.slots.claims for name in exclusive)
-        with_disks = has_disks(spec)
+        with_disks = bool(disks_of(spec))
         if not with_disks and not conflicts:
             return SKIP
         state.write(STATE_KEY, _Wanted(frozenset(exclusive), conflicts, with_disks))
