@@ -12,11 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kubesched.api.matching import Requirement
 from kubesched.api.pod import Pod
+from kubesched.api.selectors import IN
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
-from kubesched.cluster import ABSENT, Bools, Codes, Objects, PodView, Snapshot
+from kubesched.cluster import ABSENT, Bools, Objects, PodView, Snapshot
 from kubesched.cluster.claims import class_of_claim
+from kubesched.cluster.selection import match_requirement
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.inputs import Input
 from kubesched.framework.plugin import Plugin, PreFilterAnswer
@@ -103,31 +106,16 @@ def zone_conflicts(found: Sequence[VolumeTopology], nodes: Snapshot, keys: Seque
     """Return which nodes' labels contradict a placement; nodes with none of the keys contradict nothing."""
     judged = np.zeros(nodes.n, dtype=np.bool_)
     for key in keys:
-        if nodes.label(key) is not None:
-            judged |= nodes.codes(key) != ABSENT
+        judged |= nodes.codes(key) != ABSENT
     fits = np.ones(nodes.n, dtype=np.bool_)
     for placement in set(found):
-        own = nodes.codes(placement.key)
-        here = _carries(own, placement.key, placement.values, nodes)
+        here = match_requirement(Requirement(placement.key, IN, tuple(placement.values)), nodes)
         stable = STABLE_NAMES.get(placement.key)
         if stable is not None and stable in keys:
-            other = _carries(nodes.codes(stable), stable, placement.values, nodes)
-            here = np.where(own == ABSENT, other, here)
+            other = match_requirement(Requirement(stable, IN, tuple(placement.values)), nodes)
+            here = np.where(nodes.codes(placement.key) == ABSENT, other, here)
         fits &= here
     return judged & ~fits
-
-
-def _carries(codes: Codes, key: str, values: frozenset[str], nodes: Snapshot) -> Bools:
-    column = nodes.label(key)
-    if column is None:
-        return np.zeros(nodes.n, dtype=np.bool_)
-    verdicts = np.zeros(len(column.values) + 1, dtype=np.bool_)  # the last one is for ABSENT, which is -1
-    for value in values:
-        code = column.values.find(value)
-        if code >= 0:
-            verdicts[code] = True
-    carried: Bools = verdicts[codes]
-    return carried
 
 
 class VolumeZone(Plugin):
