@@ -9,6 +9,7 @@ thousand numbers and not a thousand columns. A volume that is promised away is o
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,20 +114,24 @@ class ClassVolumes:
 
     def __init__(self) -> None:
         self._open: dict[str, PersistentVolume] = {}
-        self._stale = True
+        self._read()
+
+    def _read(self) -> None:
+        """Sort the open volumes anew."""
+        self._stale = False
         self._epoch = -1
-        self._at: dict[str, int] = {}
-        self._nanos: list[int] = []
-        self._kinds: list[Kind] = []
-        self._selectors: list[NodeSelector | None] = []
-        self._alive: Bools = np.zeros(0, dtype=np.bool_)
-        self._kind: Ints = np.zeros(0, dtype=np.int64)
-        self._group: Ints = np.zeros(0, dtype=np.int64)
-        self._pair_group: Ints = np.zeros(0, dtype=np.int64)
-        self._pair_row: Ints = np.zeros(0, dtype=np.int64)
         self._selected: dict[Selector, Bools] = {}
-        self.volumes: list[PersistentVolume] = []
-        self.sizes: Ints = np.zeros(0, dtype=np.int64)
+        self.volumes = sorted(self._open.values(), key=capacity_nano)
+        self._at = {volume.metadata.name: at for at, volume in enumerate(self.volumes)}
+        self._nanos = [capacity_nano(volume) for volume in self.volumes]
+        self.sizes = np.array([quantity.value(nano) for nano in self._nanos], dtype=np.int64)
+        self._alive = np.ones(len(self.volumes), dtype=np.bool_)
+        kinds: dict[Kind, int] = {}
+        self._kind = np.array([kinds.setdefault(kind_of(v), len(kinds)) for v in self.volumes], dtype=np.int64)
+        self._kinds = list(kinds)
+        groups: dict[NodeSelector | None, int] = {}
+        self._group = np.array([groups.setdefault(affinity_of(v), len(groups)) for v in self.volumes], dtype=np.int64)
+        self._selectors = list(groups)
 
     def put(self, volume: PersistentVolume) -> None:
         """Open a volume, or take in its new version."""
@@ -152,34 +157,20 @@ class ClassVolumes:
         `taken` are earlier answers of this class for other claims of the same pod: a volume chosen there for a row is
         not chosen again for that row.
         """
-        self._build(by_selector)
+        self._follow(by_selector)
         best = np.full(by_selector.n, _NOTHING_YET, dtype=np.int64)
         suiting = self._suiting(wish)
-        if len(suiting):
+        for _ in range(len(taken) + 1):
             groups = self._group[suiting]
-            order = np.argsort(groups, kind="stable") if taken else None
-            for level in range(len(taken) + 1):
-                if order is None:
-                    of_group = np.full(len(self._selectors), _NOTHING_YET, dtype=np.int64)
-                    of_group[groups[::-1]] = suiting[::-1]  # the smallest of a group is written last
-                else:
-                    of_group = self._at_level(suiting, groups, order, level)
-                offered = of_group[self._pair_group]
-                for earlier in taken:
-                    offered = np.where(earlier[self._pair_row] == offered, _NOTHING_YET, offered)
-                np.minimum.at(best, self._pair_row, offered)
+            of_group = np.full(len(self._selectors), _NOTHING_YET, dtype=np.int64)
+            of_group[groups[::-1]] = suiting[::-1]  # the smallest of a group is written last
+            offered = of_group[self._pair_group]
+            for earlier in taken:
+                offered = np.where(earlier[self._pair_row] == offered, _NOTHING_YET, offered)
+            np.minimum.at(best, self._pair_row, offered)
+            suiting = suiting[of_group[groups] != suiting]  # where it is taken, the next one of the group
         best[best == _NOTHING_YET] = NONE
         return best
-
-    def _at_level(self, suiting: Ints, groups: Ints, order: Ints, level: int) -> Ints:
-        """Return for each group its suiting volume number `level`, counted from the smallest."""
-        numbers = np.arange(len(self._selectors))
-        sorted_groups = groups[order]
-        at = np.searchsorted(sorted_groups, numbers) + level
-        inside = at < np.searchsorted(sorted_groups, numbers, side="right")
-        of_group = np.full(len(numbers), _NOTHING_YET, dtype=np.int64)
-        of_group[inside] = suiting[order[at[inside]]]
-        return of_group
 
     def _suiting(self, wish: Wish) -> Ints:
         first = bisect_left(self._nanos, wish.nano)
@@ -201,22 +192,9 @@ class ClassVolumes:
             self._selected[selector] = found
         return found
 
-    def _build(self, by_selector: RowsBySelector) -> None:
+    def _follow(self, by_selector: RowsBySelector) -> None:
         if self._stale:
-            self._stale = False
-            self._epoch = -1
-            self._selected = {}
-            self.volumes = sorted(self._open.values(), key=capacity_nano)
-            self._at = {volume.metadata.name: at for at, volume in enumerate(self.volumes)}
-            self._nanos = [capacity_nano(volume) for volume in self.volumes]
-            self.sizes = np.array([quantity.value(nano) for nano in self._nanos], dtype=np.int64)
-            self._alive = np.ones(len(self.volumes), dtype=np.bool_)
-            kinds: dict[Kind, int] = {}
-            self._kind = np.array([kinds.setdefault(kind_of(v), len(kinds)) for v in self.volumes], dtype=np.int64)
-            self._kinds = list(kinds)
-            groups: dict[NodeSelector | None, int] = {}
-            self._group = np.array([groups.setdefault(affinity_of(v), len(groups)) for v in self.volumes], dtype=np.int64)
-            self._selectors = list(groups)
+            self._read()
         if self._epoch != by_selector.epoch:
             self._epoch = by_selector.epoch
             rows = [by_selector.of_node_selector(selector) for selector in self._selectors]
@@ -242,8 +220,8 @@ class OpenVolumes:
         self._cache = cache
         self._reader: Reader[ObjectChange] = Reader()
         self._promises: Reader[str] = Reader()
-        self._classes: dict[str, ClassVolumes] = {}
-        self._known: dict[str, tuple[str, tuple[str, str] | None]] = {}
+        self._classes: defaultdict[str, ClassVolumes] = defaultdict(ClassVolumes)
+        self._known: dict[str, PersistentVolume] = {}
         self._claimed: dict[tuple[str, str], dict[str, PersistentVolume]] = {}
 
     def follow(self) -> None:
@@ -251,7 +229,8 @@ class OpenVolumes:
         changes = self._reader.changed(self._objects.log(PersistentVolume))
         touched = self._promises.changed(self._cache.touched)
         if changes is None or touched is None:
-            self._classes, self._known, self._claimed = {}, {}, {}
+            for index in (self._classes, self._known, self._claimed):
+                index.clear()
             names = [volume.metadata.name for volume in self._objects.all(PersistentVolume)]
         else:
             found = (change.new if change.new is not None else change.old for change in changes)
@@ -261,7 +240,7 @@ class OpenVolumes:
 
     def of_class(self, class_name: str) -> ClassVolumes:
         """Return the open volumes of a class."""
-        return self._classes.setdefault(class_name, ClassVolumes())
+        return self._classes[class_name]
 
     def meant_for(self, claim: PersistentVolumeClaim, class_name: str, wish: Wish) -> PersistentVolume | None:
         """Return a volume of the class that names the claim as its own and would do, if there is one."""
@@ -271,22 +250,21 @@ class OpenVolumes:
         return None
 
     def _look_at(self, name: str) -> None:
-        known = self._known.pop(name, None)
-        volume = self._cache.get(name)
-        class_name = class_of_volume(volume) if volume is not None else ""
+        known, volume = self._known.pop(name, None), self._cache.get(name)
         if known is not None:
-            if known[1] is not None:
-                self._claimed[known[1]].pop(name, None)
-                if not self._claimed[known[1]]:
-                    del self._claimed[known[1]]
-            if volume is None or known[0] != class_name or not _is_open(volume):
-                self.of_class(known[0]).drop(name)
+            ref, class_name = known.spec.claim_ref, class_of_volume(known)
+            if ref is not None:
+                claimed = self._claimed[(ref.namespace, ref.name)]
+                del claimed[name]
+                if not claimed:
+                    del self._claimed[(ref.namespace, ref.name)]
+            if volume is None or class_name != class_of_volume(volume) or not _is_open(volume):
+                self._classes[class_name].drop(name)
         if volume is None:
             return
+        self._known[name] = volume
         ref = volume.spec.claim_ref
-        claim_key = (ref.namespace, ref.name) if ref is not None else None
-        self._known[name] = (class_name, claim_key)
-        if claim_key is not None:
-            self._claimed.setdefault(claim_key, {})[name] = volume
+        if ref is not None:
+            self._claimed.setdefault((ref.namespace, ref.name), {})[name] = volume
         elif _is_open(volume):
-            self.of_class(class_name).put(volume)
+            self._classes[class_of_volume(volume)].put(volume)
