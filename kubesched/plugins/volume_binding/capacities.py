@@ -7,6 +7,8 @@ labels, make the class be read again.
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 
 from kubesched.api import quantity
@@ -43,13 +45,14 @@ class ClassCapacities:
 
     def __init__(self) -> None:
         self._by_key: dict[str, CSIStorageCapacity] = {}
-        self._at: dict[str, int] = {}
-        self._stale = True
+        self._read()
+
+    def _read(self) -> None:
+        self._stale = False
         self._epoch = -1
-        self._limits: Ints = np.zeros(0, dtype=np.int64)
-        self._pair_object: Ints = np.zeros(0, dtype=np.int64)
-        self._pair_row: Ints = np.zeros(0, dtype=np.int64)
-        self.objects: list[CSIStorageCapacity] = []
+        self.objects = list(self._by_key.values())
+        self._at = {capacity.key: at for at, capacity in enumerate(self.objects)}
+        self._limits = np.array([_limit(capacity) for capacity in self.objects], dtype=np.int64)
 
     def put(self, capacity: CSIStorageCapacity) -> None:
         """Add a capacity, or take in its new version."""
@@ -71,11 +74,7 @@ class ClassCapacities:
     def enough(self, size_bytes: int, by_selector: RowsBySelector) -> Ints:
         """Return for every row the index in `objects` of a capacity that is enough, or NONE."""
         if self._stale:
-            self._stale = False
-            self._epoch = -1
-            self.objects = list(self._by_key.values())
-            self._at = {capacity.key: at for at, capacity in enumerate(self.objects)}
-            self._limits = np.array([_limit(capacity) for capacity in self.objects], dtype=np.int64)
+            self._read()
         if self._epoch != by_selector.epoch:
             self._epoch = by_selector.epoch
             rows = [by_selector.of_label_selector(capacity.node_topology) for capacity in self.objects]
@@ -100,22 +99,17 @@ class StorageCapacities:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._reader: Reader[ObjectChange] = Reader()
-        self._classes: dict[str, ClassCapacities] = {}
+        self._classes: defaultdict[str, ClassCapacities] = defaultdict(ClassCapacities)
 
     def of_class(self, class_name: str) -> ClassCapacities:
         """Return the capacities of a class as they are now."""
-        self._follow()
-        return self._classes.setdefault(class_name, ClassCapacities())
-
-    def _follow(self) -> None:
         changes = self._reader.changed(self._objects.log(CSIStorageCapacity))
         if changes is None:
-            self._classes = {}
-            for capacity in self._objects.all(CSIStorageCapacity):
-                self._classes.setdefault(capacity.storage_class_name, ClassCapacities()).put(capacity)
-            return
+            self._classes.clear()
+            changes = [ObjectChange(None, capacity) for capacity in self._objects.all(CSIStorageCapacity)]
         for old, new in changes:
             if old is not None and (new is None or new.storage_class_name != old.storage_class_name):
-                self._classes.setdefault(old.storage_class_name, ClassCapacities()).drop(old.key)
+                self._classes[old.storage_class_name].drop(old.key)
             if new is not None:
-                self._classes.setdefault(new.storage_class_name, ClassCapacities()).put(new)
+                self._classes[new.storage_class_name].put(new)
+        return self._classes[class_name]
