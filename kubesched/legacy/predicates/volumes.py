@@ -142,7 +142,7 @@ class CheckVolumeBinding(VolumeBinding):
             return Rejections(None, (), dict.fromkeys(range(nodes.n), broken.message))
         refused = super().filter(pod, nodes, state)
         missing = state.read(self.name).plan.volume_missing
-        if missing is None:
+        if not missing.any():
             return refused
         rows = np.flatnonzero(missing if nodes.rows is None else missing[nodes.rows]).tolist()
         return Rejections(refused.bits, refused.reasons, {**(refused.errors or {}), **dict.fromkeys(rows, GONE)})

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kubesched.api import quantity
+from kubesched.api.node import NodeSelector
 from kubesched.api.storage import (
     CSIDriver,
     CSIStorageCapacity,
@@ -24,12 +25,7 @@ from kubesched.cluster import Bools, Ints, Objects, Snapshot
 from kubesched.cluster.claims import VolumeCache, class_of_claim
 from kubesched.plugins import _csi_translation as csi
 from kubesched.plugins._csi_nodes import CsiNodes
-from kubesched.plugins._volumes import (
-    NO_PROVISIONER,
-    STORAGE,
-    VolumeError,
-    requested_nano,
-)
+from kubesched.plugins._volumes import NO_PROVISIONER, STORAGE, VolumeError, requested_nano
 from kubesched.plugins.volume_binding.capacities import StorageCapacities
 from kubesched.plugins.volume_binding.open_volumes import NONE, OpenVolumes, affinity_of, wish_of
 from kubesched.plugins.volume_binding.rows_by_selector import RowsBySelector
@@ -60,20 +56,17 @@ class DelayedClaim:
         return self.volumes[at] if at >= 0 else None
 
 
-@dataclass(slots=True)
 class VolumePlan:
     """The answer for every row of the whole cluster, and what would be done there.
 
-    Each column is true on the rows that are refused for its reason; None stands for no row.
+    Each column is true on the rows that are refused for its reason.
     """
 
-    nodes: Snapshot
-    out_of_reach: Bools | None = None
-    cannot_bind: Bools | None = None
-    no_space: Bools | None = None
-    volume_missing: Bools | None = None
-    delayed: list[DelayedClaim] = field(default_factory=list)
-    errors: list[tuple[Bools, str]] = field(default_factory=list)
+    def __init__(self, nodes: Snapshot, nowhere: Bools) -> None:
+        self.nodes = nodes
+        self.out_of_reach = self.cannot_bind = self.no_space = self.volume_missing = nowhere
+        self.delayed: list[DelayedClaim] = []
+        self.errors: list[tuple[Bools, str]] = []
 
     def bindings_on(self, row: int) -> list[tuple[PersistentVolumeClaim, PersistentVolume]]:
         """Return which existing volume each claim would be given on a row."""
@@ -111,7 +104,7 @@ class Planner:
     def plan(self, bound: list[PersistentVolumeClaim], delayed: list[PersistentVolumeClaim], nodes: Snapshot) -> VolumePlan:
         """Work out what would become of a pod's claims on every node of the cluster that a view is of."""
         self._by_selector.follow(nodes)
-        plan = VolumePlan(nodes.everything())
+        plan = VolumePlan(nodes.everything(), self._by_selector.nowhere)
         self._check_bound(bound, plan)
         if delayed:
             self._open.follow()
@@ -125,17 +118,12 @@ class Planner:
         for claim in claims:
             volume = self._cache.get(claim.spec.volume_name)
             if volume is None:
-                refused = plan.out_of_reach
-                plan.volume_missing = np.ones(plan.nodes.n, dtype=np.bool_) if refused is None else ~refused
+                plan.volume_missing = ~plan.out_of_reach
                 return
-            misfits = self._misfits(volume, plan)
-            if misfits is not None:
-                plan.out_of_reach = _or(plan.out_of_reach, misfits)
+            plan.out_of_reach = plan.out_of_reach | self._misfits(volume, plan)
 
-    def _misfits(self, volume: PersistentVolume, plan: VolumePlan) -> Bools | None:
-        by_selector = self._by_selector
-        selector = affinity_of(volume)
-        here = by_selector.all_but(by_selector.of_node_selector(selector)) if selector is not None else None
+    def _misfits(self, volume: PersistentVolume, plan: VolumePlan) -> Bools:
+        here = self._out_of_reach(affinity_of(volume))
         plugin = csi.in_tree_plugin(volume.spec) if volume.spec.csi is None else ""
         if plugin not in csi.MIGRATED:
             return here
@@ -146,31 +134,25 @@ class Planner:
         try:
             translated = csi.translated_affinity(volume)
         except csi.TranslationError as error:
-            where = migrated if plan.out_of_reach is None else migrated & ~plan.out_of_reach
-            plan.errors.append((where, f"could not translate pv: {error}"))
+            plan.errors.append((migrated & ~plan.out_of_reach, f"could not translate pv: {error}"))
             return here
-        if here is None:
-            here = np.zeros(plan.nodes.n, dtype=np.bool_)
-        return np.where(migrated, by_selector.all_but(by_selector.of_node_selector(translated)), here)
+        return np.where(migrated, self._out_of_reach(translated), here)
+
+    def _out_of_reach(self, selector: NodeSelector | None) -> Bools:
+        if selector is None:
+            return self._by_selector.nowhere
+        return ~self._by_selector.column(self._by_selector.of_node_selector(selector))
 
     # Claims that are bound when their pod is placed
 
     def _check_delayed(self, claims: list[PersistentVolumeClaim], plan: VolumePlan) -> None:
         n = plan.nodes.n
         open_rows = np.ones(n, dtype=np.bool_)
-        pinned, free = [], []
-        for claim in claims:
-            if SELECTED_NODE not in claim.metadata.annotations:
-                free.append(claim)
-                continue
-            pinned.append(claim)
-            row = plan.nodes.row(claim.metadata.annotations[SELECTED_NODE])
-            selected = np.zeros(n, dtype=np.bool_)
-            if row >= 0:
-                selected[row] = open_rows[row]
-            open_rows = selected
-        if pinned:
-            plan.cannot_bind = ~open_rows
+        pinned = [claim for claim in claims if SELECTED_NODE in claim.metadata.annotations]
+        free = [claim for claim in claims if SELECTED_NODE not in claim.metadata.annotations]
+        for claim in pinned:
+            open_rows &= np.arange(n) == plan.nodes.row(claim.metadata.annotations[SELECTED_NODE])
+        plan.cannot_bind = ~open_rows
         plan.delayed = [
             DelayedClaim(claim, class_of_claim(claim), np.full(n, NONE, dtype=np.int64), open_rows) for claim in pinned
         ]
@@ -196,10 +178,10 @@ class Planner:
         given = self._open.meant_for(claim, class_name, wish)
         if given is not None:
             # A volume that names the claim ends the search: it is reached from the node, or nothing is.
-            again = [earlier for earlier in plan.delayed if earlier.given is given]
             undecided = np.zeros(plan.nodes.n, dtype=np.bool_)
-            for earlier in again:
-                undecided |= earlier.chosen == GIVEN
+            for earlier in plan.delayed:
+                if earlier.given is given:
+                    undecided |= earlier.chosen == GIVEN
             reached = self._by_selector.column(self._by_selector.of_node_selector(affinity_of(given)))
             found.given = given
             found.chosen[reached & ~undecided] = GIVEN
@@ -232,10 +214,10 @@ class Planner:
                 fits = np.zeros(plan.nodes.n, dtype=np.bool_)
             else:
                 fits = self._by_selector.column(self._by_selector.of_topologies(storage_class.allowed_topologies))
-            plan.cannot_bind = _or(plan.cannot_bind, wanted & ~fits)
+            plan.cannot_bind = plan.cannot_bind | (wanted & ~fits)
             roomy = self._has_room(delayed, storage_class)
             if roomy is not None:
-                plan.no_space = _or(plan.no_space, wanted & fits & ~roomy)
+                plan.no_space = plan.no_space | (wanted & fits & ~roomy)
                 fits = fits & roomy
             left = left & (fits | ~delayed.provisioned)
 
@@ -251,9 +233,3 @@ class Planner:
         delayed.capacities = capacities.objects
         roomy: Bools = delayed.capacity != NONE
         return roomy
-
-
-def _or(refused: Bools | None, more: Bools) -> Bools | None:
-    if not more.any():
-        return refused
-    return more if refused is None else refused | more

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from kubesched.api.storage import (
     CSIDriver,
     CSINode,
@@ -117,20 +119,13 @@ class VolumeBinding(Plugin):
         """Sort the pod's claims into bound ones, ones to bind now, and ones that nobody has bound in time."""
         if not pod.pod.spec.volumes:
             return SKIP
-        refused = self._refuse_broken(pod)
-        if refused is not None:
-            return refused
+        found = self._claims_of(pod)
+        if isinstance(found, Status):
+            return found
         bound: list[PersistentVolumeClaim] = []
         delayed: list[PersistentVolumeClaim] = []
         immediate = False
-        for name, ephemeral in claim_uses(pod.pod):
-            claim = self.claims.get(name, pod.namespace)
-            if claim is None:
-                missing = self.claims.not_found(name, pod.namespace)
-                return failed(f'error getting PVC "{pod.namespace}/{name}": {missing}')
-            wrong = ownership_error(pod.pod, claim) if ephemeral else ""
-            if wrong:
-                return failed(wrong)
+        for claim in found:
             if is_fully_bound(claim):
                 bound.append(claim)
                 continue
@@ -141,17 +136,18 @@ class VolumeBinding(Plugin):
                 delayed.append(claim)
             else:
                 immediate = True
-        if not bound and not delayed and not immediate:
+        if not found:
             return SKIP
         if immediate:
             return unresolvable(UNBOUND_IMMEDIATE)
         state.write(self.name, Claims(bound, delayed))
         return None
 
-    def _refuse_broken(self, pod: PodView) -> Status | None:
-        """Refuse a pod with a claim that cannot be used, as the API last told it."""
+    def _claims_of(self, pod: PodView) -> list[PersistentVolumeClaim] | Status:
+        """Return a pod's claims with what is promised about them, or why one cannot be used, as the API last told it."""
+        found = []
         for name, ephemeral in claim_uses(pod.pod):
-            claim = self.handle.objects.get(PersistentVolumeClaim, name, pod.namespace)
+            claim = self.claims.stored(name, pod.namespace)
             if claim is None:
                 if ephemeral:
                     return unresolvable(f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"')
@@ -165,7 +161,8 @@ class VolumeBinding(Plugin):
             wrong = ownership_error(pod.pod, claim) if ephemeral else ""
             if wrong:
                 return unresolvable(wrong)
-        return None
+            found.append(self.claims.get(name, pod.namespace) or claim)
+        return found
 
     def _is_delayed(self, claim: PersistentVolumeClaim) -> bool | Status:
         class_name = class_of_claim(claim)
@@ -186,7 +183,7 @@ class VolumeBinding(Plugin):
         columns = [
             (column if rows is None else column[rows], reason)
             for column, reason in zip(found, self.reasons, strict=True)
-            if column is not None
+            if np.count_nonzero(column)
         ]
         refused = Rejections.every(*columns) if columns else Rejections.none(nodes)
         if plan.errors:

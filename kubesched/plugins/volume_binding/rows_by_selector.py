@@ -8,7 +8,7 @@ names.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from kubesched.cluster.changelog import Reader
 from kubesched.cluster.journal import Change
 from kubesched.cluster.selection import match_requirement
 
+Alternatives = Sequence[Sequence[Requirement]]
+"""Requirements on labels; a node is reached if it meets all of one sequence."""
 _MANY = 1 << 15
 
 
@@ -34,6 +36,8 @@ class RowsBySelector:
         self._rows: dict[Hashable, Ints] = {}
         self._nodes: Snapshot | None = None
         self.epoch = 0
+        self.nowhere: Bools = np.zeros(0, dtype=np.bool_)
+        """A column that is true nowhere; not to be written to."""
 
     def follow(self, nodes: Snapshot) -> None:
         """Notice whether labels changed; `epoch` moves if they did, and everything handed out before is outdated."""
@@ -44,6 +48,7 @@ class RowsBySelector:
         self._by_value.clear()
         self._rows.clear()
         self.epoch += 1
+        self.nowhere = np.zeros(self.n, dtype=np.bool_)
 
     @property
     def n(self) -> int:
@@ -55,47 +60,15 @@ class RowsBySelector:
 
         Terms are alternatives; their fields are not looked at, as a volume is compared with labels only.
         """
-        found = self._rows.get(selector)
-        if found is None:
-            if selector is None:
-                found = np.arange(self.n, dtype=np.int64)
-            else:
-                terms = [term for term in compile_node_selector(selector).terms if term.error is None]
-                found = self._union([self._of_requirements(term.expressions) for term in terms])
-            self._keep(selector, found)
-        return found
+        return self._reached(selector, lambda: _terms(selector))
 
     def of_label_selector(self, selector: LabelSelector | None) -> Ints:
         """Return the rows that a label selector reaches; an absent or broken one reaches none."""
-        key = ("labels", _frozen(selector))
-        found = self._rows.get(key)
-        if found is None:
-            try:
-                compiled = compile_selector(selector)
-            except SelectorError:
-                found = np.zeros(0, dtype=np.int64)
-            else:
-                found = np.zeros(0, dtype=np.int64) if compiled.is_nothing else self._of_requirements(compiled.requirements)
-            self._keep(key, found)
-        return found
+        return self._reached(("labels", _frozen(selector)), lambda: _requirements(selector))
 
     def of_topologies(self, terms: tuple[TopologySelectorTerm, ...]) -> Ints:
         """Return the rows that any of a storage class's allowed topologies reaches, all of them if it has none."""
-        found = self._rows.get(terms)
-        if found is None:
-            usable = [
-                term.match_label_expressions
-                for term in terms
-                if term.match_label_expressions and all(wanted.values for wanted in term.match_label_expressions)
-            ]
-            if terms:
-                found = self._union(
-                    [self._of_requirements([Requirement(w.key, IN, w.values) for w in expressions]) for expressions in usable]
-                )
-            else:
-                found = np.arange(self.n, dtype=np.int64)
-            self._keep(terms, found)
-        return found
+        return self._reached(terms, lambda: _allowed(terms))
 
     def column(self, rows: Ints) -> Bools:
         """Return rows as a column over the whole cluster."""
@@ -103,21 +76,13 @@ class RowsBySelector:
         held[rows] = True
         return held
 
-    def all_but(self, rows: Ints) -> Bools:
-        """Return the other rows as a column over the whole cluster."""
-        others = np.ones(self.n, dtype=np.bool_)
-        others[rows] = False
-        return others
-
-    def _keep(self, key: Hashable, rows: Ints) -> None:
-        if len(self._rows) >= _MANY:
-            self._rows.clear()
-        self._rows[key] = rows
-
-    def _union(self, parts: Sequence[Ints]) -> Ints:
-        if len(parts) == 1:
-            return parts[0]
-        return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
+    def _reached(self, key: Hashable, alternatives: Callable[[], Alternatives]) -> Ints:
+        found = self._rows.get(key)
+        if found is None:
+            if len(self._rows) >= _MANY:
+                self._rows.clear()
+            found = self._rows[key] = _union([self._of_requirements(wanted) for wanted in alternatives()])
+        return found
 
     def _of_requirements(self, requirements: Sequence[Requirement]) -> Ints:
         assert self._nodes is not None
@@ -150,7 +115,39 @@ class RowsBySelector:
         codes_wanted = {column.values.find(value) for value in wanted.values}
         # A value that no node had when the rows were sorted cannot be anybody's now: a new label is a new epoch.
         parts = [order[starts[code] : starts[code + 1]] for code in codes_wanted if 0 <= code < len(starts) - 1]
-        return self._union(parts)
+        return _union(parts)
+
+
+def _union(parts: Sequence[Ints]) -> Ints:
+    if len(parts) == 1:
+        return parts[0]
+    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _terms(selector: NodeSelector | None) -> Alternatives:
+    if selector is None:
+        return [()]
+    return [term.expressions for term in compile_node_selector(selector).terms if term.error is None]
+
+
+def _requirements(selector: LabelSelector | None) -> Alternatives:
+    try:
+        compiled = compile_selector(selector)
+    except SelectorError:
+        return []
+    return [] if compiled.is_nothing else [compiled.requirements]
+
+
+def _allowed(terms: tuple[TopologySelectorTerm, ...]) -> Alternatives:
+    return (
+        [
+            [Requirement(wanted.key, IN, wanted.values) for wanted in term.match_label_expressions]
+            for term in terms
+            if term.match_label_expressions and all(wanted.values for wanted in term.match_label_expressions)
+        ]
+        if terms
+        else [()]
+    )
 
 
 def _frozen(selector: LabelSelector | None) -> Hashable:

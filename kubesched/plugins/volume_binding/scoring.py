@@ -21,8 +21,6 @@ from kubesched.plugins.volume_binding.plan import GIVEN, DelayedClaim, VolumePla
 class _Share:
     """What the claims of one class ask for and what there is, row by row."""
 
-    __slots__ = ("available", "counts", "requested")
-
     def __init__(self, n: int) -> None:
         self.requested = np.zeros(n, dtype=np.int64)
         self.available = np.zeros(n, dtype=np.int64)
