@@ -125,15 +125,13 @@ class Search:
         """Return how many devices a request needs; for one that wants all devices, find out which these are."""
         request.validate()
         if request.admin and not self._features.admin_access:
-            raise AllocationError(f"{request.where}: admin access is requested, but the feature is disabled", request.claim)
+            raise request.error(": admin access is requested, but the feature is disabled")
         if request.derived and not self._features.derived_attributes:
-            raise AllocationError(
-                f"{request.where}: cannot handle request with derived attributes, the feature is disabled", request.claim
-            )
+            raise request.error(": cannot handle request with derived attributes, the feature is disabled")
         if request.mode == EXACT_COUNT:
             return request.count
         if request.mode != ALL:
-            raise AllocationError(f"{request.where}: unsupported count mode {request.mode}", request.claim)
+            raise request.error(f": unsupported count mode {request.mode}")
         counts_full = self._features.behaviour.counts_full_devices_in_all
         has_room = self._is_large_enough if counts_full else self._has_room
         wanted: list[Candidate] = []
@@ -141,9 +139,7 @@ class Search:
         for pool in self._group.pools:
             if not pool.is_usable:
                 state = "currently being updated" if pool.is_incomplete else "currently invalid"
-                raise AllocationError(
-                    f"{request.where}: asks for all devices, but resource pool {pool} is {state}", request.claim
-                )
+                raise request.error(f": asks for all devices, but resource pool {pool} is {state}")
             for _ in pool.devices:
                 candidate = next(remaining)
                 if self._is_selectable(request, candidate) and has_room(request, candidate.device):
@@ -276,9 +272,7 @@ class Search:
             return False
         if not self._satisfies(c, request, device):
             if must:
-                raise AllocationError(
-                    f"{request.where}: cannot add device {device.id} because a claim constraint would not be satisfied", c
-                )
+                raise request.error(f": cannot add device {device.id} because a claim constraint would not be satisfied")
             return False
         if not self._has_room(request, device):
             self._unconstrain(c, request, len(self._constraints[c]))
