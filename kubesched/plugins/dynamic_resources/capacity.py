@@ -61,29 +61,25 @@ def _rounded(asked: Quantity | None, capacity: Capacity, features: Features) -> 
     if policy is None:
         return _read(asked)
     wanted, span = quantity.parse(asked), policy.valid_range
-    if span is not None and span.min is not None:
-        least = quantity.parse(span.min)
-        if wanted < least:
-            return _read(span.min)
-        unit = _unit(span, features)
-        step = _count(quantity.parse(span.step), unit) if span.step is not None else 0
-        if span.step is not None and step > 0:
-            start = _count(least, unit)
-            n = -(-(_count(wanted, unit) - start) // step)
-            if features.behaviour.refuses_unrepresentable_capacity:
-                if wanted % unit and unit == _MILLI:
-                    raise _unrepresentable(capacity, f"request {quantity.canonical(asked)} is not a representable milli value")
-                if wanted > _MAX_INT64 * unit or start + step * n > _MAX_INT64:
-                    raise _unrepresentable(capacity, f"request {quantity.canonical(asked)} exceeds MaxInt64")
-            amount = (start + step * n) * unit
-            keeps_style = features.behaviour.refuses_unrepresentable_capacity
-            style = quantity.style_of(span.step) if keeps_style else quantity.BINARY_SI
-            return amount, quantity.format_quantity(amount, style)
+    if span is None or span.min is None:
+        return _read(next((allowed for allowed in policy.valid_values if quantity.parse(allowed) >= wanted), asked))
+    least = quantity.parse(span.min)
+    if wanted < least:
+        return _read(span.min)
+    unit = _unit(span, features)
+    step = _count(span.step, unit)
+    if span.step is None or step <= 0:
         return _read(asked)
-    for allowed in policy.valid_values:
-        if quantity.parse(allowed) >= wanted:
-            return _read(allowed)
-    return _read(asked)
+    start = _count(span.min, unit)
+    count = start + step * -(-(_count(asked, unit) - start) // step)
+    is_strict = features.behaviour.refuses_unrepresentable_capacity
+    if is_strict:
+        if wanted % unit and unit == _MILLI:
+            raise _unrepresentable(capacity, f"request {quantity.canonical(asked)} is not a representable milli value")
+        if wanted > _MAX_INT64 * unit or count > _MAX_INT64:
+            raise _unrepresentable(capacity, f"request {quantity.canonical(asked)} exceeds MaxInt64")
+    style = quantity.style_of(span.step) if is_strict else quantity.BINARY_SI
+    return count * unit, quantity.format_quantity(count * unit, style)
 
 
 def _unit(span: CapacityRequestPolicyRange, features: Features) -> int:
@@ -95,8 +91,9 @@ def _unit(span: CapacityRequestPolicyRange, features: Features) -> int:
     return _MILLI if span.step is None or quantity.parse(span.step) >= _MILLI else quantity.NANO
 
 
-def _count(nano: int, unit: int) -> int:
-    return -(-nano // unit)
+def _count(amount: Quantity | None, unit: int) -> int:
+    """Return an amount in whole units, rounded up; 0 for none."""
+    return -(-quantity.parse(amount) // unit) if amount is not None else 0
 
 
 def _unrepresentable(capacity: Capacity, why: str) -> CapacityError:
@@ -112,17 +109,14 @@ def _violates(amount: int, policy: CapacityRequestPolicy, features: Features) ->
     if policy.default is not None and amount == quantity.parse(policy.default):
         return False
     span = policy.valid_range
-    if span is not None:
-        if span.max is not None and amount > quantity.parse(span.max):
-            return True
-        unit = _unit(span, features)
-        step = _count(quantity.parse(span.step), unit) if span.step is not None else 0
-        if step > 0:
-            if unit == _MILLI and amount % _MILLI:
-                return True
-            start = _count(quantity.parse(span.min), unit) if span.min is not None else 0
-            return (_count(amount, unit) - start) % step != 0
+    if span is None:
+        return bool(policy.valid_values) and all(amount != quantity.parse(allowed) for allowed in policy.valid_values)
+    if span.max is not None and amount > quantity.parse(span.max):
+        return True
+    unit = _unit(span, features)
+    step = _count(span.step, unit)
+    if step <= 0:
         return False
-    if policy.valid_values:
-        return all(amount != quantity.parse(allowed) for allowed in policy.valid_values)
-    return False
+    if unit == _MILLI and amount % _MILLI:
+        return True
+    return (-(-amount // unit) - _count(span.min, unit)) % step != 0
