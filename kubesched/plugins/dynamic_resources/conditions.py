@@ -11,8 +11,7 @@ from kubesched.api.resource import DeviceRequestAllocationResult, ResourceClaim
 
 def has_conditions(claim: ResourceClaim) -> bool:
     """Return whether any device of the claim must be made ready first."""
-    allocation = claim.status.allocation
-    return allocation is not None and any(result.binding_conditions for result in allocation.devices.results)
+    return bool(_awaited(claim))
 
 
 def failure(claim: ResourceClaim) -> str | None:

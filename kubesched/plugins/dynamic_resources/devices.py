@@ -96,6 +96,7 @@ class SliceView:
     """One slice."""
 
     def __init__(self, published: ResourceSlice, book: FactBook, rules: Iterable[DeviceTaintRule]) -> None:
+        self.published = published
         spec = published.spec
         self.name = published.metadata.name
         self.pool: PoolId = spec.driver, spec.pool.name

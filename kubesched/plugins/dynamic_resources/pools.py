@@ -100,7 +100,7 @@ class Pools:
         self.features = features
         self._facts = FactBook(lists=features.list_attributes, newer=features.behaviour.speaks_newer_cel)
         self._versions: tuple[int, int] | None = None
-        self._views: dict[str, tuple[ResourceSlice, SliceView]] = {}
+        self._views: dict[str, SliceView] = {}
         self._slices: Reader[ObjectChange] = Reader()
         self._journal: Reader[Change] = Reader()
         self._rules: tuple[DeviceTaintRule, ...] = ()
@@ -163,10 +163,9 @@ class Pools:
         self.epoch += 1
         self._views, self._rules = {}, rules
         for published in self._objects.all(ResourceSlice):
-            name = published.metadata.name
-            known = before.get(name)
-            view = known[1] if known is not None and known[0] is published else SliceView(published, self._facts, rules)
-            self._views[name] = published, view
+            view = before.get(published.metadata.name)
+            if view is None or view.published is not published:
+                view = SliceView(published, self._facts, rules)
             self._sort_in(view)
         for pool, slices in self._counters.items():
             found = self._pool(pool, slices)
@@ -187,18 +186,17 @@ class Pools:
             assert some is not None
             old = self._views.get(some.metadata.name)
             view = SliceView(some, self._facts, ()) if after is not None else None
-            touched = [each for each in (old[1] if old is not None else None, view) if each is not None]
+            touched = [each for each in (old, view) if each is not None]
             beside = [each for mine in touched for each in self._by_pool.get(mine.pool, ())]
             if not all(each.is_of_one_node for each in (*touched, *beside)):
                 return False
             for each in (*touched, *beside):
                 self._forget_slice(each)
             if old is not None:
-                del self._views[old[1].name]
-                self._by_pool[old[1].pool].remove(old[1])
-                self._local[old[1].node_name or ""].remove(old[1])
+                del self._views[old.name]
+                self._by_pool[old.pool].remove(old)
+                self._local[old.node_name or ""].remove(old)
             if view is not None:
-                self._views[view.name] = some, view
                 self._sort_in(view)
         return True
 
@@ -209,6 +207,7 @@ class Pools:
         self._regroup_nodes.add(view.node_name or "")
 
     def _sort_in(self, view: SliceView) -> None:
+        self._views[view.name] = view
         self._has_skips = self._has_skips or bool(view.skip_operations)
         self._by_pool.setdefault(view.pool, []).append(view)
         if view.counter_sets:
