@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.api.matching import compile_node_selector
-from kubesched.api.node import NodeSelector
-from kubesched.api.resource import DeviceClass, ResourceSlice
+from kubesched.api.resource import Device, DeviceClass, ResourceSlice, ResourceSliceSpec
 from kubesched.cel import CelError, FactBook, holds
 from kubesched.cluster import EPHEMERAL_STORAGE, Bools, Ints, Objects, Snapshot
 from kubesched.cluster.device_claims import DeviceClaims, DeviceId
@@ -92,17 +91,9 @@ class DeviceCounts:
         broken = np.zeros(nodes.n, dtype=np.bool_)
         for published in self._objects.all(ResourceSlice):
             spec = published.spec
-            everyone = None
-            if not spec.per_device_node_selection:
-                everyone = _reached(spec.node_name, spec.all_nodes, spec.node_selector, nodes)
-                if everyone is None:
-                    continue
+            everyone = _reached(spec, nodes) if not spec.per_device_node_selection else None
             for device in spec.devices:
-                reached = (
-                    everyone
-                    if everyone is not None
-                    else _reached(device.node_name, device.all_nodes, device.node_selector, nodes)
-                )
+                reached = _reached(device, nodes) if spec.per_device_node_selection else everyone
                 if reached is None:
                     continue
                 try:
@@ -119,16 +110,14 @@ class DeviceCounts:
         there[broken] = used[broken] = 0
 
 
-def _reached(
-    node_name: str | None, all_nodes: bool | None, selector: NodeSelector | None, nodes: Snapshot
-) -> Bools | slice | int | None:
+def _reached(place: ResourceSliceSpec | Device, nodes: Snapshot) -> Bools | slice | int | None:
     """Return an index of the rows that a slice or device is for; None if there are none."""
-    if node_name:
-        row = nodes.row(node_name)
+    if place.node_name:
+        row = nodes.row(place.node_name)
         return row if row >= 0 else None
-    if all_nodes:
+    if place.all_nodes:
         return slice(None)
-    return match_node_selector(compile_node_selector(selector), nodes) if selector is not None else None
+    return match_node_selector(compile_node_selector(place.node_selector), nodes) if place.node_selector is not None else None
 
 
 def device_columns(resource: str, nodes: Snapshot) -> tuple[Ints, Ints]:
