@@ -9,13 +9,13 @@ up, so the same volume always gives the same answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
-import msgspec
+from msgspec.structs import replace
 
 from kubesched.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.api.storage import PersistentVolume, PersistentVolumeSpec, VolumeNodeAffinity
+from kubesched.api.storage import PersistentVolume, PersistentVolumeSpec
 from kubesched.api.volumes import AwsElasticBlockStore, AzureDisk, Volume
 from kubesched.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kubesched.errors import SchedulerError
@@ -53,6 +53,7 @@ _SOURCES = (
     ("vsphere_volume", VSPHERE),
     ("portworx_volume", PORTWORX),
 )
+Expressions = tuple[NodeSelectorRequirement, ...]
 _EBS_ID = re.compile(r"vol-[^/]*")
 _UNSPECIFIED = "UNSPECIFIED"
 
@@ -104,12 +105,6 @@ def translated_affinity(volume: PersistentVolume) -> NodeSelector | None:
     if zone_key == BETA_ZONE:
         required = _renamed(required, BETA_REGION, REGION)
     return required
-
-
-def translated(volume: PersistentVolume) -> PersistentVolume:
-    """Return a copy of an in-tree volume with the node affinity that it has as a CSI volume."""
-    affinity = VolumeNodeAffinity(required=translated_affinity(volume))
-    return msgspec.structs.replace(volume, spec=msgspec.structs.replace(volume.spec, node_affinity=affinity))
 
 
 def _plain_handle(source: Volume | PersistentVolumeSpec) -> str:
@@ -172,26 +167,18 @@ def _expressions_of(selector: NodeSelector | None) -> Iterator[NodeSelectorRequi
 def _renamed(selector: NodeSelector | None, old: str, new: str) -> NodeSelector | None:
     if selector is None:
         return None
-    return NodeSelector(
-        node_selector_terms=tuple(
-            msgspec.structs.replace(
-                term,
-                match_expressions=tuple(
-                    msgspec.structs.replace(wanted, key=new) if wanted.key == old else wanted
-                    for wanted in term.match_expressions
-                ),
-            )
-            for term in selector.node_selector_terms
-        )
+    return _with_expressions(
+        selector.node_selector_terms,
+        lambda expressions: tuple(replace(wanted, key=new) if wanted.key == old else wanted for wanted in expressions),
     )
 
 
 def _with_requirement(selector: NodeSelector | None, key: str, values: list[str]) -> NodeSelector:
     wanted = NodeSelectorRequirement(key=key, operator="In", values=tuple(values))
     terms = selector.node_selector_terms if selector is not None else ()
-    return NodeSelector(
-        node_selector_terms=tuple(
-            msgspec.structs.replace(term, match_expressions=(*term.match_expressions, wanted))
-            for term in terms or (NodeSelectorTerm(),)
-        )
-    )
+    return _with_expressions(terms or (NodeSelectorTerm(),), lambda expressions: (*expressions, wanted))
+
+
+def _with_expressions(terms: tuple[NodeSelectorTerm, ...], change: Callable[[Expressions], Expressions]) -> NodeSelector:
+    changed = (replace(term, match_expressions=change(term.match_expressions)) for term in terms)
+    return NodeSelector(node_selector_terms=tuple(changed))
