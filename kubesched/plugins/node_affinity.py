@@ -85,7 +85,7 @@ class NodeAffinity(Plugin):
         return advise_on_node_demands(refused)
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
-        unwanted = ~match_required(_required(pod), nodes)
+        unwanted = ~match_required(pod.template.required_node_affinity, nodes)
         if self._added_required is None:
             return Rejections.where(unwanted, UNWANTED)
         return Rejections.first((~match_node_selector(self._added_required, nodes), ENFORCED), (unwanted, UNWANTED))
@@ -94,7 +94,7 @@ class NodeAffinity(Plugin):
         added = self._added_required
         if added is not None and not added.matches(node.name, node.labels):
             return (ENFORCED,)
-        return None if _required(pod).matches(node.name, node.labels) else (UNWANTED,)
+        return None if pod.template.required_node_affinity.matches(node.name, node.labels) else (UNWANTED,)
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         wanted = _node_affinity(pod)
@@ -123,7 +123,7 @@ class NodeAffinity(Plugin):
         added = self._added_required
         if added is not None and not added.matches(new.metadata.name, new.metadata.labels):
             return False
-        required = _required(pod)
+        required = pod.template.required_node_affinity
         if not required.matches(new.metadata.name, new.metadata.labels):
             return False
         return old is None or not required.matches(old.metadata.name, old.metadata.labels)
@@ -132,10 +132,6 @@ class NodeAffinity(Plugin):
 def _node_affinity(pod: PodView) -> ApiNodeAffinity | None:
     affinity = pod.pod.spec.affinity
     return affinity.node_affinity if affinity is not None else None
-
-
-def _required(pod: PodView) -> matching.RequiredNodeAffinity:
-    return pod.template.required_node_affinity
 
 
 def _preferred(pod: PodView) -> tuple[matching.PreferredNodeTerm, ...]:

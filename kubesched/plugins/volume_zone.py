@@ -132,8 +132,6 @@ class VolumeZone(Plugin):
 
     def pre_filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> PreFilterAnswer:
         """Read the labels of the pod's bound volumes."""
-        if not pod.pod.spec.volumes:
-            return SKIP
         found = placements(pod.pod, self.handle.objects)
         if isinstance(found, Status):
             return found
@@ -144,8 +142,6 @@ class VolumeZone(Plugin):
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Refuse nodes in other zones than the volumes."""
-        if not pod.pod.spec.volumes:
-            return Rejections.none(nodes)
         found: list[VolumeTopology] | Status | None = state.find(self.name)
         if found is None:
             found = placements(pod.pod, self.handle.objects)

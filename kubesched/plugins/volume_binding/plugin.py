@@ -108,10 +108,10 @@ class VolumeBinding(Plugin):
         timeout = args.bind_timeout_seconds if args is not None else VolumeBindingArgs().bind_timeout_seconds
         self._binder = Binder(handle, self.volumes, self.claims, timeout)
         self._line: Ints | None = None
-        points = ("filter", "score") if handle.gates.is_enabled("StorageCapacityScoring") else ("filter",)
-        self.needs = tuple((point, "pre_filter", "not found") for point in points)
+        self.needs = (("filter", "pre_filter", "not found"),)
         if handle.gates.is_enabled("StorageCapacityScoring"):
             self._line = scores_of_shape((args.shape if args is not None else None) or PREFER_ROOM)
+            self.needs += (("score", "pre_filter", "not found"),)
 
     # Which nodes
 

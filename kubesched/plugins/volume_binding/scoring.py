@@ -14,7 +14,7 @@ from kubesched.api import quantity
 from kubesched.cluster import Bools, Ints
 from kubesched.plugins._volumes import requested_nano
 from kubesched.plugins.volume_binding.capacities import total_bytes
-from kubesched.plugins.volume_binding.open_volumes import capacity_nano
+from kubesched.plugins.volume_binding.open_volumes import NONE, capacity_nano
 from kubesched.plugins.volume_binding.plan import GIVEN, DelayedClaim, VolumePlan
 
 
@@ -32,7 +32,7 @@ def storage_scores(plan: VolumePlan, line: Ints) -> Ints:
     n = plan.nodes.n
     given = np.zeros(n, dtype=np.bool_)
     for delayed in plan.delayed:
-        given |= (delayed.chosen >= 0) | (delayed.chosen == GIVEN)
+        given |= delayed.chosen != NONE
     existing: dict[str, _Share] = {}
     made: dict[str, _Share] = {}
     for delayed in plan.delayed:
