@@ -133,7 +133,6 @@ class Search:
         if request.mode != ALL:
             raise request.error(f": unsupported count mode {request.mode}")
         counts_full = self._features.behaviour.counts_full_devices_in_all
-        has_room = self._is_large_enough if counts_full else self._has_room
         wanted: list[Candidate] = []
         remaining = iter(self._group.candidates)
         for pool in self._group.pools:
@@ -142,7 +141,7 @@ class Search:
                 raise request.error(f": asks for all devices, but resource pool {pool} is {state}")
             for _ in pool.devices:
                 candidate = next(remaining)
-                if self._is_selectable(request, candidate) and has_room(request, candidate.device):
+                if self._is_selectable(request, candidate) and self._has_room(request, candidate.device, if_empty=counts_full):
                     wanted.append(candidate)
         self._all[request] = wanted
         return len(wanted)
@@ -227,21 +226,15 @@ class Search:
             return False
         return request.selects(device, self._allowance) and candidate.is_reachable
 
-    def _is_large_enough(self, request: RequestShape, device: DeviceView) -> bool:
-        """Return whether an empty device would do."""
-        if not self._features.consumable_capacity:
-            return True
-        taken = request.consumption(device)
-        return taken is not None and all(consumed.amount <= consumed.limit for consumed in taken)
-
-    def _has_room(self, request: RequestShape, device: DeviceView) -> bool:
+    def _has_room(self, request: RequestShape, device: DeviceView, *, if_empty: bool = False) -> bool:
+        """Return whether a device has enough left for a request, or would have if nobody used it."""
         if not self._features.consumable_capacity:
             return True
         taken = request.consumption(device)
         if taken is None:
             return False
-        before = self._book.consumed.get(device.id)
-        now = self._shared.get(device.id)
+        before = self._book.consumed.get(device.id) if not if_empty else None
+        now = self._shared.get(device.id) if not if_empty else None
         for consumed in taken:
             total = consumed.amount
             if before:
