@@ -37,7 +37,7 @@ CLAIM_IN_USE = Reason(
 STATE_KEY = "PreFilterVolumeRestrictions"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Wanted:
     """The pod's ReadWriteOncePod claims, how many of them are in use, and the rows that a what-if has changed."""
 
@@ -46,13 +46,11 @@ class _Wanted:
     has_disks: bool
     touched: frozenset[int] = frozenset()
 
-    def clone(self) -> _Wanted:
-        return replace(self)
-
-    def count(self, other: Pod, row: int, sign: int) -> None:
+    def after(self, other: Pod, row: int, sign: int) -> _Wanted:
+        """Return the same after a pod came to a row, or left it."""
         # The namespaces of the two pods are not compared; the reference does not either.
-        self.conflicts += sign * sum(name in self.claims for name in direct_claim_names(other))
-        self.touched |= {row}
+        conflicts = self.conflicts + sign * sum(name in self.claims for name in direct_claim_names(other))
+        return replace(self, conflicts=conflicts, touched=self.touched | {row})
 
 
 class VolumeRestrictions(Plugin):
@@ -104,11 +102,11 @@ class VolumeRestrictions(Plugin):
 
     def add_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         """Count a pod that came."""
-        state.read(STATE_KEY).count(other.pod, row, 1)
+        state.write(STATE_KEY, state.read(STATE_KEY).after(other.pod, row, 1))
 
     def remove_pod(self, pod: PodView, other: PodView, row: int, nodes: Snapshot, state: CycleState) -> None:
         """Count a pod that left."""
-        state.read(STATE_KEY).count(other.pod, row, -1)
+        state.write(STATE_KEY, state.read(STATE_KEY).after(other.pod, row, -1))
 
     def pod_gone_may_help(self, pod: PodView, old: Pod, new: Pod | None) -> bool:
         """Wake if the pod that went away held a disk or a claim of this one."""
