@@ -256,7 +256,8 @@ class Search:
             return False
         if device.skip_operations and not (features.optional_node_operations and self._group.skips_operations):
             return False
-        counts = bool(device.compatible) and not (is_shared and self._is_shared_already(device))
+        is_counted_already = is_shared and (device.id in self._book.shares or device.id in self._shared)
+        counts = bool(device.compatible) and not is_counted_already
         if counts and features.compatibility_groups and not self._counters.is_compatible(pool, device):
             return False
         if counts and not self._counters.fits(pool, device):
@@ -280,9 +281,6 @@ class Search:
             self._taken[c].add(device.id)
         self._picks[c].append(Pick(device, request, share, pool if counts else None))
         return True
-
-    def _is_shared_already(self, device: DeviceView) -> bool:
-        return device.id in self._book.shares or device.id in self._shared
 
     def _satisfies(self, c: int, request: RequestShape, device: DeviceView) -> bool:
         for i, constraint in enumerate(self._constraints[c]):

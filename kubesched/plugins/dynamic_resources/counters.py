@@ -53,7 +53,7 @@ class CounterBook:
     def _left_in(self, pool: Pool) -> Counters:
         left = self._left.get(pool.id)
         if left is None:
-            left = self._left[pool.id] = dict(pool.counters or {})
+            left = self._left[pool.id] = dict(pool.counters)
             for device in (*pool.devices, *pool.elsewhere):
                 if device.compatible and (device.id in self._book.exclusive or device.id in self._book.shares):
                     self.take(pool, device)

@@ -113,11 +113,6 @@ class SliceView:
         self.devices = tuple(DeviceView(device, self, book, rules) for device in published_devices)
 
     @property
-    def has_compatibility_groups(self) -> bool:
-        """Return whether a device says beside which others it may be used."""
-        return any(groups for device in self.devices for groups in device.compatible.values())
-
-    @property
     def is_of_one_node(self) -> bool:
         """Return whether only one node can notice a change of the slice."""
         return self.node_name is not None and not self.counter_sets

@@ -7,6 +7,7 @@ that start after them; only what those cannot cover is asked for in addition, an
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -28,6 +29,7 @@ from kubesched.cluster.device_classes import DeviceClassMap
 from kubesched.plugins.dynamic_resources.shapes import EXACT_COUNT
 
 SPECIAL_NAME = "<extended-resources>"
+"""What the claim is called while it exists in memory only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +68,7 @@ def special_claim(pod: Pod, uid: str) -> ResourceClaim:
     )
 
 
-def is_special(claim: ResourceClaim) -> bool:
-    """Return whether a claim is one that exists in memory only."""
-    return claim.metadata.name == SPECIAL_NAME
-
-
-def make_variant(pod: Pod, claim: ResourceClaim, resources: tuple[str, ...], classes: DeviceClassMap) -> Variant:
+def make_variant(pod: Pod, claim: ResourceClaim, resources: Iterable[str], classes: DeviceClassMap) -> Variant:
     """Return the special claim with the requests for the resources that devices must serve."""
     made: list[DeviceRequest] = []
     long_mappings: list[ContainerExtendedResourceRequest] = []

@@ -63,13 +63,11 @@ class OutcomeBook:
         objects: Objects,
         pools: Pools,
         book: DeviceClaims,
-        features: Features,
         deadline: Callable[[], Callable[[], bool] | None],
     ) -> None:
         self._objects = objects
         self._pools = pools
         self._book = book
-        self._features = features
         self._deadline = deadline
         self._valid_for: tuple[int, int] | None = None
         self._remembered: OrderedDict[bytes, Outcomes] = OrderedDict()
@@ -85,7 +83,7 @@ class OutcomeBook:
         key = signature(claims)
         found = self._remembered.get(key)
         if found is None:
-            found = self._remembered[key] = Outcomes(claims, self._objects, self._book.touched, self._features)
+            found = self._remembered[key] = Outcomes(claims, self._objects, self._book.touched, self._pools.features)
             most = max(_LEAST_SHAPES, _MOST_SOLUTIONS // max(len(self._pools.groups), 1))
             while len(self._remembered) > most:
                 self._remembered.popitem(last=False)
@@ -128,7 +126,7 @@ class OutcomeBook:
             found.refused.pop(number, None)
             group = self._pools.groups[number]
             try:
-                allocation = Search(found.shapes, group, self._book, self._features, self._deadline(), allowance).run()
+                allocation = Search(found.shapes, group, self._book, self._pools.features, self._deadline(), allowance).run()
                 if allocation is not None:
                     results.check(allocation)
             except AllocationError as error:

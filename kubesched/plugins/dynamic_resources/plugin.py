@@ -115,14 +115,13 @@ class DynamicResources(Plugin):
     def __init__(self, args: DynamicResourcesArgs | None, handle: Handle) -> None:
         super().__init__(args, handle)
         self._features = features = Features(handle.gates)
-        self._behaviour = handle.gates.behaviour
         self._has_placements = handle.gates.is_enabled("TopologyAwareWorkloadScheduling")
         self._filter_seconds = _seconds(args.filter_timeout if args is not None else None, DEFAULT_FILTER_TIMEOUT)
         self._binding_seconds = _seconds(args.binding_timeout if args is not None else None, DEFAULT_BINDING_TIMEOUT)
         self._book = handle.objects.shared(DeviceClaims)
         self._classes = handle.objects.shared(DeviceClassMap)
         self._pools = Pools(handle.objects, features)
-        self._outcomes = OutcomeBook(handle.objects, self._pools, self._book, features, self._deadline)
+        self._outcomes = OutcomeBook(handle.objects, self._pools, self._book, self._deadline)
         self._writer = ClaimWriter(handle, self._book, features.binding_conditions)
         self._errands: set[asyncio.Task[None]] = set()
         self._node_resources = NodeResources(self._pools, handle.gates)
@@ -160,7 +159,7 @@ class DynamicResources(Plugin):
     def wakeups(self) -> tuple[Wakeup, ...]:
         """Return what could help; claims that are deleted only in releases that look at them."""
         wakes: tuple[Wakeup, ...] = self.wakes_on
-        if self._behaviour.wakes_by_deleted_claims:
+        if self._features.behaviour.wakes_by_deleted_claims:
             wakes += (on(RESOURCE_CLAIM, DELETE, "claim_may_help"),)
         if self._features.node_allocatable:
             wakes += (on(POD, DELETE),)  # what a node has too little of may be left by any pod that goes
@@ -255,7 +254,10 @@ class DynamicResources(Plugin):
             self._node_resources.refuse_shared(pod, mine, nodes, refusals)
         bits, errors = refusals.bits, dict[int, str]()
         for kind in (0,) if served is None else np.unique(served).tolist():
-            self._make_variant(pod, mine, kind)
+            if kind and kind not in mine.variants:
+                assert mine.special is not None
+                resources = [name for bit, name in enumerate(mine.resources) if kind >> bit & 1]
+                mine.variants[kind] = extended.make_variant(pod.pod, mine.special, resources, self._classes)
             claims = mine.to_allocate(kind)
             if claims:
                 mine.found[kind] = found = self._outcomes.outcomes(claims, nodes)
@@ -298,12 +300,6 @@ class DynamicResources(Plugin):
                         bits[row] = _CANNOT_FIT_BIT
         return bits
 
-    def _make_variant(self, pod: PodView, mine: PodClaims, served: int) -> None:
-        if served and served not in mine.variants:
-            assert mine.special is not None
-            resources = tuple(name for bit, name in enumerate(mine.resources) if served >> bit & 1)
-            mine.variants[served] = extended.make_variant(pod.pod, mine.special, resources, self._classes)
-
     def _collect_errors(
         self, found: Outcomes, claims: list[ResourceClaim], nodes: Snapshot, asked: Bools, errors: dict[int, str]
     ) -> None:
@@ -338,7 +334,7 @@ class DynamicResources(Plugin):
         if unused is not None:
             return PostFiltered(unschedulable(DEALLOCATED), follow_up=partial(self._writer.deallocate, unused))
         left_behind = mine.special
-        if left_behind is not None and not extended.is_special(left_behind):
+        if left_behind is not None and left_behind.metadata.name != extended.SPECIAL_NAME:
             return PostFiltered(unschedulable(DELETED), follow_up=partial(self._writer.delete, left_behind))
         return PostFiltered(self._unhelped(STILL_NOT))
 
@@ -355,7 +351,7 @@ class DynamicResources(Plugin):
         """Do the same for each member of a group, and for what is reserved for the group as a whole while none of it has a
         place. Before 1.37 devices were given back for pods only."""
         group = failed.group
-        if not self.handle.gates.behaviour.has_pod_group_post_filter or not isinstance(group, PodGroup):
+        if not self._features.behaviour.has_pod_group_post_filter or not isinstance(group, PodGroup):
             return GroupPostFiltered(unschedulable())
         if self._has_placements and group.spec.scheduling_constraints is not None:
             return GroupPostFiltered(unschedulable())
@@ -377,7 +373,7 @@ class DynamicResources(Plugin):
             await self._writer.deallocate(claim)
 
     def _unhelped(self, why: str) -> Status:
-        return unschedulable() if self._behaviour.tells_placement_found else unschedulable(why)
+        return unschedulable() if self._features.behaviour.tells_placement_found else unschedulable(why)
 
     def _refused_rows(self, diagnosis: Diagnosis) -> Snapshot | None:
         """Return the view of the nodes that this plugin refused because a claim is not available there."""

@@ -43,7 +43,7 @@ class Pool:
     devices: tuple[DeviceView, ...] = ()
     elsewhere: tuple[DeviceView, ...] = ()
     """Devices of the pool that other nodes reach: they use up the same counters."""
-    counters: Counters | None = None
+    counters: Counters = field(default_factory=dict)
     is_incomplete: bool = False
     invalid: str = ""
 
@@ -143,7 +143,11 @@ class Pools:
             if not self._take_in_changes():
                 self._read_slices()
             self._versions = versions
-        self._follow_nodes(nodes)
+        changes = self._journal.changed(nodes.journal)
+        if changes is None or any(change.what & NODE and self._regroups(change) for change in changes):
+            self._group(nodes.everything())
+        elif self._regroup_nodes:
+            self._regroup(nodes.everything())
         self._nodes = nodes
 
     def group_of(self, node_name: str) -> int:
@@ -221,13 +225,6 @@ class Pools:
             self._wide.append(view)
 
     # Grouping
-
-    def _follow_nodes(self, nodes: Snapshot) -> None:
-        changes = self._journal.changed(nodes.journal)
-        if changes is None or any(change.what & NODE and self._regroups(change) for change in changes):
-            self._group(nodes.everything())
-        elif self._regroup_nodes:
-            self._regroup(nodes.everything())
 
     def _regroups(self, change: Change) -> bool:
         """Return whether a node may reach other devices since it changed: by its labels, or by features that it declares."""
@@ -340,7 +337,9 @@ class Pools:
 
     def _is_ignored(self, view: SliceView) -> bool:
         """Return whether nobody here can tell which devices of a slice go together, so that its pool is incomplete."""
-        return not self.features.compatibility_groups and view.has_compatibility_groups
+        if self.features.compatibility_groups:
+            return False
+        return any(groups for device in view.devices for groups in device.compatible.values())
 
     def _build(self, key: PoolId, newest: int, kept: list[SliceView]) -> Pool | None:
         everything = self._by_pool[key]
