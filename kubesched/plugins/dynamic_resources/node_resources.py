@@ -63,7 +63,7 @@ class NodeResources:
             if self._is_newer:
                 if self._is_mapped(holder) and _is_anothers(holder, mine, pod):
                     refusals.add(here, _never(f"{text} has a mapped device and cannot be shared across pods"))
-            elif holder.shared is None:
+            elif not holder.is_shared:
                 n_users = np.zeros(nodes.n, dtype=np.int64)
                 for row in np.flatnonzero(here).tolist():  # those that its devices are on
                     n_users[row] = len(_users(holder, nodes, row, pod))
@@ -128,7 +128,7 @@ class NodeResources:
                 ]
         known = {device.id: device for pool in self._pools.groups[group].pools for device in pool.devices}
         for holder in mine.allocated:
-            if holder.shared is not None or self._is_newer:
+            if holder.is_shared or self._is_newer:
                 used[holder.claim.metadata.name] = [
                     (known[key], result.consumed_capacity or None)
                     for result in holder.allocation.devices.results
@@ -150,9 +150,7 @@ def _never(text: str) -> Reason:
 def _is_anothers(holder: Allocated, mine: PodClaims, pod: PodView) -> bool:
     """Return whether a claim belongs to another pod."""
     users = holder.claim.status.reserved_for
-    return holder.shared is not None or (
-        bool(users) and not is_reserved_for(holder.claim, mine.consumer(holder.claim, pod).uid)
-    )
+    return holder.is_shared or (bool(users) and not is_reserved_for(holder.claim, mine.consumer(holder.claim, pod).uid))
 
 
 def _users(holder: Allocated, nodes: Snapshot, row: int, pod: PodView) -> set[str]:

@@ -218,21 +218,21 @@ class DynamicResources(Plugin):
         return None
 
     def _collect(self, claim: ResourceClaim, mine: PodClaims, turn: GroupTurn | None) -> Status | None:
-        allocation, shared = claim.status.allocation, None
+        allocation = claim.status.allocation
         promised = self._book.promised(claim.metadata.uid) if allocation is None else None
         if promised is not None:
             # Members of a group that is being tried share what those before them were promised. All others wait until it
             # is written: somebody else's promise may be taken back.
             if turn is None or not self._book.is_promised_to(claim.metadata.uid, turn.uids):
                 return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
-            allocation = shared = promised.status.allocation
+            allocation = promised.status.allocation
         if allocation is not None:
             where = None
             if allocation.node_selector is not None:
                 where = compile_node_selector(allocation.node_selector)
                 if where.error is not None:
                     return failed(where.error)
-            mine.allocated.append(Allocated(claim, where, shared))
+            mine.allocated.append(Allocated(claim, allocation, where, is_shared=promised is not None))
             return None
         refused = check_requests(claim, self.handle.objects, self._features.prioritized_list)
         if refused is None:
@@ -315,7 +315,7 @@ class DynamicResources(Plugin):
         """Return on which nodes a claim's devices cannot be used; None for nowhere."""
         if (
             self._features.binding_conditions
-            and holder.shared is None
+            and not holder.is_shared
             and conditions.is_unusable(holder.claim, self.handle.clock.now(), self._binding_seconds)
         ):
             return np.ones(nodes.n, dtype=np.bool_)
@@ -342,7 +342,7 @@ class DynamicResources(Plugin):
         """Return a claim whose devices are in the way where they are, and that nobody but these use."""
         refused = self._refused_rows(diagnosis)
         for holder in mine.allocated:
-            away = self._unavailable(holder, refused) if refused is not None and holder.shared is None else None
+            away = self._unavailable(holder, refused) if refused is not None and not holder.is_shared else None
             if away is not None and away.any() and can_be_deallocated(holder.claim, *uids):
                 return holder.claim
         return None
@@ -420,10 +420,8 @@ class DynamicResources(Plugin):
         if mine is None or mine.is_empty:
             return None
         for holder in mine.allocated:
-            if holder.shared is not None:
-                self._promise(holder.claim, holder.shared, pod, mine)
-        if not mine.pending and mine.special is None:
-            return None
+            if holder.is_shared:
+                self._promise(holder.claim, holder.allocation, pod, mine)
         served = self._served_on(mine, node_name)
         claims = mine.to_allocate(served)
         if not claims:
@@ -507,7 +505,7 @@ class DynamicResources(Plugin):
         written = []
         for holder in mine.allocated:
             claim = holder.claim
-            if holder.shared is not None:
+            if holder.is_shared:
                 continue  # it is among the booked ones
             consumer = mine.consumer(claim, pod)
             if not is_reserved_for(claim, consumer.uid):

@@ -25,18 +25,13 @@ from kubesched.plugins.dynamic_resources.writes import Consumer, consumer_of
 class Allocated:
     """A claim that has its devices, and where they can be used (None: everywhere).
 
-    Those of a `shared` one are promised to other members of the pod's group and not written yet.
+    Those of one that `is_shared` are promised to other members of the pod's group and not written yet.
     """
 
     claim: ResourceClaim
+    allocation: AllocationResult
     where: NodeSelectorMatcher | None
-    shared: AllocationResult | None = None
-
-    @property
-    def allocation(self) -> AllocationResult:
-        allocation = self.shared or self.claim.status.allocation
-        assert allocation is not None
-        return allocation
+    is_shared: bool = False
 
     def away(self, nodes: Snapshot) -> Bools | None:
         """Return which nodes cannot reach the claim's devices; None for none."""
