@@ -145,9 +145,12 @@ class Pools:
             self._versions = versions
         changes = self._journal.changed(nodes.journal)
         if changes is None or any(change.what & NODE and self._regroups(change) for change in changes):
-            self._group(nodes.everything())
+            self._find_ways(nodes.everything())
+            self.group_of_row = np.zeros(nodes.total, dtype=np.int64)
+            self._regroup(range(nodes.total), nodes.everything())
         elif self._regroup_nodes:
-            self._regroup(nodes.everything())
+            rows = map(nodes.everything().row, self._regroup_nodes)
+            self._regroup([row for row in rows if row >= 0], nodes.everything())
         self._nodes = nodes
 
     def group_of(self, node_name: str) -> int:
@@ -232,8 +235,8 @@ class Pools:
             return self._has_skips
         return any(view.node_selector is not None or view.per_device for view in self._wide)
 
-    def _group(self, nodes: Snapshot) -> None:
-        """Give every row its group."""
+    def _find_ways(self, nodes: Snapshot) -> None:
+        """Find out how each row reaches slices that are not its own."""
         self._error = None
         self._ways = ways = _Ways()
         for view in self._wide:
@@ -246,20 +249,16 @@ class Pools:
         columns = np.array([column for _, column in ways.columns], dtype=np.bool_).reshape(len(ways.columns), nodes.n)
         error_mark = b"!" if self._error else b""
         ways.patterns = [error_mark + bits.tobytes() for bits in np.packbits(columns, axis=0).T]
-        self._regroup_nodes.clear()
-        self.group_of_row = np.array([self._group_for(row, nodes) for row in range(nodes.n)], np.int64)
-        self._sort_rows()
 
-    def _regroup(self, nodes: Snapshot) -> None:
-        """Give the rows of some nodes their group anew."""
+    def _regroup(self, rows: Sequence[int], nodes: Snapshot) -> None:
+        """Give rows their group anew."""
         group_of_row = self.group_of_row.copy()
-        for name in self._regroup_nodes:
-            row = nodes.row(name)
-            if row >= 0:
-                group_of_row[row] = self._group_for(row, nodes)
-        self._regroup_nodes.clear()
+        group_of_row[rows] = [self._group_for(row, nodes) for row in rows]
         self.group_of_row = group_of_row
-        self._sort_rows()
+        self._regroup_nodes.clear()
+        order = np.argsort(group_of_row, kind="stable")
+        numbers, starts = np.unique(group_of_row[order], return_index=True)
+        self._rows_of = dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)) if len(order) else {}
 
     def _group_for(self, row: int, nodes: Snapshot) -> int:
         name = nodes.name(row)
@@ -274,11 +273,6 @@ class Pools:
             for view in local:
                 self._keys_of_slice.setdefault(view.name, []).append(key)
         return group
-
-    def _sort_rows(self) -> None:
-        order = np.argsort(self.group_of_row, kind="stable")
-        numbers, starts = np.unique(self.group_of_row[order], return_index=True)
-        self._rows_of = dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)) if len(order) else {}
 
     def _column(self, view: SliceView, device: DeviceView | None, nodes: Snapshot) -> Bools:
         place: SliceView | DeviceView = device if device is not None else view
