@@ -12,7 +12,7 @@ node in a what-if, and as the truth that the index is tested against.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -50,7 +50,7 @@ class Wanted:
 
     def touching(self, row: int) -> Wanted:
         """Return the same after one more row was changed."""
-        return Wanted(self.by_driver, self.inline_error, self.touched | {row})
+        return replace(self, touched=self.touched | {row})
 
 
 class ClaimMissing(VolumeError):

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from kubesched.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.storage import PersistentVolume, PersistentVolumeSpec
-from kubesched.api.volumes import AwsElasticBlockStore, AzureDisk, Volume
+from kubesched.api.volumes import AwsElasticBlockStore, Volume
 from kubesched.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kubesched.errors import SchedulerError
 
@@ -111,7 +111,10 @@ def _plain_handle(source: Volume | PersistentVolumeSpec) -> str:
     if source.aws_elastic_block_store is not None:
         return _ebs_handle(source.aws_elastic_block_store)
     if source.azure_disk is not None:
-        return _azure_handle(source.azure_disk)
+        kind = source.azure_disk.kind
+        if kind is not None and kind.lower() != "managed":
+            raise TranslationError(f"kind({kind}) is not supported in csi migration")
+        return source.azure_disk.disk_uri
     if source.cinder is not None:
         return source.cinder.volume_id
     assert source.portworx_volume is not None
@@ -125,12 +128,6 @@ def _ebs_handle(disk: AwsElasticBlockStore) -> str:
     if not _EBS_ID.fullmatch(found):
         raise TranslationError(f"invalid format for AWS volume ({disk.volume_id})")
     return found
-
-
-def _azure_handle(disk: AzureDisk) -> str:
-    if disk.kind is not None and disk.kind.lower() != "managed":
-        raise TranslationError(f"kind({disk.kind}) is not supported in csi migration")
-    return disk.disk_uri
 
 
 def _gce_handle(scope: str, place: str, name: str) -> str:
@@ -150,13 +147,9 @@ def _region_of(zones: list[str]) -> str:
 
 
 def _zone_family(selector: NodeSelector | None, labels: dict[str, str]) -> str:
-    for key in (ZONE, BETA_ZONE):
-        if any(wanted.key == key for wanted in _expressions_of(selector)):
-            return key
-    for key in (ZONE, BETA_ZONE):
-        if key in labels:
-            return key
-    return ZONE
+    """Return which of the zone labels places a volume: the one in its affinity, or else among its labels."""
+    asked_for = {wanted.key for wanted in _expressions_of(selector)}
+    return next((key for found in (asked_for, labels) for key in (ZONE, BETA_ZONE) if key in found), ZONE)
 
 
 def _expressions_of(selector: NodeSelector | None) -> Iterator[NodeSelectorRequirement]:

@@ -90,9 +90,7 @@ def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
 
 def storage_nano(amounts: Mapping[str, Quantity], what: str, field: str) -> int:
     """Return the storage of a list of amounts in nano bytes, 0 if it has none; `what` and `field` name it in errors."""
-    if STORAGE not in amounts:
-        return 0
-    return parse_amount(amounts[STORAGE], what, field)
+    return parse_amount(amounts.get(STORAGE, 0), what, field)
 
 
 def parse_amount(amount: Quantity, what: str, field: str) -> int:

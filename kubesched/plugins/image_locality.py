@@ -25,11 +25,9 @@ class ImageLocality(Plugin):
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         spec = pod.pod.spec
         images = [c.image for c in (*spec.init_containers, *spec.containers)]
-        n_counted = len(images)
-        images += [volume.image.reference for volume in spec.volumes if volume.image is not None]
-        if self._counts_volumes:
-            n_counted = len(images)
-        held = [known for known in (nodes.image(with_tag(image)) for image in images) if known is not None]
+        volumes = [volume.image.reference for volume in spec.volumes if volume.image is not None]
+        n_counted = len(images) + (len(volumes) if self._counts_volumes else 0)
+        held = [known for known in (nodes.image(with_tag(image)) for image in images + volumes) if known is not None]
         if not held:
             return nodes.uniform(0)
         here = np.zeros(nodes.n, dtype=np.int64)

@@ -67,8 +67,6 @@ class NodeVolumeLimits(Plugin):
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         """Refuse nodes that would have more volumes of a driver than they take."""
-        if not pod.pod.spec.volumes:
-            return Rejections.none(nodes)
         try:
             wanted: Wanted = state.get(self.name, lambda: self._wanted(pod))
         except ClaimMissing as error:

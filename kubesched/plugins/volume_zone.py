@@ -59,8 +59,6 @@ def zones_in(label: str) -> frozenset[str]:
 def placements_of_volume(volume: PersistentVolume, keys: Sequence[str] = TOPOLOGY_LABELS) -> list[VolumeTopology]:
     """Return where a volume's labels say that it is."""
     labels = volume.metadata.labels
-    if not labels:
-        return []
     found = [VolumeTopology(volume.metadata.name, key, zones_in(labels[key])) for key in keys if key in labels]
     return [placement for placement in found if placement.values]
 
