@@ -186,10 +186,9 @@ class ClassVolumes:
         if found is None:
             if len(self._selected) >= _MANY_SELECTORS:
                 self._selected.clear()
-            found = np.fromiter(
+            found = self._selected[selector] = np.fromiter(
                 (selector.matches(volume.metadata.labels) for volume in self.volumes), dtype=np.bool_, count=len(self.volumes)
             )
-            self._selected[selector] = found
         return found
 
     def _follow(self, by_selector: RowsBySelector) -> None:

@@ -87,10 +87,7 @@ class RowsBySelector:
     def _of_requirements(self, requirements: Sequence[Requirement]) -> Ints:
         assert self._nodes is not None
         listed = next((wanted for wanted in requirements if wanted.operator == IN), None)
-        if listed is None:
-            rows = np.arange(self.n, dtype=np.int64)
-        else:
-            rows = self._with_values(listed)
+        rows = self._with_values(listed) if listed is not None else np.arange(self.n, dtype=np.int64)
         rest = [wanted for wanted in requirements if wanted is not listed]
         if not rest or not len(rows):
             return rows
