@@ -335,7 +335,7 @@ class DynamicResources(Plugin):
             return PostFiltered(unschedulable(DEALLOCATED), follow_up=partial(self._writer.deallocate, unused))
         left_behind = mine.special
         if left_behind is not None and left_behind.metadata.name != extended.SPECIAL_NAME:
-            return PostFiltered(unschedulable(DELETED), follow_up=partial(self._writer.delete, left_behind))
+            return PostFiltered(unschedulable(DELETED), follow_up=partial(self._writer.delete_quietly, left_behind))
         return PostFiltered(self._unhelped(STILL_NOT))
 
     def _unused(self, mine: PodClaims, diagnosis: Diagnosis, *uids: str) -> ResourceClaim | None:
@@ -467,7 +467,7 @@ class DynamicResources(Plugin):
         if self._features.node_allocatable and pod.pod.status.node_allocatable_resource_claim_statuses:
             self._send(self._writer.clear_uses(pod))
         if mine.created is not None:
-            self._send(self._writer.delete(mine.created))
+            self._send(self._writer.delete_quietly(mine.created))
             mine.created = None
 
     def _send(self, errand: Coroutine[Any, Any, None]) -> None:

@@ -326,7 +326,7 @@ class ClaimWriter:
         except SchedulerError as error:
             log.error("unreserve claim %s/%s for pod %s: %s", namespace, name, pod.key, error)
 
-    async def delete(self, claim: ResourceClaim) -> None:
+    async def delete_quietly(self, claim: ResourceClaim) -> None:
         """Delete a special claim, its finalizer first. Failures are only logged: the claim is found again in the pod's next
         attempt."""
         try:
