@@ -15,7 +15,7 @@ import engine_world
 import msgspec
 import pytest
 from group_scene import COSCHEDULING, LABEL
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kubesched import config
@@ -154,9 +154,11 @@ class World(engine_world.World):
                 places = (known.metadata.uid in placed, known.metadata.uid in queued)
                 assert sum(places) <= 1, f"{known.key} is in {places}"
                 assert any(places) or engine.queue.is_in_flight(known.metadata.uid), f"{known.key} is lost"
+        # Who was turned away at Permit gives the place back in the next turn of the loop.
+        leaving = {self.gang_of(waiting.pod.pod) for waiting in engine.waiting if waiting._decision.done()}
         for gang, wanted in self.wanted.items():
             held = self.books(gang).n_scheduled
-            if self.by_label and gang not in self.excused:
+            if self.by_label and gang not in self.excused and gang not in leaving:
                 assert held == 0 or held >= wanted, f"{gang} holds {held} of {wanted} places"
         if self.by_label:
             undecided = [waiting.pod.key for waiting in engine.waiting if not waiting._decision.done()]
@@ -275,6 +277,7 @@ async def contend(seed: int, by_label: bool) -> None:
 
 @pytest.mark.parametrize("by_label", [True, False], ids=["coscheduling", "workload"])
 @given(st.integers(0, 2**32 - 1))
+@example(1267)  # looked at while members whose gang broke at Reserve were on their way out
 @settings(max_examples=100, deadline=None)
 def test_gangs_are_bound_whole_or_not_at_all(by_label: bool, seed: int) -> None:
     run_virtually(live(seed, 30, by_label))
