@@ -9,17 +9,16 @@ reference leaves it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import msgspec
 
 from kubesched.api.matching import compile_node_selector
-from kubesched.api.meta import ObjectReference, TopLevel
+from kubesched.api.meta import ObjectReference
 from kubesched.api.node import Node
 from kubesched.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import BOUND_BY_CONTROLLER, SELECTED_NODE
 from kubesched.cluster import PodView
-from kubesched.cluster.claims import AssumeCache, ClaimCache, PromiseError, VolumeCache
+from kubesched.cluster.claims import ClaimCache, PromiseError, VolumeCache
 from kubesched.errors import ApiError, Unreachable
 from kubesched.framework.ports import Handle
 from kubesched.plugins import _csi_translation as csi
@@ -28,7 +27,6 @@ from kubesched.plugins._volumes import VolumeError, is_fully_bound
 from kubesched.plugins.volume_binding.open_volumes import affinity_of, is_meant_for
 
 POLL_SECONDS = 1.0
-T = TypeVar("T", bound=TopLevel)
 
 
 @dataclass(slots=True)
@@ -144,23 +142,33 @@ class Binder:
         )
 
     def _is_bound(self, binding: Binding, node: Node) -> bool:
-        volume = _stored(self._volumes, binding.volume, "failed to check binding")
-        claim = _stored(self._claims, binding.claim, "failed to check binding")
+        name = binding.volume.metadata.name
+        volume = self._volumes.stored(name)
+        if volume is None:
+            raise VolumeError(f"failed to check binding: {self._volumes.not_found(name)}")
+        meta = binding.claim.metadata
+        claim = self._claims.stored(meta.name, meta.namespace)
+        if claim is None:
+            raise VolumeError(f"failed to check binding: {self._claims.not_found(meta.name, meta.namespace)}")
         if _is_older(volume, binding.volume):
             return False
         self._check_affinity(volume, node)
         if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
-            raise VolumeError(f'ClaimRef got reset for pv "{volume.metadata.name}"')
+            raise VolumeError(f'ClaimRef got reset for pv "{name}"')
         return is_fully_bound(claim)
 
     def _is_provisioned(self, written: PersistentVolumeClaim, node: Node) -> bool:
-        claim = _stored(self._claims, written, "failed to check provisioning pvc")
+        meta = written.metadata
+        claim = self._claims.stored(meta.name, meta.namespace)
+        if claim is None:
+            missing = self._claims.not_found(meta.name, meta.namespace)
+            raise VolumeError(f"failed to check provisioning pvc: {missing}")
         if _is_older(claim, written):
             return False
         if not claim.metadata.annotations:
-            raise VolumeError(f'selectedNode annotation reset for PVC "{claim.metadata.name}"')
+            raise VolumeError(f'selectedNode annotation reset for PVC "{meta.name}"')
         if claim.metadata.annotations.get(SELECTED_NODE, "") != node.metadata.name:
-            raise VolumeError(f'provisioning failed for PVC "{claim.metadata.name}"')
+            raise VolumeError(f'provisioning failed for PVC "{meta.name}"')
         if claim.spec.volume_name:
             volume = self._volumes.get(claim.spec.volume_name)
             if volume is None:
@@ -211,15 +219,9 @@ def given_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persiste
     )
 
 
-def _stored(cache: AssumeCache[T], wanted: T, failure: str) -> T:
-    """Return an object as the API last told it; raise if it is gone."""
-    meta = wanted.metadata
-    stored = cache.stored(meta.name, meta.namespace)
-    if stored is None:
-        raise VolumeError(f"{failure}: {cache.not_found(meta.name, meta.namespace)}")
-    return stored
-
-
-def _is_older(stored: TopLevel, written: TopLevel) -> bool:
+def _is_older(
+    stored: PersistentVolume | PersistentVolumeClaim,
+    written: PersistentVolume | PersistentVolumeClaim,
+) -> bool:
     found, wanted = stored.metadata.resource_version, written.metadata.resource_version
     return found.isdecimal() and wanted.isdecimal() and int(found) < int(wanted)
