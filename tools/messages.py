@@ -21,8 +21,8 @@ PACKAGE = Path(__file__).parents[1] / "kubesched"
 FILLED_IN = "…"
 _ROOMS = ("plugins", "framework", "engine", "contrib")
 _SAYS = {"Reason", "_never", "unschedulable", "unresolvable", "failed", "Status", "GroupRefusal", "Failed", "Unschedulable"}
-_TELLS = {"reject", "_fail_all"}
-"""Methods that pass a text on to pods."""
+_TELLS = {"reject": ("", ""), "_fail_all": ("", ""), "error_of": (FILLED_IN, ""), "_patch_status": ("", f": {FILLED_IN}")}
+"""Methods that pass a text on to pods, and what they put before and behind it."""
 _CONSTANTS_OF = (
     "plugins",
     "engine/binding",
@@ -88,13 +88,15 @@ class _Book:
                     yield _filled(node.value)
                 elif isinstance(node, ast.JoinedStr) and any("s are available" in ast.unparse(part) for part in node.values):
                     yield from self._texts(node, path, function, 0)
-                elif isinstance(node, ast.Call) and self._says(node.func):
+                elif isinstance(node, ast.Call) and (around := self._says(node.func)) is not None:
                     for given in node.args:
-                        yield from self._texts(given, path, function, 0)
+                        yield from (text.join(around) for text in self._texts(given, path, function, 0))
 
-    def _says(self, function: ast.expr) -> bool:
-        name = function.id if isinstance(function, ast.Name) else ""
-        return name in _SAYS or name in self._errors or (isinstance(function, ast.Attribute) and function.attr in _TELLS)
+    def _says(self, function: ast.expr) -> tuple[str, str] | None:
+        """Return what a function that tells pods a text puts before and behind it; None if it tells none."""
+        if isinstance(function, ast.Attribute):
+            return _TELLS.get(function.attr)
+        return ("", "") if isinstance(function, ast.Name) and (function.id in _SAYS or function.id in self._errors) else None
 
     def constants_of(self, path: Path, tree: ast.Module) -> Iterator[str]:
         if not str(path.relative_to(PACKAGE)).startswith(_CONSTANTS_OF):

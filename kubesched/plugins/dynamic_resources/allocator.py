@@ -125,20 +125,20 @@ class Search:
         """Return how many devices a request needs; for one that wants all devices, find out which these are."""
         request.validate()
         if request.admin and not self._features.admin_access:
-            raise request.error(": admin access is requested, but the feature is disabled")
+            raise request.error_of(": admin access is requested, but the feature is disabled")
         if request.derived and not self._features.derived_attributes:
-            raise request.error(": cannot handle request with derived attributes, the feature is disabled")
+            raise request.error_of(": cannot handle request with derived attributes, the feature is disabled")
         if request.mode == EXACT_COUNT:
             return request.count
         if request.mode != ALL:
-            raise request.error(f": unsupported count mode {request.mode}")
+            raise request.error_of(f": unsupported count mode {request.mode}")
         counts_full = self._features.behaviour.counts_full_devices_in_all
         wanted: list[Candidate] = []
         remaining = iter(self._group.candidates)
         for pool in self._group.pools:
             if not pool.is_usable:
                 state = "currently being updated" if pool.is_incomplete else "currently invalid"
-                raise request.error(f": asks for all devices, but resource pool {pool} is {state}")
+                raise request.error_of(f": asks for all devices, but resource pool {pool} is {state}")
             for _ in pool.devices:
                 candidate = next(remaining)
                 if self._is_selectable(request, candidate) and self._has_room(request, candidate.device, if_empty=counts_full):
@@ -266,7 +266,7 @@ class Search:
             return False
         if not self._satisfies(c, request, device):
             if must:
-                raise request.error(f": cannot add device {device.id} because a claim constraint would not be satisfied")
+                raise request.error_of(f": cannot add device {device.id} because a claim constraint would not be satisfied")
             return False
         if not self._has_room(request, device):
             self._unconstrain(c, request, len(self._constraints[c]))

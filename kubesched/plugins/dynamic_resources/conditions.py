@@ -19,8 +19,8 @@ def failure(claim: ResourceClaim) -> str | None:
     for result, reported in _awaited(claim):
         for name in result.binding_failure_conditions:
             if name in reported:
-                why = f'reason={reported[name].reason}, message="{reported[name].message}"'
-                return f"device binding failed: claim={claim.metadata.name}, {why}"
+                said = reported[name]
+                return f'device binding failed: claim={claim.metadata.name}, reason={said.reason}, message="{said.message}"'
     return None
 
 

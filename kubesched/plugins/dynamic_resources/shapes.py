@@ -92,7 +92,7 @@ class RequestShape:
         """Return the name under which results know the request."""
         return f"{self.parent}/{self.name}" if self.parent else self.name
 
-    def error(self, text: str) -> AllocationError:
+    def error_of(self, text: str) -> AllocationError:
         """Return an error about this request; `text` goes on after its name."""
         return AllocationError(f"claim {{claim}}, request {self.name}{text}", self.claim)
 
@@ -100,12 +100,12 @@ class RequestShape:
         """Raise if the request is one that we cannot understand."""
         for i, selector in enumerate(self.selectors):
             if selector.cel is None:
-                raise self.error(f", selector #{i}: CEL expression empty (unsupported selector type?)")
+                raise self.error_of(f", selector #{i}: CEL expression empty (unsupported selector type?)")
         if not self.class_name:
-            raise self.error(": missing device class name (unsupported request type?)")
+            raise self.error_of(": missing device class name (unsupported request type?)")
         if self.device_class is None:
-            missing = f'deviceclass.resource.k8s.io "{self.class_name}" not found'
-            raise self.error(f": could not retrieve device class {self.class_name}: {missing}")
+            name = self.class_name
+            raise self.error_of(f': could not retrieve device class {name}: deviceclass.resource.k8s.io "{name}" not found')
 
     def selects(self, device: DeviceView, allowance: Allowance | None = None) -> bool:
         """Return whether the class and the request want such a device; raise `NoAllowance` if that is for another time."""
@@ -142,9 +142,9 @@ class RequestShape:
         try:
             return derive(expression, device.facts, allowance)
         except CompileError as error:
-            raise self.error(f": compile derived attribute {name} failed: {error}") from None
+            raise self.error_of(f": compile derived attribute {name} failed: {error}") from None
         except CelError as error:
-            raise self.error(f": evaluate derived attribute {name} on device {device.id} failed: {error}") from None
+            raise self.error_of(f": evaluate derived attribute {name} on device {device.id} failed: {error}") from None
 
     def consumption(self, device: DeviceView) -> tuple[Consumption, ...] | None:
         """Return what the request takes of the device's capacities; None if the device cannot serve it."""
@@ -154,9 +154,9 @@ class RequestShape:
             try:
                 found = self._consumption[device.facts] = consumption(device, self.capacity, self._features)
             except QuantityError as error:
-                raise self.error(f": capacity on device {device.id}: {error}") from None
+                raise self.error_of(f": capacity on device {device.id}: {error}") from None
             except CapacityError as error:
-                raise self.error(f": checking capacity for device {device.id}: {error}") from None
+                raise self.error_of(f": checking capacity for device {device.id}: {error}") from None
             return found
 
     def tolerates(self, taints: tuple[DeviceTaint, ...]) -> bool:
