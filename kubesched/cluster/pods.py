@@ -188,10 +188,9 @@ class PodTemplate:
         return self.interners.label_classes[self.class_id]
 
     def remember(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Return what `make` returned the first time for this key: a plugin's reading of the pod's spec."""
-        found = self.remembered.get(
-            key
-        )  # to catch what is missing would take longer, and every pod may be the first of its kind
+        """Return what `make` returned the first time for this key: a plugin's reading of the pod's spec, not None."""
+        # To catch what is missing would take longer, and every pod may be the first of its kind.
+        found = self.remembered.get(key)
         if found is None:
             found = self.remembered[key] = make()
         return found

@@ -159,10 +159,10 @@ class Evictions:
             self._inbox.post(LoopCall(lambda engine: engine.evictions.end(preemptor, awaited)))
 
     def end(self, preemptor: Preemptor, awaited: PodView | None) -> None:
-        """Let the preemptor be tried again. If its last victim is on its way, its going wakes it; also if it is gone and we have
-        yet to hear of it. If it stays, or we had heard of its going before the preemptor began to wait for it (two members
-        of a gang may have the same victims), nothing else would; nor if it lost its node meanwhile, by a binding that failed,
-        while the preemptor was still kept back."""
+        """Let the preemptor be tried again. If its last victim is on its way, its going wakes it; also if it is gone and we
+        have yet to hear of it. If it stays, or we had heard of its going before the preemptor began to wait for it (two
+        members of a gang may have the same victims), nothing else would; nor if it lost its node meanwhile, by a binding
+        that failed, while the preemptor was still kept back."""
         self._handle.preempting.end(preemptor.uid)
         if awaited is None:
             self._queue.activate(preemptor.pods)

@@ -77,6 +77,7 @@ class DerivedColumn:
         changes = self._reader.changed(nodes.journal)
         if values is None or changes is None or len(changes) > FEW_ROWS:
             values = self._all(nodes)
+            assert values.flags.c_contiguous  # or the cells would be a copy
             self._cells = values.reshape(-1).data
         else:
             cells, n = self._cells, nodes.n

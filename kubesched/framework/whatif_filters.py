@@ -182,15 +182,15 @@ class WhatIfFilters:
 
 
 class NodeTrial:
-    """One node tried out: does the pod fit it when some pods are gone, and others have come? It has counters of its own where
-    filters count pods; nothing of it happens in the cluster."""
+    """One node tried out: does the pod fit it when some pods are gone, and others have come? It has a state of its own where
+    filters count pods, or may write what others read; nothing of it happens in the cluster, or in the attempt."""
 
     __slots__ = ("_node", "_nodes", "_row", "_state", "_what_if")
 
     def __init__(self, what_if: WhatIfFilters, nodes: Snapshot, row: int) -> None:
         self._what_if, self._nodes, self._row = what_if, nodes, row
         self._node = WhatIf.of(nodes, [row])
-        self._state = what_if.state.clone() if what_if.counting else None
+        self._state = what_if.state.clone() if what_if.counting or what_if.by_row else None
 
     def move(self, other: PodView, sign: int, row: int | None = None) -> None:
         """Let a pod come (1) or go (-1): here, or on another row, of which only the counters are told."""

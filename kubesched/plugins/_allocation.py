@@ -15,6 +15,7 @@ import numpy.typing as npt
 from kubesched.api.amount import wrapped
 from kubesched.api.requests import is_scalar_name
 from kubesched.cluster import EPHEMERAL_STORAGE, Ints, PodView, Snapshot
+from kubesched.cluster.columns import Cells
 from kubesched.config.args import MAX_SHAPE_SCORE, UtilizationShapePoint
 from kubesched.framework.profile import MAX_SCORE
 from kubesched.plugins._device_classes import ServedByDevices
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _SAFE = 1 << 56
 """Amounts below this can be multiplied by a hundred."""
+
+_NO_CELLS: tuple[Cells, Cells] = (memoryview(b""), memoryview(b""))
 
 Asked = tuple[tuple[int, int, int], ...]
 """(resource number, amount, weight) of the resources that count for a pod."""
@@ -87,15 +90,19 @@ class Strategy:
 
     def by_row(self, asked: Asked, nodes: Snapshot) -> Callable[[int], int]:
         """Return one node's score as a function of its row."""
-        counted = [(resource, *nodes.counted_cells(resource), amount, weight) for resource, amount, weight in asked]
+        counted = [
+            (resource, *(nodes.counted_cells(resource) if resource <= EPHEMERAL_STORAGE else _NO_CELLS), amount, weight)
+            for resource, amount, weight in asked
+        ]
         spreads, shape, devices = self._spreads, self._shape_list, self._devices
 
         def score(row: int) -> int:
             total = weight_sum = 0
             for resource, offers, uses, amount, weight in counted:
-                used, offered = uses[row], offers[row]
-                if resource > EPHEMERAL_STORAGE:
-                    used, offered = devices.row(resource, used, nodes, row)
+                if resource <= EPHEMERAL_STORAGE:
+                    offered, used = offers[row], uses[row]
+                else:  # nobody may have named it
+                    used, offered = devices.row(resource, nodes.requested_at(resource, row), nodes, row)
                 if not offered:
                     continue
                 used += amount

@@ -254,7 +254,8 @@ class Attachments(PlacedPods):
             holder = (pod.uid, index)
             holding = self._holdings.pop(holder, None)
             if holding is not None:
-                self._let_go(holder, holding)
+                self._hold(self._by_pods, holding.held, holding.row, -1)
+                self._forget_error(holder, holding)
                 name = claim_name(pod.pod, volume)
                 if name is not None:
                     key = (pod.namespace, name)
@@ -265,16 +266,18 @@ class Attachments(PlacedPods):
                         del self._claims[key]
 
     def _take(self, holder: Holder, holding: _Holding) -> None:
-        """Find out what a volume of a pod stands for, and count it."""
+        """Find out what a volume of a pod stands for, and count it. What is wrong with it keeps its place among the errors of
+        the node, of which the first is told."""
         try:
             holding.held = _attached_by(holding.pod, holding.volume, self.resolver, is_new=False)
         except VolumeError as error:
+            holding.held = None
             self.errors.setdefault(holding.row, {})[holder] = str(error)
+        else:
+            self._forget_error(holder, holding)
         self._hold(self._by_pods, holding.held, holding.row, 1)
 
-    def _let_go(self, holder: Holder, holding: _Holding) -> None:
-        self._hold(self._by_pods, holding.held, holding.row, -1)
-        holding.held = None
+    def _forget_error(self, holder: Holder, holding: _Holding) -> None:
         errors = self.errors.get(holding.row)
         if errors is not None and errors.pop(holder, None) is not None and not errors:
             del self.errors[holding.row]
@@ -314,7 +317,7 @@ class Attachments(PlacedPods):
         for key in claims & self._claims.keys():
             self._depend(key)
             for holder, holding in self._claims[key].holdings.items():
-                self._let_go(holder, holding)
+                self._hold(self._by_pods, holding.held, holding.row, -1)
                 self._take(holder, holding)
 
     def _look_again_at_attachments(self, names: set[str]) -> None:

@@ -77,10 +77,10 @@ class NodeResourcesBalancedAllocation(Plugin):
         if not self._asks(pod):  # reached only where PreScore is switched off
             return nodes.uniform(0)
         asked = self._asked(pod)
-        gain = self._balance(asked, nodes)
-        gain += self._without(tuple([resource for resource, _ in asked]), nodes)
-        gain >>= 1
-        return gain
+        scores = self._balance(asked, nodes)
+        scores += self._complement(tuple([resource for resource, _ in asked]), nodes)
+        scores >>= 1  # 50 and half of (50 + gain), rounded down
+        return scores
 
     def _balance(self, asked: Iterable[tuple[int, int]], nodes: Snapshot) -> Ints:
         """Return how balanced the nodes are with so much more of each resource."""
@@ -117,9 +117,9 @@ class NodeResourcesBalancedAllocation(Plugin):
         apart *= 50
         return apart.astype(np.int64)
 
-    def _without(self, resources: tuple[int, ...], nodes: Snapshot) -> Ints:
-        """Return what makes scores of balances: half of a balance and of this, rounded down, is 50 and half of 50 and what is
-        gained over the balance without the pod. That is the same for all pods, and followed row by row."""
+    def _complement(self, resources: tuple[int, ...], nodes: Snapshot) -> Ints:
+        """Return 150 less how balanced the nodes are without the pod: added to the balance with it, that is 100, 50 and the
+        gain. It is the same for all pods, and followed row by row."""
         if any(self._devices.serves(resource, nodes.templates) for resource in resources):
             return 150 - self._balance(dict.fromkeys(resources, 0).items(), nodes)
         before = self._before.get(resources)

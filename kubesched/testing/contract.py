@@ -216,7 +216,8 @@ def _check_by_row(bench: Bench, pod: Pod, where: str) -> None:
         return
     score = plugin.row_score(view, nodes, state)
     if score is not None:
-        scores = plugin.score(view, nodes, state).tolist()
+        columns = plugin.score if plugin.implements("score") else partial(lifting.score_rows, plugin, feasible=feasible)
+        scores = columns(pod=view, nodes=nodes, state=state).tolist()
         by_row = [score(row) for row in range(nodes.n)]
         assert scores == by_row, f"{where}: score and row_score disagree: {scores} and {by_row}"
 

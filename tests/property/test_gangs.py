@@ -155,7 +155,11 @@ class World(engine_world.World):
                 assert sum(places) <= 1, f"{known.key} is in {places}"
                 assert any(places) or engine.queue.is_in_flight(known.metadata.uid), f"{known.key} is lost"
         # Who was turned away at Permit gives the place back in the next turn of the loop.
-        leaving = {self.gang_of(waiting.pod.pod) for waiting in engine.waiting if waiting._decision.done()}
+        leaving = {
+            self.gang_of(waiting.pod.pod)
+            for waiting in engine.waiting
+            if waiting._decision.done() and not waiting._decision.result().is_success
+        }
         for gang, wanted in self.wanted.items():
             held = self.books(gang).n_scheduled
             if self.by_label and gang not in self.excused and gang not in leaving:

@@ -146,11 +146,10 @@ class Pools:
         changes = self._journal.changed(nodes.journal)
         if changes is None or any(change.what & NODE and self._regroups(change) for change in changes):
             self._find_ways(nodes.everything())
-            self.group_of_row = np.zeros(nodes.total, dtype=np.int64)
-            self._regroup(range(nodes.total), nodes.everything())
+            self._regroup(np.zeros(nodes.total, dtype=np.int64), range(nodes.total), nodes.everything())
         elif self._regroup_nodes:
             rows = map(nodes.everything().row, self._regroup_nodes)
-            self._regroup([row for row in rows if row >= 0], nodes.everything())
+            self._regroup(self.group_of_row.copy(), [row for row in rows if row >= 0], nodes.everything())
         self._nodes = nodes
 
     def group_of(self, node_name: str) -> int:
@@ -250,9 +249,8 @@ class Pools:
         error_mark = b"!" if self._error else b""
         ways.patterns = [error_mark + bits.tobytes() for bits in np.packbits(columns, axis=0).T]
 
-    def _regroup(self, rows: Sequence[int], nodes: Snapshot) -> None:
-        """Give rows their group anew."""
-        group_of_row = self.group_of_row.copy()
+    def _regroup(self, group_of_row: Ints, rows: Sequence[int], nodes: Snapshot) -> None:
+        """Give rows their group anew, in a column that has those of all others."""
         group_of_row[rows] = [self._group_for(row, nodes) for row in rows]
         self.group_of_row = group_of_row
         self._regroup_nodes.clear()

@@ -8,7 +8,9 @@ import pytest
 from cycle_scene import REQUIRED, Scene, pinned
 
 from kubesched.api.pod import Pod
+from kubesched.framework import CycleState, NodeView, Plugin, PodView
 from kubesched.framework.equivalence_cache import EquivalenceCache
+from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import CLEAR, Failed, Placed, Unschedulable
 from kubesched.testing import node, pod, taint
 
@@ -143,6 +145,26 @@ def test_a_pod_must_also_fit_without_those_nominated_before_it() -> None:
     scene.nominations.put(scene.store.view(pod("db", labels={"app": "db"}, priority=10)), "a")
     for decision in both_ways(scene, pod(affinity={"podAffinity": {REQUIRED: [term]}})):
         assert decision.message == "0/1 nodes are available: 1 node(s) didn't match pod affinity rules."
+
+
+class Remembering(Plugin):
+    """Writes down at Filter how many pods a node takes, and scores by that."""
+
+    def filter_node(self, pod: PodView, node: NodeView, state: CycleState) -> None:
+        state.write(f"room/{node.name}", node.free_pods)
+
+    def score_node(self, pod: PodView, node: NodeView, state: CycleState) -> int:
+        return int(state.read(f"room/{node.name}"))
+
+
+def test_what_filters_write_about_nodes_with_nominated_pods_is_not_read_by_scores() -> None:
+    scene = Scene(node("a", pods=10), node("b", pods=10))
+    plugin = Remembering(None, scene.profile.plugins[0].handle)
+    scene.profile = Profile("p", {"filter": [(plugin, 0)], "score": [(plugin, 1)]})
+    scene.nominations.put(scene.store.view(pod("other", priority=10)), "b")
+    made = scene.attempt(pod())
+    assert made.scores is not None
+    assert made.scores.raw["Remembering"].tolist() == [10, 10]
 
 
 # What is told

@@ -258,7 +258,7 @@ async def test_a_victim_that_is_gone_is_no_problem(what: str):
 
 @pytest.mark.parametrize(("is_heard_of", "activated"), [(False, []), (True, ["high"])])
 async def test_a_last_victim_that_is_gone_wakes_the_preemptor_when_we_hear_of_it(is_heard_of: bool, activated: list[str]):
-    # To try at once, with a watch that lags, is to propose the same victim again, as fast as the API server says that it is gone.
+    # To try at once, with a watch that lags, is to propose the same victim again, as fast as the API server says so.
     scene = Scene()
     scene.api.fails["delete", "a"] = NotFound(404, "NotFound", "gone")
     scene.begin(victim("a"))

@@ -23,9 +23,9 @@ from kubesched.simulator.bench import Bench, build_engine
 from kubesched.testing import even, near, node, pod, taint
 
 SMALL, LARGE = 200, 2000
-SLACK = 150
-"""Instructions that may differ: a dictionary or an array of NumPy's that grows, a string that is longer, a domain whose score
-changes once more or less because the pods went elsewhere. A loop over nodes or pods would take thousands."""
+SLACK = 200
+"""Instructions that may differ: a dictionary or an array of NumPy's that grows, a string that is longer, a domain or a row whose
+score is worked out once more or less because the pods went elsewhere. A loop over nodes or pods would take thousands."""
 
 
 def executed(work: Callable[[], object]) -> Counter[str]:

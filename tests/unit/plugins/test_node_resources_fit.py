@@ -15,6 +15,7 @@ from kubesched.api import codec
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import Pod
 from kubesched.api.resource import DeviceClass, DeviceClassSpec
+from kubesched.framework import CycleState
 from kubesched.plugins import NodeResourcesFit
 from kubesched.plugins._allocation import round_half_up, shape_table
 from kubesched.testing import node, pod
@@ -187,6 +188,11 @@ def test_a_node_that_offers_nothing_scores_nothing(strategy: dict[str, Any]) -> 
     assert bench.scores(pod()) == {"a": 0}
 
 
+LEAST_ALLOCATED_OF_CPU_AND_FOO = {
+    "scoringStrategy": {"type": "LeastAllocated", "resources": [{"name": "cpu", "weight": 1}, {"name": "foo", "weight": 1}]}
+}
+
+
 def scored(resources: dict[str, int], wanted: Pod, strategy: dict[str, Any] | None = None, **offers: str) -> int:
     given = {
         **(strategy or {"type": "LeastAllocated"}),
@@ -195,7 +201,10 @@ def scored(resources: dict[str, int], wanted: Pod, strategy: dict[str, Any] | No
     bench = Bench(
         NodeResourcesFit, node("a", cpu="1", memory="1Gi", offers={GPU: "4", **offers}), args={"scoringStrategy": given}
     )
-    return bench.scores(wanted)["a"]
+    score = bench.scores(wanted)["a"]
+    by_row = bench.plugin.row_score(bench.store.view(wanted), bench.store.snapshot(), CycleState())
+    assert by_row is not None and by_row(0) == score
+    return score
 
 
 def test_weights_average() -> None:
@@ -209,6 +218,14 @@ def test_an_extended_resource_counts_only_where_it_is_asked_for() -> None:
 
 def test_a_resource_that_nobody_knows_is_left_out() -> None:
     assert scored({"cpu": 1, "unknown": 9, "pods": 9}, pod(requests={"cpu": "500m"})) == 50
+
+
+def test_a_resource_that_only_another_plugin_has_named_is_left_out() -> None:
+    bench = Bench(NodeResourcesFit, node("a", cpu="1"), args=LEAST_ALLOCATED_OF_CPU_AND_FOO)
+    bench.store.templates.resources.id("foo")  # as NodeResourcesBalancedAllocation does: there is no column for it
+    wanted = bench.store.view(pod(requests={"cpu": "500m"}))
+    by_row = bench.plugin.row_score(wanted, bench.store.snapshot(), CycleState())
+    assert by_row is not None and by_row(0) == bench.scores(wanted.pod)["a"] == 50
 
 
 def test_pod_level_requests_are_not_looked_at_in_scores() -> None:

@@ -140,6 +140,16 @@ def test_ephemeral_volumes_must_be_the_pods_own() -> None:
     assert stage.ask(pod("new", "c1")) == {"n1": FULL}
 
 
+def test_of_several_errors_the_first_pods_is_told_also_when_its_claim_changes() -> None:
+    stage = scene(
+        *(pvc(f"{name}-v", owner="nobody") for name in "ab"), *(pod(name, ephemeral=("v",), on="n1") for name in "ab"), limit=1
+    )
+    wrong = {"n1": "Error: PVC default/a-v was not created for pod default/a (pod is not owner)"}
+    assert stage.ask(pod("new", "c1")) == wrong
+    stage.put(pvc("a-v", owner="somebody"))
+    assert stage.ask(pod("new", "c1")) == wrong
+
+
 def test_in_tree_volumes_count_as_their_drivers() -> None:
     stage = Scene(
         NodeVolumeLimits,
