@@ -24,8 +24,8 @@ from kubesched.testing import even, near, node, pod, taint
 
 SMALL, LARGE = 200, 2000
 SLACK = 200
-"""Instructions that may differ: a dictionary or an array of NumPy's that grows, a string that is longer, a domain or a row whose
-score is worked out once more or less because the pods went elsewhere. A loop over nodes or pods would take thousands."""
+"""Instructions that may differ: a dictionary or an array of NumPy's that grows, a string that is longer, a domain or a row
+whose score is worked out once more or less because the pods went elsewhere. A loop over nodes or pods would take thousands."""
 
 
 def executed(work: Callable[[], object]) -> Counter[str]:
