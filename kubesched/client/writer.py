@@ -133,7 +133,7 @@ class Writer:
 
     async def delete_pod(self, pod: Named) -> None:
         """Delete this very pod, with its own grace period; raise `NotFound` if it is gone, replaced or not."""
-        await self._delete(_pod_path(pod.namespace, pod.name), pod.uid)
+        await self._delete(_pod_path(pod.namespace, pod.name), _stand_in(pod))
 
     async def create(self, obj: T) -> T:
         """Create an object and return it as stored."""
@@ -175,18 +175,22 @@ class Writer:
 
     async def delete(self, obj: TopLevel) -> None:
         """Delete this very object."""
-        await self._delete(object_path(obj), obj.metadata.uid)
+        await self._delete(object_path(obj), obj)
 
     # --- after a lost answer ------------------------------------------------------------------------------------------
 
     async def _assigned_node(self, pod: Named) -> str:
         """Return the node that the pod is on now, "" for none; raise `NotFound` if it is no longer this pod."""
-        path = _pod_path(pod.namespace, pod.name)
-        wanted = Pod(metadata=ObjectMeta(name=pod.name, namespace=pod.namespace))
-        _, found = await self._look_up(path, wanted)
-        if pod.uid and found.uid != pod.uid:
-            raise NotFound(404, "NotFound", f'pods "{pod.name}" not found: the name now belongs to another pod')
+        found = await self._still_there(_pod_path(pod.namespace, pod.name), _stand_in(pod))
         return found.spec.node_name
+
+    async def _still_there(self, path: str, wanted: T) -> T:
+        """Return an object as the server has it; raise `NotFound` if it is no longer this one."""
+        _, found = await self._look_up(path, wanted)
+        if wanted.uid and found.uid != wanted.uid:
+            text = f'{INFO[type(wanted)].plural} "{wanted.name}" not found: the name now belongs to another object'
+            raise NotFound(404, "NotFound", text)
+        return found
 
     async def _look_up(self, path: str, wanted: T) -> tuple[bytes, T]:
         """Return an object as the server has it, as bytes and decoded, as soon as the server says so."""
@@ -212,15 +216,13 @@ class Writer:
             return found
         raise AlreadyExists(409, "AlreadyExists", f'{INFO[type(obj)].plural} "{obj.name}" already exists') from error
 
-    async def _delete(self, path: str, uid: str) -> None:
-        body = codec.encode(DeleteOptions(preconditions=Preconditions(uid=uid) if uid else None))
+    async def _delete(self, path: str, obj: TopLevel) -> None:
+        body = codec.encode(DeleteOptions(preconditions=Preconditions(uid=obj.uid) if obj.uid else None))
         was_sent = False
         for pause in (*PATCH_PAUSES_SECONDS, None):
             try:
-                await self._change("DELETE", path, body)
+                await self._send_delete(path, body, obj)
                 return
-            except Conflict as error:  # another uid: what we were to delete is gone
-                raise NotFound(404, "NotFound", error.message, details=error.details) from error
             except NotFound:
                 if was_sent:
                     return
@@ -230,6 +232,15 @@ class Writer:
                     raise
                 was_sent = True
                 await self._pause(pause)
+
+    async def _send_delete(self, path: str, body: bytes, obj: TopLevel) -> None:
+        try:
+            await self._change("DELETE", path, body)
+        except Conflict:
+            # Another uid, mostly, so what we were to delete is gone. But whoever is told so waits for the news of it, and an
+            # object that only could not be deleted just now sends none.
+            await self._still_there(path, obj)
+            raise
 
     async def _change(self, method: str, path: str, body: bytes, *content_type: str) -> None:
         """Send a write whose answer nobody needs, and believe it only if it is the API's: anything between may say 200."""
@@ -289,6 +300,11 @@ def _read(body: bytes) -> _Answer:
         return _answers.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return _Answer()
+
+
+def _stand_in(pod: Named) -> Pod:
+    """Return a pod that has the names of another and nothing else."""
+    return Pod(metadata=ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid))
 
 
 def _pod_path(namespace: str, name: str) -> str:

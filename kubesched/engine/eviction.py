@@ -143,25 +143,26 @@ class Evictions:
         started = self._handle.clock.monotonic()
         preempting = self._handle.preempting
         *others, last = preemption.to_evict
-        is_done = is_awaited = False
+        is_done = False
         try:
             is_clear = await self._clear_nominations(displaced)
             await self._evict_all(preemptor, preemption, others)
             preempting.await_last(preemptor.uid, last)
-            is_awaited = await self._evict(preemptor, preemption, last)
+            await self._evict(preemptor, preemption, last)
             is_done = is_clear
         except SchedulerError as error:
             log.error("%s %s: preemption on node %s failed: %s", preemptor.kind, preemptor.key, preemption.node_name, error)
         finally:
             seconds = self._handle.clock.monotonic() - started
             self._observer.evictions_ended("success" if is_done else "error", seconds, preemptor.kind)
-            awaited = last if is_done and is_awaited else None
+            awaited = last if is_done else None
             self._inbox.post(LoopCall(lambda engine: engine.evictions.end(preemptor, awaited)))
 
     def end(self, preemptor: Preemptor, awaited: PodView | None) -> None:
-        """Let the preemptor be tried again. If its last victim is on its way, its going wakes it. If it stays, or was
-        gone before the preemptor began to wait for it (two members of a gang may have the same victims), nothing else
-        would; nor if it lost its node meanwhile, by a binding that failed, while the preemptor was still kept back."""
+        """Let the preemptor be tried again. If its last victim is on its way, or gone and we have yet to hear of it, that news
+        wakes it. If it stays, or we had heard of its going before the preemptor began to wait for it (two members
+        of a gang may have the same victims), nothing else would; nor if it lost its node meanwhile, by a binding that failed,
+        while the preemptor was still kept back."""
         self._handle.preempting.end(preemptor.uid)
         if awaited is None:
             self._queue.activate(preemptor.pods)
@@ -187,8 +188,8 @@ class Evictions:
             if isinstance(result, BaseException):
                 raise result
 
-    async def _evict(self, preemptor: Preemptor, preemption: Preemption, victim: PodView) -> bool:
-        """Make a victim go; False if it had gone by itself."""
+    async def _evict(self, preemptor: Preemptor, preemption: Preemption, victim: PodView) -> None:
+        """Make a victim go, if it has not gone by itself."""
         note = f"Preempted by {preemptor.kind} {preemptor.uid} on node {preemption.node_name}"
         if self._is_called_off(victim, preemption.plugin):
             note += IN_MEMORY
@@ -200,9 +201,8 @@ class Evictions:
                     await writer.patch_pod_status(victim, {"conditions": [condition]})
                 await writer.delete_pod(victim)
             except NotFound:
-                return False
+                return
         self._handle.recorder.event(victim, "Normal", "Preempted", "Preempting", note)
-        return True
 
     def _is_called_off(self, victim: PodView, plugin: str) -> bool:
         """End the attempt of a victim that is not bound yet; False if it is, or nearly."""

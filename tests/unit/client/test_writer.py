@@ -193,11 +193,26 @@ async def test_a_deletion_names_the_uid() -> None:
 
 
 async def test_deleting_what_is_gone_says_so_and_a_lost_deletion_is_repeated() -> None:
-    for answer in (status(404, "NotFound"), status(409, "Conflict")):
-        with pytest.raises(NotFound):
-            await Desk(answer).writer.delete_pod(WEB)
+    with pytest.raises(NotFound):
+        await Desk(status(404, "NotFound")).writer.delete_pod(WEB)
     desk = Desk(broken(), status(404, "NotFound"))
     await desk.clock.run(desk.writer.delete_pod(WEB))
+
+
+@pytest.mark.parametrize(
+    ("found", "raised"),
+    [
+        (pod("web", 9, uid="younger"), NotFound),
+        (status(404, "NotFound"), NotFound),
+        (pod("web", 9), Conflict),
+    ],
+    ids=["its name is another's", "it went meanwhile", "it is still there"],
+)
+async def test_a_deletion_that_conflicts_is_settled_by_looking(found: Any, raised: type[Exception]) -> None:
+    desk = Desk(status(409, "Conflict"), found)
+    with pytest.raises(raised):
+        await desk.writer.delete_pod(WEB)
+    assert desk.sent == [f"DELETE {PATH}", f"GET {PATH}"]
 
 
 PAGE = b"<html>welcome</html>"

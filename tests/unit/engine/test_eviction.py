@@ -256,6 +256,19 @@ async def test_a_victim_that_is_gone_is_no_problem(what: str):
     assert scene.queue.activated == [] and scene.observer.ended == ["success"]
 
 
+@pytest.mark.parametrize(("is_heard_of", "activated"), [(False, []), (True, ["high"])])
+async def test_a_last_victim_that_is_gone_wakes_the_preemptor_when_we_hear_of_it(is_heard_of: bool, activated: list[str]):
+    # To try at once, with a watch that lags, is to propose the same victim as fast as the API server says that it is gone.
+    scene = Scene()
+    scene.api.fails["delete", "a"] = NotFound(404, "NotFound", "gone")
+    scene.begin(victim("a"))
+    await asyncio.gather(*scene.tasks)
+    if is_heard_of:
+        scene.placed.clear()
+    scene.turn()
+    assert scene.queue.activated == activated and not scene.is_gated
+
+
 async def test_a_failure_spares_the_last_victim_and_activates_the_preemptor():
     scene = Scene()
     scene.api.fails["delete", "a"] = Conflict(409, "Conflict", "no")
