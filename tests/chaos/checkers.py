@@ -221,7 +221,7 @@ class Checker:
                 if _fits(node, [pod, *there, *held]):
                     yield f"pod {pod['metadata']['name']} fits on {name} and is not bound"
                     break
-                if _stopped_at_devices(pod):
+                if _stopped_in_dry_run(pod):
                     continue
                 if _fits(node, [pod, *held, *(other for other in there if _priority(other) >= _priority(pod))]):
                     yield f"pod {pod['metadata']['name']} might evict others from {name} and does not"
@@ -399,11 +399,15 @@ _HOLDINGS: dict[str, Callable[[dict[str, Any]], Iterator[tuple[str, ...]]]] = {
 """What objects of a kind have that nobody else may have."""
 
 
-def _stopped_at_devices(pod: dict[str, Any]) -> bool:
-    """Return whether the last attempt would have evicted others, had a device been free. A claim that frees one wakes only pods
-    that devices refused at Filter, as in kube-scheduler; this one was refused before, so it waits for another pod or node."""
+_IN_DRY_RUN = ("cannot allocate all claims", "didn't find available persistent volumes to bind")
+
+
+def _stopped_in_dry_run(pod: dict[str, Any]) -> bool:
+    """Return whether the last attempt would have evicted others, had a device been free, or had it known that a claim is bound
+    that it believed to wait for another node. News of a claim wakes only pods that it kept off nodes at Filter, as in
+    kube-scheduler; this one was refused before, so it waits for another pod or node."""
     told = next((c["message"] for c in pod["status"].get("conditions") or () if c["type"] == "PodScheduled"), "")
-    return "cannot allocate all claims" in told.partition("preemption: ")[2]
+    return any(text in told.partition("preemption: ")[2] for text in _IN_DRY_RUN)
 
 
 def _priority(pod: dict[str, Any]) -> int:
