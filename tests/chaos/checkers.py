@@ -36,6 +36,8 @@ class Checker:
         self._violated = world.history.violated
         self._node_of: dict[str, str] = {}
         self._last_binder: dict[str, SchedulerHost] = {}
+        self._bound_in: dict[str, tuple[str, int]] = {}
+        """The process that last asked for a pod's binding, and how many leaders there had been by then."""
         self._known_given: dict[str, set[tuple[str, ...]]] = {}
         """The devices that a scheduler knew to be given when it last sent the status of a claim: it had heard so, or has given
         them itself."""
@@ -43,7 +45,8 @@ class Checker:
         """What each process gave to which claim."""
         self._holders: dict[tuple[str, ...], str] = {}
         self._members: dict[str, set[str]] = {}
-        self._leaders: set[str] = set()
+        self._leaders: list[str] = []
+        """Who had the lease, one after the other."""
         self._unaware: dict[tuple[str, str], set[Judgement]] = {}
         """What a process said of a pod and could not know better."""
         self._misjudged: set[str] = set()
@@ -61,6 +64,7 @@ class Checker:
         if path.endswith("/binding"):
             parts = path.split("/")
             self._last_binder[f"{parts[4]}/{parts[6]}"] = self._world.schedulers[number]
+            self._bound_in[f"{parts[4]}/{parts[6]}"] = process.name, len(self._leaders)
             self._unaware.pop((f"{parts[4]}/{parts[6]}", process.name), None)  # it knows better now
         if path.endswith("/status") and "/resourceclaims/" in path:
             parts = path.split("/")
@@ -73,6 +77,8 @@ class Checker:
             sent[key] = {device for device in told if self._holders.get(device) != mine}
         if path.endswith("/status") and "/pods/" in path:
             self._note_judge(path, data, process, self._world.schedulers[number])
+        if "/pods/" in path and path.partition("?")[0].endswith(("/status", "/binding")):
+            self._check_order(path, process)
         if method == "DELETE" and "/pods/" in path:
             self._check_victim(path)
         holder = self._leader()
@@ -85,7 +91,9 @@ class Checker:
         if table == "events" and raw:
             self._check_event(msgspec.json.decode(raw))
         if key == _LEASE and raw:
-            self._leaders.add(msgspec.json.decode(raw)["spec"].get("holderIdentity", ""))
+            holder = msgspec.json.decode(raw)["spec"].get("holderIdentity", "")
+            if self._leaders[-1:] != [holder]:
+                self._leaders.append(holder)
         if table in _HOLDINGS:
             self._check_holdings(table, key, list(_HOLDINGS[table](msgspec.json.decode(raw))) if raw else [])
         if table != "pods" or not raw:
@@ -145,11 +153,25 @@ class Checker:
         key, scheduler = f"{parts[4]}/{parts[6]}", host.scheduler
         entry = self._world.server.store.context.storage.table("pods").entries.get(key) if self._world.server.is_up else None
         store = scheduler.engine.store if scheduler is not None and scheduler.engine is not None else None
+        # What its own extender did it knows, or asks about: nothing is under way to the server that it could not hear of.
+        has_bound = self._world.scene.extender == "binds" and self._bound_in.get(key) == (process.name, len(self._leaders))
+        if has_bound and _judgements(said) and entry is not None and entry.obj["spec"].get("nodeName"):
+            self._violated(f"{process.name} says of pod {key} that it found no node, and has just had it bound")
         excused = self._unaware.setdefault((key, process.name), set())
         if entry is not None and store is not None and store.pod(_uid(entry.obj)) is None:
             excused |= _judgements(said)
         else:
             excused -= _judgements(said)
+
+    def _check_order(self, path: str, process: Process) -> None:
+        """Complain when a scheduler writes about a pod while another write of it about the same pod has no answer: a status may
+        arrive after the binding then, and say that there is none."""
+        pod = path.partition("?")[0].rpartition("/")[0]
+        under_way = [
+            one for one in self._world.network.writes_under_way(process.name) if one.partition(" ")[2].startswith(f"{pod}/")
+        ]
+        if len(under_way) > 1:
+            self._violated(f"{process.name} sends {' and '.join(under_way)} side by side")
 
     def _check_victim(self, path: str) -> None:
         """Complain when a scheduler evicts a pod that no other can be above."""

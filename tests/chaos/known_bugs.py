@@ -204,5 +204,7 @@ PROVOKED_BY: dict[str, tuple[Fault, ...]] = {
     "pre-bind-exception": (Fault("plugin", 3.0, 25.0, "", 0.5),),
     "garbage-200": (Fault("garbage", 3.0, 25.0, "", 0.3),),
     "silent-watch": (Fault("silence", 10.0),),
+    "late-status": (Fault("delay", 3.0, 25.0, "", 0.6),),
+    "extender-believed": (Fault("extender", 3.0, 25.0, "", 0.5),),
 }
 """Faults that bring a bug to light at once."""

@@ -120,6 +120,10 @@ class Network:
             if fault.hits(link.client.process.name):
                 link.reset()
 
+    def writes_under_way(self, client: str) -> list[str]:
+        """Return what a process has asked to be changed, by method and path, and has not been answered."""
+        return [link.asked for link in self._links if link.client.process.name == client and link.is_asking]
+
     def n_links_of(self, client: str) -> int:
         """Return how many connections a process has."""
         return sum(1 for link in self._links if link.client.process.name == client)
@@ -135,7 +139,10 @@ class Link:
         self.client.peer, self.server.peer = self.server, self.client
         self.is_black_hole = False
         self._fate = ""
-        self._what = ""
+        self.asked = ""
+        """The last request, by method and path."""
+        self.is_asking = False
+        """Whether that is a write which nobody has answered yet."""
         self._is_watch = False
 
     def carry(self, sender: End, data: bytes) -> None:
@@ -152,7 +159,8 @@ class Link:
             self._pass(self.server, data, "partition", "partition_out")
             return
         method, path = found[1].decode(), found[2].decode()
-        self._what, self._fate, self._is_watch = f"{method} {path.partition('?')[0]}", "", "watch=true" in path
+        self.asked, self._fate, self._is_watch = f"{method} {path.partition('?')[0]}", "", "watch=true" in path
+        self.is_asking = method != "GET"
         network.on_request(client, method, path, data)
         for fault in network.active(client.name, "drop", "lose", "twice", "garbage", "refuse", "cut"):
             if self._chance.random() >= fault.chance or not fault.concerns(method):
@@ -175,7 +183,7 @@ class Link:
         self._pass(self.server, data, "partition", "partition_out")
 
     def _carry_answer(self, data: bytes) -> None:
-        network, client = self._network, self.client.process
+        network, client, self.is_asking = self._network, self.client.process, False
         if self._fate == "lose":
             self.reset()
             return
@@ -217,6 +225,7 @@ class Link:
         receiver.expect(when, data)
 
     def _answer(self, data: bytes) -> None:
+        self.is_asking = False
         self._pass(self.client, data, "partition", "partition_in")
 
     def _twin(self, data: bytes) -> None:
@@ -240,7 +249,7 @@ class Link:
         return self._chance.uniform(0.1, 3.0)
 
     def _note(self, kind: str) -> None:
-        self._network.note(f"net {self.client.process.name} {kind} {self._what}")
+        self._network.note(f"net {self.client.process.name} {kind} {self.asked}")
 
     def reset(self) -> None:
         """Break the connection, for both sides to see."""

@@ -86,8 +86,12 @@ def test_nothing_of_a_run_is_left_in_memory() -> None:
 
 @pytest.mark.parametrize("name", PROVOKED_BY)
 def test_a_bug_that_is_put_back_is_found(name: str) -> None:
+    script = list(PROVOKED_BY[name])
+    extender = "binds" if script[0].kind == "extender" else ""
+    scenes = [Scene(str(seed), 2, 30.0, extender) for seed in range(1, 6)]
     with BUGS[name].put_back():
-        assert any(run(str(seed), list(PROVOKED_BY[name]), Scene(str(seed), 2, 30.0)).violations for seed in range(1, 6))
+        assert any(run(scene.seed, script, scene).violations for scene in scenes)
+    assert not run("1", script, scenes[0]).violations
 
 
 def test_seeds_run_on_several_cores(capsys: pytest.CaptureFixture[str]) -> None:
