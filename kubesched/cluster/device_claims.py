@@ -50,6 +50,8 @@ class DeviceClaims:
         self._assumed: dict[tuple[str, str], ResourceClaim] = {}
         self._in_flight: dict[str, tuple[ResourceClaim, set[str]]] = {}
         self._told_when_settled: dict[str, list[Callable[[], None]]] = {}
+        self.freed: Callable[[ResourceClaim], None] = lambda claim: None
+        """Told of a claim that lost its devices by a version ahead of the watch, as it was before."""
         self._held: dict[str, AllocationResult] = {}
         self._for_pod: dict[str, ResourceClaim] = {}
         self.touched: ChangeLog[PoolId] = ChangeLog(_LONGEST_LOG)
@@ -90,12 +92,17 @@ class DeviceClaims:
             )
         self._assumed[meta.namespace, meta.name] = claim
         self._settle(claim)
+        if latest.status.allocation is not None and not self.has_devices(claim):
+            self.freed(latest)
 
     def before(self, old: ResourceClaim | None, new: ResourceClaim | None) -> ResourceClaim | None:
-        """Return what was known of a claim that changed: an assumed version, unless the change is not newer than that."""
+        """Return what was known of a claim that changed: an assumed version, unless the change is not newer than that. Then
+        it is what the watch told, or, if the assumed version has no devices, still that: what it freed was told before."""
         claim = new if new is not None else old
         assumed = self._assumed.get((claim.metadata.namespace, claim.metadata.name)) if claim is not None else None
-        return old if assumed is None or (new is not None and not _is_newer(new, assumed)) else assumed
+        if assumed is None or (new is not None and not _is_newer(new, assumed) and assumed.status.allocation is not None):
+            return old
+        return assumed
 
     # Promises
 

@@ -57,6 +57,7 @@ class Bookings:
         self._decisions = decisions
         self._store = store
         self._claims = store.objects.shared(DeviceClaims)
+        self._claims.freed = self._settled
         self._queue = queue
         self._handle = handle
         self._inbox = inbox

@@ -250,7 +250,8 @@ def test_a_device_whose_write_outlasts_its_pod_wakes_who_waits_for_one_if_it_is_
     run_virtually(main())
 
 
-def test_a_device_that_was_taken_back_before_the_watch_told_that_it_was_given_wakes_who_waits_for_one() -> None:
+@pytest.mark.parametrize("is_assumed", [False, True], ids=["by the watch", "by the answer to a write, and later by the watch"])
+def test_a_device_that_was_taken_back_before_the_watch_told_that_it_was_given_wakes_who_waits(is_assumed: bool) -> None:
     async def main() -> None:
         pods = [member(f"p{i}", (f"c{i}",), by_label=True) for i in range(2)]  # a label that says nothing here
         scene = ClaimScene(node("n1", cpu="8"), devices("n1", 1), device_claim("c0"), device_claim("c1"))
@@ -264,7 +265,10 @@ def test_a_device_that_was_taken_back_before_the_watch_told_that_it_was_given_wa
         scene.watches_are_broken = False
         emptied = scene.claim("c0")  # by the controller of claims, as the pod is gone
         newer = msgspec.structs.replace(emptied.metadata, resource_version=str(scene.version + 1))
-        scene.put(msgspec.structs.replace(emptied, metadata=newer))
+        emptied = msgspec.structs.replace(emptied, metadata=newer)
+        if is_assumed:
+            scene.engine.store.objects.shared(DeviceClaims).assume(emptied)
+        scene.put(emptied)
         await scene.settle(10)
         assert scene.nodes("p1") == ["n1"]
 

@@ -30,6 +30,18 @@ def test_the_api_counts_only_if_it_is_newer_than_what_was_assumed():
     assert D1 not in book.exclusive and book.get("a", "default").metadata.resource_version == "8"
 
 
+def test_devices_that_a_version_ahead_of_the_watch_gives_back_are_told_once():
+    _, book = books(claim("a", resourceVersion="5"))
+    freed = []
+    book.freed = freed.append
+    given, emptied = claim("a", resourceVersion="7", status=allocation("d1")), claim("a", resourceVersion="8")
+    book.assume(given)
+    assert not freed
+    book.assume(emptied)
+    assert freed == [given] and not book.exclusive
+    assert book.before(claim("a", resourceVersion="5"), emptied) is emptied, "when the watch tells it, it is no news"
+
+
 def test_an_older_version_or_a_claim_that_is_gone_cannot_be_assumed():
     _, book = books(claim("a", resourceVersion="5"))
     with pytest.raises(ClaimError, match=r'ResourceClaim "default/a" is out of sync \(stored: 5, assume: 4\)'):
