@@ -56,27 +56,24 @@ class NodeResourcesBalancedAllocation(Plugin):
         self._before: dict[tuple[int, ...], DerivedColumn] = {}
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
-        return None if self._asks(pod) else SKIP
+        return None if self._asked(pod) else SKIP
 
-    def _asks(self, pod: PodView) -> bool:
-        return any(amount for _, amount in self._asked(pod))
-
-    def _asked(self, pod: PodView) -> tuple[tuple[int, int], ...]:
-        """Return (resource number, amount) of the resources that count; a scalar that is not asked for does not."""
-        asked: tuple[tuple[int, int], ...] = pod.template.remember(
-            self,
-            lambda: tuple(
-                (pod.template.interners.resources.id(name), amount)
-                for name, amount in pod.template.resources.balanced(self._names).items()
-                if amount or not is_scalar_name(name)
-            ),
-        )
+    def _asked(self, pod: PodView) -> _Asked:
+        """Return (resource number, amount) of the resources that count; a scalar that is not asked for does not. Nothing for a
+        pod that asks for none of them."""
+        asked: _Asked = pod.template.remember(self, lambda: self._read(pod))
         return asked
 
+    def _read(self, pod: PodView) -> _Asked:
+        resources = pod.template.interners.resources
+        amounts = pod.template.resources.balanced(self._names)
+        counted = [(resources.id(name), amount) for name, amount in amounts.items() if amount or not is_scalar_name(name)]
+        return tuple(counted) if any(amount for _, amount in counted) else ()
+
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
-        if not self._asks(pod):  # reached only where PreScore is switched off
-            return nodes.uniform(0)
         asked = self._asked(pod)
+        if not asked:  # reached only where PreScore is switched off
+            return nodes.uniform(0)
         scores = self._balance(asked, nodes)
         scores += self._complement(tuple([resource for resource, _ in asked]), nodes)
         scores >>= 1  # 50 and half of (50 + gain), rounded down
@@ -134,7 +131,7 @@ class NodeResourcesBalancedAllocation(Plugin):
 
     def row_score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], int]:
         asked = self._asked(pod)
-        if not self._asks(pod):
+        if not asked:
             return lambda row: 0
 
         def score(row: int) -> int:
@@ -152,6 +149,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         return _score_by_two(one, other, score)
 
 
+_Asked = tuple[tuple[int, int], ...]
 _Usage = tuple[Cells, Cells, int]
 """What nodes offer of a resource, what is used of it, and what a pod asks for."""
 
