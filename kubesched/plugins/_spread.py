@@ -8,9 +8,10 @@ Everybody with equal constraints, who looks at the same nodes, shares the counts
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from math import frexp, sqrt
 from typing import Any
 
@@ -264,10 +265,11 @@ class SoftCounts(SpreadCounts):
         self._lacking: list[Bools | None] = []
         """Of each constraint the nodes without its label; None if there are none."""
         self._held: Bools | None = None
-        self._n_domains: list[int] = []
+        self._weights: tuple[float, ...] = ()
+        """What the constraints count for where all nodes are scored."""
 
     def recount(self, whole: Snapshot) -> None:
-        self.counts, self._eligible, self._codes, self._lacking, self._n_domains = [], [], [], [], []
+        self.counts, self._eligible, self._codes, self._lacking = [], [], [], []
         self._held = _with_all_keys(self.constraints, whole)
         for i, constraint in enumerate(self.constraints):
             lacking = whole.codes(constraint.key) == ABSENT
@@ -275,7 +277,6 @@ class SoftCounts(SpreadCounts):
             self._codes.append(
                 _domain_codes(constraint.key, whole) if self._lacking[i] is not None else whole.codes(constraint.key)
             )
-            self._n_domains.append(int(np.count_nonzero(np.bincount(self._codes[i]))))
             if constraint.key == HOSTNAME:
                 self._eligible.append(None)
                 self._count_rows(i, None, whole.n, whole)
@@ -283,6 +284,10 @@ class SoftCounts(SpreadCounts):
             eligible = _included(constraint, self._pod, whole, self._compare)
             self._eligible.append(_both(eligible, self._held) if self.needs_all_keys else eligible)
             self._count_rows(i, self._codes[i], whole.n_values(constraint.key) + 1, whole)
+        self._weights = tuple(
+            weight_of(whole.n if constraint.key == HOSTNAME else int(np.count_nonzero(np.bincount(codes))))
+            for constraint, codes in zip(self.constraints, self._codes, strict=True)
+        )
 
     def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
         return False  # wishes refuse no node
@@ -296,19 +301,21 @@ class SoftCounts(SpreadCounts):
             return None
         return ~(self._held if nodes.rows is None else self._held[nodes.rows])
 
-    def sizes(self, scored: Bools, nodes: Snapshot) -> Iterator[int]:
-        """Yield for each constraint over how many domains the scored nodes are spread."""
+    def weights(self, scored: Bools, nodes: Snapshot) -> tuple[float, ...]:
+        """Return what each constraint counts for: the more, the more domains the scored nodes are spread over."""
         n_scored = int(np.count_nonzero(scored))
+        if n_scored == nodes.total:
+            return self._weights
+        found = []
         for i, constraint in enumerate(self.constraints):
-            if constraint.key == HOSTNAME:
-                yield n_scored
-            elif n_scored == nodes.total:
-                yield self._n_domains[i]
-            else:
+            n_domains = n_scored
+            if constraint.key != HOSTNAME:
                 codes = self._codes[i] if nodes.rows is None else self._codes[i][nodes.rows]
-                found = np.zeros(len(self.counts[i].values) + 1, dtype=np.bool_)
-                found[codes[scored]] = True
-                yield int(np.count_nonzero(found))
+                here = np.zeros(len(self.counts[i].values) + 1, dtype=np.bool_)
+                here[codes[scored]] = True
+                n_domains = int(np.count_nonzero(here))
+            found.append(weight_of(n_domains))
+        return tuple(found)
 
     def worth(self, i: int, weight: float, nodes: Snapshot) -> Floats:
         """Return what the matching pods in each node's domain are worth; nothing where the node lacks the label."""
@@ -322,6 +329,12 @@ class SoftCounts(SpreadCounts):
         if lacking is None:
             return column
         return np.where(lacking if nodes.rows is None else lacking[nodes.rows], 0.0, column)
+
+
+@lru_cache(maxsize=1024)  # the same for all pods of a class, mostly
+def weight_of(n_domains: int) -> float:
+    """Return what a constraint counts for, the more the more domains there are."""
+    return natural_log(n_domains + 2)
 
 
 _HIGH, _LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10

@@ -68,7 +68,7 @@ from kubesched.plugins._spread import (
     HardCounts,
     SoftCounts,
     declaration,
-    natural_log,
+    weight_of,
 )
 
 SYSTEM_DEFAULTING = "System"
@@ -243,7 +243,7 @@ class PodTopologySpread(Plugin):
             return counts
         ignored = counts.ignored(nodes)
         scored = feasible if ignored is None else feasible & ~ignored
-        state.write(_WEIGHTS, [_weight(size) for size in counts.sizes(scored, nodes)])
+        state.write(_WEIGHTS, counts.weights(scored, nodes))
         return None
 
     def _soft(self, pod: PodView, nodes: Snapshot, state: CycleState) -> SoftCounts | Status:
@@ -263,7 +263,7 @@ class PodTopologySpread(Plugin):
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         counts: SoftCounts = state.read(_SOFT)
-        weights: list[float] = state.read(_WEIGHTS)
+        weights: tuple[float, ...] = state.read(_WEIGHTS)
         total = counts.worth(0, weights[0], nodes)
         for i, weight in enumerate(weights[1:], 1):
             total += counts.worth(i, weight, nodes)
@@ -299,7 +299,7 @@ class PodTopologySpread(Plugin):
             scored = reached.copy()
             scored[-1] = False
             n_scored = int(np.count_nonzero(scored))
-            scale = _Emptiness(_weight(n_scored), float(constraint.max_skew - 1)) if n_scored else None
+            scale = _Emptiness(weight_of(n_scored), float(constraint.max_skew - 1)) if n_scored else None
             known = reached, scored, scale
             state.write(_SCALE, known)
         if known[2] is None:  # no feasible node has the label: all are left out of scoring
@@ -343,12 +343,6 @@ class PodTopologySpread(Plugin):
         node = new if new is not None else old
         assert node is not None
         return is_in_all(node)
-
-
-@lru_cache(maxsize=1024)  # the same for all pods of a class, mostly
-def _weight(n_domains: int) -> float:
-    """Return what a constraint counts for, the more the more domains there are."""
-    return natural_log(n_domains + 2)
 
 
 @dataclass(frozen=True, slots=True)
