@@ -7,9 +7,9 @@ affinity of placed pods is judged once; after that only pods that come and go ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,40 +23,13 @@ from kubesched.framework.counters import DomainCounts, PodCounts
 
 NO_TERMS = PodAffinityTerms()
 _NO_SELECTION = matching.compile_selector(None)
-_Changes = tuple[tuple[str, int], ...]
 
+EXISTING_ANTI, AFFINITY, ANTI_AFFINITY, PREFERENCES = COUNTED = ("existing_anti", "affinity", "anti_affinity", "preferences")
+"""What is counted, by the attribute of `AffinityCounts` that holds it. All but preferences are required: they can make the
+difference between a node that passes and one that does not."""
 
-@dataclass(frozen=True, slots=True)
-class _Effect:
-    """What one placed pod adds to the counters: (topology key, amount) pairs."""
-
-    existing_anti: _Changes = ()
-    affinity: _Changes = ()
-    anti_affinity: _Changes = ()
-    preferences: _Changes = ()
-    is_required: bool = field(init=False)
-    """Whether it can make the difference between a node that passes and one that does not."""
-    is_felt: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "is_required", bool(self.existing_anti or self.affinity or self.anti_affinity))
-        object.__setattr__(self, "is_felt", self.is_required or bool(self.preferences))
-
-    def __add__(self, other: _Effect) -> _Effect:
-        return _Effect(
-            self.existing_anti + other.existing_anti,
-            self.affinity + other.affinity,
-            self.anti_affinity + other.anti_affinity,
-            self.preferences + other.preferences,
-        )
-
-    def topology_keys(self) -> Iterator[str]:
-        """Yield the topology keys."""
-        for key, _ in (*self.existing_anti, *self.affinity, *self.anti_affinity, *self.preferences):
-            yield key
-
-
-_NO_EFFECT = _Effect()
+Effect = tuple[tuple[str, str, int], ...]
+"""What one placed pod adds to the counters: to which of them, for which topology key, how much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +57,9 @@ class AffinityCounts(PodCounts):
         super().__init__()
         self.incoming = incoming
         self.hard_weight = hard_weight
-        self._by_class: dict[int, _Effect] = {}
-        self._by_affinity: dict[int, _Effect] = {}
-        self._by_both: dict[tuple[int, int], _Effect] = {}
+        self._by_class: dict[int, Effect] = {}
+        self._by_affinity: dict[int, Effect] = {}
+        self._by_both: dict[tuple[int, int], Effect] = {}
         self._forget()
 
     def _forget(self) -> None:
@@ -99,10 +72,8 @@ class AffinityCounts(PodCounts):
 
     def clone(self) -> AffinityCounts:
         copied = copy(self)
-        copied.existing_anti = self.existing_anti.clone()
-        copied.affinity = self.affinity.clone()
-        copied.anti_affinity = self.anti_affinity.clone()
-        copied.preferences = self.preferences.clone()
+        for name in COUNTED:
+            setattr(copied, name, getattr(self, name).clone())
         copied.judged = None
         return copied
 
@@ -124,32 +95,29 @@ class AffinityCounts(PodCounts):
         groups = {a: self._affinity_effect(a, whole) for a in whole.slots.affinities}
         self._count(groups, len(whole.templates.affinity_groups), whole.pod_affinities(), whole)
 
-    def _count(self, effects: Mapping[int, _Effect], n_numbers: int, numbers: Ints, whole: Snapshot) -> None:
-        effects = {number: effect for number, effect in effects.items() if effect.is_felt}
+    def _count(self, effects: Mapping[int, Effect], n_numbers: int, numbers: Ints, whole: Snapshot) -> None:
+        """Count all placed pods, by the numbers that their effects go by."""
+        effects = {number: effect for number, effect in effects.items() if effect}
         if not effects:
             return
         felt = np.zeros(n_numbers, dtype=np.bool_)
         felt[list(effects)] = True
         slots = np.flatnonzero(felt[numbers])
         numbers, rows = numbers[slots], whole.pod_rows()[slots]
-        for name in ("existing_anti", "affinity", "anti_affinity", "preferences"):
+        for name, key in {(name, key) for effect in effects.values() for name, key, _ in effect}:
+            amounts = np.zeros(n_numbers, dtype=np.int64)
+            times = np.zeros(n_numbers, dtype=np.int64)
+            for number, effect in effects.items():
+                mine = [amount for *where, amount in effect if where == [name, key]]
+                amounts[number], times[number] = sum(mine), len(mine)
             counts: DomainCounts = getattr(self, name)
-            keys = {key for effect in effects.values() for key, _ in getattr(effect, name)}
-            for key in keys:
-                amounts = np.zeros(n_numbers, dtype=np.int64)
-                times = np.zeros(n_numbers, dtype=np.int64)
-                for number, effect in effects.items():
-                    for k, amount in getattr(effect, name):
-                        if k == key:
-                            amounts[number] += amount
-                            times[number] += 1
-                counts.count(key, whole, rows, amounts[numbers], times[numbers])
+            counts.count(key, whole, rows, amounts[numbers], times[numbers])
 
     def count(self, other: PodView, row: int, sign: int, nodes: Snapshot) -> bool:
         effect = self._effect(other, nodes)
-        if effect.is_felt:
-            self._apply(effect, row, sign, nodes)
-        return effect.is_felt
+        for name, key, amount in effect:
+            self._add(name, key, sign * amount, row, sign, nodes)
+        return bool(effect)
 
     def is_outdated_by(self, change: Change) -> bool:
         if not change.labels:
@@ -157,45 +125,39 @@ class AffinityCounts(PodCounts):
         terms = self.incoming.terms
         keys = {term.topology_key for term in (*terms.required, *terms.required_anti)}
         keys.update(wish.term.topology_key for wish in (*terms.preferred, *terms.preferred_anti))
-        keys.update(key for effect in self._by_affinity.values() for key in effect.topology_keys())
+        keys.update(key for effect in self._by_affinity.values() for _, key, _ in effect)
         return not keys.isdisjoint(change.labels)
 
     def skips_by(self) -> object:
         return self.existing_anti.is_empty, self.preferences.is_empty
 
     def is_moved_by(self, other: PodView, nodes: Snapshot) -> bool:
-        return self._effect(other, nodes).is_required
+        return any(name != PREFERENCES for name, _, _ in self._effect(other, nodes))
 
-    def _effect(self, other: PodView, nodes: Snapshot) -> _Effect:
+    def _effect(self, other: PodView, nodes: Snapshot) -> Effect:
         """Return what a pod like this one means: by the incoming pod's terms, and by its own."""
         template = other.template
         class_id = template.class_id if self.incoming.terms is not NO_TERMS else 0
         effect = self._by_both.get((class_id, template.affinity_id))
         if effect is None:
-            effect = self._class_effect(class_id, nodes) if class_id else _NO_EFFECT
+            effect = self._class_effect(class_id, nodes) if class_id else ()
             if template.affinity_id:
                 effect += self._affinity_effect(template.affinity_id, nodes)
             self._by_both[class_id, template.affinity_id] = effect
         return effect
 
-    def _apply(self, effect: _Effect, row: int, sign: int, nodes: Snapshot) -> None:
-        if effect.is_required:
-            self._require(self.existing_anti, effect.existing_anti, row, sign, nodes)
-            self._require(self.affinity, effect.affinity, row, sign, nodes)
-            self._require(self.anti_affinity, effect.anti_affinity, row, sign, nodes)
-        for key, amount in effect.preferences:
-            self.preferences.add(key, nodes, row, sign * amount, sign)
-
-    def _require(self, counts: DomainCounts, changes: _Changes, row: int, sign: int, nodes: Snapshot) -> None:
-        for key, amount in changes:
-            was_empty = counts.is_empty
-            change = counts.add(key, nodes, row, sign * amount, sign)
-            if self.judged is None or change is None:
-                continue
-            if was_empty or counts.is_empty or key != self.judged.key:
-                self.judged = None  # a key more or less, or the first of all: judge again
-            elif (change[1] > 0) != (change[2] > 0):
-                self.judged.put(change[0], self.verdict(key, change[0]))
+    def _add(self, name: str, key: str, amount: int, row: int, sign: int, nodes: Snapshot) -> None:
+        """Change one counter, and what was concluded from it."""
+        counts: DomainCounts = getattr(self, name)
+        was_empty = counts.is_empty
+        change = counts.add(key, nodes, row, amount, sign)
+        if self.judged is None or change is None or name == PREFERENCES:
+            return
+        code, before, after = change
+        if was_empty or counts.is_empty or key != self.judged.key:
+            self.judged = None  # a key more or less, or the first of all: judge again
+        elif (before > 0) != (after > 0):
+            self.judged.put(code, self.verdict(key, code))
 
     def verdict(self, key: str, code: int) -> int:
         """Return the verdict on one domain of the only key that matters."""
@@ -205,44 +167,43 @@ class AffinityCounts(PodCounts):
             return 2
         return 4 if self.existing_anti.at(key, code) > 0 else 0
 
-    def _class_effect(self, class_id: int, nodes: Snapshot) -> _Effect:
+    def _class_effect(self, class_id: int, nodes: Snapshot) -> Effect:
         """Return what a pod of a label class means to the incoming pod, by the incoming pod's terms."""
         effect = self._by_class.get(class_id)
         if effect is None:
             terms, other = self.incoming.terms, nodes.templates.label_classes[class_id]
-            wants_all = bool(terms.required) and all(is_about(term, other.namespace, other.labels) for term in terms.required)
-            effect = self._by_class[class_id] = _Effect(
-                affinity=tuple((term.topology_key, 1) for term in terms.required) if wants_all else (),
-                anti_affinity=tuple(
-                    (term.topology_key, 1) for term in terms.required_anti if is_about(term, other.namespace, other.labels)
-                ),
-                preferences=tuple(
-                    (wish.term.topology_key, sign * wish.weight)
-                    for sign, wishes in ((1, terms.preferred), (-1, terms.preferred_anti))
-                    for wish in wishes
-                    if is_about(wish.term, other.namespace, other.labels)
-                ),
+
+            def is_meant(term: AffinityTerm) -> bool:
+                return is_about(term, other.namespace, other.labels)
+
+            near = terms.required if all(map(is_meant, terms.required)) else ()
+            effect = self._by_class[class_id] = (
+                *((AFFINITY, term.topology_key, 1) for term in near),
+                *((ANTI_AFFINITY, term.topology_key, 1) for term in terms.required_anti if is_meant(term)),
+                *_preferences(terms, is_meant),
             )
         return effect
 
-    def _affinity_effect(self, affinity_id: int, nodes: Snapshot) -> _Effect:
+    def _affinity_effect(self, affinity_id: int, nodes: Snapshot) -> Effect:
         """Return what a pod of an affinity group means to the incoming pod, by the placed pod's own terms."""
         effect = self._by_affinity.get(affinity_id)
         if effect is None:
-            incoming, terms = self.incoming, nodes.templates.affinity_groups[affinity_id]
-            preferences = [
-                (wish.term.topology_key, sign * wish.weight)
-                for sign, wishes in ((1, terms.preferred), (-1, terms.preferred_anti))
-                for wish in wishes
-                if incoming.is_meant_by(wish.term)
-            ]
-            if self.hard_weight > 0:
-                preferences += [(term.topology_key, self.hard_weight) for term in terms.required if incoming.is_meant_by(term)]
-            effect = self._by_affinity[affinity_id] = _Effect(
-                existing_anti=tuple((term.topology_key, 1) for term in terms.required_anti if incoming.is_meant_by(term)),
-                preferences=tuple(preferences),
+            is_meant, terms = self.incoming.is_meant_by, nodes.templates.affinity_groups[affinity_id]
+            near = terms.required if self.hard_weight > 0 else ()
+            effect = self._by_affinity[affinity_id] = (
+                *((EXISTING_ANTI, term.topology_key, 1) for term in terms.required_anti if is_meant(term)),
+                *_preferences(terms, is_meant),
+                *((PREFERENCES, term.topology_key, self.hard_weight) for term in near if is_meant(term)),
             )
         return effect
+
+
+def _preferences(terms: PodAffinityTerms, is_meant: Callable[[AffinityTerm], bool]) -> Iterator[tuple[str, str, int]]:
+    """Yield what the wishes of one side add up to, as far as the other side is meant."""
+    for sign, wishes in ((1, terms.preferred), (-1, terms.preferred_anti)):
+        for wish in wishes:
+            if is_meant(wish.term):
+                yield PREFERENCES, wish.term.topology_key, sign * wish.weight
 
 
 def is_about(term: AffinityTerm, namespace: str, labels: Mapping[str, str]) -> bool:
