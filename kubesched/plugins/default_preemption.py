@@ -47,7 +47,7 @@ from kubesched.framework.verdicts import (
 from kubesched.framework.wakeups import DELETE, POD, on
 from kubesched.framework.whatif_filters import WhatIfFilters
 from kubesched.plugins._budgets import Budgets
-from kubesched.plugins._dry_run_results import CANDIDATE, ERROR, PRIORITY_OFFSET, UNKNOWN, DryRunResults
+from kubesched.plugins._dry_run_results import CANDIDATE, ERROR, PRIORITY_OFFSET, DryRunResults
 from kubesched.plugins._group_preemption import make_room
 from kubesched.plugins._importance import Importance, started_at
 from kubesched.plugins._victim_units import VictimUnits, makes_way
@@ -92,8 +92,6 @@ SchedulerError if the attempt must end."""
 
 _MOST_REMEMBERED = 16
 _SMALLEST_WINDOW = 64
-_NEARLY = 20
-"""With no more than one row in so many unknown, all of them are looked at and the visit is skipped."""
 
 
 class DefaultPreemption(Plugin):
@@ -259,26 +257,9 @@ class DefaultPreemption(Plugin):
         return min(n, enough), self.handle.random.randrange(n)
 
     def _candidates(self, potential: Ints, run: DryRun) -> Ints:
-        """Return the rows to choose from: visit until there are enough, those that break no budget first."""
-        n, results = len(potential), run.results
-        limit, offset = self._visit_plan(n)
-        outcome = results.outcome if n == len(results.outcome) else results.outcome[potential]
-        n_unknown = n - int(np.count_nonzero(outcome))
-        if n_unknown * _NEARLY > n:
-            return self._visit(np.concatenate((potential[offset:], potential[:offset])), limit, run)
-        # Nearly everything is remembered. Find the rest out, visited or not, and look at candidates only.
-        if n_unknown:
-            run.look_at(potential[outcome == UNKNOWN])
-            outcome = results.outcome if n == len(results.outcome) else results.outcome[potential]
-        rows = potential[outcome == CANDIDATE]
-        first = int(np.searchsorted(rows, potential[offset]))
-        nearest: Ints = rows[first : first + limit]
-        if len(nearest) == limit and not results.violations[nearest].any():
-            return nearest
-        return _enough(np.concatenate((rows[first:], rows[:first])), limit, results)[0]
-
-    def _visit(self, visit: Ints, limit: int, run: DryRun) -> Ints:
-        """Look at rows in the order given, some at a time, until there are enough candidates."""
+        """Return the rows to choose from: visit some at a time, until there are enough, those that break no budget first."""
+        limit, offset = self._visit_plan(len(potential))
+        visit = np.concatenate((potential[offset:], potential[:offset]))
         found, at, window = visit[:0], 0, max(limit, _SMALLEST_WINDOW)
         while True:
             rows = visit[at : at + window]
