@@ -68,11 +68,6 @@ class NodeView:
         """Return what the node offers of a resource, given by number, and what its pods asked for."""
         return self.nodes.usage_at(resource, self.row)
 
-    def counted_usage(self, resource: int) -> tuple[int, int]:
-        """Return the same, with the defaults for pods that asked for nothing."""
-        nodes, row = self.nodes, self.row
-        return nodes.allocatable_at(resource, row), nodes.non_zero_requested_at(resource, row)
-
     def free(self, resource: str | int) -> int:
         """Return what is left."""
         number = self._number(resource)

@@ -7,7 +7,7 @@ fits them: a real clock or a virtual one, a writer that speaks HTTP or one that 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from kubesched.api.node import Node
 from kubesched.cluster import Groups, Objects, PodView
@@ -16,7 +16,6 @@ from kubesched.config.versions import Behaviour
 from kubesched.framework.preempting import Preempting
 
 
-@runtime_checkable
 class Clock(Protocol):
     """Time."""
 
@@ -178,64 +177,27 @@ class FeatureGates(Protocol):
 class Handle(Protocol):
     """What a plugin is given of the outside when it is built."""
 
-    @property
-    def gates(self) -> FeatureGates:
-        """Return the feature gates."""
-        ...
-
-    @property
-    def objects(self) -> Objects:
-        """Return the cluster's objects other than nodes and pods, as they are now."""
-        ...
-
-    @property
-    def clock(self) -> Clock:
-        """Return the time."""
-        ...
-
-    @property
-    def writer(self) -> Writer:
-        """Return the write side of the API."""
-        ...
-
-    @property
-    def recorder(self) -> Recorder:
-        """Return the recorder of events."""
-        ...
-
-    @property
-    def random(self) -> Random:
-        """Return the source of chance."""
-        ...
-
-    @property
-    def nominations(self) -> Nominations:
-        """Return who is nominated where."""
-        ...
-
-    @property
-    def meter(self) -> Meter:
-        """Return where plugins count what only they know."""
-        ...
-
-    @property
-    def waiting(self) -> Waiting:
-        """Return the pods that wait at Permit."""
-        ...
+    gates: FeatureGates
+    objects: Objects
+    """The cluster's objects other than nodes and pods, as they are now."""
+    clock: Clock
+    writer: Writer
+    recorder: Recorder
+    random: Random
+    nominations: Nominations
+    """Who is nominated where."""
+    meter: Meter
+    """Where plugins count what only they know."""
+    waiting: Waiting
+    """The pods that wait at Permit."""
+    groups: Groups
+    """The pods that belong together, for reading."""
+    preempting: Preempting
+    """The pods whose evictions are still being carried out."""
 
     @property
     def activate(self) -> Callable[[Iterable[PodView]], None]:
         """Return the function that has waiting pods tried at once."""
-        ...
-
-    @property
-    def groups(self) -> Groups:
-        """Return the pods that belong together, for reading."""
-        ...
-
-    @property
-    def preempting(self) -> Preempting:
-        """Return the pods whose evictions are still being carried out."""
         ...
 
     def node(self, name: str) -> Node | None:

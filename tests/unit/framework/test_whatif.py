@@ -31,7 +31,6 @@ def store() -> Store:
 def test_every_question_about_a_node_is_covered():
     assert QUESTIONS == [
         "allocatable",
-        "counted_usage",
         "free",
         "free_pods",
         "labels",
