@@ -112,11 +112,10 @@ class _Remembered:
     """What filters say about rows with the nominated pods on them, for one class of pods: UNKNOWN, PASSES, or the
     number of a refusal."""
 
-    __slots__ = ("_journal", "_nominated", "_numbers", "_stale", "_versions", "outcome")
+    __slots__ = ("_journal", "_nominated", "_numbers", "_versions", "outcome")
 
     def __init__(self) -> None:
         self.outcome: Codes = np.zeros(0, dtype=np.int32)
-        self._stale: set[int] = set()
         self._numbers: dict[Refused, int] = {}
         self._versions: tuple[int, ...] | None = None
         self._journal: Reader[Change] = Reader()
@@ -125,34 +124,24 @@ class _Remembered:
     def refuse(self, verdicts: Verdicts, own_row: int) -> None:
         """Refuse the rows that the answers refuse, apart from the pod's own."""
         if own_row >= 0:
-            self._forget(own_row)
+            self.outcome[own_row] = UNKNOWN
         for (plugin, reasons), number in self._numbers.items():
             verdicts.refuse(self.outcome == number, plugin, reasons)
 
     def find_out(self, what_if: WhatIfFilters, nodes: Snapshot, coming: NominatedByRow, ahead: NominatedAbove) -> None:
         """Bring the answers up to date."""
-        self._follow(what_if, nodes, coming, ahead)
-        if self._stale:
-            unknown = np.array([row for row in sorted(self._stale) if ahead.here[row]], dtype=np.int64)
-            self._stale.clear()
-            if len(unknown):
-                self._ask(what_if, nodes, unknown, ahead)
-
-    def _follow(self, what_if: WhatIfFilters, nodes: Snapshot, coming: NominatedByRow, ahead: NominatedAbove) -> None:
         versions = what_if.versions(nodes)
         changes, nominated = self._journal.changed(nodes.journal), self._nominated.changed(coming.changes)
         if changes is None or nominated is None or versions != self._versions:
             self._versions = versions
             self.outcome = np.zeros(nodes.n, dtype=np.int32)
-            self._stale = set(ahead.rows.tolist())
             self._numbers = {}
         else:
             for row in (*(change.row for change in changes), *nominated):
-                self._forget(row)
-
-    def _forget(self, row: int) -> None:
-        self.outcome[row] = UNKNOWN
-        self._stale.add(row)
+                self.outcome[row] = UNKNOWN
+        unknown = ahead.rows[self.outcome[ahead.rows] == UNKNOWN]
+        if len(unknown):
+            self._ask(what_if, nodes, unknown, ahead)
 
     def _ask(self, what_if: WhatIfFilters, nodes: Snapshot, rows: Ints, ahead: NominatedAbove) -> None:
         if len(rows) <= _FEW:
