@@ -26,6 +26,7 @@ class CachePlan:
     row_scores: tuple[tuple[Plugin, int], ...]
     """Scores that follow from a node and its pods and need no normalising."""
     scaled_scores: tuple[tuple[Plugin, int], ...]
+    """Scores that follow from the node objects and are normalised for every pod."""
     live_scores: tuple[tuple[Plugin, int, bool], ...]
     """With each its weight, and whether it may score whole domains."""
     kept_pre_filters: tuple[Plugin, ...]
@@ -48,7 +49,9 @@ def plan_for(profile: Profile, own: Inputs) -> CachePlan:
     """Sort a profile's plugins for pods that have these inputs of their own."""
     kept = {p for p in profile.plugins if is_kept(p, own)}
     counting = {p for p in profile.plugins if is_counting(p, own)}
-    kept_scores = [(p, w) for p, w in profile.scorers if p in kept]
+    # A score that follows the pods on nodes, and is normalised over all of them, is another one after every pod anyway.
+    kept_scores = [(p, w) for p, w in profile.scorers if p in kept and not (p.implements("normalize") and follows_pods(p))]
+    live_scores = [(p, w) for p, w in profile.scorers if (p, w) not in kept_scores]
     plain = [(p, w) for p, w in kept_scores if not p.implements("normalize")]
     kept_filters = tuple(p for p in profile.filters if p in kept)
     kept_pre_filters = tuple(p for p in profile.pre_filters if p in kept)
@@ -62,7 +65,7 @@ def plan_for(profile: Profile, own: Inputs) -> CachePlan:
         fixed_scores=fixed,
         row_scores=tuple((p, w) for p, w in plain if follows_pods(p)),
         scaled_scores=tuple((p, w) for p, w in kept_scores if p.implements("normalize")),
-        live_scores=tuple((p, w, p in counting and p.implements("score_domains")) for p, w in profile.scorers if p not in kept),
+        live_scores=tuple((p, w, p in counting and p.implements("score_domains")) for p, w in live_scores),
         kept_pre_filters=kept_pre_filters,
         live_pre_filters=tuple((p, p in counting) for p in profile.pre_filters if p not in kept),
         kept_pre_scores=kept_pre_scores,

@@ -29,6 +29,11 @@ from kubesched.framework.profile import MAX_SCORE, Profile
 from kubesched.framework.tracked import FEW_ROWS, Tracked
 from kubesched.framework.verdicts import MAX_REASONS, Bits, Code, Reason, Rejections
 
+Lap = Callable[[str], None]
+"""Is told when an extension point is done."""
+Rows = Ints | slice
+_ALL_ROWS = slice(None)
+
 
 class Column:
     """One filter's remembered verdicts. Reasons get their bits in the order in which they are first given."""
@@ -84,11 +89,10 @@ class Column:
 class Scaled:
     """A remembered score that is normalised over the feasible nodes of each attempt."""
 
-    __slots__ = ("flat", "follows_pods", "plugin", "raw", "weight")
+    __slots__ = ("flat", "plugin", "raw", "weight")
 
     def __init__(self, plugin: Plugin, weight: int, raw: Ints) -> None:
         self.plugin = plugin
-        self.follows_pods = follows_pods(plugin)
         self.weight = weight
         self.flat = int(raw[0]) if (raw == raw[0]).all() else None
         """What all nodes score, if it is the same. Normalised, a flat column is flat: it raises every total alike, and is left
@@ -134,9 +138,8 @@ class NodeAnswers:
         "totals",
     )
 
-    def __init__(self, profile: Profile, plan: CachePlan, pod: PodView, nodes: Snapshot, lap: Callable[[str], None]) -> None:
-        """Ask the plugins about all nodes; `lap` is told when an extension point is done. Raise NotCacheable where the answer
-        is not one that can be kept."""
+    def __init__(self, profile: Profile, plan: CachePlan, pod: PodView, nodes: Snapshot, lap: Lap) -> None:
+        """Ask the plugins about all nodes. Raise NotCacheable where the answer is not one that can be kept."""
         self.profile = profile
         self.plan = plan
         self.pod = pod
@@ -150,8 +153,6 @@ class NodeAnswers:
         """The nodes that pass everything that pods do not change."""
         self.passing = Tracked(np.ones(nodes.n, dtype=np.bool_))
         self.n_passing = nodes.n
-        self.fixed: Ints | None = None
-        """The sum of the scores that pods do not change; None where it is zero on all nodes."""
         self.totals = Tracked(np.zeros(nodes.n, dtype=np.int64))
         self.best_rows: BestRows | None = None
         self._raters: list[tuple[Callable[[int], int], int]] | None = None
@@ -166,28 +167,47 @@ class NodeAnswers:
             if plugin.name not in state.skip_filter
         ]
         self._following = [column for column in self.columns if column.follows_pods]
-        self._add_up()
+        self._find_passing(_ALL_ROWS)
         lap("Filter")
         self._pre_score()
         lap("PreScore")
-        self.scaled: list[Scaled] = []
+        self.fixed: Ints | None = self._fixed_scores(pod, nodes)
+        """The sum of the scores that pods do not change; None where it is zero on all nodes."""
+        self._add_up(_ALL_ROWS, pod, nodes)
+        self.scaled = [
+            Scaled(plugin, weight, profile.raw_score(plugin, pod, nodes, self.passing.values, state))
+            for plugin, weight in self._heard(plan.scaled_scores)
+        ]
         self.flat_total: int | None = None
         """What `totals` leaves out because it is the same for every node; None until somebody wants to know."""
-        self._score()
         lap("Score")
 
-    def _add_up(self) -> None:
+    def _find_passing(self, rows: Rows) -> None:
         """Conclude from all columns which nodes pass."""
-        for column in self.columns:
-            if column.bits is not None and not column.follows_pods:
-                self.admitted &= column.bits == 0
+        admitted = np.ones_like(self.admitted[rows])
         if self.pre_filtered.considered is not None:
-            self.admitted &= self.pre_filtered.considered
-        self.passing.values[:] = self.admitted
-        for column in self._following:
+            admitted &= self.pre_filtered.considered[rows]
+        passing = np.ones_like(admitted)
+        for column in self.columns:
             if column.bits is not None:
-                self.passing.values &= column.bits == 0
-        self._recount()
+                which = passing if column.follows_pods else admitted
+                which &= column.bits[rows] == 0
+        self.admitted[rows] = admitted
+        self.passing.values[rows] = passing & admitted
+        self.n_passing = int(np.count_nonzero(self.passing.values))
+        self._by_key.clear()
+        self.passing.changes.restart()
+
+    def _add_up(self, rows: Rows, pod: PodView, some: Snapshot) -> None:
+        """Add up the plain scores of nodes, which are those of a view."""
+        passing = self.passing.values[rows]
+        totals = np.zeros(some.n, dtype=np.int64)
+        if self.fixed is not None:
+            totals += self.fixed[rows]
+        for plugin, weight in self._heard(self.plan.row_scores):
+            totals += self.profile.rate(plugin, pod, some, passing, self.state) * weight
+        self.totals.values[rows] = np.where(passing, totals, REFUSED)
+        self.totals.changes.restart()
 
     def _pre_score(self) -> None:
         for plugin in self.plan.kept_pre_scores:
@@ -198,18 +218,6 @@ class NodeAnswers:
                 if answer.code is not Code.SKIP:
                     raise NotCacheable
                 self.state.skip_score |= {plugin.name}
-
-    def _score(self) -> None:
-        profile, pod, nodes, state = self.profile, self.pod, self.nodes, self.state
-        passing, totals = self.passing.values, self.totals.values
-        self.fixed = self._fixed_scores(pod, nodes)
-        if self.fixed is not None:
-            totals += self.fixed
-        for plugin, weight in self._heard(self.plan.row_scores):
-            totals += profile.rate(plugin, pod, nodes, passing, state) * weight
-        totals[~passing] = REFUSED
-        for plugin, weight in self._heard(self.plan.scaled_scores):
-            self.scaled.append(Scaled(plugin, weight, profile.raw_score(plugin, pod, nodes, passing, state)))
 
     def _fixed_scores(self, pod: PodView, nodes: Snapshot) -> Ints | None:
         fixed: Ints | None = None
@@ -317,39 +325,12 @@ class NodeAnswers:
 
     def _repair_rows(self, rows: Ints, pod: PodView, nodes: Snapshot, *, every_column: bool) -> None:
         """Compute rows again, all at once."""
-        some, state = nodes.take(rows), self.state
-        admitted = np.ones(len(rows), dtype=np.bool_)
-        if self.pre_filtered.considered is not None:
-            admitted &= self.pre_filtered.considered[rows]
-        passing = np.ones(len(rows), dtype=np.bool_)
+        some = nodes.take(rows)
         for column in self.columns:
             if column.follows_pods or every_column:
-                column.write(rows, _filter(self.profile, column.plugin, pod, some, state), nodes.n)
-            if column.bits is not None:
-                if column.follows_pods:
-                    passing &= column.bits[rows] == 0
-                else:
-                    admitted &= column.bits[rows] == 0
-        passing &= admitted
-        self.admitted[rows] = admitted
-        self.passing.values[rows] = passing
-        self._recount()
-        totals = np.zeros(len(rows), dtype=np.int64) if self.fixed is None else self.fixed[rows]
-        for plugin, weight in self._heard(self.plan.row_scores):
-            totals += self.profile.rate(plugin, pod, some, passing, state) * weight
-        self.totals.values[rows] = np.where(passing, totals, REFUSED)
-        self.totals.changes.restart()
-        if not every_column:
-            for scaled in self.scaled:
-                if scaled.follows_pods:
-                    scaled.write(rows, self.profile.raw_score(scaled.plugin, pod, some, passing, state), nodes.n)
-                    self.flat_total = None
-
-    def _recount(self) -> None:
-        """Take notice that other nodes pass than before."""
-        self.n_passing = int(np.count_nonzero(self.passing.values))
-        self._by_key.clear()
-        self.passing.changes.restart()
+                column.write(rows, _filter(self.profile, column.plugin, pod, some, self.state), nodes.n)
+        self._find_passing(rows)
+        self._add_up(rows, pod, some)
 
     # One row
 
@@ -371,12 +352,6 @@ class NodeAnswers:
             self.passing.put(row, passes)
             for key, counts in self._by_key.items():
                 counts[self.nodes.code_at(key, row)] += more  # the last is for nodes that lack the label, whose code is -1
-        for scaled in self.scaled:
-            if scaled.follows_pods:
-                some, here = self.nodes.take([row]), self.passing.values[[row]]
-                raw = self.profile.raw_score(scaled.plugin, self.pod, some, here, self.state)
-                scaled.write(np.array([row]), raw, self.nodes.n)
-                self.flat_total = None
         self.totals.put(row, self._total(row) if passes else REFUSED)
 
     def _total(self, row: int) -> int:
