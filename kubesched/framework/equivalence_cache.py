@@ -43,7 +43,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.equivalence_class import EquivalenceClass
 from kubesched.framework.feasible import FeasibleNodes, NotCacheable, Weighted
 from kubesched.framework.inputs import Inputs, own_inputs
-from kubesched.framework.node_answers import NodeAnswers
+from kubesched.framework.node_answers import Lap, NodeAnswers
 from kubesched.framework.plugin import NodeNames, Plugin
 from kubesched.framework.plugin_calls import PointObserver
 from kubesched.framework.profile import PreFiltered, Profile
@@ -171,8 +171,9 @@ class EquivalenceCache:
             return None
         observe = self.profile.observe
         watch = None if observe is None else _Stopwatch()
+        lap = _no_lap if watch is None else watch.lap
         try:
-            recalled = self._answer(self._up_to_date(known, key, pod, nodes, watch), pod, nodes, watch)
+            recalled = self._answer(self._up_to_date(known, key, pod, nodes, lap), pod, nodes, lap)
         except NotCacheable:
             self._classes.pop(key, None)
             return None
@@ -198,18 +199,17 @@ class EquivalenceCache:
         self._classes.clear()
 
     def _up_to_date(
-        self, of_class: EquivalenceClass | None, key: Key, pod: PodView, nodes: Snapshot, watch: _Stopwatch | None
+        self, of_class: EquivalenceClass | None, key: Key, pod: PodView, nodes: Snapshot, lap: Lap
     ) -> EquivalenceClass:
         """Return what is remembered of a pod's class, up to date; begin anew where nothing is, or that is easier."""
         if of_class is not None and of_class.node_answers.refresh(pod, nodes) and of_class.refresh(nodes):
             self._classes.move_to_end(key)
-            if watch is not None:
-                watch.lap("Filter")  # rows computed again, with their scores: the two are not told apart
+            lap("Filter")  # rows computed again, with their scores: the two are not told apart
             return of_class
         plan = self._plans.get(key[1])
         if plan is None:
             plan = self._plans[key[1]] = plan_for(self.profile, key[1])
-        of_class = EquivalenceClass(plan, self._answers_for(plan, key, pod, nodes, watch), nodes, self._counters)
+        of_class = EquivalenceClass(plan, self._answers_for(plan, key, pod, nodes, lap), nodes, self._counters)
         self._classes[key] = of_class
         self._classes.move_to_end(key)
         while len(self._classes) > 1 and self._nbytes_as(of_class) > self.budget_bytes:
@@ -220,26 +220,24 @@ class EquivalenceCache:
         """Return what everything takes that is remembered, if all of it is as large as this."""
         return len(self._classes) * of_class.nbytes + len(self._node_answers) * of_class.node_answers.nbytes
 
-    def _answers_for(self, plan: CachePlan, key: Key, pod: PodView, nodes: Snapshot, watch: _Stopwatch | None) -> NodeAnswers:
+    def _answers_for(self, plan: CachePlan, key: Key, pod: PodView, nodes: Snapshot, lap: Lap) -> NodeAnswers:
         """Return the answers for a pod's class: those for all that ask the same of a node, where nobody asks for more."""
         if plan.is_shared:
             key = (pod.template.asking, key[1])
         node_answers = self._node_answers.get(key)
         if node_answers is None or not node_answers.refresh(pod, nodes):
-            lap = watch.lap if watch is not None else _no_lap
             node_answers = self._node_answers[key] = NodeAnswers(self.profile, plan, pod, nodes, lap)
         return node_answers
 
     # Answering
 
-    def _answer(self, of_class: EquivalenceClass, pod: PodView, nodes: Snapshot, watch: _Stopwatch | None) -> CachedAnswer:
+    def _answer(self, of_class: EquivalenceClass, pod: PodView, nodes: Snapshot, lap: Lap) -> CachedAnswer:
         state = CycleState(of_class.state)
         before = of_class.node_answers.pre_filtered
         if len(of_class.settled_filters) < len(of_class.plan.live_pre_filters):
             before = self._pre_filter(of_class, pod, nodes, state)
             state.skip_filter |= of_class.state.skip_filter
-        if watch is not None:
-            watch.lap("PreFilter")
+        lap("PreFilter")
         said: dict[str, Rejections | DomainVerdicts] = {}
         mask = None if before is of_class.node_answers.pre_filtered else before.considered
         refusals: list[DomainVerdicts] = []
@@ -263,10 +261,9 @@ class EquivalenceCache:
             else FeasibleNodes(of_class.node_answers, nodes, tuple(refusals), mask)
         )
         recalled = CachedAnswer(state, before, feasible_nodes, of_class, said)
-        if watch is not None:
-            watch.lap("Filter")
+        lap("Filter")
         if recalled.n_feasible > 1:
-            self._score(recalled, pod, nodes, watch)
+            self._score(recalled, pod, nodes, lap)
         else:
             recalled.totals = feasible_nodes.totals()
         return recalled
@@ -312,7 +309,7 @@ class EquivalenceCache:
             raise NotCacheable
         return PreFiltered(None, narrowed_by, rows, nodes.n)
 
-    def _score(self, recalled: CachedAnswer, pod: PodView, nodes: Snapshot, watch: _Stopwatch | None) -> None:
+    def _score(self, recalled: CachedAnswer, pod: PodView, nodes: Snapshot, lap: Lap) -> None:
         """Add to the totals what is not remembered, node by node or domain by domain."""
         of_class, state, feasible_nodes = recalled.of_class, recalled.state, recalled.feasible_nodes
         scores: list[Weighted] = []
@@ -329,8 +326,7 @@ class EquivalenceCache:
             elif is_counting:
                 of_class.skip_score(plugin)
                 state.skip_score |= {plugin.name}
-        if watch is not None:
-            watch.lap("PreScore")
+        lap("PreScore")
         recalled.totals = feasible_nodes.totals(tuple(scores))
         for scaled in of_class.node_answers.scaled:
             if scaled.raw is not None and scaled.flat is None:
@@ -341,8 +337,7 @@ class EquivalenceCache:
                 column = self.profile.rate(plugin, pod, nodes, feasible_nodes.feasible(), state) * weight
                 column += recalled.totals
                 recalled.totals = column
-        if watch is not None:
-            watch.lap("Score")
+        lap("Score")
 
     def _score_domains(
         self,
