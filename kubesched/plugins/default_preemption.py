@@ -258,16 +258,16 @@ class DefaultPreemption(Plugin):
 
     def _candidates(self, potential: Ints, run: DryRun) -> Ints:
         """Return the rows to choose from: visit some at a time, until there are enough, those that break no budget first."""
-        limit, offset = self._visit_plan(len(potential))
-        visit = np.concatenate((potential[offset:], potential[:offset]))
-        found, at, window = visit[:0], 0, max(limit, _SMALLEST_WINDOW)
+        limit, at = self._visit_plan(len(potential))
+        end = at + len(potential)
+        found, window = potential[:0], max(limit, _SMALLEST_WINDOW)
         while True:
-            rows = visit[at : at + window]
+            rows = potential.take(np.arange(at, min(at + window, end)), mode="wrap")
             run.look_at(rows)
             found = np.concatenate((found, rows[run.results.outcome[rows] == CANDIDATE]))
             chosen, is_enough = _enough(found, limit, run.results)
             at, window = at + window, 2 * window
-            if is_enough or at >= len(visit):
+            if is_enough or at >= end:
                 return chosen
 
     def _choose(self, rows: Ints, run: DryRun) -> PostFiltered:
