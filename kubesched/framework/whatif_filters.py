@@ -115,13 +115,20 @@ class WhatIfFilters:
             apart |= np.isin(rows, moving)
         return apart
 
-    def filter(self, imagined: WhatIf, state: CycleState | None = None) -> Verdicts:
-        """Run the filters over rows; with a state of their own, counters are asked again."""
+    def filter(self, imagined: WhatIf) -> Verdicts:
+        """Run the filters over rows."""
+        return self._run(self._plan.active, imagined)
+
+    def fits(self, imagined: WhatIf) -> Bools:
+        """Return which of many rows do, given that they did with fewer pods on them: only what pods change is asked."""
+        return self._run(self._plan.changing, imagined).feasible
+
+    def _run(self, plugins: Iterable[Plugin], imagined: WhatIf) -> Verdicts:
         verdicts = Verdicts(imagined)
-        for plugin in self._plan.active:
-            known = self._known_of(plugin, state)
+        for plugin in plugins:
+            known = self._known_of(plugin, None)
             if known is None:
-                rejections = self.profile.filter_one(plugin, self.pod, imagined, state or self.state)
+                rejections = self.profile.filter_one(plugin, self.pod, imagined, self.state)
             elif known.bits is None:
                 continue
             else:
@@ -134,7 +141,7 @@ class WhatIfFilters:
         return verdicts
 
     def refusal(self, imagined: WhatIf, state: CycleState | None = None) -> Refused | None:
-        """Run the filters over a view of one node; return the first refusal."""
+        """Run the filters over a view of one node, with its own state if counters are asked again; return the first refusal."""
         assert imagined.rows is not None
         node, row = NodeView(imagined, 0), imagined.rows.item(0)
         for plugin in self._plan.active:
@@ -155,17 +162,6 @@ class WhatIfFilters:
             if reasons:
                 return plugin.name, reasons
         return None
-
-    def fits(self, imagined: WhatIf) -> Bools:
-        """Return which of many rows do, given that they did with fewer pods on them: only what pods change is asked."""
-        fitting = np.ones(imagined.n, dtype=np.bool_)
-        for plugin in self._plan.changing:
-            rejections = self.profile.filter_one(plugin, self.pod, imagined, self.state)
-            if rejections.errors:
-                raise erred(plugin.name, "Filter", next(iter(rejections.errors.values())), self.pod.key)
-            if rejections.bits is not None:
-                fitting &= rejections.bits == 0
-        return fitting
 
     def _known_of(self, plugin: Plugin, state: CycleState | None) -> Rejections | None:
         """Return a plugin's answers on the rows as they are, if they stand whatever pods are imagined: it declares so, and is
