@@ -30,7 +30,6 @@ class EquivalenceClass:
         "_asked_at",
         "_read_kinds",
         "_skips_by",
-        "_versions",
         "feasible_nodes",
         "node_answers",
         "plan",
@@ -47,7 +46,6 @@ class EquivalenceClass:
         self.state = CycleState(node_answers.state, counters)
         self._read_kinds = KindVersions(nodes.objects, plan.counted_kinds)
         self._asked_at = nodes.journal.end
-        self._versions: dict[str, int] = {}
         self._skips_by: dict[str, object] = {}
         self.unschedulable_result: tuple[tuple[int, ...], Any] | None = None
         """What was concluded when no node passed, and the verdicts' versions that it was concluded from."""
@@ -95,11 +93,9 @@ class EquivalenceClass:
             return False
         for key, counts in self.state.counts.items():
             counts.refresh(nodes)
-            if counts.version != self._versions.get(key):
-                self._versions[key] = counts.version
-                if self._skips_by.get(key) != (now := counts.skips_by()):
-                    self._skips_by[key] = now
-                    self._ask_again(key.partition(".")[0])
+            if self._skips_by.get(key) != (now := counts.skips_by()):
+                self._skips_by[key] = now
+                self._ask_again(key.partition(".")[0])
         return True
 
     def settle_filter(self, plugin: Plugin, *, skips: bool) -> None:
