@@ -88,8 +88,8 @@ class AffinityCounts(PodCounts):
 
     def recount(self, whole: Snapshot) -> None:
         self._forget()
-        terms = self.incoming.terms
-        if terms.required or terms.required_anti or terms.preferred or terms.preferred_anti:
+        terms = _all_terms(self.incoming.terms)
+        if terms:
             effects = {c: self._class_effect(c, whole) for c in _candidates(terms, whole)}
             self._count(effects, len(whole.templates.label_classes), whole.pod_classes(), whole)
         groups = {a: self._affinity_effect(a, whole) for a in whole.slots.affinities}
@@ -122,9 +122,7 @@ class AffinityCounts(PodCounts):
     def is_outdated_by(self, change: Change) -> bool:
         if not change.labels:
             return False
-        terms = self.incoming.terms
-        keys = {term.topology_key for term in (*terms.required, *terms.required_anti)}
-        keys.update(wish.term.topology_key for wish in (*terms.preferred, *terms.preferred_anti))
+        keys = {term.topology_key for term in _all_terms(self.incoming.terms)}
         keys.update(key for effect in self._by_affinity.values() for _, key, _ in effect)
         return not keys.isdisjoint(change.labels)
 
@@ -236,15 +234,14 @@ def expanded(terms: PodAffinityTerms, namespaces: list[Namespace], *, keeps_sele
     )
 
 
-def _candidates(terms: PodAffinityTerms, nodes: Snapshot) -> Iterable[int]:
+def _all_terms(terms: PodAffinityTerms) -> list[AffinityTerm]:
+    """Return the terms of a pod, required and preferred."""
+    return [*terms.required, *terms.required_anti, *(wish.term for wish in (*terms.preferred, *terms.preferred_anti))]
+
+
+def _candidates(terms: Iterable[AffinityTerm], nodes: Snapshot) -> Iterable[int]:
     """Return the label classes of placed pods that some term could be about, by namespace."""
-    all_terms = [
-        *terms.required,
-        *terms.required_anti,
-        *(w.term for w in terms.preferred),
-        *(w.term for w in terms.preferred_anti),
-    ]
-    if any(term.ns_selector.matches({}) for term in all_terms):
+    if any(term.ns_selector.matches({}) for term in terms):
         return nodes.slots.classes
-    names = set().union(*(term.namespaces for term in all_terms))
+    names = set().union(*(term.namespaces for term in terms))
     return [class_id for name in names for class_id in nodes.slots.by_namespace.get(name, ())]

@@ -211,10 +211,7 @@ class InterPodAffinity(Plugin):
 
     def normalize(self, scores: Ints, feasible: Bools, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         counted = scores[feasible]
-        low, high = int(counted.min()), int(counted.max())
-        if high == low:
-            return np.zeros(len(scores), dtype=np.int64)
-        return _scaled(scores, low, high)
+        return _SHARE.column(scores, int(counted.min()), int(counted.max()))
 
     def score_domains(
         self, pod: PodView, nodes: Snapshot, feasible: FeasibleNodes, state: CycleState
