@@ -11,9 +11,10 @@ node in a what-if, and as the truth that the index is tested against.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,9 +28,6 @@ from kubesched.cluster.objects import ObjectChange
 from kubesched.plugins import _csi_translation as csi
 from kubesched.plugins._placed import PlacedPods
 from kubesched.plugins._volumes import VolumeError, claim_name, claim_not_found, ownership_error
-
-K = TypeVar("K")
-T = TypeVar("T")
 
 
 class Attached(NamedTuple):
@@ -156,28 +154,23 @@ def by_driver(volumes: dict[str, Attached]) -> dict[str, tuple[Attached, ...]]:
     }
 
 
-ClaimKey = tuple[str, str]
-"""(namespace, name)"""
+Named = tuple[type, str, str]
+"""(kind, namespace, name) of an object"""
 Holder = tuple[str, int]
-"""(uid of a pod, which of its volumes)"""
+"""(uid of a pod, which of its volumes), or (name of a VolumeAttachment, ATTACHMENT)"""
+ATTACHMENT = -1
 
 
 @dataclass(slots=True)
 class _Holding:
-    """One volume of a pod that could count, and what it was last found to stand for."""
+    """Who keeps a volume on a row, and which: what was found last, and all objects that would make it another one."""
 
-    pod: Pod
-    volume: Volume
     row: int
+    names: Named | None
+    """The claim, or the volume, that it is about; None for one that is declared in the pod."""
+    find: Callable[[], Attached | None]
     held: Attached | None = None
-
-
-@dataclass(slots=True)
-class _Claim:
-    """A claim that placed pods use, and the volume and the class on which it depends what it stands for."""
-
-    depends_on: list[tuple[type, str]] = field(default_factory=list)
-    holdings: dict[Holder, _Holding] = field(default_factory=dict)
+    depends_on: Sequence[Named] = ()
 
 
 class Attachments(PlacedPods):
@@ -197,11 +190,8 @@ class Attachments(PlacedPods):
         self._by_pods: dict[str, dict[int, int]] = {}
         self._by_attachments: dict[str, dict[int, int]] = {}
         self._holdings: dict[Holder, _Holding] = {}
-        self._claims: dict[ClaimKey, _Claim] = {}
-        self._dependants: dict[tuple[type, str], set[ClaimKey]] = {}
-        self._attachment_held: dict[str, tuple[Attached, int]] = {}
-        self._attachments_on: dict[int, set[str]] = {}
-        self._attachments_of_volume: dict[str, set[str]] = {}
+        self._dependants: dict[Named, dict[Holder, None]] = {}
+        self._attachments_on: dict[int, set[Holder]] = {}
         self.errors: dict[int, dict[Holder, str]] = {}
 
     def follow(self, nodes: Snapshot) -> None:
@@ -220,11 +210,12 @@ class Attachments(PlacedPods):
         """Return the rows of the whole cluster whose pods hold a volume."""
         return self._by_pods.get(name, {})
 
-    def by_attachments(self, row: int) -> set[Attached]:
+    def by_attachments(self, row: int) -> list[Attached]:
         """Return the volumes that VolumeAttachments put on a row of the whole cluster."""
-        return {self._attachment_held[name][0] for name in self._attachments_on.get(row, ())}
+        found = (self._holdings[holder].held for holder in self._attachments_on.get(row, ()))
+        return [held for held in found if held is not None]
 
-    # Pods
+    # Who comes and goes
 
     def restart(self, nodes: Snapshot) -> None:
         """Forget all pods and attachments."""
@@ -237,122 +228,108 @@ class Attachments(PlacedPods):
         """Take in a pod's volumes."""
         for index, volume in enumerate(pod.pod.spec.volumes):
             if is_attachable(volume):
-                holder = (pod.uid, index)
-                holding = self._holdings[holder] = _Holding(pod.pod, volume, row)
                 name = claim_name(pod.pod, volume)
-                if name is not None:
-                    key = (pod.namespace, name)
-                    claim = self._claims.setdefault(key, _Claim())
-                    claim.holdings[holder] = holding
-                    if len(claim.holdings) == 1:
-                        self._depend(key)
-                self._take(holder, holding)
+                names = (PersistentVolumeClaim, pod.namespace, name) if name is not None else None
+                find = partial(_attached_by, pod.pod, volume, self.resolver, is_new=False)
+                self._holdings[pod.uid, index] = _Holding(row, names, find)
+                self._look_at((pod.uid, index))
 
     def left(self, pod: PodView, row: int) -> None:
         """Let go of a pod's volumes."""
-        for index, volume in enumerate(pod.pod.spec.volumes):
-            holder = (pod.uid, index)
-            holding = self._holdings.pop(holder, None)
-            if holding is not None:
-                self._hold(self._by_pods, holding.held, holding.row, -1)
-                self._forget_error(holder, holding)
-                name = claim_name(pod.pod, volume)
-                if name is not None:
-                    key = (pod.namespace, name)
-                    claim = self._claims[key]
-                    del claim.holdings[holder]
-                    if not claim.holdings:
-                        self._depend(key)
-                        del self._claims[key]
+        for index in range(len(pod.pod.spec.volumes)):
+            self._let_go((pod.uid, index))
 
-    def _take(self, holder: Holder, holding: _Holding) -> None:
-        """Find out what a volume of a pod stands for, and count it. What is wrong with it keeps its place among the errors of
-        the node, of which the first is told."""
-        try:
-            holding.held = _attached_by(holding.pod, holding.volume, self.resolver, is_new=False)
-        except VolumeError as error:
-            holding.held = None
-            self.errors.setdefault(holding.row, {})[holder] = str(error)
-        else:
-            self._forget_error(holder, holding)
-        self._hold(self._by_pods, holding.held, holding.row, 1)
+    def _take_attachment(self, attachment: VolumeAttachment) -> None:
+        spec, holder = attachment.spec, (attachment.metadata.name, ATTACHMENT)
+        volume_name = spec.source.persistent_volume_name
+        assert self._nodes is not None
+        row = self._nodes.row(spec.node_name)
+        if spec.attacher and volume_name is not None and row >= 0:
+            self._attachments_on.setdefault(row, set()).add(holder)
+            find = partial(self._attached_as, spec.attacher, volume_name)
+            self._holdings[holder] = _Holding(row, (PersistentVolume, "", volume_name), find)
+            self._look_at(holder)
 
-    def _forget_error(self, holder: Holder, holding: _Holding) -> None:
-        errors = self.errors.get(holding.row)
-        if errors is not None and errors.pop(holder, None) is not None and not errors:
-            del self.errors[holding.row]
-
-    def _depend(self, key: ClaimKey) -> None:
-        """Write down which volume and class a claim's meaning depends on; none if nobody uses it any more."""
-        claim = self._claims[key]
-        stored = self._objects.get(PersistentVolumeClaim, key[1], key[0]) if claim.holdings else None
-        for one in claim.depends_on:
-            _discard(self._dependants, one, key)
-        claim.depends_on = []
-        if stored is not None:
-            found = ((PersistentVolume, stored.spec.volume_name), (StorageClass, class_of_claim(stored)))
-            claim.depends_on = [(kind, name) for kind, name in found if name]
-        for one in claim.depends_on:
-            self._dependants.setdefault(one, set()).add(key)
-
-    # What claims, volumes, classes and attachments say
+    def _attached_as(self, attacher: str, volume_name: str) -> Attached | None:
+        volume = self._objects.get(PersistentVolume, volume_name)
+        csi_volume = volume.spec.csi if volume is not None else None
+        return Attached(f"{attacher}/{csi_volume.volume_handle}", attacher) if csi_volume is not None else None
 
     def _take_in(self, changes: dict[type, list[ObjectChange] | None]) -> None:
-        claims: set[ClaimKey] = set()
+        """Look again at what a claim, a volume or a class may have given another meaning, and at attachments that changed."""
+        again: dict[Holder, None] = {}
         for kind, entries in changes.items():
             for old, new in entries or ():
                 found = new if new is not None else old
                 assert found is not None
                 meta = found.metadata
                 if kind is VolumeAttachment:
-                    if old is not None:
-                        _discard(self._attachments_of_volume, old.spec.source.persistent_volume_name or "", meta.name)
-                    self._look_again_at_attachments({meta.name})
-                elif kind is PersistentVolumeClaim:
-                    claims.add((meta.namespace, meta.name))
+                    self._let_go((meta.name, ATTACHMENT))
+                    latest = self._objects.get(VolumeAttachment, meta.name)
+                    if latest is not None:
+                        self._take_attachment(latest)
                 else:
-                    claims.update(self._dependants.get((kind, meta.name), ()))
-                    if kind is PersistentVolume:
-                        self._look_again_at_attachments(self._attachments_of_volume.get(meta.name, set()))
-        for key in claims & self._claims.keys():
-            self._depend(key)
-            for holder, holding in self._claims[key].holdings.items():
-                self._hold(self._by_pods, holding.held, holding.row, -1)
-                self._take(holder, holding)
+                    again |= self._dependants.get((kind, meta.namespace, meta.name), {})
+        for holder in again:
+            if holder in self._holdings:
+                self._look_at(holder)
 
-    def _look_again_at_attachments(self, names: set[str]) -> None:
-        for name in list(names):
-            found = self._attachment_held.pop(name, None)
-            if found is not None:
-                self._attachments_on[found[1]].discard(name)
-                self._hold(self._by_attachments, found[0], found[1], -1)
-            attachment = self._objects.get(VolumeAttachment, name)
-            if attachment is not None:
-                self._take_attachment(attachment)
+    # What is held
 
-    def _take_attachment(self, attachment: VolumeAttachment) -> None:
-        spec = attachment.spec
-        volume_name = spec.source.persistent_volume_name
-        assert self._nodes is not None
-        row = self._nodes.row(spec.node_name)
-        if not spec.attacher or volume_name is None or row < 0:
-            return
-        name = attachment.metadata.name
-        self._attachments_of_volume.setdefault(volume_name, set()).add(name)
-        volume = self._objects.get(PersistentVolume, volume_name)
-        if volume is not None and volume.spec.csi is not None:
-            held = Attached(f"{spec.attacher}/{volume.spec.csi.volume_handle}", spec.attacher)
-            self._attachment_held[name] = (held, row)
-            self._attachments_on.setdefault(row, set()).add(name)
-            self._hold(self._by_attachments, held, row, 1)
+    def _let_go(self, holder: Holder) -> None:
+        holding = self._holdings.pop(holder, None)
+        if holding is not None:
+            self._count(holder, holding, -1)
+            self._depend(holder, holding, ())
+            self._forget_error(holder, holding)
+            self._attachments_on.get(holding.row, set()).discard(holder)
 
-    # Counting
+    def _look_at(self, holder: Holder) -> None:
+        """Find out which volume it is, and count that one only. What is wrong with it keeps its place among the errors of the
+        node, of which the first is told."""
+        holding = self._holdings[holder]
+        self._count(holder, holding, -1)
+        self._depend(holder, holding, self._behind(holding.names) if holding.names is not None else ())
+        try:
+            holding.held = holding.find()
+        except VolumeError as error:
+            holding.held = None
+            self.errors.setdefault(holding.row, {})[holder] = str(error)
+        else:
+            self._forget_error(holder, holding)
+        self._count(holder, holding, 1)
 
-    def _hold(self, mine: dict[str, dict[int, int]], volume: Attached | None, row: int, sign: int) -> None:
+    def _forget_error(self, holder: Holder, holding: _Holding) -> None:
+        errors = self.errors.get(holding.row)
+        if errors is not None and errors.pop(holder, None) is not None and not errors:
+            del self.errors[holding.row]
+
+    def _behind(self, names: Named) -> Sequence[Named]:
+        """Return an object with those on which it depends in turn what it stands for: a claim's volume and class."""
+        kind, namespace, name = names
+        claim = self._objects.get(PersistentVolumeClaim, name, namespace) if kind is PersistentVolumeClaim else None
+        if claim is None:
+            return (names,)
+        return names, (PersistentVolume, "", claim.spec.volume_name), (StorageClass, "", class_of_claim(claim))
+
+    def _depend(self, holder: Holder, holding: _Holding, depends_on: Sequence[Named]) -> None:
+        for one in holding.depends_on:
+            dependants = self._dependants[one]
+            del dependants[holder]
+            if not dependants:
+                del self._dependants[one]
+        holding.depends_on = depends_on
+        for one in depends_on:
+            self._dependants.setdefault(one, {})[holder] = None
+
+    def _count(self, holder: Holder, holding: _Holding, sign: int) -> None:
         """Count one more or one fewer holder of a volume on a row; the volume itself counts once, whoever holds it."""
+        volume, row = holding.held, holding.row
         if volume is None:
             return
-        theirs = self._by_attachments if mine is self._by_pods else self._by_pods
+        mine, theirs = self._by_pods, self._by_attachments
+        if holder[1] == ATTACHMENT:
+            mine, theirs = theirs, mine
         rows = mine.setdefault(volume.name, {})
         before = rows.get(row, 0)
         after = before + sign
@@ -368,11 +345,3 @@ class Attachments(PlacedPods):
                 assert self._nodes is not None
                 counts = self._counts[volume.driver] = np.zeros(self._nodes.n, dtype=np.int64)
             counts[row] += sign
-
-
-def _discard(index: dict[K, set[T]], name: K, key: T) -> None:
-    keys = index.get(name)
-    if keys is not None:
-        keys.discard(key)
-        if not keys:
-            del index[name]
