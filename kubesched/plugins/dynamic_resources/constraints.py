@@ -12,13 +12,28 @@ from kubesched.plugins.dynamic_resources.shapes import RequestShape
 Value = tuple[str, object]
 
 
-class Constraint:
-    """One constraint of one claim during one search: about which requests, and the values of what they have picked."""
+def constraint_for(wanted: DeviceConstraint, features: Features) -> Constraint | None:
+    """Return the constraint that a claim states, or None for one of a kind that we do not know."""
+    if wanted.match_attribute is not None:
+        return Constraint(wanted.requests, wanted.match_attribute, is_match=True)
+    if wanted.distinct_attribute is not None and features.consumable_capacity:
+        keeps_last = not features.behaviour.compares_all_distinct
+        return Constraint(wanted.requests, wanted.distinct_attribute, is_match=False, keeps_last=keeps_last)
+    return None
 
-    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
-        self._requests = frozenset(requests)
-        self._seen: list[tuple[str, Value | None]] = []
+
+class Constraint:
+    """One constraint of one claim during one search: devices have the same value of an attribute, or different ones.
+
+    `keeps_last`, as before 1.37: only the last value of each request is remembered, so values may repeat within one.
+    """
+
+    def __init__(self, requests: tuple[str, ...], attribute: str, *, is_match: bool, keeps_last: bool = False) -> None:
         self.attribute = attribute
+        self._requests = frozenset(requests)
+        self._is_match = is_match
+        self._keeps_last = keeps_last
+        self._seen: list[tuple[str, Value | None]] = []
 
     def add(self, request: RequestShape, attribute: DeviceAttribute | None) -> bool:
         """Accept a device, with its value of the attribute that this is about, or refuse it."""
@@ -27,76 +42,33 @@ class Constraint:
         if attribute is None:
             return False
         value = _value(attribute)
-        if self._seen and (value is None or not self._accepts(value)):
+        if self._seen and (value is None or any(value == other for _, other in self._seen) != self._is_match):
             return False
-        self._take(request.base, value)
+        if self._keeps_last:
+            self.remove(request)
+        self._seen.append((request.base, value))
         return True
 
     def remove(self, request: RequestShape) -> None:
         """Take the last device of a request back."""
-        if self._is_about(request):
-            self._give_back(request.base)
+        if not self._is_about(request):
+            return
+        if self._keeps_last:
+            self._seen = [each for each in self._seen if each[0] != request.base]
+        else:
+            self._seen.pop()
 
     def _is_about(self, request: RequestShape) -> bool:
         wanted = self._requests
         return not wanted or request.base in wanted or request.full_name in wanted
 
-    def _accepts(self, value: Value) -> bool:
-        raise NotImplementedError
-
-    def _take(self, request: str, value: Value | None) -> None:
-        self._seen.append((request, value))
-
-    def _give_back(self, request: str) -> None:
-        self._seen.pop()
-
-
-def constraint_for(wanted: DeviceConstraint, features: Features) -> Constraint | None:
-    """Return the constraint that a claim states, or None for one of a kind that we do not know."""
-    if wanted.match_attribute is not None:
-        return _Match(wanted.requests, wanted.match_attribute)
-    if wanted.distinct_attribute is not None and features.consumable_capacity:
-        compares_all = features.behaviour.compares_all_distinct
-        return (_Distinct if compares_all else _DistinctRequests)(wanted.requests, wanted.distinct_attribute)
-    return None
-
 
 def _value(attribute: DeviceAttribute) -> Value | None:
     """Return the typed value; None for one that is never equal to another."""
-    if attribute.string_value is not None:
-        return "string", attribute.string_value
-    if attribute.int_value is not None:
-        return "int", attribute.int_value
-    if attribute.bool_value is not None:
-        return "bool", attribute.bool_value
-    if attribute.version_value is not None:
-        return "version", attribute.version_value
-    return None
-
-
-class _Match(Constraint):
-    """All devices have the same value."""
-
-    def _accepts(self, value: Value) -> bool:
-        return value == self._seen[0][1]
-
-
-class _Distinct(Constraint):
-    """Devices have different values."""
-
-    def _accepts(self, value: Value) -> bool:
-        return all(value != other for _, other in self._seen)
-
-
-class _DistinctRequests(_Distinct):
-    """Devices of different requests have different values, as before 1.37.
-
-    Only the last value of each request is remembered, so values may repeat within one: the reference's quirk.
-    """
-
-    def _take(self, request: str, value: Value | None) -> None:
-        self._give_back(request)
-        super()._take(request, value)
-
-    def _give_back(self, request: str) -> None:
-        self._seen = [each for each in self._seen if each[0] != request]
+    typed = (
+        ("string", attribute.string_value),
+        ("int", attribute.int_value),
+        ("bool", attribute.bool_value),
+        ("version", attribute.version_value),
+    )
+    return next(((kind, value) for kind, value in typed if value is not None), None)
