@@ -40,7 +40,8 @@ CACHE_WAIT_SECONDS = 120.0
 CACHE_POLL_SECONDS = 1.0
 CONDITION_POLL_SECONDS = 5.0
 CALLED_OFF_SECONDS = 4.0  # the framework waits five
-
+SUCCESS, FAILURE, TIMEOUT, ERROR = "success", "failure", "timeout", "error"
+"""How metrics call the end of a wait for devices."""
 
 Consumer = ResourceClaimConsumerReference
 
@@ -56,20 +57,9 @@ def consumer_of(pod: PodView, group: PodGroup | None = None) -> Consumer:
 class BindError(SchedulerError):
     """The claims of a pod could not be made ready; the text says which and why. The pod is tried again."""
 
-    ended = "error"
-    """How metrics call such an end of the wait for devices."""
-
-
-class DeviceFailed(BindError):
-    """A driver says that a device will never be ready."""
-
-    ended = "failure"
-
-
-class WaitedTooLong(BindError):
-    """A device was not ready in time."""
-
-    ended = "timeout"
+    def __init__(self, text: str, ended: str = ERROR) -> None:
+        super().__init__(text)
+        self.ended = ended
 
 
 class ClaimWriter:
@@ -177,15 +167,8 @@ class ClaimWriter:
                 return await write(claim)
             except Conflict as error:
                 conflict = error
-                self._take_in(error.latest)
+                self._accept(error.latest)
         raise BindError(f"add allocation and reservation to claim {claim.key}: {conflict}") from conflict
-
-    def _take_in(self, latest: ResourceClaim | None) -> None:
-        """Know a claim as the API has it, also while its watch is away: it may have our own write already, whose answer was
-        lost, and whoever then gives up a promise must not take the device for free."""
-        if latest is not None:
-            with suppress(ClaimError):  # the watch was faster
-                self._book.assume(latest)
 
     # The claim that stands in for extended resources
 
@@ -257,10 +240,10 @@ class ClaimWriter:
 
     async def wait_until_ready(self, claims: Sequence[ResourceClaim], pod: PodView, timeout_seconds: float) -> None:
         """Wait until all devices of these claims are ready; raise if one will not be in time."""
-        started, ended = self._handle.clock.monotonic(), "error"
+        started, ended = self._handle.clock.monotonic(), ERROR
         try:
             await self._poll(claims, started + timeout_seconds, timeout_seconds)
-            ended = "success"
+            ended = SUCCESS
         except BindError as error:
             ended = error.ended
             raise
@@ -283,16 +266,16 @@ class ClaimWriter:
             for claim in (claim for claim in found if claim is not None):
                 broken = conditions.failure(claim)
                 if broken is not None:
-                    raise DeviceFailed(broken)
+                    raise BindError(broken, FAILURE)
                 if not conditions.is_ready(claim):
                     waiting = True
                     if conditions.is_overdue(claim, self._handle.clock.now(), timeout_seconds):
-                        raise WaitedTooLong(f"device binding timeout: claim={claim.metadata.name}")
+                        raise BindError(f"device binding timeout: claim={claim.metadata.name}", TIMEOUT)
             if not waiting:
                 return
             left = deadline - self._handle.clock.monotonic()
             if left <= 0:
-                raise WaitedTooLong("device binding timeout: context deadline exceeded")
+                raise BindError("device binding timeout: context deadline exceeded", TIMEOUT)
             await self._handle.clock.sleep(min(CONDITION_POLL_SECONDS, left))
 
     # Giving back
@@ -322,7 +305,7 @@ class ClaimWriter:
                     return
                 except Conflict as error:
                     log.info("unreserve claim %s: %s", claim.key, error)
-                    self._take_in(error.latest)
+                    self._accept(error.latest)
         except SchedulerError as error:
             log.error("unreserve claim %s/%s for pod %s: %s", namespace, name, pod.key, error)
 
@@ -339,12 +322,15 @@ class ClaimWriter:
         except SchedulerError as error:
             log.error("delete claim %s: %s", claim.key, error)
 
-    def _accept(self, stored: ResourceClaim) -> bool:
-        """Know a claim as it was written; return False if it is gone from the cache, or newer there."""
+    def _accept(self, stored: ResourceClaim | None) -> bool:
+        """Know a claim as it was written, or as a conflict shows it: that may have our own write already, whose answer was
+        lost, and whoever then gives up a promise must not take the device for free. Return False if it is gone from the
+        cache, or newer there."""
         try:
-            self._book.assume(stored)
+            if stored is not None:
+                self._book.assume(stored)
         except ClaimError as error:
-            log.info("claim %s was written, but is not in the cache: %s", stored.key, error)
+            log.info("not in the cache as the API has it: %s", error)
             return False
         return True
 
