@@ -116,8 +116,12 @@ class ClassVolumes:
         self._open: dict[str, PersistentVolume] = {}
         self._read()
 
+    def refresh(self) -> None:
+        """Sort the open volumes anew if one came that has no place yet."""
+        if self._stale:
+            self._read()
+
     def _read(self) -> None:
-        """Sort the open volumes anew."""
         self._stale = False
         self._epoch = -1
         self._selected: dict[Selector, Bools] = {}
@@ -157,7 +161,11 @@ class ClassVolumes:
         `taken` are earlier answers of this class for other claims of the same pod: a volume chosen there for a row is
         not chosen again for that row.
         """
-        self._follow(by_selector)
+        if self._epoch != by_selector.epoch:
+            self._epoch = by_selector.epoch
+            rows = [by_selector.of_node_selector(selector) for selector in self._selectors]
+            self._pair_group = np.repeat(np.arange(len(rows)), [len(part) for part in rows])
+            self._pair_row = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
         best = np.full(by_selector.n, _NOTHING_YET, dtype=np.int64)
         suiting = self._suiting(wish)
         for _ in range(len(taken) + 1):
@@ -190,15 +198,6 @@ class ClassVolumes:
                 (selector.matches(volume.metadata.labels) for volume in self.volumes), dtype=np.bool_, count=len(self.volumes)
             )
         return found
-
-    def _follow(self, by_selector: RowsBySelector) -> None:
-        if self._stale:
-            self._read()
-        if self._epoch != by_selector.epoch:
-            self._epoch = by_selector.epoch
-            rows = [by_selector.of_node_selector(selector) for selector in self._selectors]
-            self._pair_group = np.repeat(np.arange(len(rows)), [len(part) for part in rows])
-            self._pair_row = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
 
 
 def _same_offer(old: PersistentVolume, new: PersistentVolume) -> bool:
@@ -239,6 +238,7 @@ class OpenVolumes:
 
     def of_class(self, class_name: str) -> ClassVolumes:
         """Return the open volumes of a class."""
+        self._classes[class_name].refresh()
         return self._classes[class_name]
 
     def meant_for(self, claim: PersistentVolumeClaim, class_name: str, wish: Wish) -> PersistentVolume | None:

@@ -27,16 +27,16 @@ from kubesched.plugins import _csi_translation as csi
 from kubesched.plugins._csi_nodes import CsiNodes
 from kubesched.plugins._volumes import NO_PROVISIONER, STORAGE, VolumeError, requested_nano
 from kubesched.plugins.volume_binding.capacities import StorageCapacities
-from kubesched.plugins.volume_binding.open_volumes import NONE, OpenVolumes, affinity_of, wish_of
+from kubesched.plugins.volume_binding.open_volumes import NONE, OpenVolumes, affinity_of, capacity_nano, wish_of
 from kubesched.plugins.volume_binding.rows_by_selector import RowsBySelector
-
-GIVEN = -2
-"""A chosen volume that already names the claim as its own, as opposed to an index into the open ones."""
 
 
 @dataclass(slots=True)
 class DelayedClaim:
-    """One claim that is bound when its pod is placed, on all rows of the cluster."""
+    """One claim that is bound when its pod is placed, on all rows of the cluster.
+
+    `chosen` are indexes of `volumes`: those that are open, and last one that already names the claim as its own.
+    """
 
     claim: PersistentVolumeClaim
     class_name: str
@@ -44,16 +44,8 @@ class DelayedClaim:
     provisioned: Bools
     volumes: list[PersistentVolume] = field(default_factory=list)
     sizes: Ints | None = None
-    given: PersistentVolume | None = None
     capacity: Ints | None = None
     capacities: list[CSIStorageCapacity] = field(default_factory=list)
-
-    def volume_on(self, row: int) -> PersistentVolume | None:
-        """Return the existing volume that the claim would be given on a row."""
-        at = int(self.chosen[row])
-        if at == GIVEN:
-            return self.given
-        return self.volumes[at] if at >= 0 else None
 
 
 class VolumePlan:
@@ -70,8 +62,7 @@ class VolumePlan:
 
     def bindings_on(self, row: int) -> list[tuple[PersistentVolumeClaim, PersistentVolume]]:
         """Return which existing volume each claim would be given on a row."""
-        pairs = ((delayed.claim, delayed.volume_on(row)) for delayed in self.delayed)
-        return [(claim, volume) for claim, volume in pairs if volume is not None]
+        return [(each.claim, each.volumes[each.chosen[row]]) for each in self.delayed if each.chosen[row] != NONE]
 
     def provisions_on(self, row: int) -> list[PersistentVolumeClaim]:
         """Return the claims for which a volume would be made on a row."""
@@ -174,22 +165,23 @@ class Planner:
         except VolumeError as error:
             plan.errors.append((open_rows, str(error)))
             return found
+        volumes = self._open.of_class(class_name)
+        found.volumes, found.sizes = volumes.volumes, volumes.sizes
         undecided = np.ones(plan.nodes.n, dtype=np.bool_)
         given = self._open.meant_for(claim, class_name, wish)
         if given is not None:
             # A volume that names the claim ends the search: it is reached from the node, or nothing is.
-            undecided = np.zeros(plan.nodes.n, dtype=np.bool_)
+            undecided, at = ~undecided, len(found.volumes)
             for earlier in plan.delayed:
-                if earlier.given is given:
-                    undecided |= earlier.chosen == GIVEN
+                if earlier.volumes and earlier.volumes[-1] is given:
+                    undecided |= earlier.chosen == at
             reached = self._by_selector.column(self._by_selector.of_node_selector(affinity_of(given)))
-            found.given = given
-            found.chosen[reached & ~undecided] = GIVEN
+            found.volumes = [*found.volumes, given]
+            found.sizes = np.append(found.sizes, quantity.value(capacity_nano(given)))
+            found.chosen[reached & ~undecided] = at
         if undecided.any():
-            volumes = self._open.of_class(class_name)
             taken = [earlier.chosen for earlier in plan.delayed if earlier.volumes and earlier.class_name == class_name]
             chosen = volumes.choose(wish, taken, self._by_selector)
-            found.volumes, found.sizes = volumes.volumes, volumes.sizes
             found.chosen = np.where(undecided, chosen, found.chosen)
         found.provisioned = open_rows & (found.chosen == NONE)
         return found

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from kubesched.api import quantity
-from kubesched.cluster import Bools, Ints
+from kubesched.cluster import Ints
 from kubesched.plugins._volumes import requested_nano
 from kubesched.plugins.volume_binding.capacities import total_bytes
-from kubesched.plugins.volume_binding.open_volumes import NONE, capacity_nano
-from kubesched.plugins.volume_binding.plan import GIVEN, DelayedClaim, VolumePlan
+from kubesched.plugins.volume_binding.open_volumes import NONE
+from kubesched.plugins.volume_binding.plan import DelayedClaim, VolumePlan
 
 
 class _Share:
@@ -43,26 +43,18 @@ def storage_scores(plan: VolumePlan, line: Ints) -> Ints:
 
 
 def _add_existing(delayed: DelayedClaim, shares: dict[str, _Share], n: int) -> None:
-    requested = quantity.value(requested_nano(delayed.claim))
-    rows = delayed.chosen >= 0
-    if rows.any():
-        assert delayed.sizes is not None
-        # Volumes are found by class, and only an old annotation makes the class in their spec another one.
-        chosen = delayed.chosen[rows]
-        names = {int(at): delayed.volumes[at].spec.storage_class_name for at in np.unique(chosen)}
-        for name in dict.fromkeys(names.values()):
-            mine = rows & np.isin(delayed.chosen, [at for at, class_name in names.items() if class_name == name])
-            _add(shares, name, mine, requested, delayed.sizes[delayed.chosen[mine]], n)
-    if delayed.given is not None:
-        size = np.array(quantity.value(capacity_nano(delayed.given)), dtype=np.int64)
-        _add(shares, delayed.given.spec.storage_class_name, delayed.chosen == GIVEN, requested, size, n)
-
-
-def _add(shares: dict[str, _Share], name: str, rows: Bools, requested: int, available: Ints, n: int) -> None:
-    share = shares.setdefault(name, _Share(n))
-    share.counts |= rows
-    share.requested[rows] += requested
-    share.available[rows] += available
+    rows = delayed.chosen != NONE
+    if not rows.any():
+        return
+    assert delayed.sizes is not None
+    # Volumes are found by class, and only an old annotation makes the class in their spec another one.
+    names = {int(at): delayed.volumes[at].spec.storage_class_name for at in np.unique(delayed.chosen[rows])}
+    for name in dict.fromkeys(names.values()):
+        mine = np.isin(delayed.chosen, [at for at, class_name in names.items() if class_name == name])
+        share = shares.setdefault(name, _Share(n))
+        share.counts |= mine
+        share.requested[mine] += quantity.value(requested_nano(delayed.claim))
+        share.available[mine] += delayed.sizes[delayed.chosen[mine]]
 
 
 def _add_made(delayed: DelayedClaim, shares: dict[str, _Share], n: int) -> None:
