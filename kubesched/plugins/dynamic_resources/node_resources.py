@@ -27,8 +27,8 @@ from kubesched.plugins.dynamic_resources.shapes import AllocationError
 class Refusals:
     """Reasons against rows, as a filter finds them: those that speak of a row first keep it."""
 
-    def __init__(self, bits: Bits, reasons: Sequence[Reason]) -> None:
-        self.bits = bits
+    def __init__(self, n: int, reasons: Sequence[Reason]) -> None:
+        self.bits: Bits = np.zeros(n, dtype=np.uint64)
         self.reasons = [*reasons]
 
     @property

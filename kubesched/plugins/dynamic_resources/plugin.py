@@ -10,7 +10,7 @@ claim, made for it, with the resources as requests. A pod without any of this co
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
@@ -32,7 +32,6 @@ from kubesched.framework.ports import Handle
 from kubesched.framework.profile import Profile
 from kubesched.framework.verdicts import (
     SKIP,
-    Bits,
     Diagnosis,
     Reason,
     Rejections,
@@ -79,9 +78,6 @@ INVALID_POOLS = Reason("invalid resource pools were encountered", resolvable=Fal
 NOT_AVAILABLE = Reason("resourceclaim not available on the node", resolvable=False)
 CANNOT_FIT = Reason("cannot fit resource", resolvable=False)
 STALE_CLAIM = Reason("cannot schedule extended resource claim", resolvable=False)
-REASONS = (CANNOT_ALLOCATE, INVALID_POOLS, NOT_AVAILABLE, CANNOT_FIT)
-"""In the order of their bits; the first two are those of `outcomes`."""
-_NOT_AVAILABLE_BIT, _CANNOT_FIT_BIT = np.uint64(4), np.uint64(8)
 
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 DEALLOCATED = "deallocation of ResourceClaim completed"
@@ -248,7 +244,8 @@ class DynamicResources(Plugin):
             return Rejections.where(np.ones(nodes.n, dtype=np.bool_), STALE_CLAIM)
         mine.nodes = nodes.everything()
         served = self._served(mine, nodes)
-        refusals = Refusals(self._unserved(mine, nodes), REASONS)
+        refusals = Refusals(nodes.n, (CANNOT_ALLOCATE, INVALID_POOLS))  # in the order of the bits of `outcomes`
+        self._refuse_unserved(mine, nodes, refusals)
         if self._features.node_allocatable:
             self._pools.follow(nodes)
             self._node_resources.refuse_shared(pod, mine, nodes, refusals)
@@ -272,7 +269,7 @@ class DynamicResources(Plugin):
         for holder in mine.allocated:
             away = self._unavailable(holder, nodes)
             if away is not None:
-                bits[away & (bits == 0)] = _NOT_AVAILABLE_BIT
+                refusals.add(away & refusals.open, NOT_AVAILABLE)
         for row in errors:
             bits[row] = 0
         return Rejections(bits, tuple(refusals.reasons), errors or None)
@@ -290,15 +287,14 @@ class DynamicResources(Plugin):
                 served |= np.where(nodes.allocatable(nodes.resource(resource)) == 0, 1 << bit, 0)
         return served
 
-    def _unserved(self, mine: PodClaims, nodes: Snapshot) -> Bits:
-        """Return the bits of a fresh verdict: set where nobody knows a resource that the pod asks for."""
-        bits = np.zeros(nodes.n, dtype=np.uint64)
+    def _refuse_unserved(self, mine: PodClaims, nodes: Snapshot, refusals: Refusals) -> None:
+        """Refuse nodes where nobody knows a resource that the pod asks for."""
         for resource in mine.resources:
             if self._classes.find(resource) is None:
-                for row in np.flatnonzero(nodes.allocatable(nodes.resource(resource)) == 0).tolist():
-                    if resource not in nodes.node(row).status.allocatable:
-                        bits[row] = _CANNOT_FIT_BIT
-        return bits
+                none = np.flatnonzero(nodes.allocatable(nodes.resource(resource)) == 0).tolist()
+                unknown = np.zeros(nodes.n, dtype=np.bool_)
+                unknown[[row for row in none if resource not in nodes.node(row).status.allocatable]] = True
+                refusals.add(unknown, CANNOT_FIT)
 
     def _collect_errors(
         self, found: Outcomes, claims: list[ResourceClaim], nodes: Snapshot, asked: Bools, errors: dict[int, str]
@@ -365,12 +361,8 @@ class DynamicResources(Plugin):
                 found = self._unused(mine, diagnosis, pod.uid, *((group.metadata.uid,) if is_idle else ()))
                 if found is not None:
                     unused[found.metadata.uid] = found
-        follow_up = partial(self._deallocate_all, list(unused.values())) if unused else None
+        follow_up = partial(self._writer.deallocate, *unused.values()) if unused else None
         return GroupPostFiltered(unschedulable(GROUP_DEALLOCATED), follow_up=follow_up)
-
-    async def _deallocate_all(self, claims: Sequence[ResourceClaim]) -> None:
-        for claim in claims:
-            await self._writer.deallocate(claim)
 
     def _unhelped(self, why: str) -> Status:
         return unschedulable() if self._features.behaviour.tells_placement_found else unschedulable(why)

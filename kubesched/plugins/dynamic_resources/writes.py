@@ -280,13 +280,14 @@ class ClaimWriter:
 
     # Giving back
 
-    async def deallocate(self, claim: ResourceClaim) -> None:
-        """Clear a claim's allocation, reservations and device reports; a failure is logged and tried again."""
-        empty = msgspec.structs.replace(claim, status=ResourceClaimStatus())
-        try:
-            self._accept(await self._handle.writer.update(empty, "status"))
-        except SchedulerError as error:
-            log.error("deallocate claim %s: %s", claim.key, error)
+    async def deallocate(self, *claims: ResourceClaim) -> None:
+        """Clear claims' allocations, reservations and device reports; a failure is logged and tried again."""
+        for claim in claims:
+            empty = msgspec.structs.replace(claim, status=ResourceClaimStatus())
+            try:
+                self._accept(await self._handle.writer.update(empty, "status"))
+            except SchedulerError as error:
+                log.error("deallocate claim %s: %s", claim.key, error)
 
     async def unreserve(self, name: str, namespace: str, pod: PodView) -> None:
         """Take the pod's reservation of a claim back; failures are only logged, the API's controller cleans up."""
