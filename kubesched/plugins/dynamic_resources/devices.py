@@ -11,11 +11,9 @@ from dataclasses import dataclass
 
 from kubesched.api import quantity
 from kubesched.api.meta import Quantity
-from kubesched.api.node import NodeSelector
 from kubesched.api.resource import (
     CapacityRequestPolicy,
     Counter,
-    CounterSet,
     Device,
     DeviceAttribute,
     DeviceTaint,
@@ -23,6 +21,7 @@ from kubesched.api.resource import (
     NodeAllocatableMapping,
     NodeAllocatableOverhead,
     ResourceSlice,
+    ResourceSliceSpec,
 )
 from kubesched.cel import DeviceFacts, FactBook
 from kubesched.cluster.device_claims import DeviceId, PoolId
@@ -73,14 +72,12 @@ class DeviceView:
         self.compatible = {use.counter_set: frozenset(use.compatibility_groups) for use in device.consumes_counters}
         """By counter set, also one of which it takes nothing, the groups of which another device there must share one; without
         any, it must have none either."""
-        self.skip_operations = view.skip_operations
+        self.skip_operations = view.spec.skip_node_operations
         self.node_uses = _node_uses(device)
         self.taints = _blocking_taints(self.id, device, rules)
         self.binding_conditions = device.binding_conditions
-        place: Device | SliceView = device if view.per_device else view
-        self.node_name = place.node_name
-        self.node_selector = place.node_selector
-        self.all_nodes = bool(place.all_nodes)
+        self.place: Device | ResourceSliceSpec = device if view.spec.per_device_node_selection else view.spec
+        """What tells the nodes that reach it."""
 
     def attribute(self, name: str) -> DeviceAttribute | None:
         """Return an attribute by its full name; a name in the driver's own domain may be published without it."""
@@ -97,25 +94,17 @@ class SliceView:
 
     def __init__(self, published: ResourceSlice, book: FactBook, rules: Iterable[DeviceTaintRule]) -> None:
         self.published = published
-        spec = published.spec
+        self.spec = spec = published.spec
         self.name = published.metadata.name
         self.pool: PoolId = spec.driver, spec.pool.name
-        self.generation = spec.pool.generation
-        self.count = spec.pool.resource_slice_count
-        self.node_name = spec.node_name or None
-        self.node_selector: NodeSelector | None = spec.node_selector
-        self.all_nodes = bool(spec.all_nodes)
-        self.skip_operations = spec.skip_node_operations
-        self.per_device = bool(spec.per_device_node_selection)
-        self.counter_sets: tuple[CounterSet, ...] = spec.shared_counters
         # A slice that declares counters contributes nothing else.
-        published_devices = () if self.counter_sets else spec.devices
+        published_devices = () if spec.shared_counters else spec.devices
         self.devices = tuple(DeviceView(device, self, book, rules) for device in published_devices)
 
     @property
     def is_of_one_node(self) -> bool:
         """Return whether only one node can notice a change of the slice."""
-        return self.node_name is not None and not self.counter_sets
+        return bool(self.spec.node_name) and not self.spec.shared_counters
 
 
 def _node_uses(device: Device) -> tuple[NodeUse, ...]:
@@ -148,7 +137,7 @@ def _multiplier(times: Quantity | None) -> int:
 
 def declared_counters(view: SliceView) -> Counters:
     """Return the counters that a slice declares."""
-    return _counters(((declared.name, declared.counters) for declared in view.counter_sets), view)
+    return _counters(((declared.name, declared.counters) for declared in view.spec.shared_counters), view)
 
 
 def _counters(sets: Iterable[tuple[str, Mapping[str, Counter]]], view: SliceView) -> Counters:

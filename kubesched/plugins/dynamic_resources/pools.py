@@ -201,7 +201,7 @@ class Pools:
             if old is not None:
                 del self._views[old.name]
                 self._by_pool[old.pool].remove(old)
-                self._local[old.node_name or ""].remove(old)
+                self._local[old.spec.node_name or ""].remove(old)
             if view is not None:
                 self._sort_in(view)
         return True
@@ -210,20 +210,21 @@ class Pools:
         for key in self._keys_of_slice.pop(view.name, ()):
             self._by_key.pop(key, None)
         self._pools.pop(view.pool, None)
-        self._regroup_nodes.add(view.node_name or "")
+        self._regroup_nodes.add(view.spec.node_name or "")
 
     def _sort_in(self, view: SliceView) -> None:
+        spec, with_partitions = view.spec, self.features.partitionable_devices
         self._views[view.name] = view
-        self._has_skips = self._has_skips or bool(view.skip_operations)
+        self._has_skips = self._has_skips or bool(spec.skip_node_operations)
         self._by_pool.setdefault(view.pool, []).append(view)
-        if view.counter_sets:
+        if spec.shared_counters:
             self._counters.setdefault(view.pool, []).append(view)
-            if not (self.features.partitionable_devices and self.features.behaviour.ignores_distant_counters):
+            if not (with_partitions and self.features.behaviour.ignores_distant_counters):
                 return
         # Counters are a way to their pool as devices are: one whose devices are still to come is being updated.
-        if view.node_name is not None:
-            self._local.setdefault(view.node_name, []).append(view)
-        elif view.all_nodes or view.node_selector is not None or (view.per_device and self.features.partitionable_devices):
+        if spec.node_name:
+            self._local.setdefault(spec.node_name, []).append(view)
+        elif spec.all_nodes or spec.node_selector is not None or (spec.per_device_node_selection and with_partitions):
             self._wide.append(view)
 
     # Grouping
@@ -232,16 +233,16 @@ class Pools:
         """Return whether a node may reach other devices since it changed: by its labels, or by features that it declares."""
         if not change.labels:
             return self._has_skips
-        return any(view.node_selector is not None or view.per_device for view in self._wide)
+        return any(view.spec.node_selector is not None or view.spec.per_device_node_selection for view in self._wide)
 
     def _find_ways(self, nodes: Snapshot) -> None:
         """Find out how each row reaches slices that are not its own."""
         self._error = None
         self._ways = ways = _Ways()
         for view in self._wide:
-            for device in view.devices if view.per_device else (None,):
-                if device is not None and device.node_name:
-                    ways.named.setdefault(device.node_name, []).append(len(ways.to))
+            for device in view.devices if view.spec.per_device_node_selection else (None,):
+                if device is not None and device.place.node_name:
+                    ways.named.setdefault(device.place.node_name, []).append(len(ways.to))
                 else:
                     ways.columns.append((len(ways.to), self._column(view, device, nodes)))
                 ways.to.append((view, device))
@@ -273,9 +274,9 @@ class Pools:
         return group
 
     def _column(self, view: SliceView, device: DeviceView | None, nodes: Snapshot) -> Bools:
-        place: SliceView | DeviceView = device if device is not None else view
+        place = device.place if device is not None else view.spec
         if place.all_nodes or place.node_selector is None:
-            return np.full(nodes.n, place.all_nodes, dtype=np.bool_)
+            return np.full(nodes.n, bool(place.all_nodes), dtype=np.bool_)
         matcher = compile_node_selector(place.node_selector)
         if matcher.error is not None:
             what = f"device {device.id} in slice {view.name}" if device is not None else f"slice {view.name}"
@@ -292,10 +293,11 @@ class Pools:
             slices.setdefault(view.pool, {})[view.name] = view
         there = {id(device) for _, device in reached if device is not None}
         unreachable = {id(device) for view, way in reached if way is not None for device in view.devices} - there
-        here = {view.node_name for view in local}
+        here = {view.spec.node_name for view in local}
         for key, views in slices.items():
             for view in self._counters.get(key, ()):
-                if not (self.features.behaviour.ignores_distant_counters and view.node_name and view.node_name not in here):
+                owner = view.spec.node_name
+                if not (self.features.behaviour.ignores_distant_counters and owner and owner not in here):
                     views[view.name] = view
         found = []
         if not self.features.behaviour.ignores_distant_counters:
@@ -320,8 +322,8 @@ class Pools:
         seen = [view for view in relevant if not self._is_ignored(view)]
         if not seen:
             return None
-        newest = max(view.generation for view in seen)
-        kept = sorted((view for view in seen if view.generation == newest), key=lambda view: view.name)
+        newest = max(view.spec.pool.generation for view in seen)
+        kept = sorted((view for view in seen if view.spec.pool.generation == newest), key=lambda view: view.name)
         known, names = self._pools.setdefault(key, {}), tuple(view.name for view in kept)
         if names not in known:
             known[names] = self._build(key, newest, kept)
@@ -335,22 +337,22 @@ class Pools:
 
     def _build(self, key: PoolId, newest: int, kept: list[SliceView]) -> Pool | None:
         everything = self._by_pool[key]
-        wanted = kept[0].count
+        wanted = kept[0].spec.pool.resource_slice_count
         devices = tuple(device for view in kept for device in view.devices)
         if len(kept) != wanted:
-            if any(view.generation > newest for view in everything):
+            if any(view.spec.pool.generation > newest for view in everything):
                 return None
-            if sum(view.generation == newest and not self._is_ignored(view) for view in everything) != wanted:
+            if sum(view.spec.pool.generation == newest and not self._is_ignored(view) for view in everything) != wanted:
                 return Pool(key, devices, is_incomplete=True)
         mine = set(kept)
-        distant = [view for view in everything if view.generation == newest and view not in mine]
+        distant = [view for view in everything if view.spec.pool.generation == newest and view not in mine]
         elsewhere = tuple(device for view in distant for device in view.devices)
         counters: Counters = {}
         sets: set[str] = set()
         invalid = _duplicate(device.id.device for device in devices)
         # Counters of the pool that are for other nodes count too, unless the pool was complete without them.
         for view in (*kept, *(distant if len(kept) != wanted else ())):
-            for declared in view.counter_sets:
+            for declared in view.spec.shared_counters:
                 if declared.name in sets:
                     invalid = invalid or f"duplicate counter set name {declared.name}"
                 sets.add(declared.name)

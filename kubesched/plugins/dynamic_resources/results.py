@@ -116,13 +116,13 @@ def _config(shape: ClaimShape, ways: Sequence[int]) -> tuple[DeviceAllocationCon
 
 
 def _node_selector(picks: Sequence[Pick], node_name: str, claim: int) -> NodeSelector | None:
-    if any(pick.device.node_name or pick.device.published.binds_to_node for pick in picks):
+    if any(pick.device.place.node_name or pick.device.published.binds_to_node for pick in picks):
         here = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
         return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),))
     fields: dict[object, NodeSelectorRequirement] = {}
     expressions: dict[object, NodeSelectorRequirement] = {}
     for pick in picks:
-        selector = pick.device.node_selector
+        selector = pick.device.place.node_selector
         if selector is None or not selector.node_selector_terms:
             continue
         if len(selector.node_selector_terms) > 1:
