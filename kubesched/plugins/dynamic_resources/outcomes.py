@@ -1,8 +1,7 @@
 """Outcomes of searches, remembered by the claims' shape and the nodes' group, and repaired when devices change hands.
 
 A pod's filter asks for one verdict a row. The first pod of a shape searches every group once; after that, only groups
-that reach a pool of which a device was taken or given back are searched again, usually the one node of the pod before,
-and only their rows are written anew.
+that reach a pool of which a device was taken or given back are searched again, usually the one node of the pod before.
 """
 
 from __future__ import annotations
@@ -39,13 +38,10 @@ class Outcomes:
         self.has_lists = any(any(shape.is_list) for shape in self.shapes)
         self.touched = Reader(touched)
         self.allocations: dict[int, Allocation] = {}
-        self.refused: dict[int, int] = {}
         self.errors: dict[int, AllocationError] = {}
         self.unknown: set[int] = set()
-        self.n_groups = 0
         self.bits: Bits = np.zeros(0, dtype=np.uint64)
-        """For every row of the cluster the bit of what stands in the way; zero also where there is an error."""
-        self.layout: Ints | None = None
+        """For every group the bit of what stands in the way; zero also where there is an error."""
 
     def scores(self, groups: Ints) -> tuple[Bools, Ints]:
         """Return which rows have a solution, and how much it is liked."""
@@ -96,34 +92,26 @@ class OutcomeBook:
     def _forget_touched(self, found: Outcomes) -> None:
         touched = found.touched.changed(self._book.touched)
         if touched is None:
-            found.unknown.update(range(found.n_groups))
+            found.unknown.update(range(len(found.bits)))
             return
         for pool in set(touched):
             found.unknown.update(self._pools.groups_of_pool.get(pool, ()))
 
     def _bring_up_to_date(self, found: Outcomes, nodes: Snapshot) -> None:
         pools = self._pools
-        if found.n_groups < len(pools.groups):
-            found.unknown.update(range(found.n_groups, len(pools.groups)))
-            found.n_groups = len(pools.groups)
-        wanted = found.unknown
-        if wanted and nodes.rows is not None:
-            wanted = wanted & set(pools.group_of_row[nodes.rows].tolist())
-        changed = self._search(found, sorted(g for g in wanted if len(pools.rows_of(g)))) if wanted else []
-        if found.layout is not pools.group_of_row:
-            verdicts = np.array([found.refused.get(g, 0) for g in range(found.n_groups)], dtype=np.uint64)
-            found.bits, found.layout = verdicts[pools.group_of_row], pools.group_of_row
-            return
-        for group in changed:
-            found.bits[pools.rows_of(group)] = found.refused.get(group, 0)
+        if len(found.bits) < len(pools.groups):
+            found.unknown.update(range(len(found.bits), len(pools.groups)))
+            found.bits = np.append(found.bits, np.zeros(len(pools.groups) - len(found.bits), dtype=np.uint64))
+        if found.unknown:
+            here = pools.in_use if nodes.rows is None else set(pools.group_of_row[nodes.rows].tolist())
+            self._search(found, sorted(found.unknown & here))
 
-    def _search(self, found: Outcomes, groups: list[int]) -> list[int]:
-        """Search groups, in order; return those that were looked at."""
+    def _search(self, found: Outcomes, groups: list[int]) -> None:
         allowance = Allowance()
-        for at, number in enumerate(groups):
+        for number in groups:
             found.allocations.pop(number, None)
             found.errors.pop(number, None)
-            found.refused.pop(number, None)
+            found.bits[number] = 0
             group = self._pools.groups[number]
             try:
                 allocation = Search(found.shapes, group, self._book, self._pools.features, self._deadline(), allowance).run()
@@ -132,11 +120,10 @@ class OutcomeBook:
             except AllocationError as error:
                 found.errors[number] = error
             except (TookTooLong, NoAllowance):
-                return groups[:at]  # this group and those after it stay unknown: the next attempt starts anew
+                return  # this group and those after it stay unknown: the next attempt starts anew
             else:
                 if allocation is not None:
                     found.allocations[number] = allocation
                 else:
-                    found.refused[number] = INVALID_POOLS_BIT if group.has_invalid else NONE_BIT
+                    found.bits[number] = INVALID_POOLS_BIT if group.has_invalid else NONE_BIT
             found.unknown.discard(number)
-        return groups

@@ -258,11 +258,11 @@ class DynamicResources(Plugin):
             claims = mine.to_allocate(kind)
             if claims:
                 mine.found[kind] = found = self._outcomes.outcomes(claims, nodes)
-                here = found.bits if nodes.rows is None else found.bits[nodes.rows]
+                here = found.bits[self._pools.rows(nodes)]
                 asked = bits == 0 if served is None else (bits == 0) & (served == kind)
                 if found.errors or found.unknown:
                     self._collect_errors(found, claims, nodes, asked, errors)
-                bits[asked] = here[asked]
+                np.copyto(bits, here, where=asked)
         if self._features.node_allocatable:
             self._node_resources.refuse_short(pod, mine, nodes, served, refusals, errors)
             state.write(NODE_ALLOCATABLE, lambda name: self._footprint(mine, name))

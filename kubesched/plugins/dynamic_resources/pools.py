@@ -32,8 +32,6 @@ GroupKey = tuple[bytes, tuple[int, ...], tuple[str, ...]]
 OPTIONAL_NODE_OPERATIONS = "DRAOptionalNodeOperations"
 """What a node declares that can do without the calls to a driver which a slice says may be skipped."""
 
-_NOBODY: Ints = np.zeros(0, dtype=np.int64)
-
 
 @dataclass(frozen=True, slots=True)
 class Pool:
@@ -108,7 +106,8 @@ class Pools:
         self.epoch = 0
         self._nodes: Snapshot | None = None
         self.group_of_row: Ints = np.zeros(0, dtype=np.int64)
-        self._rows_of: dict[int, Ints] = {}
+        self.in_use: Set[int] = frozenset()
+        """The groups that have nodes: one that was replaced has none any more."""
 
     def _reset(self) -> None:
         self.groups: list[Group] = []
@@ -131,10 +130,6 @@ class Pools:
         """Return the group of every row of the view."""
         self.follow(nodes)
         return self.group_of_row if nodes.rows is None else self.group_of_row[nodes.rows]
-
-    def rows_of(self, group: int) -> Ints:
-        """Return the rows of a group, in the whole cluster; a group that was replaced has none."""
-        return self._rows_of.get(group, _NOBODY)
 
     def follow(self, nodes: Snapshot) -> None:
         """Take in what happened to slices and nodes; `group_of_row` is another array if anything about it changed."""
@@ -255,9 +250,7 @@ class Pools:
         group_of_row[rows] = [self._group_for(row, nodes) for row in rows]
         self.group_of_row = group_of_row
         self._regroup_nodes.clear()
-        order = np.argsort(group_of_row, kind="stable")
-        numbers, starts = np.unique(group_of_row[order], return_index=True)
-        self._rows_of = dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)) if len(order) else {}
+        self.in_use = set(np.unique(group_of_row).tolist())
 
     def _group_for(self, row: int, nodes: Snapshot) -> int:
         name = nodes.name(row)
