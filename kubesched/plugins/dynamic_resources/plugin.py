@@ -336,11 +336,15 @@ class DynamicResources(Plugin):
 
     def _unused(self, mine: PodClaims, diagnosis: Diagnosis, *uids: str) -> ResourceClaim | None:
         """Return a claim whose devices are in the way where they are, and that nobody but these use."""
-        refused = self._refused_rows(diagnosis)
-        for holder in mine.allocated:
-            away = self._unavailable(holder, refused) if refused is not None and not holder.is_shared else None
-            if away is not None and away.any() and can_be_deallocated(holder.claim, *uids):
-                return holder.claim
+        verdicts = diagnosis.verdicts
+        if verdicts is None:
+            return None
+        for name, reasons, rows in verdicts.refusals():
+            if name == self.name and NOT_AVAILABLE in reasons:
+                for holder in mine.allocated:
+                    away = self._unavailable(holder, verdicts.nodes.take(rows)) if not holder.is_shared else None
+                    if away is not None and away.any() and can_be_deallocated(holder.claim, *uids):
+                        return holder.claim
         return None
 
     def pod_group_post_filter(self, failed: FailedGroup, trial: GroupTrial) -> GroupPostFiltered:
@@ -366,20 +370,6 @@ class DynamicResources(Plugin):
 
     def _unhelped(self, why: str) -> Status:
         return unschedulable() if self._features.behaviour.tells_placement_found else unschedulable(why)
-
-    def _refused_rows(self, diagnosis: Diagnosis) -> Snapshot | None:
-        """Return the view of the nodes that this plugin refused because a claim is not available there."""
-        verdicts = diagnosis.verdicts
-        if verdicts is None:
-            return None
-        for number, (name, rejections) in enumerate(verdicts.columns):
-            if name == self.name and rejections.bits is not None and NOT_AVAILABLE in rejections.reasons:
-                bit = np.uint64(1 << rejections.reasons.index(NOT_AVAILABLE))
-                rows = (verdicts.owner == number) & (rejections.bits & bit != 0)
-                if verdicts.considered is not None:
-                    rows &= verdicts.considered
-                return verdicts.nodes.take(np.flatnonzero(rows))
-        return None
 
     # Which of them
 
