@@ -32,7 +32,7 @@ _FILESYSTEM = "Filesystem"
 _MANY_SELECTORS = 256
 
 Kind = tuple[str, str, frozenset[str]]
-"""What must agree apart from size: volume mode, attributes class, access modes."""
+"""What must agree apart from size: volume mode and attributes class, and access modes, of which a volume may have more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,48 +40,31 @@ class Wish:
     """A claim boiled down to what is compared with volumes; storage in nano bytes."""
 
     nano: int
-    mode: str
-    attributes_class: str
-    access_modes: frozenset[str]
+    kind: Kind
     selector: Selector | None
 
     def takes(self, kind: Kind) -> bool:
         """Return whether a volume of this kind would do."""
-        mode, attributes_class, access_modes = kind
-        return mode == self.mode and attributes_class == self.attributes_class and self.access_modes <= access_modes
+        return kind[:2] == self.kind[:2] and self.kind[2] <= kind[2]
 
     def takes_if_given(self, volume: PersistentVolume) -> bool:
         """Return whether a volume that is already meant for the claim would do: fewer things are compared then."""
-        mode, attributes_class, _ = kind_of(volume)
-        return (
-            capacity_nano(volume) >= self.nano
-            and mode == self.mode
-            and attributes_class == self.attributes_class
-            and volume.metadata.deletion_timestamp is None
-        )
+        is_alike = capacity_nano(volume) >= self.nano and kind_of(volume)[:2] == self.kind[:2]
+        return is_alike and volume.metadata.deletion_timestamp is None
 
 
 def wish_of(claim: PersistentVolumeClaim) -> Wish:
     """Return what a claim wants; raise if its selector means nothing."""
-    spec = claim.spec
-    selector = None
-    if spec.selector is not None:
-        try:
-            selector = compile_selector(spec.selector)
-        except SelectorError as error:
-            raise VolumeError(f"error creating internal label selector for claim: {claim.key}: {error}") from error
-    return Wish(
-        requested_nano(claim),
-        spec.volume_mode or _FILESYSTEM,
-        spec.volume_attributes_class_name or "",
-        frozenset(spec.access_modes),
-        selector,
-    )
+    try:
+        selector = compile_selector(claim.spec.selector) if claim.spec.selector is not None else None
+    except SelectorError as error:
+        raise VolumeError(f"error creating internal label selector for claim: {claim.key}: {error}") from error
+    return Wish(requested_nano(claim), kind_of(claim), selector)
 
 
-def kind_of(volume: PersistentVolume) -> Kind:
-    """Return what a volume is apart from its size."""
-    spec = volume.spec
+def kind_of(found: PersistentVolume | PersistentVolumeClaim) -> Kind:
+    """Return what a volume is, or what a claim wants, apart from the size."""
+    spec = found.spec
     return (spec.volume_mode or _FILESYSTEM, spec.volume_attributes_class_name or "", frozenset(spec.access_modes))
 
 
