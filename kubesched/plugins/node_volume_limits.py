@@ -131,9 +131,7 @@ class NodeVolumeLimits(Plugin):
 
     def _exceeds_on(self, wanted: Wanted, nodes: Snapshot, at: int, row: int) -> bool:
         """Return whether one node of a what-if would be overloaded, from its pods one by one."""
-        csi_node = self.handle.objects.get(CSINode, nodes.name(at))
-        limits = driver_limits(csi_node) if csi_node is not None else {}
-        if not limits:
+        if not self.csi_nodes.has_limits[row]:
             return False
         attached: dict[str, Attached] = {}
         for other in nodes.pods_on(at):
@@ -141,9 +139,10 @@ class NodeVolumeLimits(Plugin):
                 attached.update(volumes_of(other.pod, self.resolver, is_new=False))
         counted = {**{volume.name: volume for volume in self.attachments.by_attachments(row)}, **attached}
         for driver, volumes in wanted.by_driver.items():
+            limits = self.csi_nodes.limits(driver)
             added = sum(volume.name not in attached for volume in volumes)
             present = sum(volume.driver == driver for volume in counted.values())
-            if driver in limits and added and present + added > limits[driver]:
+            if limits is not None and added and present + added > limits[row]:
                 return True
         return False
 
