@@ -45,12 +45,8 @@ class Pick:
     """The pool whose counters it uses up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
-    """A solution: the picks of each claim, and for each request which of its ways was taken."""
-
-    picks: tuple[tuple[Pick, ...], ...]
-    ways: tuple[tuple[int, ...], ...]
+Allocation = tuple[tuple[Pick, ...], ...]
+"""A solution: the picks of each claim, which tell by their requests which way of a list was taken, too."""
 
 
 class _Found(Enum):
@@ -80,7 +76,6 @@ class Search:
         self._allowance = allowance
         self._steps = 0
         self._picks: list[list[Pick]] = [[] for _ in claims]
-        self._ways: list[list[int]] = [[0] * len(claim.requests) for claim in claims]
         self._taken: list[set[DeviceId]] = [set() for _ in claims]
         """What each claim has picked for itself. Admin access looks past what other claims have, but what it picks is as
         much in the way of the others in this search as anything."""
@@ -99,7 +94,7 @@ class Search:
             sys.setrecursionlimit(max(sys.getrecursionlimit(), 1000 + deepest))
         if self._claim(0) is not _Found.YES:
             return None
-        return Allocation(tuple(map(tuple, self._picks)), tuple(map(tuple, self._ways)))
+        return tuple(map(tuple, self._picks))
 
     # Before the search
 
@@ -156,11 +151,8 @@ class Search:
         if r == len(claim.requests):
             # That a later claim has too many devices says nothing about this one.
             return _Found.YES if self._claim(c + 1) is _Found.YES else _Found.NO
-        if not claim.is_list[r]:
-            return self._devices(c, r, claim.requests[r][0], 0, 0)
         always_too_many = True
-        for way, request in enumerate(claim.requests[r]):
-            self._ways[c][r] = way
+        for request in claim.requests[r]:
             found = self._devices(c, r, request, 0, 0)
             if found is _Found.YES:
                 return found

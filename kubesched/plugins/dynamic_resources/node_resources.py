@@ -121,7 +121,7 @@ class NodeResources:
         found = mine.found.get(kind)
         allocation = found.allocations.get(group) if found is not None else None
         if allocation is not None:
-            for claim, picks in zip(mine.to_allocate(kind), allocation.picks, strict=True):
+            for claim, picks in zip(mine.to_allocate(kind), allocation, strict=True):
                 used[claim.metadata.name] = [
                     (pick.device, {part.name: part.text for part in pick.shared} if pick.shared is not None else None)
                     for pick in picks

@@ -35,7 +35,7 @@ class Outcomes:
         self, claims: Sequence[ResourceClaim], objects: Objects, touched: ChangeLog[PoolId], features: Features
     ) -> None:
         self.shapes = tuple(ClaimShape(i, claim.spec, objects, features) for i, claim in enumerate(claims))
-        self.has_lists = any(any(shape.is_list) for shape in self.shapes)
+        self.has_lists = any(way.parent for shape in self.shapes for ways in shape.requests for way in ways)
         self.touched = Reader(touched)
         self.allocations: dict[int, Allocation] = {}
         self.errors: dict[int, AllocationError] = {}
@@ -47,7 +47,7 @@ class Outcomes:
         """Return which rows have a solution, and how much it is liked."""
         numbers, where = np.unique(groups, return_inverse=True)
         found = [self.allocations.get(group) for group in numbers.tolist()]
-        liked = [results.score(each, self.shapes) if self.has_lists and each is not None else 0 for each in found]
+        liked = [results.score(each) if self.has_lists and each is not None else 0 for each in found]
         return np.array([each is not None for each in found], np.bool_)[where], np.array(liked, np.int64)[where]
 
 

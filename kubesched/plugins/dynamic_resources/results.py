@@ -30,28 +30,28 @@ def build(
         AllocationResult(
             devices=DeviceAllocationResult(
                 results=tuple(_result(pick, features, new_id) for pick in picks),
-                config=_config(shape, ways),
+                config=_config(shape, picks),
             ),
             node_selector=_node_selector(picks, node_name, shape.index),
         )
-        for shape, picks, ways in zip(shapes, allocation.picks, allocation.ways, strict=True)
+        for shape, picks in zip(shapes, allocation, strict=True)
     ]
 
 
 def check(allocation: Allocation) -> None:
     """Raise if the allocation cannot be written down."""
-    for i, picks in enumerate(allocation.picks):
+    for i, picks in enumerate(allocation):
         _node_selector(picks, "", i)
 
 
-def score(allocation: Allocation, shapes: Sequence[ClaimShape]) -> int:
+def score(allocation: Allocation) -> int:
     """Return how much the solution is liked: the earlier in its list a taken way stands, the more."""
-    return sum(
-        MAX_SUB_REQUESTS - way
-        for shape, ways in zip(shapes, allocation.ways, strict=True)
-        for is_list, way in zip(shape.is_list, ways, strict=True)
-        if is_list
-    )
+    return sum(MAX_SUB_REQUESTS - each.way for picks in allocation for each in _requests_of(picks) if each.parent)
+
+
+def _requests_of(picks: Sequence[Pick]) -> Sequence[RequestShape]:
+    """Return the requests that picks are for: of a list the one that was taken. All have devices, or there is no solution."""
+    return list(dict.fromkeys(pick.request for pick in picks))
 
 
 def score_of_claim(claim: ResourceClaim) -> int:
@@ -90,8 +90,8 @@ def new_uid(chance: Random, pod_uid: str) -> str:
     return str(uuid.UUID(bytes=hashlib.blake2b(drawn, digest_size=16).digest(), version=4))
 
 
-def _config(shape: ClaimShape, ways: Sequence[int]) -> tuple[DeviceAllocationConfiguration, ...]:
-    chosen = [requests[way] for requests, way in zip(shape.requests, ways, strict=True)]
+def _config(shape: ClaimShape, picks: Sequence[Pick]) -> tuple[DeviceAllocationConfiguration, ...]:
+    chosen = _requests_of(picks)
     by_class: dict[str, list[RequestShape]] = {}
     for request in chosen:
         by_class.setdefault(request.class_name, []).append(request)

@@ -62,6 +62,7 @@ class RequestShape:
         claim: int,
         name: str,
         parent: str,
+        way: int,
         wanted: ExactDeviceRequest | DeviceSubRequest,
         device_class: DeviceClass | None,
         features: Features,
@@ -70,6 +71,8 @@ class RequestShape:
         self.claim = claim
         self.name = name
         self.parent = parent
+        self.way = way
+        """Its place among the subrequests of its parent."""
         self.class_name = wanted.device_class_name
         self.device_class = device_class
         self.selectors = wanted.selectors
@@ -170,16 +173,15 @@ class ClaimShape:
     def __init__(self, index: int, spec: ResourceClaimSpec, objects: Objects, features: Features) -> None:
         self.index = index
         self.spec = spec
-        self.is_list = tuple(request.exactly is None for request in spec.devices.requests)
 
-        def shape(wanted: ExactDeviceRequest | DeviceSubRequest, name: str, parent: str = "") -> RequestShape:
+        def shape(wanted: ExactDeviceRequest | DeviceSubRequest, name: str, parent: str = "", way: int = 0) -> RequestShape:
             device_class = objects.get(DeviceClass, wanted.device_class_name)
-            return RequestShape(index, name, parent, wanted, device_class, features)
+            return RequestShape(index, name, parent, way, wanted, device_class, features)
 
         self.requests = tuple(
             (shape(request.exactly, request.name),)
             if request.exactly is not None
-            else tuple(shape(sub, sub.name, request.name) for sub in request.first_available)
+            else tuple(shape(sub, sub.name, request.name, way) for way, sub in enumerate(request.first_available))
             for request in spec.devices.requests
         )
 
