@@ -6,18 +6,17 @@ looked at once. A claim that is not made yet, or a request that nobody understan
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kubesched.api.pod import Pod
-from kubesched.api.resource import ResourceClaim
+from kubesched.api.resource import AllocationResult, ResourceClaim
 from kubesched.cluster import Objects, Snapshot
 from kubesched.cluster.device_claims import DeviceClaims
 from kubesched.plugins.dynamic_resources.claims import claim_names
 from kubesched.plugins.dynamic_resources.pools import Pools
-from kubesched.plugins.dynamic_resources.shapes import AllocationError, ClaimShape, RequestShape
+from kubesched.plugins.dynamic_resources.shapes import ALL, AllocationError, ClaimShape, RequestShape
 
 _EXAMPLES = 3
 
@@ -68,46 +67,36 @@ def offers(pod: Pod, nodes: Snapshot, objects: Objects, book: DeviceClaims, pool
             missing = f"is not made yet from ResourceClaimTemplate {template}" if template else "is not there"
             found.append(Offer(f"claim {name or wanted.name}", problem=missing))
         else:
-            found += _offers_of(claim, nodes, objects, book, pools)
+            requests = ClaimShape(0, claim.spec, objects, pools.features).requests
+            found += [_offer(claim, shape, nodes, book, pools) for ways in requests for shape in ways]
     return found
 
 
-def _offers_of(claim: ResourceClaim, nodes: Snapshot, objects: Objects, book: DeviceClaims, pools: Pools) -> Iterator[Offer]:
-    name = f"claim {claim.metadata.name}"
-    for ways in ClaimShape(0, claim.spec, objects, pools.features).requests:
-        for shape in ways:
-            wanted = "all" if shape.mode == "All" else str(shape.count)
-            if claim.status.allocation is not None:
-                yield Offer(name, shape.full_name, shape.class_name, wanted, node=_home(claim))
-                continue
-            try:
-                shape.validate()
-                yield _looked_for(name, shape, wanted, nodes, book, pools)
-            except AllocationError as error:
-                yield Offer(name, shape.full_name, shape.class_name, wanted, problem=error.message([claim]))
-
-
-def _looked_for(claim: str, shape: RequestShape, wanted: str, nodes: Snapshot, book: DeviceClaims, pools: Pools) -> Offer:
+def _offer(claim: ResourceClaim, shape: RequestShape, nodes: Snapshot, book: DeviceClaims, pools: Pools) -> Offer:
+    wanted = "all" if shape.mode == ALL else str(shape.count)
+    asked = Offer(f"claim {claim.metadata.name}", shape.full_name, shape.class_name, wanted)
+    if claim.status.allocation is not None:
+        return replace(asked, node=_home(claim.status.allocation))
     has, has_free = np.zeros(nodes.n, dtype=np.bool_), np.zeros(nodes.n, dtype=np.bool_)
     groups = pools.rows(nodes)
-    for index in np.unique(groups).tolist():
-        if index < 0:
-            continue
-        such = [each.device for each in pools.groups[index].candidates if each.is_reachable and shape.selects(each.device)]
-        n_free = sum(device.id not in book.exclusive for device in such)
-        if such:
-            has |= groups == index
-            if n_free >= (len(such) if wanted == "all" else shape.count):
-                has_free |= groups == index
+    try:
+        shape.validate()
+        for index in np.unique(groups).tolist():
+            such = [each.device for each in pools.groups[index].candidates if each.is_reachable and shape.selects(each.device)]
+            n_free = sum(device.id not in book.exclusive for device in such)
+            if such:
+                has |= groups == index
+                if n_free >= (len(such) if shape.mode == ALL else shape.count):
+                    has_free |= groups == index
+    except AllocationError as error:
+        return replace(asked, problem=error.message([claim]))
     examples = tuple(nodes.name(row) for row in np.flatnonzero(has)[:_EXAMPLES].tolist())
-    n_nodes, n_free_nodes = int(np.count_nonzero(has)), int(np.count_nonzero(has_free))
-    return Offer(claim, shape.full_name, shape.class_name, wanted, "", n_nodes, n_free_nodes, examples)
+    return replace(asked, n_nodes=int(has.sum()), n_free_nodes=int(has_free.sum()), examples=examples)
 
 
-def _home(claim: ResourceClaim) -> str:
+def _home(allocation: AllocationResult) -> str:
     """Return the nodes that an allocation is good for, as people would say it."""
-    assert claim.status.allocation is not None
-    selector = claim.status.allocation.node_selector
+    selector = allocation.node_selector
     if selector is None:
         return "any node"
     fields = [field for term in selector.node_selector_terms for field in term.match_fields]
