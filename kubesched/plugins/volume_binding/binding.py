@@ -25,6 +25,7 @@ from kubesched.plugins import _csi_translation as csi
 from kubesched.plugins._csi_nodes import migrated_plugins
 from kubesched.plugins._volumes import VolumeError, is_fully_bound
 from kubesched.plugins.volume_binding.open_volumes import affinity_of, is_meant_for
+from kubesched.plugins.volume_binding.plan import VolumePlan
 
 POLL_SECONDS = 1.0
 
@@ -57,16 +58,11 @@ class Binder:
 
     # Reserve
 
-    def promise(
-        self,
-        bindings: list[tuple[PersistentVolumeClaim, PersistentVolume]],
-        provisions: list[PersistentVolumeClaim],
-        node_name: str,
-    ) -> Promises:
+    def promise(self, plan: VolumePlan, row: int) -> Promises:
         """Promise volumes to claims and claims to a node, all or nothing; raise `PromiseError` if one has moved on."""
         made = Promises()
         try:
-            for claim, volume in bindings:
+            for claim, volume in plan.bindings_on(row):
                 # Equal is enough: in a group, the promise that this one stands on was taken back and made again.
                 if self._volumes.get(volume.metadata.name) != volume:
                     raise PromiseError(
@@ -77,8 +73,8 @@ class Binder:
                 if promised is not volume:
                     self._volumes.assume(promised)
                 made.bindings.append(Binding(claim, promised, promised is not volume))
-            for claim in provisions:
-                annotations = {**claim.metadata.annotations, SELECTED_NODE: node_name}
+            for claim in plan.provisions_on(row):
+                annotations = {**claim.metadata.annotations, SELECTED_NODE: plan.nodes.name(row)}
                 pinned = msgspec.structs.replace(
                     claim, metadata=msgspec.structs.replace(claim.metadata, annotations=annotations)
                 )

@@ -218,9 +218,7 @@ class VolumeBinding(Plugin):
             claims.all_bound = True
             return None
         try:
-            claims.promises[node_name] = self._binder.promise(
-                claims.plan.bindings_on(row), claims.plan.provisions_on(row), node_name
-            )
+            claims.promises[node_name] = self._binder.promise(claims.plan, row)
         except PromiseError as error:
             self.handle.meter.volume_error("assume")
             return failed(str(error))
