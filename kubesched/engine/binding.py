@@ -105,7 +105,7 @@ class Binder:
         pod, node_name = binding.booked, binding.node_name
         if pod.pod.status.nominated_node_name == node_name:
             return
-        binding.is_announced = True
+        binding.queued.has_unseen_nomination = True
         try:
             await self._writer.patch_pod_status(pod, {"nominatedNodeName": node_name})
         except SchedulerError as error:

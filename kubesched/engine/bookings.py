@@ -178,8 +178,6 @@ class Bookings:
         self._fail(binding, Failure(status.message, status.is_rejected, None, CLEAR, is_silent=not status.message))
 
     def _fail(self, binding: AssumedBinding, failure: Failure) -> None:
-        if binding.is_announced:
-            failure = msgspec.structs.replace(failure, was_announced=True)
         self._failures.end(binding.queued, binding.profile, failure, binding.started, None, binding.node_name)
 
     def _wake_after(self, gone: Pod, promised: Sequence[ResourceClaim], leaving_out: str = "") -> None:

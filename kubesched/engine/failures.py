@@ -57,8 +57,6 @@ class Failure(Struct, frozen=True):
     nomination: Nomination | None = None
     is_silent: bool = False
     """No event and no condition: every Bind plugin left the pod to the next."""
-    was_announced: bool = False
-    """Whether a node was written into the pod's status that its newest version need not show yet."""
 
     @property
     def reason(self) -> str:
@@ -161,17 +159,20 @@ class Failures:
         if failure.is_silent:
             return
         self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", truncated(failure.message))
-        patch = self._patch(pod.pod, failure)
+        patch = self._patch(pod.pod, failure, queued.has_unseen_nomination)
         if patch and self.writes:
-            self._spawn(self._write(pod, patch))
+            if "nominatedNodeName" in patch:
+                queued.has_unseen_nomination = False
+            self._spawn(self._write(queued, pod, patch))
 
-    def _patch(self, pod: Pod, failure: Failure) -> dict[str, Any]:
+    def _patch(self, pod: Pod, failure: Failure, is_unseen: bool) -> dict[str, Any]:
         """Return what of the pod's status must change; empty if nothing."""
         patch: dict[str, Any] = {}
         nominated = failure.nomination.node_name if failure.nomination is not None else None
-        # The reference compares with what it has seen. A binding that fails before the watch tells of the announcement
-        # leaves it standing there, and a member of a gang then holds a place for as long as its gang is incomplete.
-        if nominated is not None and (nominated != pod.status.nominated_node_name or failure.was_announced):
+        # The reference compares with what it has seen. A binding that fails before the watch tells of the announcement, or
+        # while nobody hears that it is taken back, leaves it standing there: it then keeps a place until the pod is tried
+        # again, which for a member of a gang is when its gang is complete.
+        if nominated is not None and (nominated != pod.status.nominated_node_name or is_unseen):
             patch["nominatedNodeName"] = nominated or None
         old = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
         if old is None or (old.status, old.reason, old.message) != ("False", failure.reason, failure.message):
@@ -189,10 +190,12 @@ class Failures:
             patch["conditions"] = [condition]
         return patch
 
-    async def _write(self, pod: PodView, patch: dict[str, Any]) -> None:
+    async def _write(self, queued: QueuedPod, pod: PodView, patch: dict[str, Any]) -> None:
         try:
             await self._writer.patch_pod_status(pod, patch)
         except SchedulerError as error:
+            if "nominatedNodeName" in patch:
+                queued.has_unseen_nomination = True
             self._observer.write_failed(pod, "status", error)
 
 

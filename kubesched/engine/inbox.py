@@ -45,8 +45,6 @@ class AssumedBinding(Struct, eq=False):
     started: float
     is_released: bool = False
     """Whether the queue was told that the attempt is over: from then on a failure names no plugin."""
-    is_announced: bool = False
-    """Whether the node was written into the pod's status: a failure takes it back, seen or not."""
     promised: Sequence[ResourceClaim] = ()
     """The claims, with their devices, that it was promised."""
     decision: int | None = None

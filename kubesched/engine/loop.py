@@ -321,6 +321,7 @@ class Engine:
                 continue
             if before is not None:
                 now.attempts, now.initial_attempt = before.attempts, before.initial_attempt or now.initial_attempt
+                now.has_unseen_nomination = before.has_unseen_nomination
             if nominated:
                 self.queue.nominations.add(now.view, Nomination(nominated))
 

@@ -42,6 +42,7 @@ class QueuedPod:
         "consecutive_errors",
         "flushed_at",
         "gating_plugin",
+        "has_unseen_nomination",
         "initial_attempt",
         "pending_plugins",
         "profile",
@@ -77,6 +78,9 @@ class QueuedPod:
         """Whether its pause is never cut short, also if plugins refused it."""
         self.was_flushed = False
         self.flushed_at = 0.0
+        self.has_unseen_nomination = False
+        """Whether the API may name another nominated node than the pod's newest version does: what was written has not been
+        seen yet, or had no answer. The next failure says again what is so."""
 
     def __repr__(self) -> str:
         return f"QueuedPod({self.view.key}, attempts={self.attempts})"

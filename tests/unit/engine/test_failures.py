@@ -72,7 +72,7 @@ class World(NoObserver):
         asyncio.run(work)
 
     def fail(self, tried: Pod, failure: Failure) -> None:
-        queued = type("Queued", (), {"view": self.store.view(tried)})
+        queued = type("Queued", (), {"view": self.store.view(tried), "has_unseen_nomination": False})
         self.failures.handle(queued, failure)  # type: ignore[arg-type]
 
 

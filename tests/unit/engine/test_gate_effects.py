@@ -17,6 +17,7 @@ from kubesched.engine.assembly import Ports, assemble, default_configuration, en
 from kubesched.engine.handle import NoWriter
 from kubesched.engine.inbox import Changed
 from kubesched.engine.loop import Engine
+from kubesched.errors import Unreachable
 from kubesched.framework import SKIP, CycleState, Plugin, Status, failed
 from kubesched.framework.building import catalogue
 from kubesched.simulator.clock import VirtualClock, run_virtually
@@ -32,11 +33,14 @@ class Server(NoWriter):
         self.patches: list[tuple[str, Mapping[str, Any]]] = []
         self.deleted: list[tuple[str, float]] = []
         self.deletion_takes = 0.0
+        self.loses_conditions = False
 
     async def bind(self, pod: Any, node_name: str) -> None:
         self.bound[pod.name] = (node_name, self.clock.now())
 
     async def patch_pod_status(self, pod: Any, status: Mapping[str, Any]) -> None:
+        if self.loses_conditions and "conditions" in status:
+            raise Unreachable("connection refused")
         self.patches.append((pod.name, status))
 
     async def delete_pod(self, pod: Any) -> None:
@@ -186,6 +190,23 @@ def test_an_expected_node_is_taken_back_before_any_watch_has_told_of_it() -> Non
     announced, taken_back = run("", story, Breaking)
     assert announced == {"nominatedNodeName": "n"}
     assert taken_back["nominatedNodeName"] is None
+
+
+def test_an_expected_node_that_could_not_be_taken_back_is_taken_back_by_the_next_failure() -> None:
+    async def story(engine: Engine, server: Server, clock: VirtualClock) -> list[Any]:
+        server.loses_conditions = True
+        post(engine, "Node", node("n", cpu="2"))
+        post(engine, "Pod", pod("slow", requests={"cpu": "2"}))
+        await clock.sleep(0.5)
+        post(engine, "Pod", pod("takes-the-room", requests={"cpu": "1"}, on="n"))
+        server.loses_conditions = False
+        await clock.sleep(30)
+        return [patch for _, patch in server.patches]
+
+    announced, refused = run("", story, Breaking)
+    assert announced == {"nominatedNodeName": "n"}
+    assert refused["conditions"][0]["reason"] == "Unschedulable"
+    assert refused["nominatedNodeName"] is None
 
 
 @pytest.mark.parametrize(
