@@ -13,6 +13,7 @@ so whoever comes to rest has heard what he had to hear.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import gc
 import logging
 import random
@@ -59,7 +60,9 @@ Outcome = tuple[str, list[str], float]
 
 def outcome(seed: str) -> Outcome:
     """Run a seed in a process that will not live long, for whoever only counts."""
-    gc.disable()
+    if gc.isenabled():  # the first one of this process
+        gc.disable()
+        atexit.register(_bury)  # or the interpreter does so when it ends, and tells of every coroutine that was still waiting
     scene = scene_of(seed)
     result = _run(scene, draw(scene), is_loud=False)
     return seed, result.violations, result.virtual_seconds

@@ -84,6 +84,13 @@ def test_nothing_of_a_run_is_left_in_memory() -> None:
     assert not [obj for obj in gc.get_objects() if isinstance(obj, ProcessLoop)]
 
 
+def test_a_process_that_only_counts_ends_without_a_word_about_what_was_under_way() -> None:
+    path = os.pathsep.join([str(Path(__file__).parents[1]), str(Path(__file__).parents[2])])
+    counting = [sys.executable, "-c", "from chaos.run import outcome; outcome('7')"]
+    told = subprocess.run(counting, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True)
+    assert told.stderr == ""
+
+
 @pytest.mark.parametrize("name", PROVOKED_BY)
 def test_a_bug_that_is_put_back_is_found(name: str) -> None:
     script = list(PROVOKED_BY[name])
