@@ -15,7 +15,6 @@ import numpy as np
 from kubesched.api import requests
 from kubesched.api.amount import wrapped
 from kubesched.api.node import Node, Taint
-from kubesched.api.quantity import INT64_MAX
 from kubesched.api.selectors import parse_int64
 from kubesched.cluster.columns import Bools, Column, Ints, Table
 from kubesched.cluster.intern import Interner, Leases
@@ -166,9 +165,10 @@ class NodeColumns:
         for rid, amount in usage:
             more.append((requested[rid], amount))
         for column, amount in more:
-            cells = column.cells
-            now = cells[row] + sign * amount
-            cells[row] = now if -INT64_MAX <= now <= INT64_MAX else wrapped(now)  # the upper bits are lost, as in the reference
+            try:
+                column.cells[row] += sign * amount
+            except ValueError:  # it does not fit: the upper bits are lost, as in the reference
+                column.cells[row] = wrapped(column.cells[row] + sign * amount)
         self.pod_count.cells[row] += sign
 
     def codes(self, key: str) -> Ints | None:
