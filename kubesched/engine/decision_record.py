@@ -224,7 +224,7 @@ def record_of(
     everywhere: int,
     runner_up: str,
     refused: Refused | None,
-    at: float | None,
+    at: float,
     attempt: int,
     bound_seconds: float | None = None,
 ) -> DecisionRecord:
@@ -246,7 +246,7 @@ def record_of(
         margin=best - second,
         runner_up=runner_up,
         refused=refused,
-        at=at or 0.0,
+        at=at,
         attempt=attempt,
         bound_seconds=bound_seconds,
     )

@@ -73,6 +73,8 @@ class DecisionRecorder:
         self._pause = PAUSE_SECONDS if share < 1 else 0.0
         self._counted_at = 0.0
         """When nodes were last counted; `clock.now` of the engine."""
+        self._was_level = False
+        """Whether another node was level with the one chosen last: then it may well be so again."""
 
     def attach(self, rules: Rules, clock: Clock) -> None:
         """Record for an engine that decides by these rules; another one before it is through, and nothing of it is kept."""
@@ -101,27 +103,44 @@ class DecisionRecorder:
         """Take from an attempt what it was decided by; to be called before the next one."""
         pod = made.pod
         if isinstance(made.decision, Placed):
-            made.record = record_of(*self._facts(made, made.decision, profile, None))
+            made.record = record_of(*self._facts(made, profile, 0.0, 0, is_in_full=True))
         else:
             made.record = DecisionRecord(pod.key, pod.uid, profile.name, made.seconds, ERROR, "", made.nodes.n, made.n_nodes)
             made.record.refused = self._why_none(made)
         return made.record
 
-    def _facts(self, made: Attempt, decision: Placed, profile: Profile, at: float | None, attempts: int = 0) -> Facts:
-        """Return what a pod was placed by. Where the time is told, nodes are counted only if that is not too often."""
-        pod, nodes, totals, level, feasible = made.pod, made.nodes, made.totals, made.level, decision.feasible
-        n, evaluated, chooser, best, second, flat, runner_up = nodes.n, decision.evaluated, self._chooser, 0, 0, 0, ""
+    def _facts(self, made: Attempt, profile: Profile, at: float, attempts: int, *, is_in_full: bool = False) -> Facts:
+        """Return what a pod was placed by; unless in full, nodes are counted only if that is not too often. It runs for every
+        pod, so what is mostly known is read here, and asked for only where it is not."""
+        decision: Placed = made.decision  # type: ignore[assignment]  # whoever calls has looked
+        pod, nodes, level, recalled = made.pod, made.nodes, made.level, made.recalled
+        n, evaluated, feasible = nodes.n, decision.evaluated, decision.feasible
+        best, second, flat, runner_up = 0, 0, 0, ""
         count: int | None = 0
-        if totals is None or level is None:
+        if level is None or made.totals is None:
             is_nominated = evaluated == 1 and pod.pod.status.nominated_node_name == decision.node_name
             chooser = NOMINATED if is_nominated else ONLY
             is_refused_any = not is_nominated and not feasible == evaluated == n  # beside a nominated one none was looked at
         else:
-            row, best, is_refused_any = level.second_to(made.row), level.best, feasible < n
-            second, runner_up = (totals.item(row), nodes.name(row)) if row >= 0 else (best, "")
-            count = 1 if row < 0 or second < best else level.count if level.is_counted or self._may_count(made, at) else None
-            if made.recalled is not None:
-                flat = made.recalled.left_out(pod, nodes)
+            best, row, chooser, is_refused_any = level.best, level.first, self._chooser, feasible < n
+            if row != made.row:
+                second = best
+            else:
+                row, second = level.second_to(row, looks_near=self._was_level)
+            if row >= 0:
+                runner_up = nodes.name(row)
+            self._was_level = is_level = second == best and row >= 0
+            count = 1 if not is_level else level.count if level.is_counted else None
+            if recalled is not None:
+                known = recalled.of_class.node_answers.flat_total
+                flat = known if known is not None else recalled.left_out(pod, nodes)
+        refused: Refused | None = ()
+        if is_refused_any or count is None:
+            may_count = is_in_full or recalled is None or self._may_count(at)
+            if count is None and level is not None and may_count:
+                count = level.count
+            if is_refused_any:
+                refused = self._known_refusals(made) if may_count else None
         return (
             pod.key,
             pod.uid,
@@ -137,16 +156,14 @@ class DecisionRecorder:
             second,
             flat,
             runner_up,
-            () if not is_refused_any else self._known_refusals(made) if self._may_count(made, at) else None,
+            refused,
             at,
             attempts,
         )
 
-    def _may_count(self, made: Attempt, at: float | None) -> bool:
-        """Return whether nodes may be counted for a decision of that time: all that there is to count, or nothing."""
-        if at is None or made.recalled is None or at == self._counted_at:
-            return True
-        if at - self._counted_at < self._pause:
+    def _may_count(self, at: float) -> bool:
+        """Return whether nodes may be counted at a time, and take notice that they are."""
+        if at != self._counted_at and at - self._counted_at < self._pause:
             return False
         self._counted_at = at
         return True
@@ -204,8 +221,7 @@ class DecisionRecorder:
         """Keep that a pod was booked on a node; return the sequence number of the decision."""
         at, record = self._now(), made.record
         if record is None:
-            assert isinstance(made.decision, Placed)
-            facts = self._facts(made, made.decision, profile, at, queued.attempts)
+            facts = self._facts(made, profile, at, queued.attempts)
             if not self.listeners:
                 return self.ring.append(facts)
             record = made.record = record_of(*facts)

@@ -20,14 +20,14 @@ _FEW = 64
 class LevelRows:
     """The rows of the highest total of one attempt; right for as long as the totals are."""
 
-    __slots__ = ("_first", "_totals", "best")
+    __slots__ = ("_totals", "best", "first")
     is_counted = False
     """Whether it is known how many they are, without looking at all of them once more."""
 
     def __init__(self, totals: Ints) -> None:
         self._totals = totals
-        self._first = int(totals.argmax())
-        self.best: int = totals.item(self._first)
+        self.first = int(totals.argmax())
+        self.best: int = totals.item(self.first)
 
     @property
     def count(self) -> int:
@@ -36,37 +36,38 @@ class LevelRows:
 
     def first_from(self, row: int) -> int:
         """Return the first row from a row on, going round, that is level."""
-        first, totals = self._first, self._totals
+        first, totals = self.first, self._totals
         if first < row:  # the first of all lies behind: there may be another like it ahead
             ahead = row + int(totals[row:].argmax())
             if totals.item(ahead) == self.best:
                 return ahead
         return first
 
-    def second_to(self, row: int) -> int:
-        """Return the first row of the highest total beside a level row's; -1 if no other is feasible."""
-        return self._first if self._first != row else _second(self._totals, row)
+    def second_to(self, row: int, *, looks_near: bool = False) -> tuple[int, int]:
+        """Return the first row of the highest total beside a level row's, and that total; -1 and the best if none is feasible.
+        Who expects others to be level lets it look nearby first: to look at all rows takes three times as long."""
+        first, best = self.first, self.best
+        return (first, best) if first != row else _second(self._totals, row, best, looks_near)
 
 
 class BestRows:
     """The same, followed."""
 
-    __slots__ = ("_first", "_mask", "_reader", "_totals", "best", "count")
+    __slots__ = ("_mask", "_reader", "_totals", "best", "count", "first")
     is_counted = True
 
     def __init__(self, totals: Tracked) -> None:
         self._totals = totals
         self._reader: Reader[int] = Reader()
         self._mask = bytearray(len(totals.values))
-        self.best = self.count = self._first = 0
+        self.best = self.count = self.first = 0
 
     def _look_at_all(self) -> None:
         totals: Ints = self._totals.values
-        self.best = totals.item(totals.argmax())
+        self.first = int(totals.argmax())
+        self.best = totals.item(self.first)
         level = np.equal(totals, self.best, out=np.frombuffer(self._mask, dtype=np.bool_))
         self.count = int(np.count_nonzero(level))
-        self._first = 0
-        """No row before this one is level."""
 
     def refresh(self) -> None:
         """Take in which rows changed since the last time."""
@@ -80,14 +81,17 @@ class BestRows:
             if total > best:  # a row that was packed further, mostly: it is the only one up there
                 best = self.best = total
                 mask[:] = bytes(len(mask))
-                mask[row], self.count, self._first = 1, 1, row
+                mask[row], self.count, self.first = 1, 1, row
                 continue
             is_level = total == best
             if is_level != mask[row]:
                 mask[row] = is_level
                 self.count += 1 if is_level else -1
-                if is_level and row < self._first:
-                    self._first = row
+                if is_level and row < self.first:
+                    self.first = row
+                elif row == self.first:
+                    following = mask.find(1, row)
+                    self.first = following if following >= 0 else len(mask)  # any that comes to be level is before it
         if not self.count:
             self._look_at_all()
 
@@ -96,24 +100,26 @@ class BestRows:
         found = self._mask.find(1, row)
         return found if found >= 0 else self._mask.find(1)
 
-    def second_to(self, row: int) -> int:
-        """Return the first row of the highest total beside a level row's; -1 if no other is feasible."""
+    def second_to(self, row: int, *, looks_near: bool = False) -> tuple[int, int]:
+        """Return the first row of the highest total beside a level row's, and that total; -1 and the best if none is feasible.
+        Others that are level are known here, near or not."""
+        first, best = self.first, self.best
         if self.count == 1:
-            return _second(self._totals.values, row)
-        first, mask = self._first, self._mask
-        if not mask[first]:
-            first = self._first = mask.find(1, first)
-        return mask.find(1, row + 1) if first == row else first
+            return _second(self._totals.values, row, best, looks_near=False)
+        return (first if first != row else self._mask.find(1, row + 1)), best
 
 
 Level = BestRows | LevelRows
 """Who knows which rows are level."""
 
 
-def _second(totals: Ints, row: int) -> int:
-    """Return the first row of the highest total but for one row; -1 if no other is feasible."""
-    total = totals.item(row)
-    totals[row] = REFUSED  # looking at all rows once takes half as long as at those before and at those after
-    second = int(totals.argmax())
-    totals[row] = total
-    return second if totals.item(second) >= 0 and second != row else -1
+def _second(totals: Ints, first: int, best: int, looks_near: bool) -> tuple[int, int]:
+    """Return the first row of the highest total but for the first that has the best, as `second_to` does."""
+    totals[first] = REFUSED  # looking at all rows once takes half as long as at those before and at those after
+    second = first + int(totals[first : first + _FEW].argmax()) if looks_near else int(totals.argmax())
+    total = totals.item(second)
+    if looks_near and total < best:
+        second = int(totals.argmax())
+        total = totals.item(second)
+    totals[first] = best
+    return (second, total) if total >= 0 else (-1, best)

@@ -4,8 +4,11 @@ from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubesched.framework.best_rows import BestRows, LevelRows
+from kubesched.framework.feasible import REFUSED
 from kubesched.framework.tracked import Tracked
 
 
@@ -27,4 +30,41 @@ def test_following_equals_looking_at_all(seed: int) -> None:
         assert row == LevelRows(totals).first_from(start)
         others = [other for other in range(n) if other != row]
         second = max(others, key=lambda other: totals[other], default=-1)
-        assert best.second_to(row) == LevelRows(totals).second_to(row) == second
+        expected = second, totals[second if second >= 0 else row]
+        assert best.second_to(row) == LevelRows(totals).second_to(row) == expected
+        assert best.first == level[0]
+
+
+TOTALS = st.sampled_from([REFUSED, REFUSED + 1, 0, 1, 2, 3])
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[list[int], list[list[tuple[int, int]]]]:
+    """Totals, and the changes to single rows that are made before each attempt."""
+    first = draw(st.lists(TOTALS, min_size=1, max_size=200))
+    change = st.tuples(st.integers(0, len(first) - 1), TOTALS)
+    return first, draw(st.lists(st.lists(change, max_size=6), max_size=20))
+
+
+@given(histories(), st.integers(0))
+def test_the_first_and_the_second_are_those_of_a_plain_search(
+    history: tuple[list[int], list[list[tuple[int, int]]]], start: int
+) -> None:
+    first, changes = history
+    tracked = Tracked(np.array(first, dtype=np.int64))
+    followed = BestRows(tracked)
+    for some in changes:
+        for row, total in some:
+            tracked.put(row, total)
+        followed.refresh()
+        totals = tracked.values.tolist()
+        if max(totals) < 0:
+            continue  # nobody asks where no node is feasible
+        chosen = followed.first_from(start % len(totals))
+        others = [row for row in range(len(totals)) if row != chosen and totals[row] >= 0]
+        second = max(others, key=totals.__getitem__, default=-1)
+        expected = second, totals[second] if second >= 0 else totals[chosen]
+        anew = LevelRows(tracked.values)
+        assert followed.first == anew.first == totals.index(max(totals))
+        assert followed.second_to(chosen) == anew.second_to(chosen) == anew.second_to(chosen, looks_near=True) == expected
+        assert tracked.values.tolist() == totals  # it was only looked at
