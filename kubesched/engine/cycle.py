@@ -264,7 +264,7 @@ def _decide_from_memory(made: Attempt, profile: Profile, rules: Rules, memo: Equ
         if is_any and feasible is not recalled.feasible:
             return False  # fewer nodes are feasible than remembered, and their scores are relative to each other
     if is_any:
-        level = made.level = recalled.best_rows() or LevelRows(recalled.totals)
+        level = made.level = recalled.level()
         row = rules.ties.best(pod, recalled.totals, nodes, level)
         if recalled.n_feasible > 1:  # otherwise nothing was scored
             made.totals, made.recalled, made.row = recalled.totals, recalled, row

@@ -11,7 +11,7 @@ import numpy as np
 
 from kubesched.cluster import Ints
 from kubesched.cluster.changelog import Reader
-from kubesched.framework.feasible import REFUSED
+from kubesched.framework.feasible import REFUSED, FeasibleNodes
 from kubesched.framework.tracked import Tracked
 
 _FEW = 64
@@ -20,12 +20,14 @@ _FEW = 64
 class LevelRows:
     """The rows of the highest total of one attempt; right for as long as the totals are."""
 
-    __slots__ = ("_totals", "best", "first")
+    __slots__ = ("_kept_by", "_totals", "best", "first")
     is_counted = False
     """Whether it is known how many they are, without looking at all of them once more."""
 
-    def __init__(self, totals: Ints) -> None:
+    def __init__(self, totals: Ints, kept_by: FeasibleNodes | None = None) -> None:
+        """Where the totals are kept for the next pod, it is remembered there who came second."""
         self._totals = totals
+        self._kept_by = kept_by
         self.first = int(totals.argmax())
         self.best: int = totals.item(self.first)
 
@@ -46,8 +48,17 @@ class LevelRows:
     def second_to(self, row: int, *, looks_near: bool = False) -> tuple[int, int]:
         """Return the first row of the highest total beside a level row's, and that total; -1 and the best if none is feasible.
         Who expects others to be level lets it look nearby first: to look at all rows takes three times as long."""
-        first, best = self.first, self.best
-        return (first, best) if first != row else _second(self._totals, row, best, looks_near)
+        first, kept_by = self.first, self._kept_by
+        if first != row:
+            return first, self.best
+        if kept_by is None:
+            return _second(self._totals, row, self.best, looks_near)
+        known = kept_by.runner_up
+        if known is not None and known[0] == row:
+            return known[1], known[2]
+        second, total = _second(self._totals, row, self.best, looks_near)
+        kept_by.runner_up = (row, second, total) if second >= 0 else None
+        return second, total
 
 
 class BestRows:

@@ -36,7 +36,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from kubesched.cluster import Bools, Ints, PodView, Snapshot
-from kubesched.framework.best_rows import BestRows
+from kubesched.framework.best_rows import BestRows, Level, LevelRows
 from kubesched.framework.cache_plan import CachePlan, plan_for
 from kubesched.framework.counters import CounterTable
 from kubesched.framework.cycle_state import CycleState
@@ -95,11 +95,11 @@ class CachedAnswer:
         known = self.of_class.node_answers.flat_total
         return known if known is not None else self.of_class.node_answers.add_up_flat(pod, nodes, self.state)
 
-    def best_rows(self) -> BestRows | None:
-        """Return the rows of the highest total; None where the totals are of this attempt alone, and nobody follows them."""
-        answers = self.of_class.node_answers
+    def level(self) -> Level:
+        """Return who knows which rows have the highest total; they are followed where the totals are those of all classes."""
+        answers, feasible_nodes = self.of_class.node_answers, self.feasible_nodes
         if self.totals is not answers.totals.values:
-            return None
+            return LevelRows(self.totals, feasible_nodes if feasible_nodes.are_totals(self.totals) else None)
         best = answers.best_rows
         if best is None:
             best = answers.best_rows = BestRows(answers.totals)

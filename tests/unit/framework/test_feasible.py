@@ -6,10 +6,13 @@ from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubesched.cluster import Snapshot, Store
 from kubesched.cluster.changelog import Reader
 from kubesched.framework import DomainScores, DomainVerdicts
+from kubesched.framework.best_rows import LevelRows
 from kubesched.framework.feasible import MAX_SCORE, REFUSED, FeasibleNodes, NotCacheable
 from kubesched.testing import node
 from kubesched.testing.contract import AllPassing
@@ -66,7 +69,29 @@ def compare(
         here = {nodes.code_at(key, row) for row in range(nodes.n) if feasible[row]}
         assert set(np.flatnonzero(reach.domains(key)).tolist()) == {c if c >= 0 else n_domains(nodes, key) for c in here}
     assert reach.feasible().tolist() == feasible
-    assert [max(total, -1) for total in reach.totals(tuple(scores)).tolist()] == totals
+    combined = reach.totals(tuple(scores))
+    assert [max(total, -1) for total in combined.tolist()] == totals
+    if any(feasible):
+        row, kept_by = int(combined.argmax()), reach if reach.are_totals(combined) else None
+        assert LevelRows(combined, kept_by).second_to(row) == LevelRows(combined).second_to(row)
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), max_size=3), max_size=30))
+def test_who_came_second_is_forgotten_once_another_may_have(history: list[list[tuple[int, int]]]) -> None:
+    nodes = cluster(10, 1, Random(0))
+    base, rated = AllPassing(nodes), DomainScores("host", np.zeros(n_domains(nodes, "host") + 1, dtype=np.int64))
+    reach, n_remembered = FeasibleNodes(base, nodes), 0
+    for changes in history:
+        for row, total in changes:
+            base.totals.put(row, total)
+        assert reach.refresh()
+        totals = reach.totals(((rated, 1),))
+        assert reach.are_totals(totals)
+        best = int(totals.argmax())
+        n_remembered += reach.runner_up is not None and reach.runner_up[0] == best
+        assert LevelRows(totals, reach).second_to(best) == LevelRows(totals).second_to(best)
+        assert reach.runner_up is not None and reach.runner_up[0] == best
+    assert n_remembered or any(history) or len(history) < 2
 
 
 @pytest.mark.parametrize("seed", range(60))
