@@ -73,8 +73,6 @@ class DecisionRecorder:
         self._pause = PAUSE_SECONDS if share < 1 else 0.0
         self._counted_at = 0.0
         """When nodes were last counted; `clock.now` of the engine."""
-        self._was_level = False
-        """Whether another node was level with the one chosen last: then it may well be so again."""
 
     def attach(self, rules: Rules, clock: Clock) -> None:
         """Record for an engine that decides by these rules; another one before it is through, and nothing of it is kept."""
@@ -126,11 +124,10 @@ class DecisionRecorder:
             if row != made.row:
                 second = best
             else:
-                row, second = level.second_to(row, looks_near=self._was_level)
+                row, second = level.second_to(row)
             if row >= 0:
                 runner_up = nodes.name(row)
-            self._was_level = is_level = second == best and row >= 0
-            count = 1 if not is_level else level.count if level.is_counted else None
+            count = 1 if second < best or row < 0 else level.count if level.is_counted else None
             if recalled is not None:
                 known = recalled.of_class.node_answers.flat_total
                 flat = known if known is not None else recalled.left_out(pod, nodes)

@@ -66,5 +66,5 @@ def test_the_first_and_the_second_are_those_of_a_plain_search(
         expected = second, totals[second] if second >= 0 else totals[chosen]
         anew = LevelRows(tracked.values)
         assert followed.first == anew.first == totals.index(max(totals))
-        assert followed.second_to(chosen) == anew.second_to(chosen) == anew.second_to(chosen, looks_near=True) == expected
+        assert followed.second_to(chosen) == anew.second_to(chosen) == expected
         assert tracked.values.tolist() == totals  # it was only looked at
