@@ -25,11 +25,19 @@ class LevelRows:
     """Whether it is known how many they are, without looking at all of them once more."""
 
     def __init__(self, totals: Ints, kept_by: FeasibleNodes | None = None) -> None:
-        """Where the totals are kept for the next pod, it is remembered there who came second."""
+        """Where the totals are kept for the next pod, it is remembered there who came second: whoever has looked for it once
+        need not look for the best the next time, as it is that row, or the leader still."""
         self._totals = totals
         self._kept_by = kept_by
-        self.first = int(totals.argmax())
-        self.best: int = totals.item(self.first)
+        known = kept_by.runner_up if kept_by is not None else None
+        if known is None:
+            self.first = int(totals.argmax())
+            self.best: int = totals.item(self.first)
+            return
+        leader, self.first, self.best = known
+        lead = totals.item(leader)
+        if lead > self.best or (lead == self.best and leader < self.first):
+            self.first, self.best = leader, lead
 
     @property
     def count(self) -> int:
