@@ -37,7 +37,9 @@ class BindingPoints(PluginCalls):
         for plugin in self.reserves:
             answer = self.call("Reserve", plugin, plugin.reserve, pod, node_name, state)
             if answer is not None and not self._checked("Reserve", plugin, answer, (pod,)).is_success:
-                return _refusal("Reserve", plugin, answer)
+                if answer.is_rejected:
+                    return named(answer, plugin)
+                return failed(f'running Reserve plugin "{plugin.name}": {answer.message}').by(plugin.name)
         return SUCCESS
 
     @reported("Unreserve")
@@ -60,8 +62,10 @@ class BindingPoints(PluginCalls):
             status, seconds = answer
             if status.is_success:
                 continue
+            if status.is_rejected:
+                return named(status, plugin), {}
             if status.code is not Code.WAIT:
-                return _refusal("Permit", plugin, status), {}
+                return failed(f'running Permit plugin "{plugin.name}": {status.message}').by(plugin.name), {}
             limits[plugin.name] = seconds
             awaited = status.reasons
         return (Status(Code.WAIT, (*awaited, ASKED_TO_WAIT)) if limits else SUCCESS), limits
@@ -86,7 +90,11 @@ class BindingPoints(PluginCalls):
     async def pre_bind(self, plugin: Plugin, pod: PodView, node_name: str, state: CycleState) -> Status:
         """Run one PreBind; several may run side by side, so whoever runs them reports the point."""
         answer = await self._await("PreBind", plugin, plugin.pre_bind, pod, node_name, state)
-        return SUCCESS if answer is None or answer.is_success else _refusal("PreBind", plugin, answer)
+        if answer is None or answer.is_success:
+            return SUCCESS
+        if answer.is_rejected:
+            return named(answer, plugin)
+        return failed(f'running PreBind plugin "{plugin.name}": {answer.message}').by(plugin.name)
 
     async def bind(self, pod: PodView, node_name: str, state: CycleState) -> Status:
         """Ask the Bind plugins in order; the first that does not leave it to the next has the say."""
@@ -104,20 +112,15 @@ class BindingPoints(PluginCalls):
             if answer is None or answer.is_success:
                 return SUCCESS
             if answer.code is not Code.SKIP:
-                return _refusal("Bind", plugin, answer)
+                if answer.is_rejected:
+                    return named(answer, plugin)
+                return failed(f'running Bind plugin "{plugin.name}": {answer.message}').by(plugin.name)
         return SKIP
 
     @reported("PostBind")
     def post_bind(self, pod: PodView, node_name: str, state: CycleState) -> None:
         """Tell the PostBind plugins; if some break over it, the first error is raised at the end."""
         self._tell_all("PostBind", [(plugin, plugin.post_bind) for plugin in self.post_binds], pod, node_name, state)
-
-
-def _refusal(point: str, plugin: Plugin, answer: Status) -> Status:
-    """Return a plugin's "no" with its name on it; whatever else it says is an error."""
-    if answer.is_rejected:
-        return named(answer, plugin)
-    return failed(f'running {point} plugin "{plugin.name}": {answer.message}').by(plugin.name)
 
 
 def _is_permit(answer: object) -> bool:
