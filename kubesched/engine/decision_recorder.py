@@ -133,7 +133,7 @@ class DecisionRecorder:
                 flat = known if known is not None else recalled.left_out(pod, nodes)
         refused: Refused | None = ()
         if is_refused_any or count is None:
-            may_count = is_in_full or recalled is None or self._may_count(at)
+            may_count = is_in_full or self._may_count(at)
             if count is None and level is not None and may_count:
                 count = level.count
             if is_refused_any:
