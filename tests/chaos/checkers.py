@@ -37,7 +37,7 @@ class Checker:
         self._node_of: dict[str, str] = {}
         self._last_binder: dict[str, SchedulerHost] = {}
         self._bound_in: dict[str, tuple[str, int]] = {}
-        """The process that last asked for a pod's binding, and how many leaders there had been by then."""
+        """The process that last asked for the binding of a pod on no node, and how many leaders there had been by then."""
         self._known_given: dict[str, set[tuple[str, ...]]] = {}
         """The devices that a scheduler knew to be given when it last sent the status of a claim: it had heard so, or has given
         them itself."""
@@ -63,9 +63,11 @@ class Checker:
         number = int(process.name.removeprefix("scheduler-").partition(".")[0])
         if path.endswith("/binding"):
             parts = path.split("/")
-            self._last_binder[f"{parts[4]}/{parts[6]}"] = self._world.schedulers[number]
-            self._bound_in[f"{parts[4]}/{parts[6]}"] = process.name, len(self._leaders)
-            self._unaware.pop((f"{parts[4]}/{parts[6]}", process.name), None)  # it knows better now
+            key = f"{parts[4]}/{parts[6]}"
+            self._last_binder[key] = self._world.schedulers[number]
+            if not self._is_on_a_node(key):  # else it was another's, of which a watch that lags has not told
+                self._bound_in[key] = process.name, len(self._leaders)
+            self._unaware.pop((key, process.name), None)  # it knows better now
         if path.endswith("/status") and "/resourceclaims/" in path:
             parts = path.split("/")
             key, sent = f"{parts[5]}/{parts[7]}", self._sent.setdefault(process.name, {})
@@ -144,6 +146,15 @@ class Checker:
             if other != mine and thing in self._known_given.get(key, held):
                 self._violated(f"{mine} gets {'/'.join(thing)}, which {other} has")
 
+    def _pod(self, key: str) -> Any:
+        """Return what the API server has of a pod; None while it is away."""
+        server = self._world.server
+        return server.store.context.storage.table("pods").entries.get(key) if server.is_up else None
+
+    def _is_on_a_node(self, key: str) -> bool:
+        entry = self._pod(key)
+        return entry is not None and bool(entry.obj["spec"].get("nodeName"))
+
     def _note_judge(self, path: str, data: bytes, process: Process, host: SchedulerHost) -> None:
         """Take down whether a scheduler that says of a pod that it found no node has not heard yet that it is on one. That is
         no fault of a watch that lags, nor of a network that delivers it when its sender is gone and another has bound the
@@ -151,11 +162,11 @@ class Checker:
         said = msgspec.json.decode(data.partition(b"\r\n\r\n")[2])["status"]
         parts = path.partition("?")[0].split("/")
         key, scheduler = f"{parts[4]}/{parts[6]}", host.scheduler
-        entry = self._world.server.store.context.storage.table("pods").entries.get(key) if self._world.server.is_up else None
+        entry = self._pod(key)
         store = scheduler.engine.store if scheduler is not None and scheduler.engine is not None else None
         # What its own extender did it knows, or asks about: nothing is under way to the server that it could not hear of.
         has_bound = self._world.scene.extender == "binds" and self._bound_in.get(key) == (process.name, len(self._leaders))
-        if has_bound and _judgements(said) and entry is not None and entry.obj["spec"].get("nodeName"):
+        if has_bound and _judgements(said) and self._is_on_a_node(key):
             self._violated(f"{process.name} says of pod {key} that it found no node, and has just had it bound")
         excused = self._unaware.setdefault((key, process.name), set())
         if entry is not None and store is not None and store.pod(_uid(entry.obj)) is None:
