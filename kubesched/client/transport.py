@@ -86,6 +86,8 @@ class Transport:
         before_write: Callable[[], None] = lambda: None,
     ) -> Answer:
         """Send one request and read the whole answer. `before_write` may forbid a write as late as can be."""
+        if self._session.closed:  # whoever asks for what became of a write goes on until somebody answers, and nobody will
+            raise SchedulerError(f"{method} {path.partition('?')[0]}: the client is closed")
         if self._clock.monotonic() >= self._renew_at:
             await self.renew(refused=False)
         if method != "GET" and self._proxy is None:

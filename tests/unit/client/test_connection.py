@@ -31,6 +31,7 @@ from kubesched.errors import (
     Conflict,
     Gone,
     NotFound,
+    SchedulerError,
     ServerFault,
     TooManyRequests,
     Unauthorized,
@@ -254,6 +255,15 @@ async def test_keepalive_survives_a_restart_of_the_server() -> None:
             await connection.request("POST", "/x", b"{}")
         async with serving(answer, port=int(url.rpartition(":")[2])):
             assert await connection.request("POST", "/x", b"{}") == b"here"
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_a_client_that_is_closed_says_so_and_is_not_asked_again(method: str) -> None:
+    connection = await connect(AddressSource("http://127.0.0.1:1"))
+    await connection.close()
+    with pytest.raises(SchedulerError, match="the client is closed") as caught:
+        await connection.request(method, "/api/v1/pods")
+    assert not isinstance(caught.value, Unreachable)
 
 
 async def test_a_server_behind_a_path_is_asked_under_it() -> None:
