@@ -151,8 +151,9 @@ class _Remembered:
             return
         imagined = WhatIf.of(nodes, rows)
         imagined.arrive(ahead)
+        verdicts = what_if.filter(imagined)  # it may raise: the rows are as unknown as before then
         self.outcome[rows] = PASSES
-        for plugin, reasons, alike in what_if.filter(imagined).refusals():
+        for plugin, reasons, alike in verdicts.refusals():
             self.outcome[rows[alike]] = self._number((plugin, reasons))
 
     def _number(self, refused: Refused) -> int:

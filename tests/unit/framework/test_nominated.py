@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from unittest.mock import MagicMock
+
+import numpy as np
+import pytest
 from framework_fakes import small_store
 
 from kubesched.cluster import CPU, PodView, Store
+from kubesched.errors import PluginError
+from kubesched.framework import with_nominated
 from kubesched.framework.nominated import nominated_by_row
 from kubesched.framework.whatif import WhatIf
 from kubesched.testing import node, pod
@@ -113,3 +119,16 @@ def test_imagining_on_top_of_imagining_keeps_what_was_imagined() -> None:
     assert second.requested(CPU).tolist() == [3000]
     assert first.requested(CPU).tolist() == [2000]
     assert second.port_conflicts(new.template.ports).tolist() == [True]
+
+
+def test_rows_about_which_a_filter_broke_stay_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def filter(self, imagined: object) -> None:
+            raise PluginError("Odd", "Filter", "it broke", "default/p")
+
+    monkeypatch.setattr(with_nominated.WhatIf, "of", lambda nodes, rows: MagicMock())
+    remembered = with_nominated._Remembered()
+    remembered.outcome = np.zeros(10, dtype=np.int32)
+    with pytest.raises(PluginError):
+        remembered._ask(Broken(), MagicMock(), np.arange(10), MagicMock())  # type: ignore[arg-type]
+    assert not remembered.outcome.any()
