@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
 .PHONY: kubectl-plugin dist sbom lock run test check conformance e2e nightly chaos bench screenshots docs reference format clean
 
 # What running needs, and nothing else.
-$(RUN_STAMP): pyproject.toml
+$(RUN_STAMP): pyproject.toml tools/build_kernels.py kubesched/kernels/_compiled.c
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("kubesched needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	@echo "setting up $(VENV), once"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -61,9 +61,9 @@ chaos: $(STAMP)
 kubectl-plugin: $(STAMP)
 	$(BIN)/python tools/build_kubectl_plugin.py $(if $(PLUGIN_URL),--url $(PLUGIN_URL))
 
-# The wheel and the sdist, in dist: the same bytes from the same commit.
+# The wheel and the sdist, in dist: the same bytes from the same commit. The wheel is for every platform, with nothing compiled.
 dist: $(STAMP)
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --quiet --no-isolation --outdir dist .
+	KUBESCHED_KERNELS=numpy SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --quiet --no-isolation --outdir dist .
 
 # dist/kubesched.cdx.json: what the image is made of, by its lock (CycloneDX).
 sbom: $(STAMP)

@@ -15,6 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
+from kubesched import kernels
 from kubesched.cluster import Bools, Ints, Snapshot
 from kubesched.cluster.changelog import Reader
 from kubesched.framework.tracked import Tracked
@@ -246,7 +247,7 @@ class FeasibleNodes:
     def _combine(self) -> None:
         combined: Ints = self._base.totals.values
         for key, added in self._added.items():
-            combined = combined + added.take(self._nodes.codes(key))
+            combined = kernels.add_by_domain(combined, added, self._nodes.codes(key))
         self._combined = combined if self.mask is None else np.where(self.mask, combined, REFUSED)
         self.runner_up = None
 

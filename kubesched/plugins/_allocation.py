@@ -7,19 +7,19 @@ round towards zero, as in the reference; only the ratio strategy divides in floa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from kubesched import kernels
 from kubesched.api.amount import wrapped
 from kubesched.api.requests import is_scalar_name
 from kubesched.cluster import EPHEMERAL_STORAGE, Ints, PodView, Snapshot
 from kubesched.cluster.columns import Cells
 from kubesched.config.args import MAX_SHAPE_SCORE, UtilizationShapePoint
 from kubesched.framework.profile import MAX_SCORE
+from kubesched.kernels import Usage
 from kubesched.plugins._device_classes import ServedByDevices
-from kubesched.plugins._usage import LARGEST, UsageColumns
 
 if TYPE_CHECKING:
     from kubesched.plugins.node_resources_fit import ScoringStrategy
@@ -38,7 +38,6 @@ class Strategy:
 
     def __init__(self, weights: Sequence[tuple[str, int]], shape: Ints | None, spreads: bool, devices: ServedByDevices) -> None:
         self._devices = devices
-        self._usage = UsageColumns(_free_hundredfold if spreads else _used_hundredfold, counts_defaults=True)
         self._weights = tuple(weights)
         self._shape = shape
         self._shape_list: list[int] = shape.tolist() if shape is not None else []
@@ -55,38 +54,14 @@ class Strategy:
 
     def columns(self, asked: Asked, nodes: Snapshot) -> Ints:
         """Return a score for every node of the view."""
-        percent = self._percent(asked, nodes) if self._shape is None else None
-        if percent is not None:
-            return percent
-        usages = []
+        usages: list[Usage] = []
         for resource, amount, weight in asked:
             used, offered = self._devices.columns(resource, nodes.non_zero_requested(resource), nodes)
-            usages.append((used + amount, offered, weight))
+            usages.append((offered, used, amount, weight))
         if self._shape is not None:
             return _ratio(usages, self._shape, nodes.n)
-        return _weighted(usages, _least if self._spreads else _most, nodes.n)
-
-    def _percent(self, asked: Asked, nodes: Snapshot) -> Ints | None:
-        """Return how free, or full, the nodes would be in percent: the usual case, in floating point. None where that is not
-        exact, or where a node offers not all of the resources."""
-        if not asked or not nodes.n or any(amount >= LARGEST or resource > EPHEMERAL_STORAGE for resource, amount, _ in asked):
-            return None
-        usage, offers = self._usage.of(tuple([resource for resource, _, _ in asked]), nodes)
-        total: npt.NDArray[np.int32] | None = None
-        for hundredfold, offered, (_, amount, weight) in zip(usage, offers, asked, strict=True):
-            percent = hundredfold - amount * 100.0 if self._spreads else hundredfold + amount * 100.0
-            percent /= offered
-            if not 0 <= percent.item(percent.argmin() if self._spreads else percent.argmax()) <= 100:
-                if np.isnan(percent).any():
-                    return None
-                np.clip(percent, 0, 100, out=percent)  # where more would be used than there is
-            whole = percent.astype(np.int32)  # rounds down, and in a third of the time that 64 bits take
-            if weight != 1:
-                whole *= weight
-            total = whole if total is None else np.add(total, whole, out=total)
-        assert total is not None
-        total //= sum([weight for _, _, weight in asked])
-        return total.astype(np.int64)
+        usual = kernels.allocation_percent(tuple(usages), self._spreads, nodes.n) if usages and nodes.n else None
+        return _weighted(usages, _least if self._spreads else _most, nodes.n) if usual is None else usual
 
     def by_row(self, asked: Asked, nodes: Snapshot) -> Callable[[int], int]:
         """Return one node's score as a function of its row."""
@@ -125,14 +100,6 @@ class Strategy:
             return total // weight_sum if total >= 0 else _divided(total, weight_sum)
 
         return score
-
-
-def _free_hundredfold(used: Any, offered: Any) -> Any:
-    return (offered - used) * 100
-
-
-def _used_hundredfold(used: Any, offered: Any) -> Any:
-    return used * 100
 
 
 def strategy_of(strategy: ScoringStrategy, devices: ServedByDevices) -> Strategy:
@@ -175,17 +142,13 @@ def _most(used: Ints, offered: Ints) -> Ints:
     return _quotients(np.minimum(used, offered) * 100, offered)
 
 
-_Usages = Sequence[tuple[Ints, Ints, int]]
-"""(what would be used, what is offered, weight) of each resource"""
-
-
-def _weighted(usages: _Usages, score: Callable[[Ints, Ints], Ints], n: int) -> Ints:
+def _weighted(usages: Sequence[Usage], score: Callable[[Ints, Ints], Ints], n: int) -> Ints:
     """Return the weighted mean of any amounts: resources that a node does not offer do not count, and products wrap."""
     total = np.zeros(n, dtype=np.int64)
     weight_sum = np.zeros(n, dtype=np.int64)
-    for used, offered, weight in usages:
+    for offered, used, more, weight in usages:
         there = offered != 0
-        total += np.where(there, score(used, np.where(there, offered, 1)) * weight, 0)
+        total += np.where(there, score(used + more, np.where(there, offered, 1)) * weight, 0)
         weight_sum += np.where(there, weight, 0)
     return _quotients(total, np.maximum(weight_sum, 1))
 
@@ -226,25 +189,15 @@ def _interpolate(points: Sequence[tuple[int, int]], percent: int) -> int:
     return points[-1][1]
 
 
-def _ratio(usages: _Usages, shape: Ints, n: int) -> Ints:
+def _ratio(usages: Sequence[Usage], shape: Ints, n: int) -> Ints:
     total = np.zeros(n, dtype=np.int64)
     weight_sum = np.zeros(n, dtype=np.int64)
-    for used, offered, weight in usages:
+    for offered, used, more, weight in usages:
         there = offered != 0
-        offered = np.where(there, offered, 1)
+        used, offered = used + more, np.where(there, offered, 1)
         percent = np.where(used > offered, 100, _quotients(used * 100, offered))
         scores = shape[np.clip(percent, 0, 100)]
         counts = there & (scores > 0)  # a resource that scores nothing does not enter the average
         total += np.where(counts, scores * weight, 0)
         weight_sum += np.where(counts, weight, 0)
-    return round_half_up(total / np.maximum(weight_sum, 1))
-
-
-_ALMOST_HALF = np.nextafter(0.5, 0)
-"""Added to the number just below a half, a half would make 1 of it by rounding; this does not, and still does of a half."""
-
-
-def round_half_up(values: npt.NDArray[np.floating[Any]]) -> Ints:
-    """Round numbers that are not negative, halves upwards."""
-    rounded: Ints = (values + _ALMOST_HALF).astype(np.int64)
-    return rounded
+    return kernels.round_half_up(total / np.maximum(weight_sum, 1))

@@ -28,6 +28,7 @@ from kubesched.framework import DomainVerdicts, Reason
 from kubesched.framework.counters import PodCounts
 from kubesched.framework.tracked import Tracked
 from kubesched.framework.verdicts import FEW, Bits
+from kubesched.kernels import Spread
 
 MISSING_LABEL = Reason("node(s) didn't match pod topology spread constraints (missing required label)", resolvable=False)
 TOO_SKEWED = Reason("node(s) didn't match pod topology spread constraints")
@@ -318,18 +319,19 @@ class SoftCounts(SpreadCounts):
             found.append(weight_of(n_domains))
         return tuple(found)
 
-    def worth(self, i: int, weight: float, nodes: Snapshot) -> Floats:
-        """Return what the matching pods in each node's domain are worth; nothing where the node lacks the label."""
-        constraint, lacking = self.constraints[i], self._lacking[i]
-        column: Floats = self.counts[i].values * weight
-        column += constraint.max_skew - 1
-        if constraint.key != HOSTNAME:
-            column = column.take(nodes.codes(constraint.key))
-        elif nodes.rows is not None:
-            column = column[nodes.rows]
-        if lacking is None:
-            return column
-        return np.where(lacking if nodes.rows is None else lacking[nodes.rows], 0.0, column)
+    def spreads(self, weights: Sequence[float], nodes: Snapshot) -> tuple[Spread, ...]:
+        """Return what `kernels.spread_worth` makes scores of; a node that lacks a constraint's label gets nothing for it."""
+        spreads: list[Spread] = []
+        for i, (constraint, weight) in enumerate(zip(self.constraints, weights, strict=True)):
+            counts, lacking, codes = self.counts[i].values, self._lacking[i], None
+            if constraint.key != HOSTNAME:
+                codes = nodes.codes(constraint.key)
+            elif nodes.rows is not None:
+                counts = counts[nodes.rows]
+            if lacking is not None and nodes.rows is not None:
+                lacking = lacking[nodes.rows]
+            spreads.append((counts, codes, lacking, weight, constraint.max_skew - 1))
+        return tuple(spreads)
 
 
 @lru_cache(maxsize=1024)  # the same for all pods of a class, mostly

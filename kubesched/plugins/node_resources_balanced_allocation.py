@@ -6,11 +6,12 @@ A pod that asks for none of the resources says nothing about balance, so the plu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from math import isnan, sqrt
+from collections.abc import Callable
+from math import sqrt
 
 import numpy as np
 
+from kubesched import kernels
 from kubesched.api.requests import is_scalar_name
 from kubesched.cluster import EPHEMERAL_STORAGE, Bools, Ints
 from kubesched.cluster.columns import Cells
@@ -19,9 +20,8 @@ from kubesched.config.fielderrors import FieldError, Path, duplicate, invalid
 from kubesched.config.gates import Gates
 from kubesched.framework import SKIP, CycleState, Input, Plugin, PodView, Snapshot, Status
 from kubesched.framework.ports import Handle
-from kubesched.framework.tracked import DerivedColumn
+from kubesched.kernels import Floats, Usage
 from kubesched.plugins._device_classes import ServedByDevices
-from kubesched.plugins._usage import LARGEST, MOST_FOLLOWED, Floats, UsageColumns
 
 
 class NodeResourcesBalancedAllocationArgs(Args, frozen=True, rename="camel"):
@@ -52,8 +52,6 @@ class NodeResourcesBalancedAllocation(Plugin):
         super().__init__(args, handle)
         self._names = tuple(resource.name for resource in args.resources)
         self._devices = ServedByDevices(handle.objects, handle.gates.is_enabled("DRAExtendedResource"))
-        self._usage = UsageColumns(counts_defaults=False)
-        self._before: dict[tuple[int, ...], DerivedColumn] = {}
 
     def pre_score(self, pod: PodView, nodes: Snapshot, feasible: Bools, state: CycleState) -> Status | None:
         return None if self._asked(pod) else SKIP
@@ -74,60 +72,16 @@ class NodeResourcesBalancedAllocation(Plugin):
         asked = self._asked(pod)
         if not asked:  # reached only where PreScore is switched off
             return nodes.uniform(0)
-        scores = self._balance(asked, nodes)
-        scores += self._complement(tuple([resource for resource, _ in asked]), nodes)
-        scores >>= 1  # 50 and half of (50 + gain), rounded down
-        return scores
-
-    def _balance(self, asked: Iterable[tuple[int, int]], nodes: Snapshot) -> Ints:
-        """Return how balanced the nodes are with so much more of each resource."""
-        asked = tuple(asked)
-        balance = self._balance_of_two(asked, nodes) if len(asked) == 2 and nodes.n else None
-        if balance is not None:
-            return balance
-        usages = []
+        usages: list[Usage] = []
         for resource, amount in asked:
             used, offered = self._devices.columns(resource, nodes.requested(resource), nodes)
-            usages.append((used + amount, offered))
-        return _balance(usages, nodes.n)
-
-    def _balance_of_two(self, asked: Sequence[tuple[int, int]], nodes: Snapshot) -> Ints | None:
-        """Return the same for two resources that all nodes offer, the usual case: (1 - abs((first - second) / 2)) * 100, which
-        is to the last bit (2 - abs(first - second)) * 50."""
-        if any(resource > EPHEMERAL_STORAGE or amount >= LARGEST for resource, amount in asked):
-            return None
-        usage, offers = self._usage.of(tuple([resource for resource, _ in asked]), nodes)
-        degrees = []
-        for used, offered, (_, amount) in zip(usage, offers, asked, strict=True):
-            degree: Floats = used + amount
-            degree /= offered
-            most = degree.item(degree.argmax())
-            if not most <= 1.0:
-                if isnan(most):
-                    return None
-                np.minimum(degree, 1.0, out=degree)
-            degrees.append(degree)
-        apart, second = degrees
-        apart -= second
-        np.abs(apart, out=apart)
-        np.subtract(2, apart, out=apart)
-        apart *= 50
-        return apart.astype(np.int64)
-
-    def _complement(self, resources: tuple[int, ...], nodes: Snapshot) -> Ints:
-        """Return 150 less how balanced the nodes are without the pod: added to the balance with it, that is 100, 50 and the
-        gain. It is the same for all pods, and followed row by row."""
-        if any(self._devices.serves(resource, nodes.templates) for resource in resources):
-            return 150 - self._balance(dict.fromkeys(resources, 0).items(), nodes)
-        before = self._before.get(resources)
-        if before is None:
-            if len(self._before) == MOST_FOLLOWED:
-                self._before.clear()
-            before = self._before[resources] = DerivedColumn(
-                lambda nodes: 150 - self._balance(dict.fromkeys(resources, 0).items(), nodes),
-                lambda nodes, row: (150 - _balance_of(_degrees(nodes.usage_at(resource, row) for resource in resources)),),
-            )
-        return before.on(nodes)
+            usages.append((offered, used, amount, 1))
+        scores = kernels.balance_scores(tuple(usages), nodes.n) if nodes.n else None
+        if scores is None:
+            before = _balance([(used, offered) for offered, used, _, _ in usages], nodes.n)
+            after = _balance([(used + amount, offered) for offered, used, amount, _ in usages], nodes.n)
+            scores = (after + (150 - before)) >> 1  # 50 and half of (50 + gain), rounded down
+        return scores
 
     def row_score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Callable[[int], int]:
         asked = self._asked(pod)
@@ -173,11 +127,6 @@ def _score_by_two(one: _Usage, other: _Usage, otherwise: Callable[[int], int]) -
 
 def _score(before: int, after: int) -> int:
     return 50 + (50 + after - before) // 2
-
-
-def _degrees(usages: Iterable[tuple[int, int]]) -> list[float]:
-    """Return to what degree one node's resources are used, of those that it offers."""
-    return [min(used / offered, 1.0) for offered, used in usages if offered]
 
 
 def _balance_of(degrees: list[float]) -> int:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
-import numpy as np
 
+from kubesched import kernels
 from kubesched.api import requests
 from kubesched.api.amount import wrapped
 from kubesched.api.node import Node
@@ -19,7 +19,6 @@ from kubesched.api.pod import Pod, is_resize_deferred
 from kubesched.api.quantity import INT64_MAX
 from kubesched.api.resource import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
 from kubesched.cluster import Bools, GroupKey, Ints
-from kubesched.cluster.columns import lowest
 from kubesched.config.args import CPU_AND_MEMORY, Args, ResourceSpec, UtilizationShapePoint, validate_shape
 from kubesched.config.fielderrors import FieldError, Path, TypedString, forbidden, invalid, not_supported, required
 from kubesched.config.gates import Gates
@@ -150,15 +149,15 @@ class NodeResourcesFit(Plugin):
 
     def filter(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Rejections:
         cases: list[tuple[Bools, Reason]] = []
-        full = nodes.pod_count >= nodes.allowed_pods
-        if np.count_nonzero(full):
-            cases.append((full, TOO_MANY_PODS))
+        if not nodes.n:
+            return Rejections.none(nodes)
+        if kernels.lowest_difference(nodes.allowed_pods, nodes.pod_count) <= 0:
+            cases.append((nodes.pod_count >= nodes.allowed_pods, TOO_MANY_PODS))
         for resource, amount in self._asked(pod):
-            allocatable = nodes.allocatable(resource)
-            left = allocatable - nodes.requested(resource)
-            if not nodes.n or lowest(left) >= amount:
+            allocatable, requested = nodes.allocatable(resource), nodes.requested(resource)
+            if kernels.lowest_difference(allocatable, requested) >= amount:
                 continue
-            short = left < amount
+            short = allocatable - requested < amount
             name = nodes.templates.resources.values[resource]
             if self._devices.serves(resource, nodes.templates):
                 short &= allocatable != 0

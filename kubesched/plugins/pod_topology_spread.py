@@ -8,12 +8,12 @@ pods, and after that only adjusted by the pods that come and go. `_spread` holds
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Annotated
 
 import msgspec
 import numpy as np
 
+from kubesched import kernels
 from kubesched.api import matching
 from kubesched.api.apps import ReplicaSet, StatefulSet
 from kubesched.api.core import ReplicationController, Service
@@ -57,7 +57,6 @@ from kubesched.framework.advice import Advice, Refused
 from kubesched.framework.ports import Handle
 from kubesched.framework.verdicts import Bits
 from kubesched.framework.wakeups import ADD, DELETE, NODE, POD, Action, on
-from kubesched.plugins._allocation import round_half_up
 from kubesched.plugins._demands import advise_on_spreading
 from kubesched.plugins._domain_scores import ScoredDomains
 from kubesched.plugins._owners import default_selector
@@ -263,11 +262,7 @@ class PodTopologySpread(Plugin):
 
     def score(self, pod: PodView, nodes: Snapshot, state: CycleState) -> Ints:
         counts: SoftCounts = state.read(_SOFT)
-        weights: tuple[float, ...] = state.read(_WEIGHTS)
-        total = counts.worth(0, weights[0], nodes)
-        for i, weight in enumerate(weights[1:], 1):
-            total += counts.worth(i, weight, nodes)
-        scores = round_half_up(total)
+        scores = kernels.spread_worth(counts.spreads(state.read(_WEIGHTS), nodes), nodes.n)
         ignored = counts.ignored(nodes)
         if ignored is not None:
             scores[ignored] = 0
@@ -354,7 +349,7 @@ class _Emptiness:
 
     def column(self, counts: Ints, low: int, high: int) -> Ints:
         # Rounding keeps the order: the lowest and the highest count have the lowest and the highest score.
-        scores = _scaled(round_half_up(counts * self._weight + self._more), self._rounded(low), self._rounded(high))
+        scores = _scaled(kernels.round_half_up(counts * self._weight + self._more), self._rounded(low), self._rounded(high))
         scores[-1] = 0
         return scores
 
@@ -369,18 +364,7 @@ class _Emptiness:
 
 def _scaled(scores: Ints, low: int, high: int) -> Ints:
     """Turn counts into scores: the emptiest domain gets the most."""
-    if high == 0:
-        return np.full(len(scores), 100, dtype=np.int64)
-    if high < len(scores) // 2:  # few different scores: work each out once; nobody reads those out of range
-        return _steps(low, high).take(scores, mode="clip")
-    scaled: Ints = 100 * (high + low - scores) // high
-    return scaled
-
-
-@lru_cache(maxsize=1024)
-def _steps(low: int, high: int) -> Ints:
-    """Return what each score up to the highest becomes."""
-    return 100 * (high + low - np.arange(high + 1)) // high
+    return kernels.emptiness(scores, low, high) if high else np.full(len(scores), 100, dtype=np.int64)
 
 
 def _is_involved(changed: Pod, waiting: PodView) -> bool:

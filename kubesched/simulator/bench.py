@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kubesched import config
+from kubesched import config, kernels
 from kubesched.api.pod import Pod
 from kubesched.cluster.pods import sign
 from kubesched.engine.assembly import Ports, assemble, default_configuration
@@ -115,6 +115,7 @@ async def _run(bench: Bench, progress: Callable[[int], None] | None) -> dict[str
         "first_p99_us": round(float(np.percentile(first, 99)), 1) if len(first) else None,
         "rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "nodes_evaluated_percent": 100,
+        "kernels": kernels.form,
         "seed": bench.seed,
     }
 

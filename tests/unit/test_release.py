@@ -72,25 +72,26 @@ def built(folder: Path, tree: Path, **environment: str) -> dict[str, str]:
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir()}
 
 
+BUILT_FROM = ("kubesched", "tools", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "SECURITY.md")
+GIVEN = {"SETUPTOOLS_SCM_PRETEND_VERSION": "1.2.3", "SOURCE_DATE_EPOCH": "1700000000", "PROJECT_URL": "https://example.com/k"}
+
+
+def copied(tree: Path) -> Path:
+    """Return a folder with a copy of what a package is built from, with the time of the copy, which must not matter."""
+    tree.mkdir()
+    for part in BUILT_FROM:
+        if (ROOT / part).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / part, tree / part, ignore=ignored, copy_function=shutil.copy)
+        else:
+            shutil.copy(ROOT / part, tree / part)
+    return tree
+
+
 def test_the_same_tree_builds_the_same_bytes_and_the_version_that_it_is_told(tmp_path: Path) -> None:
-    names = ("kubesched", "tools", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "SECURITY.md")
-    sums = []
-    for name in ("one", "two"):
-        tree = tmp_path / name
-        tree.mkdir()
-        for part in names:
-            if (ROOT / part).is_dir():
-                shutil.copytree(
-                    ROOT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"), copy_function=shutil.copy
-                )
-            else:
-                shutil.copy(ROOT / part, tree / part)  # with the time of the copy, which must not matter
-        given = {
-            "SETUPTOOLS_SCM_PRETEND_VERSION": "1.2.3",
-            "SOURCE_DATE_EPOCH": "1700000000",
-            "PROJECT_URL": "https://example.com/k",
-        }
-        sums.append(built(tmp_path / f"dist-{name}", tree, **given))
+    sums = [
+        built(tmp_path / f"dist-{name}", copied(tmp_path / name), **GIVEN, KUBESCHED_KERNELS="numpy") for name in ("one", "two")
+    ]
     assert sums[0] == sums[1]
     assert set(sums[0]) == {"kubesched-1.2.3-py3-none-any.whl", "kubesched-1.2.3.tar.gz"}
     with zipfile.ZipFile(tmp_path / "dist-one" / "kubesched-1.2.3-py3-none-any.whl") as wheel:
@@ -98,6 +99,18 @@ def test_the_same_tree_builds_the_same_bytes_and_the_version_that_it_is_told(tmp
         assert {"kubesched/py.typed", "kubesched/web/ui/index.html"} <= set(wheel.namelist())
     assert "Project-URL: Source, https://example.com/k" in told and "](docs/" not in told
     assert "Provides-Extra: dra" in told
+
+
+@pytest.mark.parametrize("compiler", ["", "false", "no-such-compiler"])
+def test_a_wheel_has_what_could_be_compiled_and_is_for_everybody_where_nothing_could(tmp_path: Path, compiler: str) -> None:
+    if not compiler and shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    built(tmp_path / "dist", copied(tmp_path / "tree"), **GIVEN, CC=compiler)
+    (file,) = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(file) as wheel:
+        libraries = [name for name in wheel.namelist() if name.endswith(".so")]
+    assert libraries == ([] if compiler else ["kubesched/kernels/_compiled.abi3.so"])
+    assert file.name.startswith("kubesched-1.2.3-py3-none-any" if compiler else "kubesched-1.2.3-cp311-abi3-linux_")
 
 
 def test_the_image_is_built_from_a_digest_and_from_hashes() -> None:

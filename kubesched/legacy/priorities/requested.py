@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from kubesched import kernels
 from kubesched.api.requests import CPU, MEMORY
 from kubesched.cluster import Ints, PodView, Snapshot
 from kubesched.framework import CycleState, Input
@@ -19,7 +20,7 @@ from kubesched.legacy.context import LegacyContext
 from kubesched.legacy.pod_requests import asked
 from kubesched.legacy.predicates.volumes import AttachedVolumes
 from kubesched.legacy.priorities.base import Priority
-from kubesched.plugins._allocation import round_half_up, shape_table
+from kubesched.plugins._allocation import shape_table
 
 Floats = npt.NDArray[np.float64]
 
@@ -146,5 +147,5 @@ class RequestedToCapacityRatioPriority(_Requested):
         if self.release.minor < 16:
             return average.astype(np.int64)
         # Weights may be negative: nobody checked them. Halves are rounded away from zero.
-        rounded: Ints = np.copysign(round_half_up(np.abs(average)), average).astype(np.int64)
+        rounded: Ints = np.copysign(kernels.round_half_up(np.abs(average)), average).astype(np.int64)
         return rounded

@@ -16,8 +16,9 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import Pod
 from kubesched.api.resource import DeviceClass, DeviceClassSpec
 from kubesched.framework import CycleState
+from kubesched.kernels import round_half_up
 from kubesched.plugins import NodeResourcesFit
-from kubesched.plugins._allocation import round_half_up, shape_table
+from kubesched.plugins._allocation import shape_table
 from kubesched.testing import node, pod
 
 GPU = "example.com/gpu"

@@ -1,0 +1,435 @@
+/* The formulas of numpy_form.py, each as one loop over all nodes instead of a pass of NumPy for every operation.
+
+In: columns, as buffers of C-contiguous 64-bit numbers or bytes, and a buffer of the same length for the answer. Out: the answer,
+or False where numpy_form returns None. Every operation is that of the NumPy form, in the same order and with the same
+rounding: the compiler must not contract a product and a sum (-ffp-contract=off), or the last bit would differ.
+
+Only the stable ABI of Python 3.11 is used, so one file serves all later releases. Loops that the processor can do
+several elements at a time are compiled for each level of x86-64, and the loader takes the best that the machine has.
+*/
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(KUBESCHED_NO_CLONES)
+#define CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define CLONES
+#endif
+
+enum { MOST_TERMS = 16, BLOCK = 512 };
+
+/* Arguments */
+
+/* Borrow an argument's memory: `count` elements of a kind (i: 64-bit integers, d: doubles, b: truth values), or any number
+   where it is negative. */
+static int
+borrow(PyObject *argument, char kind, Py_ssize_t count, int writable, Py_buffer *view)
+{
+    if (PyObject_GetBuffer(argument, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0)) < 0)
+        return -1;
+    const char *format = view->format != NULL ? view->format : "B";
+    const Py_ssize_t size = kind == 'b' ? 1 : 8;
+    const char *allowed = kind == 'i' ? "lq" : kind == 'd' ? "d" : "?";
+    if (view->itemsize != size || format[0] == '\0' || strchr(allowed, format[0]) == NULL || format[1] != '\0' ||
+        (count >= 0 && view->len != count * size)) {
+        PyErr_Format(PyExc_TypeError, "a column of %zd elements of kind %c is wanted, not of %zd bytes of %s", count, kind,
+                     view->len, format);
+        PyBuffer_Release(view);
+        return -1;
+    }
+    return 0;
+}
+
+static int
+expect(Py_ssize_t found, Py_ssize_t wanted)
+{
+    if (found == wanted)
+        return 0;
+    PyErr_Format(PyExc_TypeError, "%zd arguments are wanted, not %zd", wanted, found);
+    return -1;
+}
+
+/* Several columns that are held until the call ends. */
+typedef struct {
+    Py_buffer views[4 * MOST_TERMS];
+    int n;
+} Held;
+
+static void *
+hold(Held *held, PyObject *argument, char kind, Py_ssize_t count, int writable)
+{
+    if (borrow(argument, kind, count, writable, &held->views[held->n]) < 0)
+        return NULL;
+    return held->views[held->n++].buf;
+}
+
+static Py_ssize_t
+last_count(const Held *held)
+{
+    const Py_buffer *view = &held->views[held->n - 1];
+    return view->len / view->itemsize;
+}
+
+static PyObject *
+let_go(Held *held, PyObject *answer)
+{
+    for (int i = 0; i < held->n; i++)
+        PyBuffer_Release(&held->views[i]);
+    return answer;
+}
+
+/* Scores of resources */
+
+/* What a node offers of a resource lies above zero and below EXACT, and what is used of it from zero to below LARGEST: then no sum
+   overflows, and a hundred times a part of the offer is exact as a double. */
+#define EXACT ((uint64_t)1 << 46)
+#define LARGEST ((uint64_t)1 << 62)
+
+typedef struct {
+    const int64_t *offered, *used;
+    int64_t more;  /* what the pod adds */
+    double weight;
+} Usage;
+
+/* Return a number of which the sign says whether an offer or a usage is out of the ordinary. */
+static inline int64_t
+oddity(int64_t offered, int64_t used)
+{
+    const uint64_t o = (uint64_t)offered, u = (uint64_t)used;
+    return (int64_t)((o - 1) | (EXACT - 1 - o) | u | (LARGEST - 1 - u));
+}
+
+static inline int64_t
+lower(int64_t one, int64_t other)
+{
+    return one < other ? one : other;
+}
+
+/* Return a number from zero to below 2**52 as a double, by its bits: before AVX-512 there is no vector instruction for it. */
+static inline double
+as_double(int64_t number)
+{
+    const int64_t bits = number | 0x4330000000000000;
+    double shifted;
+    memcpy(&shifted, &bits, sizeof shifted);
+    return shifted - 4503599627370496.0;
+}
+
+/* Return whether all that the pod adds is in the ordinary range; -1 where something is no usage. */
+static int
+read_usages(PyObject *terms, Py_ssize_t n, Usage *usages, Held *held)
+{
+    int is_usual = 1, overflow;
+    for (Py_ssize_t k = 0; k < PyTuple_Size(terms); k++) {
+        PyObject *offered, *used, *more;
+        if (!PyArg_ParseTuple(PyTuple_GetItem(terms, k), "OOOd", &offered, &used, &more, &usages[k].weight))
+            return -1;
+        usages[k].more = PyLong_AsLongLongAndOverflow(more, &overflow);
+        if (PyErr_Occurred())
+            return -1;
+        is_usual &= !overflow && (uint64_t)usages[k].more < LARGEST;
+        if ((usages[k].offered = hold(held, offered, 'i', n, 0)) == NULL ||
+            (usages[k].used = hold(held, used, 'i', n, 0)) == NULL)
+            return -1;
+    }
+    return is_usual;
+}
+
+CLONES static int
+percent_rows(const Usage *usages, Py_ssize_t n_usages, int spreads, double weight_sum, Py_ssize_t n, int64_t *out)
+{
+    int64_t odd = 0;
+    for (Py_ssize_t start = 0; start < n; start += BLOCK) {
+        const Py_ssize_t size = n - start < BLOCK ? n - start : BLOCK;
+        double total[BLOCK] = {0.0};
+        for (Py_ssize_t k = 0; k < n_usages; k++) {
+            const int64_t *offered = usages[k].offered + start, *used = usages[k].used + start, more = usages[k].more;
+            const double weight = usages[k].weight;
+            for (Py_ssize_t i = 0; i < size; i++) {
+                odd |= oddity(offered[i], used[i]);
+                const int64_t full = lower(used[i] + more, offered[i]);
+                const double part = as_double(spreads ? offered[i] - full : full);
+                total[i] += (double)(int32_t)(part * 100.0 / as_double(offered[i])) * weight;
+            }
+        }
+        for (Py_ssize_t i = 0; i < size; i++)
+            out[start + i] = (int32_t)(total[i] / weight_sum);  /* exact: both are whole numbers and small */
+    }
+    return odd >= 0;
+}
+
+static PyObject *
+allocation_percent(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
+{
+    Held held = {.n = 0};
+    Usage usages[MOST_TERMS];
+    if (expect(n_args, 3) < 0)
+        return NULL;
+    const Py_ssize_t n_usages = PyTuple_Size(args[0]);
+    if (n_usages < 0 || n_usages > MOST_TERMS)
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
+    int64_t *out = hold(&held, args[2], 'i', -1, 1);
+    if (out == NULL)
+        return NULL;
+    const Py_ssize_t n = last_count(&held);
+    int is_usual = read_usages(args[0], n, usages, &held);
+    if (is_usual < 0)
+        return let_go(&held, NULL);
+    double weight_sum = 0.0;
+    for (Py_ssize_t k = 0; k < n_usages; k++)
+        weight_sum += usages[k].weight;
+    is_usual = is_usual && percent_rows(usages, n_usages, args[1] == Py_True, weight_sum, n, out);
+    return let_go(&held, Py_NewRef(is_usual ? Py_True : Py_False));
+}
+
+/* Return (1 - abs((one - other) / 2)) * 100, to the last bit. */
+static inline int64_t
+balance(double one, double other)
+{
+    const double apart = one - other;
+    return (int32_t)((2.0 - (apart < 0.0 ? -apart : apart)) * 50.0);
+}
+
+CLONES static int
+balance_rows(const Usage *one, const Usage *other, Py_ssize_t n, int64_t *out)
+{
+    const int64_t *offers_one = one->offered, *uses_one = one->used, more_of_one = one->more;
+    const int64_t *offers_other = other->offered, *uses_other = other->used, more_of_other = other->more;
+    int64_t odd = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        const int64_t a = offers_one[i], b = offers_other[i];
+        odd |= oddity(a, uses_one[i]) | oddity(b, uses_other[i]);
+        const double whole_a = as_double(a), whole_b = as_double(b);
+        const int64_t before = balance(as_double(lower(uses_one[i], a)) / whole_a, as_double(lower(uses_other[i], b)) / whole_b);
+        const int64_t after = balance(as_double(lower(uses_one[i] + more_of_one, a)) / whole_a,
+                                      as_double(lower(uses_other[i] + more_of_other, b)) / whole_b);
+        out[i] = (150 - before + after) >> 1;
+    }
+    return odd >= 0;
+}
+
+static PyObject *
+balance_scores(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
+{
+    Held held = {.n = 0};
+    Usage usages[2];
+    if (expect(n_args, 2) < 0)
+        return NULL;
+    if (PyTuple_Size(args[0]) != 2)
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
+    int64_t *out = hold(&held, args[1], 'i', -1, 1);
+    if (out == NULL)
+        return NULL;
+    const Py_ssize_t n = last_count(&held);
+    int is_usual = read_usages(args[0], n, usages, &held);
+    if (is_usual < 0)
+        return let_go(&held, NULL);
+    is_usual = is_usual && balance_rows(&usages[0], &usages[1], n, out);
+    return let_go(&held, Py_NewRef(is_usual ? Py_True : Py_False));
+}
+
+CLONES static int64_t
+lowest_difference_of(const int64_t *from, const int64_t *taken, Py_ssize_t n)
+{
+    int64_t lowest = INT64_MAX;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        const int64_t left = (int64_t)((uint64_t)from[i] - (uint64_t)taken[i]);  /* wraps, as columns do */
+        lowest = left < lowest ? left : lowest;
+    }
+    return lowest;
+}
+
+static PyObject *
+lowest_difference(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
+{
+    Held held = {.n = 0};
+    if (expect(n_args, 2) < 0)
+        return NULL;
+    const int64_t *from = hold(&held, args[0], 'i', -1, 0);
+    const int64_t *taken = from == NULL ? NULL : hold(&held, args[1], 'i', last_count(&held), 0);
+    if (taken == NULL)
+        return let_go(&held, NULL);
+    return let_go(&held, PyLong_FromLongLong(lowest_difference_of(from, taken, last_count(&held))));
+}
+
+/* Scores of domains */
+
+typedef struct {
+    const double *counts;
+    const int64_t *codes;  /* -1 where a node lacks the label; NULL where every row is a domain of its own */
+    const uint8_t *lacking;  /* NULL where no row lacks the label */
+    int64_t last;  /* the number of the last count, which is that of nodes that lack the label */
+    double weight, offset;
+} Spread;
+
+CLONES static int64_t
+highest_code(const int64_t *codes, Py_ssize_t n)
+{
+    int64_t highest = -1;
+    for (Py_ssize_t i = 0; i < n; i++)
+        highest = codes[i] > highest ? codes[i] : highest;
+    return highest;
+}
+
+static int
+is_beyond(const int64_t *codes, Py_ssize_t n, int64_t last)
+{
+    if (last >= 0 && highest_code(codes, n) <= last)
+        return 0;
+    PyErr_SetString(PyExc_IndexError, "a node is in a domain beyond the table");
+    return 1;
+}
+
+CLONES static void
+add_worth(const Spread *spread, Py_ssize_t start, Py_ssize_t size, double *total)
+{
+    const double weight = spread->weight, offset = spread->offset;
+    double worth[BLOCK];
+    if (spread->codes == NULL) {
+        const double *counts = spread->counts + start;
+        for (Py_ssize_t i = 0; i < size; i++)
+            worth[i] = counts[i] * weight + offset;
+    } else {
+        const double *counts = spread->counts;
+        const int64_t *codes = spread->codes + start, last = spread->last;
+        for (Py_ssize_t i = 0; i < size; i++)
+            worth[i] = counts[codes[i] < 0 ? last : codes[i]] * weight + offset;
+    }
+    if (spread->lacking != NULL) {
+        const uint8_t *lacking = spread->lacking + start;
+        for (Py_ssize_t i = 0; i < size; i++)
+            worth[i] = lacking[i] ? 0.0 : worth[i];
+    }
+    for (Py_ssize_t i = 0; i < size; i++)
+        total[i] += worth[i];
+}
+
+CLONES static void
+round_rows(const double *total, Py_ssize_t size, int64_t *out)
+{
+    const double almost_half = 0.49999999999999994;
+    for (Py_ssize_t i = 0; i < size; i++)
+        out[i] = (int64_t)(total[i] + almost_half);
+}
+
+static PyObject *
+spread_worth(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
+{
+    Held held = {.n = 0};
+    Spread spreads[MOST_TERMS];
+    if (expect(n_args, 2) < 0)
+        return NULL;
+    const Py_ssize_t n_terms = PyTuple_Size(args[0]);
+    if (n_terms < 0 || n_terms > MOST_TERMS)
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
+    int64_t *out = hold(&held, args[1], 'i', -1, 1);
+    if (out == NULL)
+        return NULL;
+    const Py_ssize_t n = last_count(&held);
+    for (Py_ssize_t k = 0; k < n_terms; k++) {
+        Spread *spread = &spreads[k];
+        PyObject *counts, *codes, *lacking;
+        if (!PyArg_ParseTuple(PyTuple_GetItem(args[0], k), "OOOdd", &counts, &codes, &lacking, &spread->weight, &spread->offset))
+            return let_go(&held, NULL);
+        spread->codes = NULL;
+        spread->lacking = NULL;
+        spread->counts = hold(&held, counts, 'd', -1, 0);
+        if (spread->counts == NULL)
+            return let_go(&held, NULL);
+        spread->last = last_count(&held) - 1;
+        if (codes == Py_None && spread->last + 1 < n) {
+            PyErr_SetString(PyExc_TypeError, "there are fewer counts than rows");
+            return let_go(&held, NULL);
+        }
+        if (codes != Py_None &&
+            ((spread->codes = hold(&held, codes, 'i', n, 0)) == NULL || is_beyond(spread->codes, n, spread->last)))
+            return let_go(&held, NULL);
+        if (lacking != Py_None && (spread->lacking = hold(&held, lacking, 'b', n, 0)) == NULL)
+            return let_go(&held, NULL);
+    }
+    for (Py_ssize_t start = 0; start < n; start += BLOCK) {
+        const Py_ssize_t size = n - start < BLOCK ? n - start : BLOCK;
+        double total[BLOCK] = {0.0};
+        for (Py_ssize_t k = 0; k < n_terms; k++)
+            add_worth(&spreads[k], start, size, total);
+        round_rows(total, size, out + start);
+    }
+    return let_go(&held, Py_NewRef(Py_True));
+}
+
+CLONES static void
+scale_rows(const int64_t *scores, Py_ssize_t n, double ends, double high, int64_t *out)
+{
+    for (Py_ssize_t i = 0; i < n; i++)
+        out[i] = (int64_t)(100.0 * (ends - (double)scores[i]) / high);  /* exact: whole numbers, far below 2**53 */
+}
+
+static PyObject *
+emptiness(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
+{
+    Held held = {.n = 0};
+    if (expect(n_args, 4) < 0)
+        return NULL;
+    const double low = PyFloat_AsDouble(args[1]), high = PyFloat_AsDouble(args[2]);
+    if (PyErr_Occurred())
+        return NULL;
+    int64_t *out = hold(&held, args[3], 'i', -1, 1);
+    const int64_t *scores = out == NULL ? NULL : hold(&held, args[0], 'i', last_count(&held), 0);
+    if (scores == NULL)
+        return let_go(&held, NULL);
+    scale_rows(scores, last_count(&held), high + low, high, out);
+    return let_go(&held, Py_NewRef(Py_True));
+}
+
+CLONES static void
+add_coded(const int64_t *base, const int64_t *added, const int64_t *codes, Py_ssize_t n, int64_t last, int64_t *out)
+{
+    for (Py_ssize_t i = 0; i < n; i++)
+        out[i] = base[i] + added[codes[i] < 0 ? last : codes[i]];
+}
+
+static PyObject *
+add_by_domain(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
+{
+    Held held = {.n = 0};
+    if (expect(n_args, 4) < 0)
+        return NULL;
+    int64_t *out = hold(&held, args[3], 'i', -1, 1);
+    if (out == NULL)
+        return NULL;
+    const Py_ssize_t n = last_count(&held);
+    const int64_t *base = hold(&held, args[0], 'i', n, 0);
+    const int64_t *codes = base == NULL ? NULL : hold(&held, args[2], 'i', n, 0);
+    const int64_t *added = codes == NULL ? NULL : hold(&held, args[1], 'i', -1, 0);
+    if (added == NULL)
+        return let_go(&held, NULL);
+    const int64_t last = last_count(&held) - 1;
+    if (is_beyond(codes, n, last))
+        return let_go(&held, NULL);
+    add_coded(base, added, codes, n, last, out);
+    return let_go(&held, Py_NewRef(Py_True));
+}
+
+/* The module */
+
+static PyMethodDef functions[] = {
+    {"allocation_percent", (PyCFunction)(void (*)(void))allocation_percent, METH_FASTCALL, NULL},
+    {"balance_scores", (PyCFunction)(void (*)(void))balance_scores, METH_FASTCALL, NULL},
+    {"lowest_difference", (PyCFunction)(void (*)(void))lowest_difference, METH_FASTCALL, NULL},
+    {"spread_worth", (PyCFunction)(void (*)(void))spread_worth, METH_FASTCALL, NULL},
+    {"emptiness", (PyCFunction)(void (*)(void))emptiness, METH_FASTCALL, NULL},
+    {"add_by_domain", (PyCFunction)(void (*)(void))add_by_domain, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_compiled", NULL, 0, functions, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC
+PyInit__compiled(void)
+{
+    return PyModuleDef_Init(&module);
+}

@@ -1,0 +1,61 @@
+"""Compiles kubesched/kernels/_compiled.c while the package is installed or a wheel is built, where there is a C compiler.
+
+In: the source; CC, or the compiler that Python was built with. Out: a shared library, beside the source for an editable
+install, else in the wheel, which is then one for this platform and for all Pythons from 3.11 on. Without a compiler, or with
+KUBESCHED_KERNELS=numpy, the wheel is the same for every platform, and the formulas run in NumPy.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SOURCE = "kubesched/kernels/_compiled.c"
+LIBRARY = "kubesched/kernels/_compiled.abi3.so"
+FLAGS = ("-O3", "-g0", "-s", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math")
+SAME_BITS = "-ffp-contract=off"
+"""Or a product and a sum would be rounded once, and in NumPy twice."""
+
+
+class BuildKernels(BuildHookInterface):  # type: ignore[misc]
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if self.target_name != "wheel" or os.environ.get("KUBESCHED_KERNELS") == "numpy":
+            return
+        root = Path(self.root)
+        if version == "editable":
+            library = root / LIBRARY
+            library.unlink(missing_ok=True)  # of an older source
+        else:
+            library = Path(tempfile.mkdtemp()) / Path(LIBRARY).name
+        if not compile_library(root / SOURCE, library):
+            self.app.display_warning("no C compiler, or no headers of Python: the formulas over all nodes will run in NumPy")
+        elif version != "editable":
+            build_data["force_include"][str(library)] = LIBRARY
+            build_data["pure_python"] = False
+            platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+            build_data["tag"] = f"cp311-abi3-{platform}"
+
+
+def compile_library(source: Path, library: Path) -> bool:
+    """Compile a source; return whether that worked. A compiler that knows no clones of functions is asked without them."""
+    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    for_platform = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ()
+    include = f"-I{sysconfig.get_paths()['include']}"
+    for more in ((), ("-DKUBESCHED_NO_CLONES",)):
+        words = [*compiler, *FLAGS, SAME_BITS, *for_platform, *more, include, str(source), "-o", str(library)]
+        try:
+            if subprocess.run(words, capture_output=True, timeout=300, check=False).returncode == 0:
+                return True
+        except (OSError, subprocess.SubprocessError):
+            return False
+    return False
