@@ -7,7 +7,8 @@ cordoned, got another taint, label or amount, became ready or ceased to be. Hear
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -27,42 +28,63 @@ class NodeChange(Struct, frozen=True, gc=False):
     text: str
 
 
+class _Facts(NamedTuple):
+    """What a decision may read of a node: parts of its object that are small, and borrowed from it."""
+
+    is_unschedulable: bool
+    is_ready: bool
+    taints: Sequence[Taint]
+    labels: Mapping[str, str]
+    allocatable: Mapping[str, Quantity]
+
+
 class NodeChanges:
-    """The last changes."""
+    """The last changes. They are put into words when somebody reads them: nodes change more often than that."""
 
     def __init__(self, most: int = MOST_CHANGES) -> None:
-        self._changes: deque[NodeChange] = deque(maxlen=most)
-
-    def __len__(self) -> int:
-        return len(self._changes)
+        self._changes: deque[tuple[float, str, _Facts | None, _Facts | None]] = deque(maxlen=most)
 
     def take(self, old: Node | None, new: Node | None, at: float) -> None:
         """Take in two versions of a node; none before it came, none after it went."""
-        known = new or old
-        if known is not None:
-            self._changes.extend(NodeChange(at, known.metadata.name, text) for text in told(old, new))
+        before, after = _facts(old), _facts(new)
+        if before != after:
+            self._changes.append((at, (new or old).metadata.name, before, after))  # type: ignore[union-attr]  # one is there
 
     def between(self, since: float, until: float) -> Iterator[NodeChange]:
         """Yield the changes of a time, newest first."""
-        return (change for change in reversed(self._changes) if since <= change.at <= until)
+        for at, name, before, after in reversed(self._changes):
+            if since <= at <= until:
+                for text in reversed(_told(before, after)):
+                    yield NodeChange(at, name, text)
 
 
-def told(old: Node | None, new: Node | None) -> list[str]:
+def _facts(node: Node | None) -> _Facts | None:
+    if node is None:
+        return None
+    is_ready = True
+    for condition in node.status.conditions:
+        if condition.type == _READY:
+            is_ready = condition.status == "True"
+            break
+    return _Facts(node.spec.unschedulable, is_ready, node.spec.taints, node.metadata.labels, node.status.allocatable)
+
+
+def _told(old: _Facts | None, new: _Facts | None) -> list[str]:
     """Return what is different between two versions of a node."""
     if old is None or new is None:
         return ["added" if old is None else "removed"]
     texts = []
-    if old.spec.unschedulable != new.spec.unschedulable:
-        texts.append("cordoned" if new.spec.unschedulable else "uncordoned")
-    if _is_ready(old) != _is_ready(new):
-        texts.append("became ready" if _is_ready(new) else "is not ready")
-    if old.spec.taints != new.spec.taints:
-        before, after = ({_taint(taint) for taint in node.spec.taints} for node in (old, new))
+    if old.is_unschedulable != new.is_unschedulable:
+        texts.append("cordoned" if new.is_unschedulable else "uncordoned")
+    if old.is_ready != new.is_ready:
+        texts.append("became ready" if new.is_ready else "is not ready")
+    if old.taints != new.taints:
+        before, after = ({_taint(taint) for taint in facts.taints} for facts in (old, new))
         texts += [f"taint {taint} added" for taint in sorted(after - before)]
         texts += [f"taint {taint} removed" for taint in sorted(before - after)]
-    texts += _differences("label ", old.metadata.labels, new.metadata.labels)
-    if old.status.allocatable != new.status.allocatable:
-        texts += _differences("", _amounts(old.status.allocatable), _amounts(new.status.allocatable))
+    texts += _differences("label ", old.labels, new.labels)
+    if old.allocatable != new.allocatable:
+        texts += _differences("", _amounts(old.allocatable), _amounts(new.allocatable))
     return texts
 
 
@@ -87,7 +109,3 @@ def _amounts(amounts: Mapping[str, Quantity]) -> dict[str, str]:
 
 def _taint(taint: Taint) -> str:
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
-
-
-def _is_ready(node: Node) -> bool:
-    return next((each.status == "True" for each in node.status.conditions if each.type == _READY), True)

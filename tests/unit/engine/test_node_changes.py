@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kubesched.api.node import Node, NodeCondition
-from kubesched.engine.node_changes import NodeChanges, told
+from kubesched.engine.node_changes import NodeChanges
 from kubesched.testing import node
 from kubesched.testing.builders import taint
 
@@ -38,7 +38,9 @@ CHANGES: list[tuple[str, Node | None, Node | None, list[str]]] = [
 
 @pytest.mark.parametrize(("old", "new", "texts"), [case[1:] for case in CHANGES], ids=[case[0] for case in CHANGES])
 def test_what_changed(old: Node | None, new: Node | None, texts: list[str]) -> None:
-    assert told(old, new) == texts
+    changes = NodeChanges()
+    changes.take(old, new, 1.0)
+    assert [(change.node, change.text) for change in changes.between(0.0, 2.0)] == [("a", text) for text in reversed(texts)]
 
 
 def test_the_last_are_kept_and_told_newest_first() -> None:
@@ -46,4 +48,5 @@ def test_the_last_are_kept_and_told_newest_first() -> None:
     for i in range(5):
         changes.take(None, node(f"n{i}"), float(i))
     found: list[Any] = [(change.at, change.node) for change in changes.between(0.0, 3.0)]
-    assert (len(changes), found) == (3, [(3.0, "n3"), (2.0, "n2")])
+    assert found == [(3.0, "n3"), (2.0, "n2")]
+    assert [change.at for change in changes.between(0.0, 9.0)] == [4.0, 3.0, 2.0]
