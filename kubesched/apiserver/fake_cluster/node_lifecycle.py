@@ -32,7 +32,8 @@ _CONDITION_TAINTS = {  # condition: {status: taint}
     "NetworkUnavailable": {"True": "network-unavailable"},
 }
 _EXECUTING = ("not-ready", "unreachable")
-_ORPHAN_SECONDS = 2.0
+_ORPHAN_SECONDS = 40.0
+"""Pod GC's quarantineTime. A watch of nodes may be silent for minutes, and all that time replacements are bound there again."""
 OURS = frozenset(_PREFIX + name for names in _CONDITION_TAINTS.values() for name in names.values()) | {
     _PREFIX + "unschedulable"
 }
