@@ -28,6 +28,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 from messages import FILLED_IN, all_messages  # noqa: E402
 
 from kubesched import config  # noqa: E402
+from kubesched.config.args import Args  # noqa: E402
 from kubesched.config.catalogue import _GATED, at_release  # noqa: E402
 from kubesched.config.gates import GATES, NEEDS, NO_EFFECT, NOT_OURS, OUR_GATES, Stage, spec_of  # noqa: E402
 from kubesched.config.printing import effective  # noqa: E402
@@ -35,9 +36,9 @@ from kubesched.config.types import KubeSchedulerConfiguration, PluginSet  # noqa
 from kubesched.config.versions import RELEASES, Behaviour, text_of  # noqa: E402
 from kubesched.engine.assembly import default_configuration, registry_with  # noqa: E402
 from kubesched.engine.waking import wakes_on  # noqa: E402
+from kubesched.framework.building import catalogue  # noqa: E402
 from kubesched.framework.plugin import Plugin  # noqa: E402
 from kubesched.framework.registry import point_name, points_of, purpose_of  # noqa: E402
-from kubesched.plugins.args import IN_TREE_ARGS, IN_TREE_CATALOGUE  # noqa: E402
 
 TEXTS = yaml.safe_load((ROOT / "tools" / "reference_texts.yaml").read_text())
 NOTE = (
@@ -71,9 +72,7 @@ def pages() -> dict[Path, str]:
 
 def file_of(cls: type[Plugin]) -> str:
     """Return the name of a plugin's file or folder, which is that of its page."""
-    module = inspect.getmodule(cls)
-    assert module is not None
-    return module.__name__.removeprefix("kubesched.plugins.").split(".")[0]
+    return cls.__module__.split(".")[2]
 
 
 def index_page() -> str:
@@ -97,8 +96,8 @@ def plugin_page(cls: type[Plugin]) -> str:
     parts = [f"# {cls.name}\n\n{NOTE}{_story(cls, texts.get('about', ''))}\n", _facts(cls)]
     if "scores" in texts:
         parts.append(f"## Scores\n\n{texts['scores']} The result is between 0 and 100, times the weight.\n")
-    if cls.name in IN_TREE_ARGS:
-        parts.append(_arguments(cls.name, texts.get("args", {})))
+    if cls.Args is not None:
+        parts.append(_arguments(cls.name, cls.Args, texts.get("args", {})))
     parts.append(_messages(cls))
     parts.append(_wakeups(cls))
     if "example" in texts:
@@ -135,7 +134,7 @@ def _facts(cls: type[Plugin]) -> str:
 
 
 def _code(cls: type[Plugin]) -> str:
-    path = f"kubesched/plugins/{file_of(cls)}"
+    path = "/".join(cls.__module__.split(".")[:3])
     return path if (ROOT / path).is_dir() else f"{path}.py"
 
 
@@ -145,8 +144,8 @@ def _points(cls: type[Plugin]) -> list[str]:
 
 def _later_points(cls: type[Plugin]) -> set[str]:
     """Return the points at which a plugin of the tree acts only since the newest release."""
-    newest = at_release(IN_TREE_CATALOGUE, max(RELEASES))
-    return {point_name(point) for point in newest[cls.name].points - IN_TREE_CATALOGUE[cls.name].points}
+    first, newest = (at_release(catalogue(registry_with()), version(RELEASES))[cls.name].points for version in (min, max))
+    return {point_name(point) for point in newest - first}
 
 
 def _marked_points(cls: type[Plugin]) -> str:
@@ -164,13 +163,11 @@ def _weight(cls: type[Plugin]) -> int:
     return next((entry.weight for entry in _default_profile().at("score") if entry.name == cls.name), 0)
 
 
-def _arguments(name: str, about: dict[str, str]) -> str:
+def _arguments(name: str, args: type[Args], about: dict[str, str]) -> str:
     about_all = f"`pluginConfig: [{{name: {name}, args: {{...}}}}]`, kind `{name}Args`."
     lines = [f"## Arguments\n\n{about_all}\n\n| field | type | default | |\n|---|---|---|---|"]
-    default = IN_TREE_ARGS[name]().defaulted(config.Gates.defaults())
-    for path, type_, value in _fields(
-        IN_TREE_ARGS[name], default, stops=("addedAffinity", "defaultConstraints[].labelSelector")
-    ):
+    default = args().defaulted(config.Gates.defaults())
+    for path, type_, value in _fields(args, default, stops=("addedAffinity", "defaultConstraints[].labelSelector")):
         words = about.get(path) or _ADDED.get((name, path))
         if words is None:
             raise SystemExit(f"tools/reference_texts.yaml: plugins.{name}.args has no words for {path}")
@@ -195,11 +192,11 @@ def _messages(cls: type[Plugin]) -> str:
 
 def _speaker(file: str) -> str:
     parts = Path(file).parts
-    return _SHARED.get(parts[-1], parts[1].removesuffix(".py")) if parts[0] == "plugins" else ""
+    return _SHARED.get(parts[-1], parts[1].removesuffix(".py")) if parts[0] in ("plugins", "contrib") else ""
 
 
 def _wakeups(cls: type[Plugin]) -> str:
-    plugin = cls(IN_TREE_ARGS[cls.name]().defaulted(config.Gates.defaults()) if cls.name in IN_TREE_ARGS else None, _handle())
+    plugin = cls(cls.Args().defaulted(config.Gates.defaults()) if cls.Args is not None else None, _handle())
     found = wakes_on(types.SimpleNamespace(plugins=[plugin]), [cls.name])  # type: ignore[arg-type]
     if not ({"Filter", "PreFilter", "PreEnqueue", "Permit", "Reserve"} & set(_points(cls))) or not found:
         return "## Wake-ups\n\nIt refuses no pod, or nothing but time changes its mind.\n"

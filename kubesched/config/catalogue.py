@@ -36,7 +36,6 @@ POINTS = tuple(POINT_TYPES)
 SCORING_POINTS = ("score", "placement_score")
 
 _IN_TREE_POINTS: Mapping[str, tuple[str, ...]] = {
-    "Coscheduling": ("queue_sort", "pre_filter", "reserve", "permit"),
     "DefaultBinder": ("bind",),
     "DefaultPreemption": ("pre_enqueue", "post_filter"),
     "DeferredPodScheduling": ("pre_filter", "filter", "permit"),

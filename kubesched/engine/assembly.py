@@ -14,6 +14,7 @@ from functools import cache, partial
 from kubesched import config
 from kubesched.cluster import Gates as ClusterGates
 from kubesched.cluster import PodView, Store
+from kubesched.contrib.coscheduling import Coscheduling
 from kubesched.engine.decision_recorder import DecisionRecorder
 from kubesched.engine.extenders import Extenders, LetBind, Poster, just_bind
 from kubesched.engine.handle import EngineHandle, NoMeter, NoRecorder, NoWriter, SystemClock
@@ -72,8 +73,9 @@ def registry_with(extra: Iterable[type[Plugin]] = (), *, installed: bool = False
 
 @cache
 def _in_tree() -> Registry:
-    """Return the plugins in the tree, verified once: looking at their signatures takes 10 ms."""
-    return Registry(*IN_TREE)
+    """Return kube-scheduler's plugins, and Coscheduling, which a configuration can name without a `--plugin`; verified once:
+    looking at their signatures takes 10 ms."""
+    return Registry(*IN_TREE, Coscheduling)
 
 
 def default_configuration(gates: config.Gates | None = None, registry: Registry | None = None) -> config.Configuration:

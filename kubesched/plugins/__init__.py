@@ -1,7 +1,6 @@
 """The plugins in the tree, one file each, in the default order."""
 
 from kubesched.framework import Plugin
-from kubesched.plugins.coscheduling import Coscheduling
 from kubesched.plugins.default_binder import DefaultBinder
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.deferred_pod_scheduling import DeferredPodScheduling
@@ -52,5 +51,4 @@ IN_TREE: tuple[type[Plugin], ...] = (
     GangScheduling,
     TopologyPlacementGenerator,
     PodGroupPodsCount,
-    Coscheduling,
 )

@@ -7,10 +7,11 @@ import pytest
 from group_scene import COSCHEDULING, Scene, crew, labelled
 
 from kubesched import config
+from kubesched.contrib.coscheduling import Coscheduling, CoschedulingArgs
+from kubesched.engine.assembly import registry_with
 from kubesched.errors import ConfigError
 from kubesched.framework import Plugin, unschedulable
-from kubesched.plugins.args import IN_TREE_CATALOGUE
-from kubesched.plugins.coscheduling import Coscheduling, CoschedulingArgs
+from kubesched.framework.building import catalogue
 from kubesched.simulator.clock import run_virtually
 from kubesched.testing import check_plugin, node, pod
 
@@ -236,12 +237,13 @@ def test_pods_are_sorted_by_priority_the_age_of_their_group_and_name() -> None:
 
 def test_the_configuration_that_people_have_is_read() -> None:
     args = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: CoschedulingArgs, permitWaitingTimeSeconds: 10}"
-    loaded = config.load(with_args(args), gates=config.Gates.defaults(), registry=IN_TREE_CATALOGUE)
+    known = catalogue(registry_with())
+    loaded = config.load(with_args(args), gates=config.Gates.defaults(), registry=known)
     (profile,) = loaded.profiles
     assert profile.args["Coscheduling"] == CoschedulingArgs(permit_waiting_time_seconds=10)
     assert [entry.name for entry in profile.points["queue_sort"]] == ["Coscheduling"]
     with pytest.raises(ConfigError, match="permitWaitingTimeSeconds: Invalid value: -1: must be greater than or equal to 0"):
-        config.load(with_args("{permitWaitingTimeSeconds: -1}"), gates=config.Gates.defaults(), registry=IN_TREE_CATALOGUE)
+        config.load(with_args("{permitWaitingTimeSeconds: -1}"), gates=config.Gates.defaults(), registry=known)
 
 
 def test_how_long_a_member_may_wait() -> None:
