@@ -7,14 +7,25 @@ second of each, and asks the filters after every step (framework/whatif).
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.cluster import CPU, Bools, Codes, Ints
+from kubesched.cluster import Bools, Codes, Ints
 from kubesched.cluster.pods import PodTemplate
 
 _GROWTH = 256
+
+DEFAULTED_CPU, DEFAULTED_MEMORY = -2, -3
+"""The numbers under which cpu and memory are counted a second time, with the defaults for pods that ask for nothing. They are
+no resource's: those begin with 0, and -1 is one that nobody knows."""
+
+
+def usage_of(template: PodTemplate) -> Iterable[tuple[int, int]]:
+    """Return what a pod uses: (resource, amount), those with the defaults included."""
+    return *template.usage, (DEFAULTED_CPU, template.non_zero_cpu), (DEFAULTED_MEMORY, template.non_zero_memory)
 
 
 class TemplateNumbers:
@@ -23,10 +34,9 @@ class TemplateNumbers:
     def __init__(self) -> None:
         self._ids: dict[PodTemplate, int] = {}
         self.templates: list[PodTemplate | None] = [None]
-        self._usage: dict[int, Ints] = {}
-        self.non_zero_cpu: Ints = np.zeros(_GROWTH, dtype=np.int64)
-        self.non_zero_memory: Ints = np.zeros(_GROWTH, dtype=np.int64)
         self.class_id: Ints = np.zeros(_GROWTH, dtype=np.int64)
+        self.usage: defaultdict[int, Ints] = defaultdict(lambda: np.zeros_like(self.class_id))
+        """By resource, as in `usage_of`."""
 
     def __len__(self) -> int:
         return len(self.templates)
@@ -38,32 +48,13 @@ class TemplateNumbers:
             number = self._ids[template] = len(self.templates)
             self.templates.append(template)
             if number == len(self.class_id):
-                self._grow()
-            self.non_zero_cpu[number] = template.non_zero_cpu
-            self.non_zero_memory[number] = template.non_zero_memory
+                for resource, column in self.usage.items():
+                    self.usage[resource] = np.append(column, np.zeros_like(column))
+                self.class_id = np.append(self.class_id, np.zeros_like(self.class_id))
             self.class_id[number] = template.class_id
-            for resource, amount in template.usage:
-                self.usage(resource)[number] = amount
+            for resource, amount in usage_of(template):
+                self.usage[resource][number] = amount
         return number
-
-    def usage(self, resource: int) -> Ints:
-        """Return what a pod of each template uses of a resource."""
-        column = self._usage.get(resource)
-        if column is None:
-            column = self._usage[resource] = np.zeros(len(self.class_id), dtype=np.int64)
-        return column
-
-    def non_zero(self, resource: int) -> Ints:
-        """Return what a pod of each template uses of cpu or memory, with the defaults for one that asks for nothing."""
-        return self.non_zero_cpu if resource == CPU else self.non_zero_memory
-
-    def _grow(self) -> None:
-        def grown(column: Ints) -> Ints:
-            return np.concatenate((column, np.zeros(len(column), dtype=np.int64)))
-
-        self.non_zero_cpu, self.non_zero_memory = grown(self.non_zero_cpu), grown(self.non_zero_memory)
-        self.class_id = grown(self.class_id)
-        self._usage = {resource: grown(column) for resource, column in self._usage.items()}
 
 
 @dataclass(frozen=True, slots=True)

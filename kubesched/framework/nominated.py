@@ -7,7 +7,7 @@ nominated the answer is kept and repaired node by node from the nominations' own
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
 
 import numpy as np
@@ -16,6 +16,7 @@ from kubesched.cluster import Bools, Ints, Objects, PodView, Snapshot
 from kubesched.cluster.changelog import ChangeLog, Reader
 from kubesched.cluster.journal import Journal
 from kubesched.cluster.pods import PodTemplate
+from kubesched.framework.listed_pods import usage_of
 from kubesched.framework.ports import Nominations
 
 _PRIORITIES = 16
@@ -25,16 +26,14 @@ _PRIORITIES = 16
 class NominatedAbove:
     """The pods of at least one priority that are nominated to each row, and what they ask for."""
 
-    __slots__ = ("_rows", "count", "here", "non_zero_cpu", "non_zero_memory", "pods", "priority", "usage", "with_ports")
+    __slots__ = ("_rows", "count", "here", "pods", "priority", "usage", "with_ports")
 
     def __init__(self, priority: int, n: int) -> None:
         self.priority = priority
         self.pods: dict[int, tuple[PodView, ...]] = {}
         self.here: Bools = np.zeros(n, dtype=np.bool_)
         self.count: Ints = np.zeros(n, dtype=np.int64)
-        self.non_zero_cpu: Ints = np.zeros(n, dtype=np.int64)
-        self.non_zero_memory: Ints = np.zeros(n, dtype=np.int64)
-        self.usage: dict[int, Ints] = {}
+        self.usage: defaultdict[int, Ints] = defaultdict(lambda: np.zeros(n, dtype=np.int64))
         self.with_ports: set[int] = set()
         self._rows: Ints | None = None
 
@@ -63,13 +62,8 @@ class NominatedAbove:
             self.with_ports.discard(row)
 
     def _use(self, row: int, template: PodTemplate, sign: int) -> None:
-        for resource, amount in template.usage:
-            column = self.usage.get(resource)
-            if column is None:
-                column = self.usage[resource] = np.zeros(len(self.here), dtype=np.int64)
-            column[row] += sign * amount
-        self.non_zero_cpu[row] += sign * template.non_zero_cpu
-        self.non_zero_memory[row] += sign * template.non_zero_memory
+        for resource, amount in usage_of(template):
+            self.usage[resource][row] += sign * amount
         self.count[row] += sign
 
 

@@ -13,28 +13,28 @@ Pods come and go in three ways, all of them the same view afterwards:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from kubesched.api.requests import HostPort, ports_conflict
 from kubesched.cluster import CPU, MEMORY, Bools, ClusterTables, Codes, Ints, PodView, Snapshot
-from kubesched.framework.listed_pods import ListedPods, TemplateNumbers
+from kubesched.framework.listed_pods import DEFAULTED_CPU, DEFAULTED_MEMORY, ListedPods, TemplateNumbers
 from kubesched.framework.nominated import NominatedAbove
 
 Amount = int | Ints
 """What is added to a column: a number on a view of one node, elsewhere a column."""
+_DEFAULTED = {CPU: DEFAULTED_CPU, MEMORY: DEFAULTED_MEMORY}
 
 
 class WhatIf(Snapshot):
     """Some rows of a snapshot, with pods of our own imagination."""
 
-    __slots__ = ("_added", "_arrived", "_count", "_non_zero", "_ports", "_removed", "_requested", "listed")
+    __slots__ = ("_added", "_arrived", "_count", "_ports", "_removed", "_requested", "listed")
 
     def __init__(self, whole: ClusterTables, rows: Ints, listed: ListedPods | None = None) -> None:
         super().__init__(whole, rows)
         self._requested: dict[int, Amount] = {}
-        self._non_zero: dict[int, Amount] = {}
         self._count: Amount = 0 if listed is None else -np.count_nonzero(listed.gone, axis=1)
         self._added: dict[str, PodView] = {}
         self._removed: set[str] = set()
@@ -57,7 +57,7 @@ class WhatIf(Snapshot):
         """Return some rows of this view, imagined pods included."""
         kept = np.asarray(rows, dtype=np.int64)
         view = WhatIf(self.whole, self._rows_at(kept), self.listed.take(kept) if self.listed is not None else None)
-        view._requested, view._non_zero = _taken(self._requested, kept), _taken(self._non_zero, kept)
+        view._requested = {resource: _amount_of(more, kept) for resource, more in self._requested.items()}
         view._count = _amount_of(self._count, kept)
         view._added, view._removed = dict(self._added), set(self._removed)
         view._ports = set(self._ports) if self._ports is not None else None
@@ -82,8 +82,8 @@ class WhatIf(Snapshot):
             self._removed.add(pod.uid)
         for resource, amount in template.usage:
             self._requested[resource] = self._more(resource) + sign * amount
-        self._non_zero[CPU] = self._more_non_zero(CPU) + sign * template.non_zero_cpu
-        self._non_zero[MEMORY] = self._more_non_zero(MEMORY) + sign * template.non_zero_memory
+        self._requested[DEFAULTED_CPU] = self._more(DEFAULTED_CPU) + sign * template.non_zero_cpu
+        self._requested[DEFAULTED_MEMORY] = self._more(DEFAULTED_MEMORY) + sign * template.non_zero_memory
         self._count += sign
 
     def arrive(self, ahead: NominatedAbove) -> None:
@@ -92,8 +92,6 @@ class WhatIf(Snapshot):
         assert rows is not None and self._arrived is None
         for resource, column in ahead.usage.items():
             self._requested[resource] = self._more(resource) + column[rows]
-        self._non_zero[CPU] = self._more_non_zero(CPU) + ahead.non_zero_cpu[rows]
-        self._non_zero[MEMORY] = self._more_non_zero(MEMORY) + ahead.non_zero_memory[rows]
         self._count = self._count + ahead.count[rows]
         self._arrived = ahead
 
@@ -102,9 +100,7 @@ class WhatIf(Snapshot):
         assert self.listed is not None
         numbers, book = self.listed.move(rank, here, sign), self.listed.book
         for resource, more in self._requested.items():
-            self._requested[resource] = more + sign * book.usage(resource)[numbers]
-        for resource, more in self._non_zero.items():
-            self._non_zero[resource] = more + sign * book.non_zero(resource)[numbers]
+            self._requested[resource] = more + sign * book.usage[resource][numbers]
         self._count = self._count + sign * here
 
     # What pods use
@@ -115,16 +111,7 @@ class WhatIf(Snapshot):
         if more is None:
             more = 0
             if self.listed is not None:
-                more = self._requested[resource] = -self.listed.away(self.listed.book.usage(resource))
-        return more
-
-    def _more_non_zero(self, resource: int) -> Amount:
-        """Return the same of cpu or memory, with the defaults for pods that ask for nothing."""
-        more = self._non_zero.get(resource)
-        if more is None:
-            more = 0
-            if self.listed is not None:
-                more = self._non_zero[resource] = -self.listed.away(self.listed.book.non_zero(resource))
+                more = self._requested[resource] = -self.listed.away(self.listed.book.usage[resource])
         return more
 
     def requested(self, resource: int) -> Ints:
@@ -134,9 +121,9 @@ class WhatIf(Snapshot):
 
     def non_zero_requested(self, resource: int) -> Ints:
         """Return what the pods ask for, with the defaults for those that ask for nothing."""
-        if resource > MEMORY:
+        if resource not in _DEFAULTED:
             return self.requested(resource)
-        column: Ints = super().non_zero_requested(resource) + self._more_non_zero(resource)
+        column: Ints = super().non_zero_requested(resource) + self._more(_DEFAULTED[resource])
         return column
 
     def requested_at(self, resource: int, row: int) -> int:
@@ -150,9 +137,9 @@ class WhatIf(Snapshot):
 
     def non_zero_requested_at(self, resource: int, row: int) -> int:
         """Return the same with the defaults for pods that ask for nothing."""
-        if resource > MEMORY:
+        if resource not in _DEFAULTED:
             return self.requested_at(resource, row)
-        return super().non_zero_requested_at(resource, row) + _amount_at(self._more_non_zero(resource), row)
+        return super().non_zero_requested_at(resource, row) + _amount_at(self._more(_DEFAULTED[resource]), row)
 
     def free_pods_at(self, row: int) -> int:
         """Return how many more pods one node takes."""
@@ -199,10 +186,6 @@ class WhatIf(Snapshot):
         if self._ports is not None:
             return self._ports
         return {port for pod in self.pods_on(position) for port in pod.template.ports}
-
-
-def _taken(amounts: Mapping[int, Amount], kept: Ints) -> dict[int, Amount]:
-    return {resource: _amount_of(more, kept) for resource, more in amounts.items()}
 
 
 def _amount_of(more: Amount, kept: Ints) -> Amount:
