@@ -122,16 +122,10 @@ class Importance:
             self._number[slots] = [self.book.number(pod.template) for pod in pods]
 
     def _make_room(self, n_slots: int) -> None:
-        room = max(n_slots + 1, 2 * len(self._priority))
-
-        def grown(column: npt.NDArray[np.generic], fill: float) -> npt.NDArray[np.generic]:
-            larger = np.full(room, fill, dtype=column.dtype)
-            larger[: len(column) - 1] = column[:-1]
-            return larger
-
-        self._priority = grown(self._priority, int(_NOBODY)).astype(np.int64, copy=False)
-        self._started = grown(self._started, inf).astype(np.float64, copy=False)
-        self._number = grown(self._number, 0).astype(np.int32, copy=False)
+        more = max(n_slots + 1 - len(self._priority), len(self._priority))
+        self._priority = np.append(self._priority, np.full(more, _NOBODY))
+        self._started = np.append(self._started, np.full(more, inf))
+        self._number = np.append(self._number, np.zeros(more, dtype=np.int32))
 
     def is_crowded(self, rows: Ints) -> Bools:
         """Return which rows have too many pods to be kept as arrays."""
