@@ -146,18 +146,19 @@ class _Attempt:
                 return refused[1][0].text
             if self._exceeds(self.pod.requests, self.pod.requests):
                 return EXCEEDED
-            violating, others = self.budgets.split(potential)
-            for other in (*violating, *others):
+            violations = self.budgets.violations([[other] for other in potential])
+            violating = {other.uid for other, n in zip(potential, violations, strict=True) if n}
+            for other in sorted(potential, key=lambda other: other.uid not in violating):
                 self._move(away.pop(other.uid), 1, trial)
                 if trial.refusal_beside(ahead) or trial.refusal() or self._exceeds(self.of_quota, self.of_all):
                     away[other.uid] = other
                     self._move(other, -1, trial)
             victims = tuple(other for other in potential if other.uid in away)
-            violations = sum(other.uid in away for other in violating)
+            n_violating = sum(uid in violating for uid in away)
         finally:  # the table is everybody's: what was imagined ends here
             for other in away.values():
                 self.quotas.move(other, 1)
-        return Preemption(self.nodes.name(row), victims, violations, self.plugin.name) if victims else NO_VICTIMS
+        return Preemption(self.nodes.name(row), victims, n_violating, self.plugin.name) if victims else NO_VICTIMS
 
     def _move(self, other: PodView, sign: int, trial: NodeTrial) -> None:
         trial.move(other, sign)

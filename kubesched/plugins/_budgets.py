@@ -12,7 +12,7 @@ are used up earlier.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,15 +100,6 @@ class Budgets:
                 found = tuple(b for b in self._budgets[pods.namespace].values() if b.selects(labels))
             self._of_class[class_id] = found
         return found
-
-    def split(self, pods: Iterable[PodView]) -> tuple[list[PodView], list[PodView]]:
-        """Return the pods of one node that violate a budget and those that do not, each in the order given."""
-        left: dict[_Budget, int] = {}
-        violating: list[PodView] = []
-        others: list[PodView] = []
-        for pod in pods:
-            (violating if self._is_over(pod, left) else others).append(pod)
-        return violating, others
 
     def _is_over(self, pod: PodView, left: dict[_Budget, int]) -> bool:
         """Charge a pod to its budgets, of which so much is left; return whether it violates one."""

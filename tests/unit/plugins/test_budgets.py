@@ -54,8 +54,5 @@ def test_charging_all_budgets_of_a_pod_is_what_the_reference_does_in_some_order(
         store.objects.put(budget(name, most))
     budgets = Budgets(store.objects)
     budgets.follow()
-    violating, others = budgets.split(pods)
-    assert sorted([*violating, *others], key=pods.index) == pods
-    ours = [each in violating for each in pods]
+    ours = [n > 0 for n in budgets.violations([[each] for each in pods])]
     assert ours in [charge_up_to_the_first(order, allowed, pods) for order in permutations(NAMES)]
-    assert [n > 0 for n in budgets.violations([[each] for each in pods])] == ours
