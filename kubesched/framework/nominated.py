@@ -82,17 +82,14 @@ class NominatedByRow:
     def follow(self, nominations: Nominations, nodes: Snapshot) -> None:
         """Bring the books up to date with the nominations and with the cluster that a view is of."""
         cluster, names = (nodes.journal, nodes.structure), self._reader.changed(nominations.changes)
-        if names is not None and cluster == self._cluster:
-            for name in dict.fromkeys(names):
-                self._read(name, nominations, nodes.everything())
-            return
-        self._cluster = cluster
-        self._pods, self._row_of, self._n = {}, {}, nodes.total
-        self._levels.clear()
-        self.changes.restart()
-        whole = nodes.everything()
-        for name in nominations.nodes():
-            self._read(name, nominations, whole)
+        if names is None or cluster != self._cluster:
+            self._cluster = cluster
+            self._pods, self._row_of, self._n = {}, {}, nodes.total
+            self._levels.clear()
+            self.changes.restart()
+            names = [*nominations.nodes()]
+        for name in dict.fromkeys(names):
+            self._read(name, nominations, nodes.everything())
 
     def _read(self, name: str, nominations: Nominations, whole: Snapshot) -> None:
         row = whole.row(name)
