@@ -34,8 +34,8 @@ class DryRunResults:
         self._gone = np.zeros((n, 1), dtype=np.uint8)
         self._crowds: dict[int, Bools] = {}
         self._selected: Bools = np.zeros(n, dtype=np.bool_)
-        self._reasons: dict[tuple[str, ...], int] = {}
-        self.reasons: list[tuple[str, ...]] = [()]
+        self.reasons: dict[tuple[str, ...], int] = {}
+        """The numbers of reasons, from 1 on."""
         self.errors: dict[int, str] = {}
         self._seen: tuple[int, tuple[int, ...]] | None = None
         self._journal: Reader[Change] = Reader()
@@ -47,11 +47,7 @@ class DryRunResults:
 
     def refuse(self, rows: Ints | int, reasons: tuple[str, ...]) -> None:
         """Write down why evictions would not help on some rows."""
-        number = self._reasons.get(reasons)
-        if number is None:
-            number = self._reasons[reasons] = len(self.reasons)
-            self.reasons.append(reasons)
-        self.outcome[rows] = number
+        self.outcome[rows] = self.reasons.setdefault(reasons, len(self.reasons) + 1)
 
     def fail(self, row: int, text: str) -> None:
         """Write down that it could not be found out what an eviction would bring."""

@@ -348,12 +348,12 @@ def _explain(potential: Ints, run: DryRun) -> PostFiltered:
     broken = potential[outcome == ERROR]
     if len(broken):
         return PostFiltered(failed(PREFIX + aggregate([results.errors[row] for row in broken.tolist()])))
-    numbers = np.bincount(outcome[outcome > 0])
+    counts = np.bincount(outcome[outcome > 0], minlength=len(results.reasons) + 1).tolist()
     histogram: dict[str, int] = {}
-    for number in np.flatnonzero(numbers).tolist():
-        for reason in results.reasons[number]:
-            histogram[reason] = histogram.get(reason, 0) + int(numbers[number])
-    return _no_candidates(run.nodes.n, histogram, int(numbers.sum()))
+    for reasons, number in results.reasons.items():
+        for reason in reasons if counts[number] else ():
+            histogram[reason] = histogram.get(reason, 0) + counts[number]
+    return _no_candidates(run.nodes.n, histogram, sum(counts))
 
 
 def _no_candidates(n_nodes: int, histogram: dict[str, int], n_explained: int = 0) -> PostFiltered:
