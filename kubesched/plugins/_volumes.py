@@ -6,7 +6,7 @@ pod's and the volume's and must be owned by the pod. Nothing here keeps anything
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
 import numpy as np
@@ -73,28 +73,13 @@ def claim_not_found(name: str) -> str:
     return f'persistentvolumeclaim "{name}" not found'
 
 
-def volume_not_found(name: str) -> str:
-    """Return the text for a persistent volume that does not exist."""
-    return f'persistentvolume "{name}" not found'
-
-
-def class_not_found(name: str) -> str:
-    """Return the text for a storage class that does not exist."""
-    return f'storageclass.storage.k8s.io "{name}" not found'
-
-
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
     """Return whether claim and volume have found each other for good."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
-def storage_nano(amounts: Mapping[str, Quantity], what: str, field: str) -> int:
-    """Return the storage of a list of amounts in nano bytes, 0 if it has none; `what` and `field` name it in errors."""
-    return parse_amount(amounts.get(STORAGE, 0), what, field)
-
-
 def parse_amount(amount: Quantity, what: str, field: str) -> int:
-    """Return a quantity in nano units."""
+    """Return a quantity in nano units; `what` and `field` name it in errors."""
     try:
         return quantity.parse(amount)
     except quantity.QuantityError as error:
@@ -103,7 +88,8 @@ def parse_amount(amount: Quantity, what: str, field: str) -> int:
 
 def requested_nano(claim: PersistentVolumeClaim) -> int:
     """Return how much storage a claim wants, in nano bytes."""
-    return storage_nano(claim.spec.resources.requests, f"persistentvolumeclaim {claim.key}", "spec.resources.requests.storage")
+    asked = claim.spec.resources.requests.get(STORAGE, 0)
+    return parse_amount(asked, f"persistentvolumeclaim {claim.key}", "spec.resources.requests.storage")
 
 
 def rows_in_view(nodes: Snapshot, rows: AbstractSet[int]) -> list[tuple[int, int]]:

@@ -28,10 +28,8 @@ from kubesched.framework.wakeups import ADD, ADMITTED_LATER, NODE, PV, PVC, STOR
 from kubesched.plugins._volumes import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_not_found,
-    class_not_found,
     direct_claim_names,
     names_claim,
-    volume_not_found,
 )
 
 ZONE_CONFLICT = Reason("node(s) had no available volume zone", resolvable=False)
@@ -80,7 +78,7 @@ def placements(pod: Pod, objects: Objects, keys: Sequence[str] = TOPOLOGY_LABELS
             continue
         volume = objects.get(PersistentVolume, volume_name)
         if volume is None:
-            return unresolvable(volume_not_found(volume_name))
+            return unresolvable(f'persistentvolume "{volume_name}" not found')
         found += placements_of_volume(volume, keys)
     return found
 
@@ -92,7 +90,7 @@ def _refuse_unbound(claim: PersistentVolumeClaim, objects: Objects) -> Status | 
         return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
     storage_class = objects.get(StorageClass, class_name)
     if storage_class is None:
-        return unresolvable(class_not_found(class_name))
+        return unresolvable(f'storageclass.storage.k8s.io "{class_name}" not found')
     if storage_class.volume_binding_mode is None:
         return unresolvable(f'VolumeBindingMode not set for StorageClass "{class_name}"')
     if storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
