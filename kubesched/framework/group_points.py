@@ -67,9 +67,7 @@ class GroupPoints(PluginCalls):
         """Ask whether a group has, may still get or cannot get enough members with a place."""
         answer = SUCCESS
         for plugin in self.feasibility:
-            status = self.call("PlacementFeasible", plugin, plugin.placement_feasible, group, progress)
-            if status is not None and not isinstance(status, Status):
-                raise misanswered(plugin.name, "PlacementFeasible", "a Status or None", status)
+            status = self._ask("PlacementFeasible", plugin, plugin.placement_feasible, group, progress)
             if status is None or status.is_success:
                 continue
             if status.code is Code.UNSCHEDULABLE:
