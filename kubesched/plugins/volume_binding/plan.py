@@ -43,7 +43,7 @@ class DelayedClaim:
     chosen: Ints
     provisioned: Bools
     volumes: list[PersistentVolume] = field(default_factory=list)
-    sizes: Ints | None = None
+    sizes: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     capacity: Ints | None = None
     capacities: list[CSIStorageCapacity] = field(default_factory=list)
 

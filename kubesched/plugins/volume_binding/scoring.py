@@ -6,12 +6,13 @@ put through a broken line; the default prefers nodes with much left. Where exist
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 import numpy as np
 
 from kubesched.api import quantity
-from kubesched.cluster import Ints
+from kubesched.cluster import Bools, Ints
 from kubesched.plugins._volumes import requested_nano
 from kubesched.plugins.volume_binding.capacities import total_bytes
 from kubesched.plugins.volume_binding.open_volumes import NONE
@@ -26,48 +27,44 @@ class _Share:
         self.available = np.zeros(n, dtype=np.int64)
         self.counts = np.zeros(n, dtype=np.bool_)
 
+    def ask(self, delayed: DelayedClaim, rows: Bools) -> None:
+        """Count what a claim asks for on some rows."""
+        self.counts |= rows
+        self.requested[rows] += quantity.value(requested_nano(delayed.claim))
+
 
 def storage_scores(plan: VolumePlan, line: Ints) -> Ints:
     """Return the score of every row of the whole cluster."""
     n = plan.nodes.n
     given = np.zeros(n, dtype=np.bool_)
+    existing: defaultdict[str, _Share] = defaultdict(lambda: _Share(n))
+    made: defaultdict[str, _Share] = defaultdict(lambda: _Share(n))
     for delayed in plan.delayed:
         given |= delayed.chosen != NONE
-    existing: dict[str, _Share] = {}
-    made: dict[str, _Share] = {}
-    for delayed in plan.delayed:
-        _add_existing(delayed, existing, n)
-        _add_made(delayed, made, n)
-    from_existing, from_made = _average(existing.values(), line, n), _average(made.values(), line, n)
-    return np.where(given, from_existing, from_made)
+        _add_existing(delayed, existing)
+        _add_made(delayed, made)
+    return np.where(given, _average(existing.values(), line, n), _average(made.values(), line, n))
 
 
-def _add_existing(delayed: DelayedClaim, shares: dict[str, _Share], n: int) -> None:
-    rows = delayed.chosen != NONE
-    if not rows.any():
-        return
-    assert delayed.sizes is not None
+def _add_existing(delayed: DelayedClaim, shares: defaultdict[str, _Share]) -> None:
     # Volumes are found by class, and only an old annotation makes the class in their spec another one.
-    names = {int(at): delayed.volumes[at].spec.storage_class_name for at in np.unique(delayed.chosen[rows])}
-    for name in dict.fromkeys(names.values()):
-        mine = np.isin(delayed.chosen, [at for at, class_name in names.items() if class_name == name])
-        share = shares.setdefault(name, _Share(n))
-        share.counts |= mine
-        share.requested[mine] += quantity.value(requested_nano(delayed.claim))
-        share.available[mine] += delayed.sizes[delayed.chosen[mine]]
+    by_class: defaultdict[str, list[int]] = defaultdict(list)
+    for at in np.unique(delayed.chosen[delayed.chosen != NONE]).tolist():
+        by_class[delayed.volumes[at].spec.storage_class_name].append(at)
+    for name, volumes in by_class.items():
+        mine = np.isin(delayed.chosen, volumes)
+        shares[name].ask(delayed, mine)
+        shares[name].available[mine] += delayed.sizes[delayed.chosen[mine]]
 
 
-def _add_made(delayed: DelayedClaim, shares: dict[str, _Share], n: int) -> None:
+def _add_made(delayed: DelayedClaim, shares: defaultdict[str, _Share]) -> None:
     if delayed.capacity is None:
         return
-    rows = delayed.provisioned & (delayed.capacity >= 0)
-    if not rows.any():
-        return
-    share = shares.setdefault(delayed.class_name, _Share(n))
-    totals = np.array([total_bytes(capacity) or 0 for capacity in delayed.capacities], dtype=np.int64)
-    share.counts |= rows
-    share.requested[rows] += quantity.value(requested_nano(delayed.claim))
-    share.available[rows] = totals[delayed.capacity[rows]]
+    rows = delayed.provisioned & (delayed.capacity != NONE)
+    if rows.any():
+        totals = np.array([total_bytes(capacity) or 0 for capacity in delayed.capacities], dtype=np.int64)
+        shares[delayed.class_name].ask(delayed, rows)
+        shares[delayed.class_name].available[rows] = totals[delayed.capacity[rows]]
 
 
 def _average(shares: Iterable[_Share], line: Ints, n: int) -> Ints:
